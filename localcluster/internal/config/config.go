@@ -1,0 +1,140 @@
+// Package config is what the harness tells the supervisor, and where a cluster keeps its files.
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Cluster describes a cluster to start.
+type Cluster struct {
+	// Directory holds everything the cluster writes; it is emptied at start.
+	Directory Directory `json:"directory"`
+	// Listen is the host's address of the API; port 0 takes a free one.
+	Listen string `json:"listen"`
+	Nodes  []Node `json:"nodes"`
+	Image  Image  `json:"image"`
+	// Detach keeps the cluster when standard input closes; without it the cluster ends with its owner.
+	Detach bool `json:"detach"`
+	// ComponentFlags are added to the command lines of components, by program name.
+	ComponentFlags map[string][]string `json:"componentFlags"`
+}
+
+// Node is one machine of the cluster.
+type Node struct {
+	Name         string            `json:"name"`
+	Labels       map[string]string `json:"labels"`
+	ControlPlane bool              `json:"controlPlane"`
+}
+
+// Image describes what every container finds, whatever image its pod names: the host's own files.
+type Image struct {
+	// Path are folders put in front of PATH.
+	Path []string `json:"path"`
+	// Readable are paths that containers without root rights must be able to reach.
+	Readable []string `json:"readable"`
+}
+
+// Read reads a Cluster from a JSON file and checks it.
+func Read(path string) (Cluster, error) {
+	cluster := Cluster{Listen: "127.0.0.1:0"}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return cluster, err
+	}
+	if err := json.Unmarshal(content, &cluster); err != nil {
+		return cluster, fmt.Errorf("%s: %w", path, err)
+	}
+	return cluster, cluster.check()
+}
+
+func (c Cluster) check() error {
+	if !filepath.IsAbs(string(c.Directory)) {
+		return fmt.Errorf("directory %q must be an absolute path", c.Directory)
+	}
+	if limit := 100; len(c.Directory.Control()) > limit {
+		return fmt.Errorf("directory %s is too long: a path to a socket in it may have %d characters", c.Directory, limit)
+	}
+	seen := map[string]bool{}
+	for _, node := range c.Nodes {
+		if err := node.Check(); err != nil {
+			return err
+		}
+		if seen[node.Name] {
+			return fmt.Errorf("two nodes are called %s; give each its own name", node.Name)
+		}
+		seen[node.Name] = true
+	}
+	return nil
+}
+
+// Check tells what is wrong with a node's name.
+func (n Node) Check() error {
+	if problems := validation.IsDNS1123Label(n.Name); len(problems) > 0 {
+		return fmt.Errorf("node name %q: %s", n.Name, strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+// Directory is a cluster's folder on the host.
+type Directory string
+
+func (d Directory) join(parts ...string) string {
+	return filepath.Join(append([]string{string(d)}, parts...)...)
+}
+
+// Lock is held by the supervisor as long as the cluster runs.
+func (d Directory) Lock() string { return d.join("lock") }
+
+// Control is the socket the supervisor takes orders on.
+func (d Directory) Control() string { return d.join("control.sock") }
+
+// Kubeconfig is the administrator's, for use on the host.
+func (d Directory) Kubeconfig() string { return d.join("kubeconfig") }
+
+// Programs holds the components under their names.
+func (d Directory) Programs() string { return d.join("bin") }
+
+// PKI holds certificates and the control plane's kubeconfigs.
+func (d Directory) PKI(name string) string { return d.join("pki", name) }
+
+// Etcd is the database.
+func (d Directory) Etcd() string { return d.join("etcd") }
+
+// Logs is where control plane components log.
+func (d Directory) Logs() string { return d.join("logs") }
+
+// Node holds the folders of one node that survive its reboots.
+func (d Directory) Node(name string) NodeDirectory { return NodeDirectory(d.join("nodes", name)) }
+
+// NodeDirectory is a node's folder on the host.
+type NodeDirectory string
+
+// Folder names inside a NodeDirectory.
+const (
+	Kubelet    = "kubelet"        // the node's /var/lib/kubelet
+	Kubernetes = "etc-kubernetes" // the node's /etc/kubernetes
+	Log        = "log"            // the node's /var/log
+	Containers = "containers"     // one record for each container
+	Root       = "root"           // an empty mount point
+)
+
+// Join is a path below the folder.
+func (d NodeDirectory) Join(parts ...string) string {
+	return filepath.Join(append([]string{string(d)}, parts...)...)
+}
+
+// Create makes the folders.
+func (d NodeDirectory) Create() error {
+	for _, name := range []string{Kubelet, Kubernetes + "/manifests", Kubernetes + "/pki", Log, Containers, Root} {
+		if err := os.MkdirAll(d.Join(name), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"gpushare.io/localcluster/internal/runtime"
+)
+
+const (
+	kubeletPatience = 5 * time.Second
+	// restartPause keeps a kubelet that cannot start from taking the machine's processors.
+	restartPause   = time.Second
+	socketPatience = 30 * time.Second
+)
+
+// RunAgent serves containers to the kubelet and keeps the kubelet alive, until SIGTERM switches the node off.
+func RunAgent() error {
+	settings, err := readSettings()
+	if err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- runtime.Serve(ctx, runtimeConfig(settings)) }()
+	if err := awaitSocket(); err != nil {
+		return errors.Join(err, pending(served))
+	}
+	keeper := &kubeletKeeper{flags: kubeletFlags(settings)}
+	go keeper.run()
+	if err := obey(keeper, served); err != nil {
+		return err
+	}
+	keeper.stop()
+	cancel()
+	return <-served
+}
+
+func pending(errors <-chan error) error {
+	select {
+	case err := <-errors:
+		return err
+	default:
+		return nil
+	}
+}
+
+func runtimeConfig(settings Settings) runtime.Config {
+	return runtime.Config{
+		Socket:   criSocket,
+		Node:     settings.Name,
+		StateDir: stateFolder,
+		Records:  recordFolder,
+		Address:  settings.Address,
+		Lower:    imageFolder,
+		Path:     settings.Image.Path,
+		Readable: settings.Image.Readable,
+	}
+}
+
+func awaitSocket() error {
+	for deadline := time.Now().Add(socketPatience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(criSocket); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("the container runtime did not open %s in %s", criSocket, socketPatience)
+}
+
+// obey carries out orders until the one to switch off; an error means that the runtime ended by itself.
+func obey(keeper *kubeletKeeper, served <-chan error) error {
+	orders := make(chan os.Signal, 4)
+	signal.Notify(orders, syscall.SIGTERM, RestartKubelet)
+	for {
+		select {
+		case order := <-orders:
+			if order == syscall.SIGTERM {
+				return nil
+			}
+			keeper.kill()
+		case err := <-served:
+			return fmt.Errorf("the container runtime ended: %w", err)
+		}
+	}
+}
+
+func kubeletFlags(settings Settings) []string {
+	return append([]string{
+		"--config=" + kubeletConfiguration,
+		"--kubeconfig=/etc/kubernetes/kubelet.conf",
+		"--hostname-override=" + settings.Name,
+		"--node-ip=" + settings.Address,
+	}, settings.KubeletFlags...)
+}
