@@ -1,1 +1,1 @@
-"""core"""
+"""Shared by all programs of gpushare: API models, units, the allocation codec, the placement engine."""

@@ -1,0 +1,45 @@
+"""How a system of GPU sharing names things. One row per system; the rows for others' systems come later."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The names that workloads, nodes and tools of one system see."""
+
+    name: str
+    memory_resource: str
+    slice_resource: str
+    card_resource: str
+    allocation_annotation: str
+    inspect_path: str
+    """Where the extender serves its books over HTTP."""
+    card_variables: tuple[str, ...]
+    """Environment variables of a container that get the card's UUID."""
+    index_variable: str
+    units_variable: str
+    memory_variable: str
+    """Gets the container's share in MiB."""
+    card_memory_variable: str
+    """Gets the card's whole memory in MiB."""
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        return (self.memory_resource, self.slice_resource, self.card_resource)
+
+
+GPUSHARE = Dialect(
+    name="gpushare.io",
+    memory_resource="gpushare.io/memory",
+    slice_resource="gpushare.io/slice",
+    card_resource="gpushare.io/card",
+    allocation_annotation="gpushare.io/allocation",
+    inspect_path="/gpushare/inspect",
+    card_variables=("NVIDIA_VISIBLE_DEVICES", "GPUSHARE_CARD"),
+    index_variable="GPUSHARE_CARD_INDEX",
+    units_variable="GPUSHARE_UNITS",
+    memory_variable="GPUSHARE_MEMORY_MIB",
+    card_memory_variable="GPUSHARE_CARD_MEMORY_MIB",
+)
+
+DIALECTS = {dialect.name: dialect for dialect in (GPUSHARE,)}

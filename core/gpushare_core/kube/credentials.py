@@ -1,0 +1,92 @@
+"""How to reach an API server and who we are there."""
+
+import base64
+import os
+import ssl
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+TokenSource = Callable[[], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """``token`` is called for every request: a bound ServiceAccount token is renewed on disk."""
+
+    server: str
+    tls: ssl.SSLContext
+    token: TokenSource
+
+
+class NoCredentialsError(Exception):
+    """Neither in a pod nor given a usable kubeconfig."""
+
+
+def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = SERVICE_ACCOUNT) -> Credentials:
+    """Read what the kubelet gave the pod.
+
+    Raises:
+        NoCredentialsError: this process does not run in a pod with a ServiceAccount.
+    """
+    host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
+    if not host or not (folder / "token").is_file():
+        raise NoCredentialsError("not in a pod with a ServiceAccount: give --kubeconfig")
+    name = f"[{host}]" if ":" in host else host
+    tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+    return Credentials(f"https://{name}:{port}", tls, (folder / "token").read_text)
+
+
+def from_kubeconfig(path: Path) -> Credentials:
+    """Read the current context of ``path``: a token or a client certificate (no exec plugins).
+
+    Raises:
+        NoCredentialsError: the file lacks what is needed.
+    """
+    try:
+        config = yaml.safe_load(path.read_text())
+        context = _named(config["contexts"], config["current-context"])["context"]
+        cluster = _named(config["clusters"], context["cluster"])["cluster"]
+        user = _named(config["users"], context["user"])["user"]
+        return Credentials(cluster["server"], _tls(cluster, user), lambda: user.get("token"))
+    except (OSError, KeyError, TypeError, StopIteration, yaml.YAMLError) as error:
+        raise NoCredentialsError(f"{path} is no usable kubeconfig: {error!r}") from error
+
+
+def find_credentials(kubeconfig: Path | None) -> Credentials:
+    """The kubeconfig if one is named, else what the pod has."""
+    return from_kubeconfig(kubeconfig) if kubeconfig else in_cluster()
+
+
+def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return next(entry for entry in entries if entry["name"] == name)
+
+
+def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
+    tls = ssl.create_default_context()
+    if cluster.get("insecure-skip-tls-verify"):
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    elif authority := _material(cluster, "certificate-authority"):
+        tls.load_verify_locations(cadata=authority.decode())
+    if certificate := _material(user, "client-certificate"):
+        _load_client(tls, certificate + b"\n" + (_material(user, "client-key") or b""))
+    return tls
+
+
+def _load_client(tls: ssl.SSLContext, chain: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file:  # the ssl module only loads certificates from files
+        file.write(chain)
+        file.flush()
+        tls.load_cert_chain(file.name)
+
+
+def _material(entry: Mapping[str, Any], name: str) -> bytes | None:
+    if data := entry.get(f"{name}-data"):
+        return base64.b64decode(data)
+    return Path(entry[name]).read_bytes() if entry.get(name) else None

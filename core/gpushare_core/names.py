@@ -1,0 +1,27 @@
+"""Names that all programs agree on: API group, labels, annotations, objects of the installation."""
+
+GROUP = "gpushare.io"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+POLICY_KIND = "GPUSharePolicy"
+POLICY_PLURAL = "gpusharepolicies"
+NODE_KIND = "GPUShareNode"
+NODE_PLURAL = "gpusharenodes"
+
+NAMESPACE = "gpushare-system"
+FINALIZER = f"{GROUP}/restore"
+
+POLICY_LABEL = f"{GROUP}/policy"
+"""On nodes and on everything the operator makes for a policy: the policy's name."""
+MODE_LABEL = f"{GROUP}/mode"
+"""On nodes: the mode in lower-case words as in the API, for people and selectors."""
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+COMPONENT_LABEL = "app.kubernetes.io/component"
+CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
+
+FIELD_MANAGER = "gpushare-operator"
+PLUGIN_FIELD_MANAGER = "gpushare-plugin"
+
+EXTENDER_PORT = 32766
+"""On the loopback address of every control-plane node; the port its predecessors used, too."""

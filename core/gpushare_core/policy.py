@@ -1,0 +1,256 @@
+"""GPUSharePolicy: what the administrator writes and reads. The CRD is generated from these models."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from gpushare_core.api_model import ApiModel, Condition, Quantity, rule, rules
+from gpushare_core.engine import Strategy
+
+MAX_RULES = 16
+MAX_NAMES = 64
+
+NodeName = Annotated[str, Field(min_length=1, max_length=253)]
+LabelText = Annotated[str, Field(max_length=317)]
+
+
+class Mode(StrEnum):
+    """How the cards of a node are shared."""
+
+    MEMORY = "Memory"
+    SLICES = "Slices"
+    EXCLUSIVE = "Exclusive"
+    MIXED = "Mixed"
+    OFF = "Off"
+
+
+class Source(StrEnum):
+    """Where a node's plugin learns of its cards."""
+
+    NVML = "NVML"
+    SIMULATED = "Simulated"
+    INVENTORY = "Inventory"
+
+
+class Backend(StrEnum):
+    """How the cluster's scheduler is connected to the extender."""
+
+    KUBE_SCHEDULER = "KubeScheduler"
+    DEDICATED = "Dedicated"
+    VOLCANO = "Volcano"
+    EXTERNAL = "External"
+
+
+class DialectName(StrEnum):
+    """Whose resource names, labels, annotations and variables are spoken."""
+
+    GPUSHARE = "gpushare.io"
+    ALIYUN = "aliyun.com"
+    VOLCANO = "volcano.sh"
+    ENFLAME = "enflame.com"
+    TUYA = "tuya.com"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class SelectorOperator(StrEnum):
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+class LabelExpression(ApiModel):
+    """Source: ``metav1.LabelSelectorRequirement``."""
+
+    key: LabelText
+    operator: SelectorOperator
+    values: list[LabelText] = Field(default_factory=list, max_length=64)
+
+
+class NodeSelector(ApiModel):
+    """Source: ``metav1.LabelSelector``; all requirements must hold."""
+
+    match_labels: dict[str, LabelText] = Field(default_factory=dict, json_schema_extra={"maxProperties": 32})
+    match_expressions: list[LabelExpression] = Field(default_factory=list, max_length=32)
+
+
+class SimulatedCards(ApiModel):
+    """Cards that do not exist, for trying the system out and for tests."""
+
+    count: int = Field(ge=1, le=64)
+    memory: Quantity
+    model: str = Field(default="Sim", max_length=63)
+    compute_score: int = Field(default=100, ge=0, le=1_000_000)
+
+
+class Devices(ApiModel):
+    """Where the cards of a node come from."""
+
+    source: Source = Source.NVML
+    simulated: list[SimulatedCards] = Field(default_factory=list, max_length=16)
+    inventory_path: str = Field(default="/etc/gpushare/inventory.yaml", max_length=4096)
+
+
+_DEVICES = rules(
+    rule(
+        "self.source == 'Simulated' ? has(self.simulated) && size(self.simulated) > 0 : true",
+        "source Simulated needs at least one entry in simulated, such as {count: 8, memory: 16Gi}",
+    ),
+    rule(
+        "has(self.simulated) && size(self.simulated) > 0 ? self.source == 'Simulated' : true",
+        "simulated is only read with source: Simulated",
+    ),
+)
+
+_RULE = rules(
+    rule(
+        "has(self.names) != has(self.selector)",
+        "each entry of nodes has either names or a selector, not both and not neither",
+    ),
+    rule("!has(self.names) || size(self.names) > 0", "names must name at least one node"),
+    rule(
+        "!has(self.selector) || (has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0)"
+        " || (has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0)",
+        "an empty selector would take every node: give matchLabels or matchExpressions",
+    ),
+    rule(
+        "!has(self.slicesPerCard) || self.mode == 'Slices' || self.mode == 'Mixed'",
+        "slicesPerCard only has a meaning with mode Slices or Mixed",
+    ),
+    rule(
+        "has(self.slicesPerCard) || !(self.mode == 'Slices' || self.mode == 'Mixed')",
+        "mode Slices or Mixed needs slicesPerCard",
+    ),
+)
+
+
+class NodeRule(ApiModel):
+    """Some nodes and how their cards are shared. A node belongs to the first rule that matches it."""
+
+    names: list[NodeName] | None = Field(
+        default=None, max_length=MAX_NAMES, json_schema_extra={"x-kubernetes-list-type": "set"}
+    )
+    selector: NodeSelector | None = None
+    mode: Mode = Mode.MEMORY
+    slices_per_card: int | None = Field(default=None, ge=1, le=64)
+    reserved_memory: Quantity = Field(default="0", description="Per card, kept out of sharing.")
+    devices: Devices = Field(default_factory=Devices, json_schema_extra=_DEVICES)
+
+
+class Placement(ApiModel):
+    """How units are laid out over cards."""
+
+    strategy: Strategy = Strategy.BINPACK
+
+
+class Scheduler(ApiModel):
+    """How pods reach the extender."""
+
+    backend: Backend = Backend.KUBE_SCHEDULER
+
+
+class PluginSettings(ApiModel):
+    """Settings of the plugin on each node."""
+
+    log_level: LogLevel = LogLevel.INFO
+
+
+_MEMORY_UNIT = rules(
+    rule(
+        "self.matches('^[1-9][0-9]*(M|G|Mi|Gi)$')",
+        "memoryUnit must be a whole number of M, G, Mi or Gi, such as 1Gi (default), 256Mi, 1G, 100M or 1M",
+    )
+)
+
+_NODES = rules(
+    rule(
+        "self.all(a, !has(a.names)"
+        " || a.names.all(name, self.exists_one(b, has(b.names) && name in b.names)))",
+        "a node is named by more than one entry of nodes: name each node once",
+    )
+)
+
+
+class PolicySpec(ApiModel):
+    """What the administrator asks for."""
+
+    memory_unit: str = Field(
+        default="1Gi", max_length=12, description="Size of one unit.", json_schema_extra=_MEMORY_UNIT
+    )
+    nodes: Annotated[
+        list[Annotated[NodeRule, Field(json_schema_extra=_RULE)]],
+        Field(min_length=1, max_length=MAX_RULES, json_schema_extra=_NODES),
+    ]
+    dialect: DialectName = DialectName.GPUSHARE
+    placement: Placement = Field(default_factory=Placement)
+    scheduler: Scheduler = Field(default_factory=Scheduler)
+    plugin: PluginSettings = Field(default_factory=PluginSettings)
+
+
+class NodeTotals(ApiModel):
+    enabled: int = 0
+    ready: int = 0
+
+
+class CardTotals(ApiModel):
+    total: int = 0
+    healthy: int = 0
+
+
+class UnitTotals(ApiModel):
+    total: int = 0
+    allocated: int = 0
+
+
+class MemoryTotals(ApiModel):
+    """Quantities."""
+
+    total: str = "0"
+    allocated: str = "0"
+    used: str = "0"
+
+
+class PolicyStatus(ApiModel):
+    """What came of it."""
+
+    observed_generation: int = 0
+    conditions: list[Condition] = Field(
+        default_factory=list,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    )
+    nodes: NodeTotals = Field(default_factory=NodeTotals)
+    cards: CardTotals = Field(default_factory=CardTotals)
+    units: UnitTotals = Field(default_factory=UnitTotals)
+    memory: MemoryTotals = Field(default_factory=MemoryTotals)
+
+
+class ObjectMeta(ApiModel):
+    """The part of ``metav1.ObjectMeta`` that the programs read."""
+
+    name: str
+    uid: str = ""
+    generation: int = 0
+    creation_timestamp: str = ""
+    deletion_timestamp: str | None = None
+    finalizers: list[str] = Field(default_factory=list)
+    resource_version: str = ""
+
+
+class GPUSharePolicy(ApiModel):
+    """Who shares what, and how. Cluster-scoped."""
+
+    metadata: ObjectMeta
+    spec: PolicySpec
+    status: PolicyStatus = Field(default_factory=PolicyStatus)
+
+    @classmethod
+    def read(cls, body: dict[str, Any]) -> "GPUSharePolicy":
+        """Raises ``pydantic.ValidationError`` when the object does not keep to the schema."""
+        return cls.model_validate(body)

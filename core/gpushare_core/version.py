@@ -1,0 +1,5 @@
+"""The one version of the distribution."""
+
+from importlib.metadata import version
+
+VERSION = version("gpushare")
