@@ -1,0 +1,74 @@
+# Everything a developer or a curious person needs. `make` alone explains.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help demo kubeconfig stop test unit check format crds protos lock bench clean venv cluster
+
+PYTHON ?= python3
+KEEP ?= 1
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+CODE := core operator plugin scheduler hostctl localcluster demo bench tests
+PYTEST_ARGS ?=
+
+help: ## Explain the targets
+	@echo "gpushare: share GPU cards on Kubernetes. Targets:"
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+demo: $(STAMP) ## Real Kubernetes with simulated cards on this machine; KEEP=0 also shows the undo and stops
+	$(BIN)/python -m demo --keep $(KEEP)
+
+kubeconfig: $(STAMP) ## Print the path of the demo cluster's kubeconfig
+	@$(BIN)/localcluster kubeconfig --name demo
+
+stop: $(STAMP) ## Stop the demo cluster
+	$(BIN)/localcluster down --name demo
+
+test: check cluster ## All checks and all tests: unit, component, end to end on a real local cluster
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+unit: $(STAMP) ## Only the fast tests, no cluster
+	$(BIN)/pytest tests/unit tests/component $(PYTEST_ARGS)
+
+check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+	$(BIN)/python -m gpushare_core.crd --check crds/
+	$(BIN)/python plugin/generate_protos.py --check
+
+format: $(STAMP) ## Format the code
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+crds: $(STAMP) ## Generate crds/ from the models
+	$(BIN)/python -m gpushare_core.crd crds/
+
+protos: $(STAMP) ## Generate the kubelet's APIs from their .proto files
+	$(BIN)/python plugin/generate_protos.py
+
+lock: $(STAMP) ## Resolve the newest dependencies into requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --generate-hashes \
+	  --python-version 3.11 --no-header --upgrade --quiet --output-file requirements.lock
+
+bench: $(STAMP) cluster ## Measure, and print the tables of docs/benchmarks.md
+	$(BIN)/python -m bench
+
+cluster: $(STAMP) ## Build the local cluster's binary (minutes the first time, cached outside the checkout)
+	$(BIN)/localcluster build
+
+clean: ## Remove what the targets made inside the checkout
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+venv: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) \
+	  || { echo "no virtual environment: on Debian, apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
