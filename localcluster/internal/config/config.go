@@ -97,9 +97,6 @@ func (d Directory) Control() string { return d.join("control.sock") }
 // Kubeconfig is the administrator's, for use on the host.
 func (d Directory) Kubeconfig() string { return d.join("kubeconfig") }
 
-// Programs holds the components under their names.
-func (d Directory) Programs() string { return d.join("bin") }
-
 // PKI holds certificates and the control plane's kubeconfigs.
 func (d Directory) PKI(name string) string { return d.join("pki", name) }
 

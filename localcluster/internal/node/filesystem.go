@@ -68,7 +68,7 @@ func mounts(settings Settings, root string) []mount {
 		{"/sys", in("/sys"), "", unix.MS_BIND | unix.MS_REC, ""},
 		{"tmpfs", in("/run"), "tmpfs", 0, "mode=0755"},
 		{"tmpfs", in("/tmp"), "tmpfs", 0, "mode=1777"},
-		bind("/", imageFolder),
+		{"/", in(imageFolder), "", unix.MS_BIND | unix.MS_REC, ""},
 		bind(own(config.Containers), recordFolder),
 		bind(own(config.Kubelet), "/var/lib/kubelet"),
 		bind(own(config.Kubernetes), "/etc/kubernetes"),

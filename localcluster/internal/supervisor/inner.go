@@ -74,9 +74,6 @@ func isolate() error {
 }
 
 func (i *inner) run() error {
-	if err := i.linkPrograms(); err != nil {
-		return err
-	}
 	control, err := net.Listen("unix", i.cluster.Directory.Control())
 	if err != nil {
 		return err
@@ -94,24 +91,6 @@ func (i *inner) run() error {
 	case err := <-i.components.failed:
 		return err
 	}
-}
-
-// linkPrograms gives the components their usual names; containers find them in PATH.
-func (i *inner) linkPrograms() error {
-	folder := i.cluster.Directory.Programs()
-	binary, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	for _, name := range []string{"kube-scheduler", "kubectl", "pause"} {
-		if err := os.Symlink(binary, folder+"/"+name); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (i *inner) start() error {

@@ -102,19 +102,20 @@ func (ms *machines) start(ctx context.Context, m *machine) error {
 	if m.process != nil {
 		return nil
 	}
-	if err := ms.boot(m); err != nil {
-		return err
+	process, err := ms.boot(m)
+	if err != nil {
+		return fmt.Errorf("boot node %s: %w", m.Name, err)
 	}
-	m.off, m.failure, m.asked = make(chan struct{}), "", false
-	go m.watch(m.process, m.off)
+	m.process, m.off, m.failure, m.asked = process, make(chan struct{}), "", false
+	go m.watch(process, m.off)
 	go ms.label(ctx, m)
 	return nil
 }
 
-func (ms *machines) boot(m *machine) error {
+func (ms *machines) boot(m *machine) (*exec.Cmd, error) {
 	log, err := os.OpenFile(m.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer log.Close()
 	process := exec.Command("/proc/self/exe", node.InitCommand)
@@ -125,24 +126,27 @@ func (ms *machines) boot(m *machine) error {
 	}
 	settings, err := process.StdinPipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := process.Start(); err != nil {
-		return err
+		return nil, err
 	}
+	// The machine waits for its settings, so its network is there before it goes on; without them it ends.
 	defer settings.Close()
-	m.process = process
 	if err := network.Connect(process.Process.Pid, m.index); err != nil {
-		return err
+		return nil, errors.Join(err, process.Process.Kill())
 	}
-	// The machine waits for its settings, so its network is there before it goes on.
-	return json.NewEncoder(settings).Encode(node.Settings{
+	return process, json.NewEncoder(settings).Encode(ms.settings(m))
+}
+
+func (ms *machines) settings(m *machine) node.Settings {
+	return node.Settings{
 		Name:         m.Name,
 		Address:      m.address(),
 		Folder:       m.folder,
 		Image:        ms.cluster.Image,
 		KubeletFlags: ms.cluster.ComponentFlags["kubelet"],
-	})
+	}
 }
 
 func (m *machine) watch(process *exec.Cmd, off chan struct{}) {

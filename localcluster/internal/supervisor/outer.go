@@ -58,6 +58,7 @@ func RunOuter() error {
 	return await(inner, ending(cluster.Detach))
 }
 
+// acquire takes the lock file and writes our PID into it, for those who want to stop the cluster.
 func acquire(directory config.Directory) (*os.File, error) {
 	if err := os.MkdirAll(string(directory), 0o755); err != nil {
 		return nil, err
@@ -69,13 +70,17 @@ func acquire(directory config.Directory) (*os.File, error) {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return nil, fmt.Errorf("a cluster is already running in %s; stop it first or use another name", directory)
 	}
-	return lock, nil
+	if err := lock.Truncate(0); err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprint(lock, os.Getpid())
+	return lock, err
 }
 
 // clear removes what an earlier cluster left, and nothing that is not ours.
 func clear(directory config.Directory) error {
 	ours := []string{
-		directory.Control(), directory.Kubeconfig(), directory.Programs(), directory.PKI(""),
+		directory.Control(), directory.Kubeconfig(), directory.PKI(""),
 		directory.Etcd(), directory.Logs(), filepath.Dir(string(directory.Node("any"))),
 	}
 	for _, path := range ours {

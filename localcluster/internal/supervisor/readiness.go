@@ -35,7 +35,7 @@ func (i *inner) missing(ctx context.Context) []string {
 		return []string{"nodes are being switched on"}
 	}
 	wanted := i.machines.list()
-	var missing []string
+	missing := []string{}
 	for _, machine := range wanted {
 		if machine.isOn() {
 			missing = append(missing, lacking(machine, nodes.Items)...)

@@ -1,0 +1,159 @@
+"""The program that is every component of the cluster: built once, kept by the content of its sources."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpushare_localcluster import toolchain
+from gpushare_localcluster.directories import cache_folder
+from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.toolchain import Report
+
+SOURCES = Path(__file__).resolve().parents[1]
+PREBUILT = "GPUSHARE_LOCALCLUSTER_BINARY"
+KUBERNETES = "v1.36.3"
+PROGRAMS = ("kube-scheduler", "kubectl", "pause")
+KEPT_BUILDS = 3
+PROGRESS_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Binary:
+    """`path` is the program itself; `programs` a folder that has it under the components' usual names."""
+
+    path: Path
+    programs: Path
+
+    @property
+    def kubectl(self) -> Path:
+        return self.programs / "kubectl"
+
+
+def ensure_binary(*, report: Report, environment: Mapping[str, str] = os.environ) -> Binary:
+    """The program, built if these sources were not built before.
+
+    GPUSHARE_LOCALCLUSTER_BINARY names one that was built elsewhere. Raises LocalClusterError if it can
+    neither be found nor built.
+    """
+    cache = cache_folder(environment)
+    if prebuilt := environment.get(PREBUILT):
+        return _use_prebuilt(Path(prebuilt), cache)
+    if not (SOURCES / "go.mod").exists():
+        raise LocalClusterError(
+            f"The local cluster's Go sources are not in {SOURCES}: run it from a checkout of the project, "
+            f"or name a built binary in {PREBUILT}."
+        )
+    go = toolchain.find_go(cache, report=report)
+    folder = cache / fingerprint(SOURCES, toolchain.version(go))
+    with locked(cache / "lock", report=report):
+        if not (folder / "localcluster").exists():
+            build(go, folder, report=report)
+            for old in outdated(_builds(cache)):
+                shutil.rmtree(old)
+        folder.touch()
+    return _link(folder / "localcluster", folder)
+
+
+def fingerprint(sources: Path, compiler: str) -> str:
+    """A name for everything that decides what the compiler makes of `sources`."""
+    digest = hashlib.sha256(f"{KUBERNETES} {compiler}".encode())
+    for path in source_files(sources):
+        digest.update(f"\0{path.relative_to(sources)}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def source_files(sources: Path) -> list[Path]:
+    """What the compiler reads: Go files, the modules they need, and the files they embed."""
+    files = [path for suffix in ("go", "yaml") for path in sources.rglob(f"*.{suffix}")]
+    compiled = [path for path in files if not path.name.endswith("_test.go")]
+    return sorted([*compiled, sources / "go.mod", sources / "go.sum"])
+
+
+def build_command(output: Path) -> Sequence[str]:
+    """The arguments of `go`. Without its version the apiserver answers what no client can parse."""
+    version = "k8s.io/component-base/version"
+    major, minor, _ = KUBERNETES.removeprefix("v").split(".")
+    flags = [
+        "-s -w",
+        f"-X {version}.gitVersion={KUBERNETES}",
+        f"-X {version}.gitMajor={major}",
+        f"-X {version}.gitMinor={minor}",
+    ]
+    return ["build", "-trimpath", "-buildvcs=false", "-ldflags", " ".join(flags), "-o", str(output), "."]
+
+
+def build(go: Path, folder: Path, *, report: Report) -> None:
+    """Compile into `folder`; nothing is left there by a build that fails or is cut off."""
+    report("building the local cluster: about 5 minutes the first time, 20 seconds after an edit")
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / "unfinished"
+    started = time.monotonic()
+    with subprocess.Popen(
+        [go, *build_command(unfinished)],
+        cwd=SOURCES,
+        env={**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        errors = _await(process, started, report=report)
+    if process.returncode != 0:
+        raise LocalClusterError(f"The local cluster does not build:\n{errors.strip()}")
+    unfinished.rename(folder / "localcluster")
+    report(f"built in {time.monotonic() - started:.0f} s")
+
+
+def _await(process: "subprocess.Popen[str]", started: float, *, report: Report) -> str:
+    while True:
+        try:
+            return process.communicate(timeout=PROGRESS_SECONDS)[1]
+        except subprocess.TimeoutExpired:
+            report(f"still building, {time.monotonic() - started:.0f} s")
+
+
+@contextmanager
+def locked(path: Path, *, report: Report) -> Iterator[None]:
+    """Hold the lock file at `path`; two builds at once would take twice the time and memory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report("waiting for another build of the local cluster")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _builds(cache: Path) -> list[Path]:
+    return [path.parent for path in cache.glob("*/localcluster")]
+
+
+def outdated(builds: Sequence[Path]) -> Sequence[Path]:
+    """The builds to delete: all but those used last."""
+    return sorted(builds, key=lambda build: build.stat().st_mtime, reverse=True)[KEPT_BUILDS:]
+
+
+def _use_prebuilt(binary: Path, cache: Path) -> Binary:
+    if not os.access(binary, os.X_OK):
+        raise LocalClusterError(
+            f"{PREBUILT} names {binary}, which is not an executable file: correct or unset it."
+        )
+    name = hashlib.sha256(str(binary.resolve()).encode()).hexdigest()[:16]
+    return _link(binary.resolve(), cache / "prebuilt" / name)
+
+
+def _link(binary: Path, folder: Path) -> Binary:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in PROGRAMS:
+        link = folder / name
+        if not link.exists():
+            link.unlink(missing_ok=True)
+            link.symlink_to(binary)
+    return Binary(path=binary, programs=folder)

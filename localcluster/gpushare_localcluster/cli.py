@@ -1,0 +1,207 @@
+"""`localcluster`: a Kubernetes cluster on this machine."""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+from gpushare_localcluster.binary import ensure_binary
+from gpushare_localcluster.cluster import LocalCluster, to_stderr
+from gpushare_localcluster.config import ClusterConfig, NodeConfig, control_plane_nodes, worker_nodes
+from gpushare_localcluster.directories import cluster_folder
+from gpushare_localcluster.errors import LocalClusterError
+
+NODE_ORDERS = {
+    "stop": LocalCluster.stop_node,
+    "kill": LocalCluster.kill_node,
+    "start": LocalCluster.start_node,
+    "remove": LocalCluster.remove_node,
+    "restart-kubelet": LocalCluster.restart_kubelet,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except LocalClusterError as error:
+        print(f"localcluster: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="localcluster", description=__doc__)
+    top.add_argument("--version", action="version", version=f"%(prog)s {version('gpushare')}")
+    top.add_argument("--name", default="default", help="which cluster (default: %(default)s)")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    _add_up(commands)
+    _add_simple(commands)
+    _add_kubectl(commands)
+    _add_logs(commands)
+    _add_node(commands.add_parser("node", help="add, stop, kill, start or remove a node, or look into it"))
+    return top
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+def _command(commands: Commands, name: str, purpose: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=purpose, description=purpose)
+    # Both `localcluster --name x up` and `localcluster up --name x` are what people type.
+    command.add_argument("--name", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    return command
+
+
+def _add_up(commands: Commands) -> None:
+    up = _command(commands, "up", "start a cluster and wait until it is ready")
+    up.add_argument("--nodes", type=int, default=3, help="worker nodes (default: %(default)s)")
+    up.add_argument("--control-planes", type=int, default=1, help="control planes (default: %(default)s)")
+    up.add_argument("--listen", default="127.0.0.1:0", help="the API's address (default: %(default)s)")
+    up.add_argument("--foreground", action="store_true", help="keep it only until Ctrl-C")
+    up.set_defaults(run=_up)
+
+
+def _add_simple(commands: Commands) -> None:
+    _command(commands, "down", "stop a cluster").set_defaults(run=_down)
+    _command(commands, "kubeconfig", "print the path of the kubeconfig").set_defaults(run=_kubeconfig)
+    _command(commands, "status", "show nodes and components").set_defaults(run=_status)
+    _command(commands, "build", "build the cluster's program and print its path").set_defaults(run=_build)
+
+
+def _add_kubectl(commands: Commands) -> None:
+    kubectl = commands.add_parser("kubectl", help="run kubectl on the cluster", add_help=False)
+    kubectl.add_argument("arguments", nargs=argparse.REMAINDER)
+    kubectl.set_defaults(run=_kubectl)
+
+
+def _add_logs(commands: Commands) -> None:
+    logs = _command(commands, "logs", "print a log, or say which there are")
+    logs.add_argument("source", nargs="*", metavar="COMPONENT | node NAME")
+    logs.set_defaults(run=_logs)
+
+
+def _add_node(node: argparse.ArgumentParser) -> None:
+    orders = node.add_subparsers(required=True, metavar="ORDER")
+    add = _command(orders, "add", "add a node")
+    add.add_argument("node")
+    add.add_argument("--control-plane", action="store_true")
+    add.add_argument("--label", action="append", default=[], metavar="KEY=VALUE")
+    add.set_defaults(run=_node_add)
+    for name in NODE_ORDERS:
+        order = _command(orders, name, f"{name} a node")
+        order.add_argument("node")
+        order.set_defaults(run=_node_order, order=name)
+    execute = orders.add_parser("exec", help="run a command on a node")
+    execute.add_argument("node")
+    execute.add_argument("arguments", nargs=argparse.REMAINDER)
+    execute.set_defaults(run=_node_exec)
+
+
+def _up(options: argparse.Namespace) -> int:
+    cluster = LocalCluster(cluster_folder(options.name))
+    ensure_binary(report=to_stderr)
+    nodes = [*control_plane_nodes(options.control_planes), *worker_nodes(options.nodes)]
+    started = time.monotonic()
+    cluster.start(ClusterConfig(nodes=nodes, listen=options.listen), detach=not options.foreground)
+    try:
+        cluster.wait_ready()
+        to_stderr(f"cluster {options.name} is ready after {time.monotonic() - started:.1f} s")
+        print(f"export KUBECONFIG={cluster.kubeconfig}", flush=True)
+        if options.foreground:
+            cluster.wait_end()
+    except BaseException:
+        cluster.stop()
+        raise
+    return 0
+
+
+def _down(options: argparse.Namespace) -> int:
+    LocalCluster.attach(options.name).stop()
+    to_stderr(f"cluster {options.name} is stopped")
+    return 0
+
+
+def _kubeconfig(options: argparse.Namespace) -> int:
+    print(LocalCluster.attach(options.name).kubeconfig)
+    return 0
+
+
+def _build(options: argparse.Namespace) -> int:
+    del options
+    print(ensure_binary(report=to_stderr).path)
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    status = LocalCluster.attach(options.name).status()
+    for name, pid in sorted(status.components.items()):
+        print(f"{name:<26} running (pid {pid})")
+    for node in status.nodes:
+        state = f"on (pid {node.pid})" if node.is_on else "off"
+        print(f"node {node.name:<21} {state:<14} {node.address} {node.failure}".rstrip())
+    print("waiting for: " + "; ".join(status.missing) if status.missing else "ready")
+    return 1 if status.missing else 0
+
+
+def _kubectl(options: argparse.Namespace) -> int:
+    cluster = LocalCluster.attach(options.name)
+    return subprocess.run(cluster.kubectl_command(options.arguments), check=False).returncode
+
+
+def _logs(options: argparse.Namespace) -> int:
+    # Not by attaching: logs are wanted most when the cluster has died.
+    logs = LocalCluster(cluster_folder(options.name)).log_files()
+    source = " ".join(options.source)
+    if source not in logs:
+        _fail(f"Say whose log to print: {', '.join(logs)}.")
+    _print_file(logs[source])
+    return 0
+
+
+def _print_file(path: Path) -> None:
+    if not path.exists():
+        _fail(f"There is no log {path}.")
+    with path.open("rb") as log:
+        while block := log.read(1 << 20):
+            sys.stdout.buffer.write(block)
+
+
+def _node_add(options: argparse.Namespace) -> int:
+    labels = dict(_label(text) for text in options.label)
+    cluster = LocalCluster.attach(options.name)
+    cluster.add_node(NodeConfig(name=options.node, labels=labels, control_plane=options.control_plane))
+    cluster.wait_ready()
+    return 0
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator:
+        _fail(f"A label is written KEY=VALUE, not {text!r}.")
+    return key, value
+
+
+def _node_order(options: argparse.Namespace) -> int:
+    NODE_ORDERS[options.order](LocalCluster.attach(options.name), options.node)
+    return 0
+
+
+def _node_exec(options: argparse.Namespace) -> int:
+    arguments = options.arguments[1:] if options.arguments[:1] == ["--"] else options.arguments
+    command = LocalCluster.attach(options.name).node_command(options.node, arguments)
+    return subprocess.run(command, check=False).returncode
+
+
+def _fail(message: str) -> NoReturn:
+    raise LocalClusterError(message)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

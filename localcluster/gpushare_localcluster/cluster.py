@@ -1,0 +1,315 @@
+"""A Kubernetes cluster on this machine, for tests and for trying things out."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from gpushare_localcluster import preflight, processes
+from gpushare_localcluster.binary import Binary, ensure_binary
+from gpushare_localcluster.config import ClusterConfig, NodeConfig
+from gpushare_localcluster.control import Control, NodeStatus, Status
+from gpushare_localcluster.directories import cluster_folder
+from gpushare_localcluster.errors import LocalClusterError, NotRunningError
+from gpushare_localcluster.records import ContainerRecord, read_records
+from gpushare_localcluster.waiting import wait_until
+
+READY_SECONDS = 120.0
+STOP_SECONDS = 30.0
+LOG_LINES = 30
+
+# A node's folders that are the host's too, and survive its reboots.
+SHARED_FOLDERS = {
+    "/var/lib/kubelet": "kubelet",
+    "/etc/kubernetes": "etc-kubernetes",
+    "/var/log": "log",
+}
+
+
+def to_stderr(message: str) -> None:
+    print(message, file=sys.stderr, flush=True)
+
+
+class LocalCluster:
+    """A cluster that keeps its files in `directory`.
+
+    As a context manager it stops at the end. Unless started detached it also ends, with every process it has,
+    when the Python process that started it ends for whatever reason.
+    """
+
+    def __init__(self, directory: Path, *, report: Callable[[str], None] = to_stderr) -> None:
+        self.directory = directory.absolute()
+        self._report = report
+        self._owned: subprocess.Popen[bytes] | None = None
+        self._binary: Binary | None = None
+
+    @classmethod
+    def attach(cls, name: str = "default") -> "LocalCluster":
+        """The running cluster that `localcluster up --name NAME` started. Raises NotRunningError."""
+        cluster = cls(cluster_folder(name))
+        if not cluster.is_running():
+            raise NotRunningError(
+                f"No cluster called {name} is running: start it with `localcluster up --name {name}`."
+            )
+        return cluster
+
+    def __enter__(self) -> "LocalCluster":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # Life
+
+    def start(self, config: ClusterConfig, *, detach: bool = False) -> None:
+        """Start the cluster; `wait_ready` tells when it can be used. Raises LocalClusterError."""
+        preflight.check(preflight.Machine.this())
+        if self.is_running():
+            raise LocalClusterError(
+                f"A cluster is already running in {self.directory}: stop it or use another name."
+            )
+        binary = self.binary
+        self.directory.mkdir(parents=True, exist_ok=True)
+        description = config.as_json(directory=self.directory, programs=binary.programs, detach=detach)
+        self._config_file.write_text(json.dumps(description, indent=2))
+        # What an earlier cluster left must not look like an answer of this one.
+        self._control_socket.unlink(missing_ok=True)
+        with self._supervisor_log.open("wb") as log:
+            self._owned = subprocess.Popen(
+                [binary.path, "supervise", self._config_file],
+                stdin=subprocess.DEVNULL if detach else subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def stop(self) -> None:
+        """End every process of the cluster. Its files stay, for its logs, until the next start."""
+        supervisor = self._supervisor_pid()
+        if supervisor is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(supervisor, signal.SIGTERM)
+        if self._owned is None:
+            wait_until("the cluster has stopped", lambda: not self.is_running(), timeout=STOP_SECONDS)
+            return
+        self._owned.wait(STOP_SECONDS)
+        if self._owned.stdin:
+            self._owned.stdin.close()
+
+    def wait_end(self) -> None:
+        """Wait until the cluster ends by itself. Raises LocalClusterError with the reason."""
+        if self._owned is not None:
+            self._owned.wait()
+            raise LocalClusterError(f"The cluster ended:\n{tail(self._supervisor_log)}")
+
+    def is_running(self) -> bool:
+        try:
+            self._control.status()
+        except NotRunningError:
+            return False
+        return True
+
+    def wait_ready(self, timeout: float = READY_SECONDS) -> None:
+        """Wait until all nodes that are on can run pods. Raises LocalClusterError if that cannot be."""
+        missing: Sequence[str] = ["the control plane"]
+
+        def is_ready() -> bool:
+            nonlocal missing
+            status = self._status_if_started()
+            missing = status.missing if status else missing
+            for node in status.nodes if status else []:
+                if node.failure:
+                    raise LocalClusterError(node.failure)
+            return not missing
+
+        wait_until("cluster is ready", is_ready, timeout=timeout, explain=lambda: "; ".join(missing))
+
+    def _status_if_started(self) -> Status | None:
+        try:
+            return self.status()
+        except NotRunningError:
+            if self._owned is None:
+                raise
+            if self._owned.poll() is not None:
+                raise LocalClusterError(f"The cluster ended:\n{tail(self._supervisor_log)}") from None
+            return None
+
+    # Looking
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig; it has a bearer token and the authority's certificate."""
+        return self.directory / "kubeconfig"
+
+    @property
+    def binary(self) -> Binary:
+        if self._binary is None:
+            self._binary = ensure_binary(report=self._report)
+        return self._binary
+
+    def status(self) -> Status:
+        return self._control.status()
+
+    def log_files(self) -> dict[str, Path]:
+        """Logs by `supervisor`, component, or `node NAME`."""
+        logs = {path.stem: path for path in sorted((self.directory / "logs").glob("*.log"))}
+        nodes = sorted((self.directory / "nodes").glob("*"))
+        kubelets = {f"node {node.name}": node / "log" / "kubelet.log" for node in nodes}
+        return {"supervisor": self._supervisor_log, **logs, **kubelets}
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 120.0) -> str:
+        """What kubectl prints. Raises LocalClusterError with its complaint when it fails."""
+        command = self.kubectl_command(arguments)
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        if done.returncode != 0:
+            raise LocalClusterError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def kubectl_command(self, arguments: Sequence[str]) -> list[str]:
+        """A command line that runs kubectl on this cluster."""
+        return [str(self.binary.kubectl), f"--kubeconfig={self.kubeconfig}", *arguments]
+
+    # Nodes
+
+    def add_node(self, node: NodeConfig) -> None:
+        """Install a machine and switch it on; it joins the cluster by itself."""
+        self._control.post("/nodes", node.as_json())
+
+    def stop_node(self, name: str) -> None:
+        """Shut a node down in good order; its containers get SIGTERM first."""
+        self._control.post(f"/nodes/{name}/stop")
+
+    def kill_node(self, name: str) -> None:
+        """Cut a node's power."""
+        self._control.post(f"/nodes/{name}/kill")
+
+    def start_node(self, name: str) -> None:
+        """Switch a node on again: it finds its files as they were, and no containers."""
+        self._control.post(f"/nodes/{name}/start")
+
+    def remove_node(self, name: str) -> None:
+        """Cut a node's power, delete its Node object and its files."""
+        self._control.post(f"/nodes/{name}/remove")
+
+    def restart_kubelet(self, name: str) -> None:
+        """Kill a node's kubelet; its containers go on and it is started again."""
+        self._control.post(f"/nodes/{name}/restart-kubelet")
+
+    def kill_component(self, name: str) -> None:
+        """Kill etcd, kube-apiserver or kube-controller-manager; it is started again."""
+        self._control.post(f"/components/{name}/kill")
+
+    def node(self, name: str) -> NodeStatus:
+        """Raises LocalClusterError if there is no such node."""
+        nodes = self.status().nodes
+        for node in nodes:
+            if node.name == name:
+                return node
+        raise LocalClusterError(
+            f"There is no node {name}; there are {', '.join(node.name for node in nodes)}."
+        )
+
+    def node_path(self, name: str, path: str) -> Path:
+        """Where a file of a node lies on the host; works for the folders in SHARED_FOLDERS."""
+        for folder, host_name in SHARED_FOLDERS.items():
+            if Path(path).is_relative_to(folder):
+                return self.directory / "nodes" / name / host_name / Path(path).relative_to(folder)
+        raise LocalClusterError(
+            f"{path} of a node is not visible on the host; only {', '.join(SHARED_FOLDERS)} are."
+        )
+
+    def node_pid(self, name: str) -> int:
+        """The host's PID of a node's process 1. Raises LocalClusterError if the node is off."""
+        node = self.node(name)
+        supervisor = self._supervisor_pid()
+        if not node.is_on or supervisor is None:
+            raise LocalClusterError(f"Node {name} is off: start it first.")
+        pid = processes.host_pid(list(processes.running()), supervisor=supervisor, inner=node.pid)
+        if pid is None:
+            raise LocalClusterError(f"Node {name} ended a moment ago.")
+        return pid
+
+    def node_command(self, name: str, arguments: Sequence[str]) -> list[str]:
+        """A command line that runs `arguments` on a node."""
+        namespaces = ["--mount", "--uts", "--net", "--pid"]
+        return ["nsenter", f"--target={self.node_pid(name)}", *namespaces, "--", *arguments]
+
+    def node_exec(
+        self, name: str, arguments: Sequence[str], *, stdin: str | None = None, timeout: float = 120.0
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command on a node, outside of any container."""
+        return subprocess.run(
+            self.node_command(name, arguments),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    # Containers
+
+    def containers(self) -> list[ContainerRecord]:
+        """The containers of all nodes that are on."""
+        return [
+            record
+            for node in self.status().nodes
+            if node.is_on
+            for record in read_records(node.name, self.directory / "nodes" / node.name / "containers")
+        ]
+
+    def container(self, *, namespace: str, pod: str, container: str) -> ContainerRecord:
+        """The running container of that name. Raises LocalClusterError if there is none."""
+        for record in self.containers():
+            found = (record.namespace, record.pod, record.container) == (namespace, pod, container)
+            if found and record.state == "running":
+                return record
+        raise LocalClusterError(f"No container {container} of pod {namespace}/{pod} is running.")
+
+    def kill_container(
+        self, *, namespace: str, pod: str, container: str, signal: signal.Signals = signal.SIGKILL
+    ) -> None:
+        """Send a signal to the first process of a running container."""
+        record = self.container(namespace=namespace, pod=pod, container=container)
+        done = self.node_exec(record.node, ["kill", f"-{signal.value}", str(record.pid)])
+        if done.returncode != 0:
+            raise LocalClusterError(f"Cannot kill {container} of {namespace}/{pod}: {done.stderr.strip()}")
+
+    # Files
+
+    @property
+    def _control(self) -> Control:
+        return Control(self._control_socket)
+
+    @property
+    def _control_socket(self) -> Path:
+        return self.directory / "control.sock"
+
+    @property
+    def _config_file(self) -> Path:
+        return self.directory / "config.json"
+
+    @property
+    def _supervisor_log(self) -> Path:
+        return self.directory / "supervisor.log"
+
+    def _supervisor_pid(self) -> int | None:
+        if self._owned is not None:
+            return self._owned.pid if self._owned.poll() is None else None
+        if not self.is_running():
+            return None
+        return int((self.directory / "lock").read_text())
+
+
+def tail(path: Path) -> str:
+    return "\n".join(path.read_text(errors="replace").splitlines()[-LOG_LINES:])

@@ -1,0 +1,75 @@
+"""What a cluster shall look like, as the supervisor reads it."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class NodeConfig:
+    """One node. A control-plane node runs kube-scheduler and carries the usual label and NoSchedule taint."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    control_plane: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "labels": dict(self.labels), "controlPlane": self.control_plane}
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """A cluster.
+
+    `listen` is the host's address of the API; port 0 takes a free one. `component_flags` are added to the
+    command lines of `etcd`, `kube-apiserver`, `kube-controller-manager`, `kube-scheduler` and `kubelet`.
+    Containers find the programs in `container_path` whatever image they name, and `readable` are the folders
+    that containers without root rights must be able to reach.
+    """
+
+    nodes: Sequence[NodeConfig]
+    listen: str = "127.0.0.1:0"
+    component_flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    container_path: Sequence[Path] = field(default_factory=lambda: python_programs())
+    readable: Sequence[Path] = field(default_factory=lambda: python_folders())
+
+    @classmethod
+    def of_size(cls, *, workers: int, control_planes: int = 1) -> "ClusterConfig":
+        """Nodes `control-plane-1`... and `gpu-1`..."""
+        return cls(nodes=[*control_plane_nodes(control_planes), *worker_nodes(workers)])
+
+    def as_json(self, *, directory: Path, programs: Path, detach: bool) -> dict[str, Any]:
+        """The supervisor's configuration file; `programs` holds the components under their usual names."""
+        return {
+            "directory": str(directory),
+            "listen": self.listen,
+            "detach": detach,
+            "nodes": [node.as_json() for node in self.nodes],
+            "componentFlags": {name: list(flags) for name, flags in self.component_flags.items()},
+            "image": {
+                "path": [str(programs), *map(str, self.container_path)],
+                "readable": [str(programs), *map(str, self.readable)],
+            },
+        }
+
+
+def control_plane_nodes(count: int) -> list[NodeConfig]:
+    return [NodeConfig(name=f"control-plane-{number}", control_plane=True) for number in range(1, count + 1)]
+
+
+def worker_nodes(count: int) -> list[NodeConfig]:
+    return [NodeConfig(name=f"gpu-{number}") for number in range(1, count + 1)]
+
+
+def python_programs() -> list[Path]:
+    """Where the console scripts of this Python environment lie."""
+    return [Path(sys.prefix) / "bin"]
+
+
+def python_folders() -> list[Path]:
+    """This Python environment, the interpreter below it, and the sources it may point to."""
+    return [Path(sys.prefix), Path(sys.base_prefix), CHECKOUT]

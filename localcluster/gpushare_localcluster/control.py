@@ -1,0 +1,94 @@
+"""Orders to a running supervisor: HTTP on a Unix socket."""
+
+import http.client
+import json
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpushare_localcluster.errors import LocalClusterError, NotRunningError
+
+# Above the patience of the supervisor with a node that is being shut down.
+TIMEOUT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """One node as a machine. `pid` is that of its process 1 within the cluster, 0 while it is off."""
+
+    name: str
+    address: str
+    control_plane: bool
+    pid: int
+    failure: str
+
+    @property
+    def is_on(self) -> bool:
+        return self.pid != 0
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of a cluster; it is ready when `missing` is empty."""
+
+    missing: Sequence[str]
+    components: Mapping[str, int]
+    nodes: Sequence[NodeStatus]
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Status":
+        return cls(
+            missing=content["missing"],
+            components=content["components"],
+            nodes=[
+                NodeStatus(
+                    name=node["name"],
+                    address=node["address"],
+                    control_plane=node["controlPlane"],
+                    pid=node["pid"],
+                    failure=node["failure"],
+                )
+                for node in content["nodes"]
+            ],
+        )
+
+
+class Control:
+    """A client of the socket at `path`. Methods raise NotRunningError where nobody listens."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def status(self) -> Status:
+        return Status.from_json(json.loads(self._request("GET", "/status")))
+
+    def post(self, path: str, content: Mapping[str, Any] | None = None) -> None:
+        """Give an order; raises LocalClusterError with the supervisor's reason if it is refused."""
+        self._request("POST", path, body=json.dumps(content) if content is not None else None)
+
+    def _request(self, method: str, path: str, *, body: str | None = None) -> bytes:
+        connection = _UnixConnection(self._path)
+        try:
+            connection.request(method, path, body=body)
+            answer = connection.getresponse()
+            content = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise NotRunningError(f"no cluster is running in {self._path.parent} ({error})") from error
+        finally:
+            connection.close()
+        if answer.status >= http.client.BAD_REQUEST:
+            raise LocalClusterError(content.decode().strip())
+        return content
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localcluster", timeout=TIMEOUT_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))

@@ -1,0 +1,50 @@
+"""What a machine must offer before a cluster can start on it."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpushare_localcluster.errors import LocalClusterError
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What we know of this machine."""
+
+    platform: str
+    user_id: int
+    filesystems: str
+    find_program: Callable[[str], str | None]
+
+    @classmethod
+    def this(cls) -> "Machine":
+        filesystems = Path("/proc/filesystems")
+        return cls(
+            platform=sys.platform,
+            user_id=os.geteuid(),
+            filesystems=filesystems.read_text() if filesystems.exists() else "",
+            find_program=shutil.which,
+        )
+
+
+def problems(machine: Machine) -> Sequence[str]:
+    """Why no cluster can run on this machine; empty if one can."""
+    if not machine.platform.startswith("linux"):
+        return [f"A local cluster needs Linux, this is {machine.platform}: use a Linux machine or VM."]
+    found = []
+    if machine.user_id != 0:
+        found.append("A local cluster needs root for its namespaces: run it with sudo.")
+    if "overlay" not in machine.filesystems.split():
+        found.append("The kernel has no overlay file system: load it with `modprobe overlay`.")
+    if machine.find_program("nsenter") is None:
+        found.append("The program nsenter is missing: install the package util-linux.")
+    return found
+
+
+def check(machine: Machine) -> None:
+    """Raise LocalClusterError if no cluster can run on this machine."""
+    if found := problems(machine):
+        raise LocalClusterError(" ".join(found))

@@ -1,0 +1,49 @@
+"""Finding a cluster's processes among the host's."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process as /proc/PID/status shows it; `namespaced` are its PIDs from our namespace inwards."""
+
+    pid: int
+    parent: int
+    namespaced: Sequence[int]
+
+
+def parse_status(text: str) -> Process:
+    """Read a /proc/PID/status file (proc_pid_status(5))."""
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return Process(
+        pid=int(fields["Pid"]),
+        parent=int(fields["PPid"]),
+        namespaced=[int(pid) for pid in fields["NSpid"].split()],
+    )
+
+
+def running(proc: Path = PROC) -> Iterator[Process]:
+    """All processes; one that ends meanwhile is left out."""
+    for folder in proc.iterdir():
+        if folder.name.isdigit():
+            try:
+                yield parse_status((folder / "status").read_text())
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+
+
+def host_pid(processes: Sequence[Process], *, supervisor: int, inner: int) -> int | None:
+    """The host's PID of the process that has PID `inner` inside the cluster of this supervisor."""
+    cluster = next((process.pid for process in processes if process.parent == supervisor), None)
+    return next(
+        (
+            process.pid
+            for process in processes
+            if process.parent == cluster and process.namespaced[1:2] == [inner]
+        ),
+        None,
+    )

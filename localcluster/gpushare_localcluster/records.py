@@ -1,0 +1,54 @@
+"""What the container runtime tells about its containers."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ContainerRecord:
+    """A container on a node. `pid` counts within the node; `state` is created, running or exited."""
+
+    id: str
+    node: str
+    namespace: str
+    pod: str
+    pod_uid: str
+    container: str
+    attempt: int
+    pid: int
+    env: Mapping[str, str]
+    state: str
+    exit_code: int
+    started_at: str
+
+    @classmethod
+    def from_json(cls, node: str, content: Mapping[str, Any]) -> "ContainerRecord":
+        return cls(
+            id=content["id"],
+            node=node,
+            namespace=content["namespace"],
+            pod=content["pod"],
+            pod_uid=content["podUID"],
+            container=content["container"],
+            attempt=content["attempt"],
+            pid=content["pid"],
+            env=content["env"],
+            state=content["state"],
+            exit_code=content["exitCode"],
+            started_at=content["startedAt"],
+        )
+
+
+def read_records(node: str, folder: Path) -> list[ContainerRecord]:
+    """The containers of a node; one that goes away meanwhile is left out."""
+    records = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            content = json.loads(path.read_text())
+        except FileNotFoundError:
+            continue
+        records.append(ContainerRecord.from_json(node, content))
+    return records

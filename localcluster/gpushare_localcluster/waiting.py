@@ -1,0 +1,29 @@
+"""Waiting for something to become true, with a deadline that says what was waited for."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from gpushare_localcluster.errors import LocalClusterError
+
+T = TypeVar("T")
+
+
+def wait_until(
+    what: str,
+    probe: Callable[[], T],
+    *,
+    timeout: float = 30.0,
+    interval: float = 0.1,
+    explain: Callable[[], str] = lambda: "",
+) -> T:
+    """Call `probe` every `interval` seconds until it returns something true, and return that.
+
+    Raises LocalClusterError after `timeout` seconds; its message has `what` and the answer of `explain`.
+    """
+    deadline = time.monotonic() + timeout
+    while not (result := probe()):
+        if time.monotonic() > deadline:
+            raise LocalClusterError(f"{what}: not so after {timeout:g} s. {explain()}".rstrip())
+        time.sleep(interval)
+    return result

@@ -1,0 +1,17 @@
+"""The real local cluster that this suite shares."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.config import ClusterConfig
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """One control plane and three workers, ready; whoever changes a node puts it back."""
+    with LocalCluster(tmp_path_factory.mktemp("cluster")) as running:
+        running.start(ClusterConfig.of_size(workers=3))
+        running.wait_ready()
+        yield running
