@@ -1,0 +1,139 @@
+"""The demo's steps, in the order in which a person sees them."""
+
+import hashlib
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpushare_localcluster.cluster import LocalCluster
+
+from demo.console import Console
+from demo.workload import Placement, placement, pod
+
+ROOT = Path(__file__).resolve().parent.parent
+POLICY = ROOT / "config" / "samples" / "simulated.yaml"
+CONTROL_PLANE = "control-plane-1"
+SCHEDULER_MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+CONDITIONS = "jsonpath={range .status.conditions[*]}{.type}={.status}  {.message}{'\\n'}{end}{'--\\n'}"
+
+
+class DemoFailedError(Exception):
+    """The product did not do what the demo promises."""
+
+
+@dataclass(slots=True)
+class Demo:
+    """One run of the demo on ``cluster``."""
+
+    cluster: LocalCluster
+    console: Console
+
+    def play(self) -> None:
+        """Install, apply a policy, place pods. Raises ``DemoFailedError`` when a promise is broken."""
+        self.install()
+        self.apply_policy()
+        self.place_pods()
+        self.show_books()
+
+    def install(self) -> None:
+        self.console.step("Installing from manifests/")
+        self.kubectl("apply", "-k", str(ROOT / "manifests"))
+        self.kubectl(
+            "rollout", "status", "deployment/gpushare-operator", "-n", "gpushare-system", "--timeout=120s"
+        )
+
+    def apply_policy(self) -> None:
+        self.console.step("Applying a policy: unit 1Gi, 8 simulated cards of 16Gi on every worker")
+        self.show(f"apply -f {POLICY.relative_to(ROOT)}", "apply", "-f", str(POLICY))
+        self.follow_conditions()
+        self.show("get gpushare", "get", "gpushare")
+
+    def follow_conditions(self) -> None:
+        """Print every condition that becomes true, until Ready is."""
+        told: set[str] = set()
+        with self.watch_policy() as watch:
+            for line in watch.stdout or ():
+                kind, _, rest = line.rstrip().partition("=")
+                if rest.startswith("True") and kind not in told:
+                    told.add(kind)
+                    self.console.say(f"{kind}: {rest.removeprefix('True').strip()}")
+                if kind == "Ready" and kind in told:
+                    watch.terminate()
+                    return
+        raise DemoFailedError("the policy did not become Ready in 180 seconds: see the messages above")
+
+    def watch_policy(self) -> "subprocess.Popen[str]":
+        command = ["get", "gpusharepolicy", "default", "--watch", "-o", CONDITIONS, "--request-timeout=180s"]
+        return subprocess.Popen(
+            self.cluster.kubectl_command(command),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def place_pods(self) -> None:
+        self.console.step("Pods of 4, 8, 12 and 20 units, one after the other")
+        places = {units: self.place(units) for units in (4, 8, 12)}
+        self.require(places[4] == places[8], "4 and 8 units share one card", places)
+        self.require(places[12] not in (places[4],), "12 units are on another card", places)
+        self.refuse(20)
+
+    def place(self, units: int) -> Placement:
+        name = f"units-{units}"
+        self.create(pod(name, units))
+        self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
+        place = placement(self.read("pod", name))
+        self.console.say(f"{name}: running on {place.node}, card {', '.join(place.cards)}")
+        self.console.command(f"kubectl logs {name}", self.kubectl("logs", name))
+        return place
+
+    def refuse(self, units: int) -> None:
+        name = f"units-{units}"
+        self.create(pod(name, units))
+        self.kubectl("wait", "--for=condition=PodScheduled=False", f"pod/{name}", "--timeout=60s")
+        message = self.read("pod", name)["status"]["conditions"][0]["message"]
+        self.console.say(f"{name}: Pending: {message}")
+        promised = "insufficient GPU memory in one card: asked 20, largest free"
+        self.require(promised in message, "the reason names what was asked and what there is", message)
+
+    def show_books(self) -> None:
+        self.console.step("Who has what")
+        self.show("get pods -o wide", "get", "pods", "-o", "wide")
+        self.show("get gpushare", "get", "gpushare")
+
+    def undo(self, manifest_before: str) -> None:
+        """Delete the policy and show that everything is as it was, pods running on."""
+        self.console.step("Undo: deleting the policy")
+        self.show("delete gpusharepolicy default", "delete", "gpusharepolicy", "default", "--timeout=180s")
+        self.show("get gpusharenodes", "get", "gpusharenodes")
+        self.show("get nodes -l gpushare.io/policy", "get", "nodes", "-l", "gpushare.io/policy")
+        self.show("get daemonsets -n gpushare-system", "get", "daemonsets", "-n", "gpushare-system")
+        self.show("get pods", "get", "pods")
+        after = self.scheduler_manifest()
+        self.console.say(f"kube-scheduler.yaml before {manifest_before}\nkube-scheduler.yaml after  {after}")
+        self.require(after == manifest_before, "kube-scheduler.yaml is byte for byte as before", after)
+
+    def scheduler_manifest(self) -> str:
+        """The SHA-256 of the control plane's kube-scheduler.yaml."""
+        content = self.cluster.node_path(CONTROL_PLANE, SCHEDULER_MANIFEST).read_bytes()
+        return hashlib.sha256(content).hexdigest()
+
+    def create(self, body: dict[str, Any]) -> None:
+        self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+
+    def read(self, kind: str, name: str) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-o", "json"))
+        return body
+
+    def kubectl(self, *arguments: str) -> str:
+        return self.cluster.kubectl(*arguments)
+
+    def show(self, shown: str, *arguments: str) -> None:
+        self.console.command(f"kubectl {shown}", self.kubectl(*arguments))
+
+    def require(self, holds: bool, promise: str, seen: object) -> None:  # noqa: FBT001 - reads like assert
+        if not holds:
+            raise DemoFailedError(f"promised: {promise}; seen: {seen}")
+        self.console.say(f"ok: {promise}")

@@ -1,0 +1,70 @@
+"""The product on the shared local cluster: installed once, with a policy per module that needs one."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from gpushare_localcluster.cluster import LocalCluster
+
+from tests.e2e.books import read_books
+from tests.e2e.observe import PODS, SHARE_NODES, watch_until
+from tests.e2e.product import Product, policy
+
+WORKERS = ["gpu-1", "gpu-2", "gpu-3"]
+
+
+@pytest.fixture(scope="session")
+def product(cluster: LocalCluster) -> Product:
+    """The product, installed from its manifests, without a policy."""
+    installed = Product(cluster)
+    installed.install()
+    return installed
+
+
+def applied(product: Product, *, cards: int) -> Iterator[None]:
+    product.apply(policy("default", nodes=WORKERS, cards=cards))
+    product.await_ready("default")
+    yield
+    product.delete("default")
+
+
+@pytest.fixture(scope="module")
+def shared_policy(product: Product) -> Iterator[None]:
+    """Three workers of eight cards of 16 units."""
+    yield from applied(product, cards=8)
+
+
+@pytest.fixture(scope="module")
+def tight_policy(product: Product) -> Iterator[None]:
+    """Three workers of six cards of 16 units."""
+    yield from applied(product, cards=6)
+
+
+@pytest.fixture
+def namespace(cluster: LocalCluster) -> Iterator[str]:
+    """A namespace of the test's own; afterwards all its pods are gone, from the kubelets' books as well."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    cluster.kubectl("create", "namespace", name)
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    watch_until(
+        cluster,
+        PODS.format(namespace=name),
+        lambda pods: not pods,
+        what=f"no pods left in {name}",
+        seconds=120,
+    )
+
+
+@pytest.fixture
+def books_agree(cluster: LocalCluster, namespace: str) -> Iterator[None]:
+    """After the test, annotation, PodResources, environment and status say the same of every container."""
+    yield
+    watch_until(
+        cluster,
+        SHARE_NODES,
+        lambda _: not read_books(cluster, namespace).disagreements(),
+        what="the four books agree",
+        seconds=60,
+        describe=lambda _: read_books(cluster, namespace).disagreements(),
+    )

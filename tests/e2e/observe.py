@@ -1,0 +1,85 @@
+"""Waiting on a watch: the tests never sleep and never poll where the API server can tell."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_localcluster.cluster import LocalCluster
+
+Json = dict[str, Any]
+State = dict[str, Json]
+"""``namespace/name`` -> object."""
+
+PODS = "/api/v1/namespaces/{namespace}/pods"
+SHARE_NODES = "/apis/gpushare.io/v1alpha1/gpusharenodes"
+POLICIES = "/apis/gpushare.io/v1alpha1/gpusharepolicies"
+NODES = "/api/v1/nodes"
+
+
+def watch_until(
+    cluster: LocalCluster,
+    path: str,
+    holds: Callable[[Sequence[Json]], bool],
+    *,
+    what: str,
+    seconds: float = 60.0,
+    describe: Callable[[Sequence[Json]], object] = len,
+) -> list[Json]:
+    """Return the collection at ``path`` as soon as ``holds`` is true of it.
+
+    Fails the test after ``seconds``, saying ``what`` was waited for and what ``describe`` made of the last
+    state.
+    """
+    state: State = {}
+
+    async def run() -> None:
+        async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+            async for event in follow(client, Collection(path)):
+                _keep(state, event)
+                if holds(list(state.values())):
+                    return
+
+    try:
+        asyncio.run(asyncio.wait_for(run(), seconds))
+    except TimeoutError:
+        raise AssertionError(
+            f"{what}: not so after {seconds:g} s; last seen: {describe(list(state.values()))}"
+        ) from None
+    return list(state.values())
+
+
+def _keep(state: State, event: Listed | Changed) -> None:
+    if isinstance(event, Listed):
+        state.clear()
+        state.update({_key(item): item for item in event.items})
+    elif event.kind == "DELETED":
+        state.pop(_key(event.item), None)
+    else:
+        state[_key(event.item)] = event.item
+
+
+def _key(item: Json) -> str:
+    return f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
+
+
+def condition(item: Json, kind: str) -> Json:
+    """The condition of that type, or an empty one."""
+    conditions: list[Json] = item.get("status", {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == kind), {})
+
+
+def is_true(item: Json, kind: str) -> bool:
+    return condition(item, kind).get("status") == "True"
+
+
+def get(cluster: LocalCluster, path: str) -> Json:
+    """One object or list, read now."""
+
+    async def run() -> Json:
+        async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+            return await client.get(path)
+
+    return asyncio.run(run())

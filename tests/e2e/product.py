@@ -1,0 +1,86 @@
+"""Installing the product and its policies on the local cluster, by its own manifests only."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpushare_localcluster.cluster import LocalCluster
+
+from tests.e2e.observe import POLICIES, SHARE_NODES, Json, is_true, watch_until
+
+ROOT = Path(__file__).resolve().parents[2]
+SYSTEM = "gpushare-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The product as an administrator handles it."""
+
+    cluster: LocalCluster
+
+    def install(self) -> None:
+        self.cluster.kubectl("apply", "-k", str(ROOT / "manifests"))
+        self.cluster.kubectl(
+            "rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s"
+        )
+
+    def apply(self, policy: Json) -> None:
+        self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(policy))
+
+    def await_ready(self, policy: str, *, seconds: float = 120.0) -> Json:
+        """Wait until the policy is Ready at its present generation, and return it."""
+
+        def ready(policies: Any) -> bool:
+            return any(named(each, policy) and is_ready(each) for each in policies)
+
+        seen = watch_until(
+            self.cluster,
+            POLICIES,
+            ready,
+            what=f"policy {policy} Ready",
+            seconds=seconds,
+            describe=lambda policies: [each.get("status") for each in policies],
+        )
+        return next(each for each in seen if named(each, policy))
+
+    def delete(self, policy: str, *, seconds: float = 180.0) -> None:
+        """Delete the policy and wait until everything was taken back."""
+        self.cluster.kubectl("delete", "gpusharepolicy", policy, f"--timeout={seconds:g}s")
+
+    def share_node(self, name: str, holds: Any, *, what: str, seconds: float = 60.0) -> Json:
+        """Wait until ``holds`` is true of the GPUShareNode ``name``, and return it."""
+        seen = watch_until(
+            self.cluster,
+            SHARE_NODES,
+            lambda nodes: any(named(each, name) and holds(each) for each in nodes),
+            what=what,
+            seconds=seconds,
+            describe=lambda nodes: [each.get("status") for each in nodes if named(each, name)],
+        )
+        return next(each for each in seen if named(each, name))
+
+
+def named(item: Json, name: str) -> bool:
+    return bool(item["metadata"]["name"] == name)
+
+
+def is_ready(policy: Json) -> bool:
+    observed = policy.get("status", {}).get("observedGeneration")
+    return is_true(policy, "Ready") and observed == policy["metadata"]["generation"]
+
+
+def policy(
+    name: str, *, nodes: list[str], unit: str = "1Gi", cards: int = 8, memory: str = "16Gi", **rule: Any
+) -> Json:
+    """A policy over ``nodes`` by name, with simulated cards."""
+    devices = {"source": "Simulated", "simulated": [{"count": cards, "memory": memory}]}
+    return {
+        "apiVersion": "gpushare.io/v1alpha1",
+        "kind": "GPUSharePolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "memoryUnit": unit,
+            "nodes": [{"names": nodes, "mode": "Memory", "devices": devices, **rule}],
+        },
+    }

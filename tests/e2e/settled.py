@@ -1,0 +1,84 @@
+"""When a crowd of pods has come to rest: each runs, or waits with a reason that is true."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from gpushare_localcluster.cluster import LocalCluster
+
+from tests.e2e.observe import PODS, Json, condition, watch_until
+from tests.e2e.workloads import MEMORY
+
+REASON = "insufficient GPU memory in one card"
+
+
+def await_settled(
+    cluster: LocalCluster, namespace: str, *, pods: int, capacity: Sequence[int], seconds: float = 240.0
+) -> list[Json]:
+    """Wait until ``pods`` active pods have settled on cards of ``capacity`` units; return the active ones."""
+    seen = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda items: settled(items, pods=pods, capacity=capacity),
+        what=f"{pods} pods run or wait for a true reason",
+        seconds=seconds,
+        describe=summary,
+    )
+    return [each for each in seen if is_active(each)]
+
+
+def settled(items: Sequence[Json], *, pods: int, capacity: Sequence[int]) -> bool:
+    active = [each for each in items if is_active(each)]
+    if len(active) != pods:
+        return False
+    running = [each for each in active if is_running(each)]
+    largest = largest_free(running, capacity)
+    waiting = [each for each in active if not is_running(each)]
+    return all(is_refused(each) and asked(each) > largest for each in waiting)
+
+
+def is_active(pod: Json) -> bool:
+    return (
+        pod["status"].get("phase") not in ("Failed", "Succeeded")
+        and "deletionTimestamp" not in pod["metadata"]
+    )
+
+
+def is_running(pod: Json) -> bool:
+    return condition(pod, "Ready").get("status") == "True"
+
+
+def is_refused(pod: Json) -> bool:
+    return REASON in condition(pod, "PodScheduled").get("message", "")
+
+
+def asked(pod: Json) -> int:
+    limits = (each["resources"].get("limits", {}) for each in pod["spec"]["containers"])
+    return sum(int(each.get(MEMORY, 0)) for each in limits)
+
+
+def largest_free(running: Sequence[Json], capacity: Sequence[int]) -> int:
+    """Free units of the emptiest of equal cards, by the annotations; untouched cards have all free."""
+    used: Counter[str] = Counter()
+    for pod in running:
+        allocation = json.loads(pod["metadata"].get("annotations", {}).get("gpushare.io/allocation", "{}"))
+        used.update(allocation.get("cards", {}))
+    size = max(capacity)
+    return size if len(used) < len(capacity) else size - min(used.values())
+
+
+def summary(items: Sequence[Json]) -> dict[str, object]:
+    """For a message: how many pods are in which state, and what some of them say."""
+    active = [each for each in items if is_active(each)]
+    waiting = [each for each in active if not is_running(each)]
+    return {
+        "phases": dict(Counter(each["status"].get("phase", "") for each in items)),
+        "running": len(active) - len(waiting),
+        "waiting": [
+            (each["metadata"]["name"], asked(each), condition(each, "PodScheduled").get("message", "bound"))
+            for each in waiting[:5]
+        ],
+        "failed": [
+            each["status"].get("message", "") for each in items if each["status"].get("phase") == "Failed"
+        ][:3],
+    }

@@ -1,0 +1,116 @@
+"""A hundred pods at once, quietly and with each of our processes dying in the middle."""
+
+from collections.abc import Callable
+
+import pytest
+from gpushare_localcluster.cluster import LocalCluster
+
+from tests.e2e.observe import PODS, Json, watch_until
+from tests.e2e.product import SYSTEM
+from tests.e2e.settled import await_settled, is_active, is_running, summary
+from tests.e2e.workloads import create, pod, replica_set
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("tight_policy")]
+
+CARDS = [16] * 18
+"""Three nodes of six cards: a hundred pods of 1 to 6 units ask for more than there is."""
+REPLICAS = {1: 17, 2: 17, 3: 17, 4: 17, 5: 16, 6: 16}
+WORKER = "gpu-2"
+
+Fault = Callable[[LocalCluster], None]
+
+
+def kill_one(cluster: LocalCluster, prefix: str, container: str, *, node: str | None = None) -> None:
+    """SIGKILL of the running container, as the kernel's OOM killer would."""
+    record = next(
+        each
+        for each in cluster.containers()
+        if each.namespace == SYSTEM
+        and each.pod.startswith(prefix)
+        and each.state == "running"
+        and node in (None, each.node)
+    )
+    cluster.kill_container(namespace=SYSTEM, pod=record.pod, container=container)
+
+
+def kill_extender(cluster: LocalCluster) -> None:
+    kill_one(cluster, "gpushare-extender", "extender")
+
+
+def kill_operator(cluster: LocalCluster) -> None:
+    kill_one(cluster, "gpushare-operator", "operator")
+
+
+def kill_plugin(cluster: LocalCluster) -> None:
+    kill_one(cluster, "gpushare-plugin", "plugin", node=WORKER)
+
+
+def restart_kubelet(cluster: LocalCluster) -> None:
+    cluster.restart_kubelet(WORKER)
+
+
+def await_running(cluster: LocalCluster, namespace: str, count: int) -> None:
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: sum(is_active(each) and is_running(each) for each in pods) >= count,
+        what=f"{count} pods run",
+        seconds=120,
+        describe=summary,
+    )
+
+
+def asked_in_all() -> int:
+    return sum(units * replicas for units, replicas in REPLICAS.items())
+
+
+def test_the_burst_asks_for_more_than_there_is() -> None:
+    assert asked_in_all() > sum(CARDS)
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_a_hundred_pods_at_once_fill_the_cards_and_the_rest_waits(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    bodies = [
+        pod(f"p{units}-{number}", {"main": units})
+        for units, count in REPLICAS.items()
+        for number in range(count)
+    ]
+    create(cluster, namespace, bodies)
+    pods = await_settled(cluster, namespace, pods=100, capacity=CARDS)
+    running = [each for each in pods if is_running(each)]
+    assert len(running) < len(pods)
+    assert failed(pods) == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(kill_extender, id="extender killed"),
+        pytest.param(restart_kubelet, id="kubelet restarted"),
+        pytest.param(kill_plugin, id="plugin killed"),
+        pytest.param(kill_operator, id="operator killed"),
+    ],
+)
+@pytest.mark.usefixtures("books_agree")
+def test_a_fault_in_the_middle_of_the_burst_changes_nothing_in_the_end(
+    cluster: LocalCluster, namespace: str, fault: Fault
+) -> None:
+    sets = [replica_set(f"p{units}", units=units, replicas=count) for units, count in REPLICAS.items()]
+    create(cluster, namespace, sets)
+    await_running(cluster, namespace, 20)
+    fault(cluster)
+    pods = await_settled(cluster, namespace, pods=100, capacity=CARDS)
+    assert sum(is_running(each) for each in pods) < 100
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_fifty_equal_pods_on_one_node(cluster: LocalCluster, namespace: str) -> None:
+    """Equal pods are where systems that guess the pod from its size put them on each other's cards."""
+    create(cluster, namespace, [pod(f"equal-{number}", {"main": 1}, on=WORKER) for number in range(50)])
+    await_running(cluster, namespace, 50)
+
+
+def failed(pods: list[Json]) -> list[str]:
+    return [each["metadata"]["name"] for each in pods if each["status"].get("phase") == "Failed"]

@@ -1,0 +1,253 @@
+"""A policy comes and goes, and the cluster is as it was: labels, objects, and the control plane's files."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from gpushare_localcluster.cluster import LocalCluster
+
+from tests.e2e.fixtures import WORKERS
+from tests.e2e.observe import NODES, PODS, SHARE_NODES, get, watch_until
+from tests.e2e.product import SYSTEM, Product, policy
+from tests.e2e.settled import is_running
+from tests.e2e.workloads import create, pod
+
+pytestmark = pytest.mark.e2e
+
+CONTROL_PLANE = "control-plane-1"
+MANIFESTS = "/etc/kubernetes/manifests"
+MANIFEST = f"{MANIFESTS}/kube-scheduler.yaml"
+OURS = "gpushare"
+
+
+def files(cluster: LocalCluster) -> dict[str, str]:
+    """Every file below /etc/kubernetes of the control plane and its SHA-256."""
+    root = cluster.node_path(CONTROL_PLANE, "/etc/kubernetes")
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def traces(cluster: LocalCluster) -> dict[str, Any]:
+    """What of ours could be left on nodes and in the cluster."""
+    nodes = get(cluster, NODES)["items"]
+    return {
+        "labels": {
+            key: value for each in nodes for key, value in each["metadata"]["labels"].items() if OURS in key
+        },
+        "annotations": [
+            key for each in nodes for key in each["metadata"].get("annotations", {}) if OURS in key
+        ],
+        "capacity": [key for each in nodes for key in each["status"]["capacity"] if OURS in key],
+        "allocatable": [key for each in nodes for key in each["status"]["allocatable"] if OURS in key],
+        "share nodes": get(cluster, SHARE_NODES)["items"],
+        "daemonsets": get(cluster, f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets")["items"],
+        "jobs": get(cluster, f"/apis/batch/v1/namespaces/{SYSTEM}/jobs")["items"],
+        "sockets": [
+            path.name
+            for node in WORKERS
+            for path in cluster.node_path(node, "/var/lib/kubelet/device-plugins").iterdir()
+            if OURS in path.name
+        ],
+    }
+
+
+def edit_manifest(cluster: LocalCluster, content: bytes) -> None:
+    """As an administrator would: written elsewhere and moved in."""
+    staged = "/etc/kubernetes/kube-scheduler.edited"
+    cluster.node_path(CONTROL_PLANE, staged).write_bytes(content)
+    moved = cluster.node_exec(CONTROL_PLANE, ["mv", staged, MANIFEST])
+    assert moved.returncode == 0, moved.stderr
+
+
+def with_own_config(manifest: bytes) -> bytes:
+    """The manifest as of an administrator who gave the scheduler a configuration file."""
+    return (
+        manifest.replace(
+            b"    - --kubeconfig=/etc/kubernetes/scheduler.conf\n",
+            b"    - --config=/etc/kubernetes/own/scheduler.yaml # ours, do not touch\n",
+        )
+        .replace(
+            b"    volumeMounts:\n",
+            b"    volumeMounts:\n    - {mountPath: /etc/kubernetes/own, name: own, readOnly: true}\n",
+        )
+        .replace(b"  volumes:\n", b"  volumes:\n  - hostPath: {path: /etc/kubernetes/own}\n    name: own\n")
+    )
+
+
+OWN_CONFIG = """\
+# A configuration of the administrator's.
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: /etc/kubernetes/scheduler.conf}
+leaderElection: {leaderElect: true}
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: second
+"""
+
+
+@pytest.fixture
+def own_config(cluster: LocalCluster) -> Iterator[None]:
+    """The scheduler runs with a configuration file of the administrator's during the test."""
+    path = cluster.node_path(CONTROL_PLANE, MANIFEST)
+    before = path.read_bytes()
+    folder = cluster.node_path(CONTROL_PLANE, "/etc/kubernetes/own")
+    folder.mkdir()
+    (folder / "scheduler.yaml").write_text(OWN_CONFIG)
+    edited = with_own_config(before)
+    assert edited.count(b"own") >= 4, "the manifest no longer looks as this test expects"
+    edit_manifest(cluster, edited)
+    yield
+    edit_manifest(cluster, before)
+    (folder / "scheduler.yaml").unlink()
+    folder.rmdir()
+
+
+def schedules(
+    cluster: LocalCluster, namespace: str, name: str, *, scheduler: str = "default-scheduler"
+) -> None:
+    """An ordinary pod finds its node."""
+    body = pod(name, {"main": 0})
+    body["spec"]["schedulerName"] = scheduler
+    create(cluster, namespace, [body])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(each["metadata"]["name"] == name and is_running(each) for each in pods),
+        what=f"ordinary pod {name} runs",
+        seconds=90,
+    )
+
+
+def scheduler_pod(cluster: LocalCluster) -> Any:
+    return get(cluster, f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{CONTROL_PLANE}")
+
+
+def come_and_go(cluster: LocalCluster, product: Product, namespace: str) -> None:
+    """Apply a policy and delete it, with pods scheduled before, in between and after."""
+    untouched, files_before = traces(cluster), files(cluster)
+    schedules(cluster, namespace, "before")
+    product.apply(policy("default", nodes=WORKERS))
+    schedules(cluster, namespace, "meanwhile")
+    product.await_ready("default")
+    assert files(cluster) != files_before
+    schedules(cluster, namespace, "during")
+    create(cluster, namespace, [pod("shares", {"main": 4})])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: len(pods) == 4 and all(is_running(each) for each in pods),
+        what="all pods run",
+    )
+    product.delete("default")
+    assert files(cluster) == files_before
+    assert traces(cluster) == untouched
+    schedules(cluster, namespace, "after")
+    running = get(cluster, PODS.format(namespace=namespace))["items"]
+    assert all(is_running(each) for each in running)
+    assert len(running) == 5
+
+
+def test_without_a_policy_nothing_of_ours_is_anywhere(cluster: LocalCluster, product: Product) -> None:
+    assert not any(traces(cluster).values())
+    assert product.cluster.node_path(CONTROL_PLANE, "/etc/kubernetes/gpushare").exists() is False
+
+
+def test_everything_is_restored_byte_for_byte(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    come_and_go(cluster, product, namespace)
+
+
+@pytest.mark.usefixtures("own_config")
+def test_a_configuration_file_of_the_administrators_is_kept_and_restored(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    schedules(cluster, namespace, "second-before", scheduler="second")
+    cluster.kubectl("delete", "pod", "second-before", "-n", namespace)
+    come_and_go(cluster, product, namespace)
+
+
+def test_what_somebody_else_changed_meanwhile_stays(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    before = cluster.node_path(CONTROL_PLANE, MANIFEST).read_bytes()
+    product.apply(policy("default", nodes=WORKERS))
+    product.await_ready("default")
+    between = cluster.node_path(CONTROL_PLANE, MANIFEST).read_bytes()
+    edit_manifest(
+        cluster, between.replace(b"    - --leader-elect=true\n", b"    - --leader-elect=true\n    - --v=1\n")
+    )
+    product.delete("default")
+    after = cluster.node_path(CONTROL_PLANE, MANIFEST).read_bytes()
+    assert after == before.replace(
+        b"    - --leader-elect=true\n", b"    - --leader-elect=true\n    - --v=1\n"
+    )
+    assert cluster.node_path(CONTROL_PLANE, "/etc/kubernetes/gpushare").exists() is False
+    edit_manifest(cluster, before)
+    schedules(cluster, namespace, "after")
+
+
+def test_the_operator_killed_while_a_policy_is_applied_finishes_it(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    product.apply(policy("default", nodes=WORKERS))
+    for _ in range(3):
+        kill_operator(cluster)
+    product.await_ready("default", seconds=180)
+    cluster.kubectl("delete", "gpusharepolicy", "default", "--wait=false")
+    kill_operator(cluster)
+    cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s")
+    assert not any(traces(cluster).values())
+    schedules(cluster, namespace, "after")
+
+
+def kill_operator(cluster: LocalCluster) -> None:
+    """Kill it as soon as it runs (again)."""
+
+    def running(pods: Any) -> bool:
+        return any(
+            each["metadata"]["name"].startswith("gpushare-operator") and is_running(each) for each in pods
+        )
+
+    pods = watch_until(cluster, PODS.format(namespace=SYSTEM), running, what="the operator runs", seconds=120)
+    name = next(
+        each["metadata"]["name"]
+        for each in pods
+        if each["metadata"]["name"].startswith("gpushare-operator") and is_running(each)
+    )
+    cluster.kill_container(namespace=SYSTEM, pod=name, container="operator")
+
+
+def test_two_policies_never_share_a_node(cluster: LocalCluster, product: Product) -> None:
+    product.apply(policy("default", nodes=["gpu-1", "gpu-2"]))
+    product.await_ready("default")
+    product.apply(policy("later", nodes=["gpu-2", "gpu-3"]))
+    conflicted = watch_until(
+        cluster,
+        "/apis/gpushare.io/v1alpha1/gpusharepolicies",
+        lambda policies: any("gpu-2" in conflict(each) for each in policies),
+        what="the later policy says which node it lost",
+        describe=lambda policies: [json.dumps(each.get("status")) for each in policies],
+    )
+    assert len(conflicted) == 2
+    owners = {each["metadata"]["name"]: each["spec"]["policy"] for each in get(cluster, SHARE_NODES)["items"]}
+    assert owners["gpu-2"] == "default"
+    product.delete("default")
+    product.share_node(
+        "gpu-2", lambda node: node["spec"]["policy"] == "later", what="the later policy takes over"
+    )
+    product.delete("later")
+    assert not any(traces(cluster).values())
+
+
+def conflict(policy: Any) -> str:
+    conditions = policy.get("status", {}).get("conditions", ())
+    return " ".join(
+        each["message"] for each in conditions if each["type"] == "Conflicted" and each["status"] == "True"
+    )

@@ -1,0 +1,198 @@
+"""Nodes that come, leave and change under a policy, and units of every size."""
+
+from typing import Any
+
+import pytest
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.config import NodeConfig
+
+from tests.e2e.books import read_books
+from tests.e2e.observe import NODES, PODS, SHARE_NODES, condition, get, is_true, watch_until
+from tests.e2e.product import Product, named, policy
+from tests.e2e.settled import is_running
+from tests.e2e.workloads import MEMORY, create, pod
+
+pytestmark = pytest.mark.e2e
+
+
+def units(total: int) -> Any:
+    return lambda node: node.get("status", {}).get("units", {}).get("total") == total
+
+
+def allocatable(cluster: LocalCluster, node: str, amount: int | None) -> None:
+    watch_until(
+        cluster,
+        NODES,
+        lambda nodes: any(
+            named(each, node) and each["status"]["allocatable"].get(MEMORY) == (amount and str(amount))
+            for each in nodes
+        ),
+        what=f"node {node} offers {amount} units",
+        describe=lambda nodes: [each["status"]["allocatable"] for each in nodes if named(each, node)],
+    )
+
+
+def await_running(cluster: LocalCluster, namespace: str, name: str) -> None:
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(named(each, name) and is_running(each) for each in pods),
+        what=f"pod {name} runs",
+        describe=lambda pods: [each["status"] for each in pods],
+    )
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_a_quarter_of_a_million_units_register_and_serve_a_pod(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    """8 cards of 32 GB in units of 1 MB: the kubelet takes one message of at most 4 MiB."""
+    product.apply(policy("fine", nodes=["gpu-1"], unit="1M", cards=8, memory="32G"))
+    product.await_ready("fine")
+    watch_until(
+        cluster,
+        NODES,
+        lambda nodes: any(each["status"]["allocatable"].get(MEMORY) == "256k" for each in nodes),
+        what="the kubelet offers 256,000 units",
+    )
+    create(cluster, namespace, [pod("fine", {"main": 20_000}, on="gpu-1")])
+    await_running(cluster, namespace, "fine")
+    (share,) = read_books(cluster, namespace).environment.values()
+    assert share.units == 20_000
+    cluster.kubectl("delete", "pod", "fine", "-n", namespace)
+    product.delete("fine")
+
+
+def test_a_unit_too_fine_for_the_kubelet_names_the_finest_that_works(product: Product) -> None:
+    product.apply(policy("fine", nodes=["gpu-1"], unit="1M", cards=8, memory="80G"))
+    told = product.share_node("gpu-1", lambda node: is_true(node, "UnitTooFine"), what="the unit is refused")
+    message = condition(told, "UnitTooFine")["message"]
+    assert "640000" in message.replace(",", "").replace(" ", "")
+    assert "3M" in message
+    product.delete("fine")
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_a_unit_that_does_not_divide_the_card_leaves_the_rest_unused(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    product.apply(policy("odd", nodes=["gpu-1"], unit="3Gi", cards=2, memory="16Gi"))
+    product.await_ready("odd")
+    allocatable(cluster, "gpu-1", 10)
+    create(cluster, namespace, [pod("all", {"main": 5}, on="gpu-1")])
+    await_running(cluster, namespace, "all")
+    cluster.kubectl("delete", "pod", "all", "-n", namespace)
+    product.delete("odd")
+
+
+def test_reserved_memory_is_kept_out(cluster: LocalCluster, product: Product) -> None:
+    product.apply(policy("reserve", nodes=["gpu-1"], cards=2, reservedMemory="512Mi"))
+    product.await_ready("reserve")
+    allocatable(cluster, "gpu-1", 30)
+    product.delete("reserve")
+
+
+def test_a_change_of_unit_waits_for_the_pods_that_hold_units(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    product.apply(policy("unit", nodes=["gpu-1"]))
+    product.await_ready("unit")
+    create(cluster, namespace, [pod("holder", {"main": 4}, on="gpu-1")])
+    await_running(cluster, namespace, "holder")
+    product.apply(policy("unit", nodes=["gpu-1"], unit="256Mi"))
+    blocked = product.share_node(
+        "gpu-1", lambda node: is_true(node, "UnitChangeBlocked"), what="the change is blocked"
+    )
+    assert "1 pod" in condition(blocked, "UnitChangeBlocked")["message"]
+    assert blocked["status"]["memoryUnit"] == "1Gi"
+    allocatable(cluster, "gpu-1", 128)
+    cluster.kubectl("delete", "pod", "holder", "-n", namespace)
+    product.share_node("gpu-1", units(512), what="the new unit is applied when the pod is gone")
+    allocatable(cluster, "gpu-1", 512)
+    product.delete("unit")
+
+
+def test_a_policy_applied_anew_with_another_unit_respects_pods_of_the_old_one(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    product.apply(policy("unit", nodes=["gpu-1"]))
+    product.await_ready("unit")
+    create(cluster, namespace, [pod("holder", {"main": 4}, on="gpu-1")])
+    await_running(cluster, namespace, "holder")
+    product.delete("unit")
+    product.apply(policy("unit", nodes=["gpu-1"], unit="256Mi"))
+    blocked = product.share_node(
+        "gpu-1", lambda node: is_true(node, "UnitChangeBlocked"), what="the change is blocked"
+    )
+    assert blocked["status"]["memoryUnit"] == "1Gi"
+    assert blocked["status"]["units"] == {"total": 128, "allocated": 4}
+    cluster.kubectl("delete", "pod", "holder", "-n", namespace)
+    product.share_node("gpu-1", units(512), what="the new unit is applied when the pod is gone")
+    product.delete("unit")
+
+
+def test_a_policy_follows_nodes_that_appear_and_leave(cluster: LocalCluster, product: Product) -> None:
+    by_label = policy("label", nodes=["gpu-1"])
+    (rule,) = by_label["spec"]["nodes"]
+    del rule["names"]
+    rule["selector"] = {"matchLabels": {"pool": "fresh"}}
+    product.apply(by_label)
+    cluster.add_node(NodeConfig("gpu-fresh", labels={"pool": "fresh"}))
+    product.share_node("gpu-fresh", units(128), what="the new node shares its cards", seconds=90)
+    allocatable(cluster, "gpu-fresh", 128)
+    cluster.kubectl("label", "node", "gpu-fresh", "pool-")
+    watch_until(cluster, SHARE_NODES, lambda nodes: not nodes, what="the node that left is no longer shared")
+    watch_until(
+        cluster,
+        NODES,
+        lambda nodes: not any("gpushare" in str(each["metadata"]["labels"]) for each in nodes),
+        what="its labels are gone",
+    )
+    allocatable(cluster, "gpu-fresh", None)
+    cluster.kubectl("label", "node", "gpu-fresh", "pool=fresh")
+    product.share_node("gpu-fresh", units(128), what="it comes back", seconds=90)
+    cluster.remove_node("gpu-fresh")
+    watch_until(cluster, SHARE_NODES, lambda nodes: not nodes, what="a node that vanished is forgotten")
+    product.delete("label")
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_a_node_that_reboots_keeps_its_promises(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    cluster.add_node(NodeConfig("gpu-reboot"))
+    cluster.wait_ready()
+    product.apply(policy("reboot", nodes=["gpu-reboot"]))
+    product.await_ready("reboot")
+    create(cluster, namespace, [pod(f"p{number}", {"main": 6}, on="gpu-reboot") for number in range(6)])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: len(pods) == 6 and all(is_running(each) for each in pods),
+        what="six pods run",
+    )
+    cluster.kill_node("gpu-reboot")
+    cluster.start_node("gpu-reboot")
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: all(rests(each) for each in pods) and restarted(pods),
+        what="the pods came back, or were refused by the kubelet while the plugin was not there yet",
+        seconds=120,
+        describe=lambda pods: [each["status"] for each in pods],
+    )
+    cluster.kubectl("delete", "pods", "--all", "-n", namespace)
+    product.delete("reboot")
+    cluster.remove_node("gpu-reboot")
+    assert get(cluster, SHARE_NODES)["items"] == []
+
+
+def rests(pod: Any) -> bool:
+    return is_running(pod) or pod["status"].get("phase") == "Failed"
+
+
+def restarted(pods: Any) -> bool:
+    return all(
+        pod["status"].get("phase") == "Failed" or pod["status"]["containerStatuses"][0]["restartCount"] > 0
+        for pod in pods
+    )

@@ -1,0 +1,136 @@
+"""The main job: what a user sees who asks for units of a card."""
+
+import pytest
+from gpushare_localcluster.cluster import LocalCluster
+
+from tests.e2e.books import Key, read_books
+from tests.e2e.observe import PODS, condition, get, watch_until
+from tests.e2e.settled import is_running
+from tests.e2e.workloads import create, pod
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("shared_policy")]
+
+
+def run_pod(cluster: LocalCluster, namespace: str, name: str, **units: int) -> None:
+    create(cluster, namespace, [pod(name, units)])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(each["metadata"]["name"] == name and is_running(each) for each in pods),
+        what=f"pod {name} runs",
+    )
+
+
+def refusal(cluster: LocalCluster, namespace: str, name: str) -> str:
+    """The scheduler's message on a pod that waits."""
+    pods = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(
+            each["metadata"]["name"] == name and condition(each, "PodScheduled").get("message")
+            for each in pods
+        ),
+        what=f"pod {name} is refused with a reason",
+    )
+    waiting = next(each for each in pods if each["metadata"]["name"] == name)
+    return str(condition(waiting, "PodScheduled")["message"])
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_small_pods_share_a_card_and_bigger_ones_get_another(cluster: LocalCluster, namespace: str) -> None:
+    for units in (4, 8, 12):
+        run_pod(cluster, namespace, f"units-{units}", main=units)
+    cards = {key.pod: share.card for key, share in read_books(cluster, namespace).annotation.items()}
+    assert cards["units-4"] == cards["units-8"]
+    assert cards["units-12"] != cards["units-4"]
+
+
+def test_a_pod_that_no_card_can_hold_waits_and_says_why(cluster: LocalCluster, namespace: str) -> None:
+    create(cluster, namespace, [pod("units-20", {"main": 20})])
+    message = refusal(cluster, namespace, "units-20")
+    assert "insufficient GPU memory in one card: asked 20, largest free 16" in message
+    events = get(cluster, f"/api/v1/namespaces/{namespace}/events")["items"]
+    assert any("insufficient GPU memory in one card: asked 20" in event["message"] for event in events)
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_all_containers_of_a_pod_get_one_card(cluster: LocalCluster, namespace: str) -> None:
+    run_pod(cluster, namespace, "pair", left=5, right=7)
+    book = read_books(cluster, namespace).environment
+    left, right = (book[Key(namespace, "pair", name)] for name in ("left", "right"))
+    assert (left.units, right.units) == (5, 7)
+    assert left.card == right.card
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_a_pod_bound_past_the_scheduler_gets_a_card_and_enters_the_books(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    create(cluster, namespace, [pod("direct", {"main": 3}, node="gpu-1")])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(
+            is_running(each) and "gpushare.io/allocation" in each["metadata"].get("annotations", {})
+            for each in pods
+        ),
+        what="the pod runs and its allocation was written down",
+    )
+    assert read_books(cluster, namespace).annotation[Key(namespace, "direct", "main")].units == 3
+
+
+def test_a_pod_bound_past_the_scheduler_that_fits_no_card_fails_with_the_reason(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    create(cluster, namespace, [pod("direct", {"main": 20}, node="gpu-1")])
+    pods = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(each["status"].get("phase") == "Failed" for each in pods),
+        what="the kubelet rejects the pod",
+    )
+    assert "asked 20" in pods[0]["status"]["message"]
+    assert "largest free" in pods[0]["status"]["message"]
+
+
+def test_pods_without_gpu_are_not_touched(cluster: LocalCluster, namespace: str) -> None:
+    run_pod(cluster, namespace, "plain", main=0)
+    (plain,) = get(cluster, PODS.format(namespace=namespace))["items"]
+    assert "gpushare.io/allocation" not in plain["metadata"].get("annotations", {})
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_init_containers_lend_their_units_to_the_others(cluster: LocalCluster, namespace: str) -> None:
+    body = pod("staged", {"main": 6})
+    body["spec"]["initContainers"] = pod("", {"prepare": 10}, command="true")["spec"]["containers"]
+    create(cluster, namespace, [body])
+    (running,) = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(is_running(each) for each in pods),
+        what="the pod runs",
+    )
+    assert '"cards":{"' in running["metadata"]["annotations"]["gpushare.io/allocation"]
+    assert read_books(cluster, namespace).environment[Key(namespace, "staged", "main")].units == 6
+
+
+def test_units_come_back_when_a_pod_ends(cluster: LocalCluster, namespace: str) -> None:
+    """A whole card is used twice by pods that may only run on one node with every other card full."""
+    full = [pod(f"full-{number}", {"main": 16}, on="gpu-2") for number in range(8)]
+    create(cluster, namespace, full)
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: len(pods) == 8 and all(is_running(each) for each in pods),
+        what="8 pods fill the node",
+    )
+    create(cluster, namespace, [pod("next", {"main": 16}, on="gpu-2")])
+    assert "largest free 0" in refusal(cluster, namespace, "next")
+    cluster.kubectl("delete", "pod", "full-3", "-n", namespace)
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(each["metadata"]["name"] == "next" and is_running(each) for each in pods),
+        what="the waiting pod gets the card that became free",
+    )
+    assert read_books(cluster, namespace).disagreements() == []
