@@ -92,17 +92,13 @@ class LocalCluster:
 
     def stop(self) -> None:
         """End every process of the cluster. Its files stay, for its logs, until the next start."""
-        supervisor = self._supervisor_pid()
-        if supervisor is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(supervisor, signal.SIGTERM)
-        if self._owned is None:
+        if self._owned is not None:
+            self._owned.terminate()
+            self._owned.communicate(timeout=STOP_SECONDS)
+        elif (supervisor := self._supervisor_pid()) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(supervisor, signal.SIGTERM)
             wait_until("the cluster has stopped", lambda: not self.is_running(), timeout=STOP_SECONDS)
-            return
-        self._owned.wait(STOP_SECONDS)
-        if self._owned.stdin:
-            self._owned.stdin.close()
 
     def wait_end(self) -> None:
         """Wait until the cluster ends by itself. Raises LocalClusterError with the reason."""
@@ -308,6 +304,7 @@ class LocalCluster:
             return self._owned.pid if self._owned.poll() is None else None
         if not self.is_running():
             return None
+        # The supervisor writes its PID into the file that it holds locked.
         return int((self.directory / "lock").read_text())
 
 

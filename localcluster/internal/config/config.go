@@ -126,6 +126,14 @@ func (d NodeDirectory) Join(parts ...string) string {
 	return filepath.Join(append([]string{string(d)}, parts...)...)
 }
 
+// ForgetContainers deletes all records.
+func (d NodeDirectory) ForgetContainers() error {
+	if err := os.RemoveAll(d.Join(Containers)); err != nil {
+		return err
+	}
+	return os.Mkdir(d.Join(Containers), 0o755)
+}
+
 // Create makes the folders.
 func (d NodeDirectory) Create() error {
 	for _, name := range []string{Kubelet, Kubernetes + "/manifests", Kubernetes + "/pki", Log, Containers, Root} {

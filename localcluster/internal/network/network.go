@@ -36,7 +36,9 @@ func SetUpControlPlane() error {
 	if err := raise("lo"); err != nil {
 		return err
 	}
-	if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attributes(bridge)}); err != nil {
+	ours := attributes(bridge)
+	ours.HardwareAddr = hardwareAddress(Gateway)
+	if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: ours}); err != nil {
 		return fmt.Errorf("create bridge (kernel module `bridge`): %w", err)
 	}
 	if err := addAddress(bridge, Gateway+prefix); err != nil {
@@ -56,7 +58,12 @@ func Connect(pid, index int) error {
 	}
 	ours := attributes(fmt.Sprintf("node%d", index))
 	ours.MasterIndex = parent.Attrs().Index
-	pair := &netlink.Veth{LinkAttrs: ours, PeerName: nodeInterface, PeerNamespace: netlink.NsPid(pid)}
+	pair := &netlink.Veth{
+		LinkAttrs:        ours,
+		PeerName:         nodeInterface,
+		PeerNamespace:    netlink.NsPid(pid),
+		PeerHardwareAddr: hardwareAddress(NodeAddress(index)),
+	}
 	// The kernel removes the old interface a moment after the old namespace, and not before.
 	if old, err := netlink.LinkByName(ours.Name); err == nil {
 		_ = netlink.LinkDel(old)
@@ -79,6 +86,13 @@ func SetUpNode(address string) error {
 		return err
 	}
 	return netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(Gateway)})
+}
+
+// hardwareAddress belongs to an IP address for good. Left to the kernel, a bridge changes its own whenever a node
+// comes or goes, and the others' packets miss it until their ARP caches expire, half a minute later.
+func hardwareAddress(ip string) net.HardwareAddr {
+	const locallyAdministered = 0x02
+	return append(net.HardwareAddr{locallyAdministered, 0}, net.ParseIP(ip).To4()...)
 }
 
 func attributes(name string) netlink.LinkAttrs {

@@ -113,6 +113,10 @@ func (ms *machines) start(ctx context.Context, m *machine) error {
 }
 
 func (ms *machines) boot(m *machine) (*exec.Cmd, error) {
+	// No container outlives its machine; the records of the last run would say otherwise.
+	if err := m.folder.ForgetContainers(); err != nil {
+		return nil, err
+	}
 	log, err := os.OpenFile(m.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
