@@ -82,6 +82,7 @@ func startNode(t *testing.T, adjust ...func(*Config)) *node {
 	}
 	bindRoot(t, config.Lower)
 	stop := serve(t, config)
+	eventually(t, "the server's socket", func() bool { _, err := os.Stat(config.Socket); return err == nil })
 	connection, err := grpc.NewClient("unix://"+config.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
@@ -120,7 +121,7 @@ func serve(t *testing.T, config Config) (stop func()) {
 	return stop
 }
 
-// ctx bounds a call; the client waits for a server that has not opened its socket yet.
+// ctx bounds a call.
 func (n *node) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(n.Context(), patience)
 	n.Cleanup(cancel)
@@ -130,8 +131,9 @@ func (n *node) ctx() context.Context {
 // pod is a sandbox under test.
 type pod struct {
 	*node
-	id     string
-	config *cri.PodSandboxConfig
+	id      string
+	config  *cri.PodSandboxConfig
+	created int // containers
 }
 
 func (n *node) pod(name string) *pod {
@@ -142,7 +144,7 @@ func (n *node) pod(name string) *pod {
 		LogDirectory: filepath.Join(n.config.StateDir, "..", "logs", name),
 		Labels:       map[string]string{"app": name},
 	}
-	response, err := n.RunPodSandbox(n.ctx(), &cri.RunPodSandboxRequest{Config: config}, grpc.WaitForReady(true))
+	response, err := n.RunPodSandbox(n.ctx(), &cri.RunPodSandboxRequest{Config: config})
 	must(n.T, err)
 	return &pod{node: n, id: response.GetPodSandboxId(), config: config}
 }
@@ -172,6 +174,10 @@ type task struct {
 
 func (p *pod) create(config *cri.ContainerConfig) *task {
 	p.Helper()
+	if config.LogPath != "" {
+		p.created++
+		config.LogPath = fmt.Sprintf("main/%d.log", p.created)
+	}
 	request := &cri.CreateContainerRequest{PodSandboxId: p.id, Config: config, SandboxConfig: p.config}
 	response, err := p.CreateContainer(p.ctx(), request)
 	must(p.T, err)

@@ -139,13 +139,14 @@ func (r rootfs) furnish(trees []tree) error {
 
 // openAncestors lets every user pass through the directories above paths, in the writable layer only.
 func openAncestors(paths []string) error {
+	const traversable = 0o011 // the group too: a user without a group of their own has root's
 	for _, path := range paths {
 		for directory := filepath.Dir(path); directory != "/"; directory = filepath.Dir(directory) {
 			info, err := os.Stat(directory)
-			if err != nil || info.Mode()&0o001 != 0 {
+			if err != nil || info.Mode()&traversable == traversable {
 				continue
 			}
-			if err := os.Chmod(directory, info.Mode()|0o001); err != nil {
+			if err := os.Chmod(directory, info.Mode()|traversable); err != nil {
 				return err
 			}
 		}

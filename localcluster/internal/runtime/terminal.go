@@ -1,10 +1,12 @@
 package runtime
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
@@ -14,30 +16,42 @@ import (
 func (c *container) execTerminal(
 	cmd *exec.Cmd, stdin io.Reader, stdout io.Writer, resize <-chan remotecommand.TerminalSize,
 ) error {
-	var control *os.File
-	err := c.inside(func() (err error) {
-		var terminal *os.File
-		if control, terminal, err = openTerminal(); err != nil {
+	control, err := c.enterWithTerminal(cmd)
+	if err != nil {
+		return err
+	}
+	defer control.Close()
+	if stdin != nil {
+		go func() { _, _ = io.Copy(control, stdin) }()
+	}
+	go followSize(control, resize)
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(stdout, control) // ends, with an error, when nobody holds the terminal any more
+	}()
+	_ = cmd.Wait()
+	_ = control.SetReadDeadline(time.Now().Add(outputGrace))
+	<-copied
+	return nil
+}
+
+func (c *container) enterWithTerminal(cmd *exec.Cmd) (control *os.File, err error) {
+	err = c.inside(func() error {
+		master, terminal, err := openTerminal()
+		if err != nil {
 			return fmt.Errorf("open a terminal: %w", err)
 		}
 		defer terminal.Close()
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 		cmd.SysProcAttr.Setctty = true
-		return c.process.launch(cmd)
+		if err := c.process.launch(cmd); err != nil {
+			return errors.Join(err, master.Close())
+		}
+		control = master
+		return nil
 	})
-	if control != nil {
-		defer control.Close()
-	}
-	if err != nil {
-		return err
-	}
-	if stdin != nil {
-		go func() { _, _ = io.Copy(control, stdin) }()
-	}
-	go followSize(control, resize)
-	_, _ = io.Copy(stdout, control) // ends, with an error, when the last holder of the terminal does
-	_ = cmd.Wait()
-	return nil
+	return control, err
 }
 
 // openTerminal returns the two ends of a new terminal in the calling thread's /dev/pts.
@@ -45,19 +59,37 @@ func openTerminal() (control, terminal *os.File, err error) {
 	if control, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		return nil, nil, err
 	}
-	number, err := unix.IoctlGetInt(int(control.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(control.Fd()), unix.TIOCSPTLCK, 0)
-	}
+	var number int
+	err = withDescriptor(control, func(descriptor int) (err error) {
+		if number, err = unix.IoctlGetInt(descriptor, unix.TIOCGPTN); err != nil {
+			return err
+		}
+		return unix.IoctlSetPointerInt(descriptor, unix.TIOCSPTLCK, 0)
+	})
 	if err == nil {
 		terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	}
-	return control, terminal, err
+	if err != nil {
+		return nil, nil, errors.Join(err, control.Close())
+	}
+	return control, terminal, nil
 }
 
 func followSize(control *os.File, resize <-chan remotecommand.TerminalSize) {
 	for size := range resize {
-		_ = unix.IoctlSetWinsize(int(control.Fd()), unix.TIOCSWINSZ,
-			&unix.Winsize{Row: size.Height, Col: size.Width})
+		_ = withDescriptor(control, func(descriptor int) error {
+			dimensions := &unix.Winsize{Row: size.Height, Col: size.Width}
+			return unix.IoctlSetWinsize(descriptor, unix.TIOCSWINSZ, dimensions)
+		})
 	}
+}
+
+// withDescriptor calls f with a file's descriptor, safely beside a Close and without making reads block.
+func withDescriptor(file *os.File, f func(descriptor int) error) error {
+	connection, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	failed := connection.Control(func(descriptor uintptr) { err = f(int(descriptor)) })
+	return errors.Join(failed, err)
 }
