@@ -10,6 +10,8 @@ from gpushare_core.engine import Strategy
 
 MAX_RULES = 16
 MAX_NAMES = 64
+MAX_POLICY_NAME = 40
+"""Leaves room for ``gpushare-plugin-`` and what Kubernetes adds in the names of pods."""
 
 NodeName = Annotated[str, Field(min_length=1, max_length=253)]
 LabelText = Annotated[str, Field(max_length=317)]
@@ -197,6 +199,7 @@ class PolicySpec(ApiModel):
 class NodeTotals(ApiModel):
     enabled: int = 0
     ready: int = 0
+    summary: str = Field(default="", description="Ready/enabled, for people.")
 
 
 class CardTotals(ApiModel):
