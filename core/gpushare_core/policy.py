@@ -8,8 +8,11 @@ from pydantic import Field
 from gpushare_core.api_model import ApiModel, Condition, Quantity, rule, rules
 from gpushare_core.engine import Strategy
 
-MAX_RULES = 16
-MAX_NAMES = 64
+MAX_RULES = 12
+MAX_NAMES = 256
+"""In one rule. With ``MAX_RULES`` the most that the API server's cost estimate for CEL lets pass."""
+MAX_NAMES_TOGETHER = 800
+"""In all rules. The most that comparing each with each costs within the API server's limit at run time."""
 MAX_POLICY_NAME = 40
 """Leaves room for ``gpushare-plugin-`` and what Kubernetes adds in the names of pods."""
 
@@ -102,11 +105,11 @@ class Devices(ApiModel):
 
 _DEVICES = rules(
     rule(
-        "self.source == 'Simulated' ? has(self.simulated) && size(self.simulated) > 0 : true",
+        "!has(self.source) || self.source != 'Simulated' || (has(self.simulated) && size(self.simulated) > 0)",
         "source Simulated needs at least one entry in simulated, such as {count: 8, memory: 16Gi}",
     ),
     rule(
-        "has(self.simulated) && size(self.simulated) > 0 ? self.source == 'Simulated' : true",
+        "!has(self.simulated) || size(self.simulated) == 0 || (has(self.source) && self.source == 'Simulated')",
         "simulated is only read with source: Simulated",
     ),
 )
@@ -171,12 +174,15 @@ _MEMORY_UNIT = rules(
     )
 )
 
+_TOGETHER = f"self.map(a, has(a.names) ? size(a.names) : 0).sum() <= {MAX_NAMES_TOGETHER}"
+
 _NODES = rules(
+    rule(_TOGETHER, f"at most {MAX_NAMES_TOGETHER} nodes by name: select more by their labels"),
     rule(
-        "self.all(a, !has(a.names)"
+        f"!({_TOGETHER}) || self.all(a, !has(a.names)"
         " || a.names.all(name, self.exists_one(b, has(b.names) && name in b.names)))",
         "a node is named by more than one entry of nodes: name each node once",
-    )
+    ),
 )
 
 
