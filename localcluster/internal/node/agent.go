@@ -38,6 +38,9 @@ func RunAgent() error {
 		return err
 	}
 	keeper.stop()
+	if err := stopContainers(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "stop containers:", err)
+	}
 	cancel()
 	return <-served
 }
