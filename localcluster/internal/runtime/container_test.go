@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -272,14 +273,18 @@ func TestHundredContainersAtOnce(t *testing.T) {
 	t.Logf("removed in %s", time.Since(before))
 }
 
-func TestServeEndsItsContainers(t *testing.T) {
+func TestServeEndsItsContainersAndItsOwnWork(t *testing.T) {
+	before := goruntime.NumGoroutine()
 	node := startNode(t)
 	running := node.pod("web").start(script("sleep infinity"))
+	running.exec("true")
 	process := filepath.Join("/proc", fmt.Sprint(running.record().PID))
 	node.stop()
+	must(t, node.connection.Close())
 	if _, err := os.Stat(process); err == nil {
 		t.Errorf("%s is left over", process)
 	}
+	eventually(t, "the end of all goroutines", func() bool { return goruntime.NumGoroutine() <= before })
 }
 
 func withMount(source, target string, readOnly bool) func(*cri.ContainerConfig) {

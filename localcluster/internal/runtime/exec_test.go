@@ -115,9 +115,9 @@ func TestStreamingExecWithTerminal(t *testing.T) {
 	var stdout bytes.Buffer
 	err := running.attach(remotecommand.StreamOptions{
 		Stdin: strings.NewReader("typed\n"), Stdout: &stdout, Tty: true, TerminalSizeQueue: &oneSize{},
-	}, "sh", "-c", "read line; tty; while [ $(tput lines) != 33 ]; do sleep 0.01; done; stty size")
+	}, "sh", "-c", "read line; tty; echo $TERM; while [ $(tput lines) != 33 ]; do sleep 0.01; done; stty size")
 	must(t, err)
-	for _, want := range []string{"/dev/pts/0", "33 77"} {
+	for _, want := range []string{"/dev/pts/0", "xterm", "33 77"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("output %q lacks %q", stdout.String(), want)
 		}

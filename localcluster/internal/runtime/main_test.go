@@ -61,9 +61,10 @@ func runInside() int {
 type node struct {
 	*testing.T
 	cri.RuntimeServiceClient
-	images cri.ImageServiceClient
-	config Config
-	stop   func()
+	images     cri.ImageServiceClient
+	connection *grpc.ClientConn
+	config     Config
+	stop       func()
 }
 
 func startNode(t *testing.T, adjust ...func(*Config)) *node {
@@ -90,6 +91,7 @@ func startNode(t *testing.T, adjust ...func(*Config)) *node {
 		T:                    t,
 		RuntimeServiceClient: cri.NewRuntimeServiceClient(connection),
 		images:               cri.NewImageServiceClient(connection),
+		connection:           connection,
 		config:               config,
 		stop:                 stop,
 	}

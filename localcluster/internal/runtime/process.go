@@ -98,7 +98,7 @@ func (p process) launch(cmd *exec.Cmd) error {
 		return err
 	}
 	cmd.Path, cmd.Err = program, nil
-	cmd.Env, cmd.Dir = p.env, p.directory
+	cmd.Env, cmd.Dir = append(cmd.Env, p.env...), p.directory
 	cmd.SysProcAttr.Setsid = true
 	cmd.SysProcAttr.Credential = p.credential
 	return cmd.Start()

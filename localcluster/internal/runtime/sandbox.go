@@ -78,22 +78,15 @@ func (s *server) PodSandboxStatus(
 func (s *server) ListPodSandbox(
 	_ context.Context, request *cri.ListPodSandboxRequest,
 ) (*cri.ListPodSandboxResponse, error) {
-	response := &cri.ListPodSandboxResponse{}
-	for _, pod := range s.listSandboxes(request.GetFilter()) {
-		response.Items = append(response.Items, s.item(pod))
-	}
-	return response, nil
-}
-
-func (s *server) listSandboxes(filter *cri.PodSandboxFilter) (pods []*sandbox) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	response := &cri.ListPodSandboxResponse{}
 	for _, pod := range s.sandboxes {
-		if pod.matches(filter) {
-			pods = append(pods, pod)
+		if pod.matches(request.GetFilter()) {
+			response.Items = append(response.Items, pod.item())
 		}
 	}
-	return pods
+	return response, nil
 }
 
 func (s *server) UpdatePodSandboxResources(
@@ -114,9 +107,7 @@ func (p *sandbox) matches(filter *cri.PodSandboxFilter) bool {
 		hasLabels(p.config.GetLabels(), filter.GetLabelSelector())
 }
 
-func (s *server) item(p *sandbox) *cri.PodSandbox {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (p *sandbox) item() *cri.PodSandbox {
 	return &cri.PodSandbox{
 		Id:          p.id,
 		Metadata:    p.config.GetMetadata(),

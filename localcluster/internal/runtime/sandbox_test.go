@@ -134,9 +134,4 @@ func TestStatsNameTheRunningContainers(t *testing.T) {
 	must(t, err)
 	equal(t, "containers", len(containers.GetStats()), 1)
 	equal(t, "container", containers.GetStats()[0].GetAttributes().GetId(), running.id)
-	pods, err := web.ListPodSandboxStats(web.ctx(), &cri.ListPodSandboxStatsRequest{})
-	must(t, err)
-	equal(t, "pods", len(pods.GetStats()), 1)
-	equal(t, "pod", pods.GetStats()[0].GetAttributes().GetId(), web.id)
-	equal(t, "containers of the pod", len(pods.GetStats()[0].GetLinux().GetContainers()), 1)
 }

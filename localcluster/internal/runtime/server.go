@@ -82,7 +82,8 @@ func (s *server) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rpc := grpc.NewServer(grpc.WaitForHandlers(true)) // or one could start a container after the last was removed
+	// Without the wait a call could start a container after the last was removed.
+	rpc := grpc.NewServer(grpc.WaitForHandlers(true))
 	cri.RegisterRuntimeServiceServer(rpc, s)
 	cri.RegisterImageServiceServer(rpc, &images{filesystem: s.config.StateDir})
 	defer context.AfterFunc(ctx, rpc.Stop)()

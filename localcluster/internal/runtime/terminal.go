@@ -45,6 +45,7 @@ func (c *container) enterWithTerminal(cmd *exec.Cmd) (control *os.File, err erro
 		defer terminal.Close()
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 		cmd.SysProcAttr.Setctty = true
+		cmd.Env = []string{"TERM=xterm"} // unless the container says otherwise
 		if err := c.process.launch(cmd); err != nil {
 			return errors.Join(err, master.Close())
 		}

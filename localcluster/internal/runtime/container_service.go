@@ -96,13 +96,16 @@ func (s *server) removeContainer(c *container) error {
 func (s *server) ListContainers(
 	_ context.Context, request *cri.ListContainersRequest,
 ) (*cri.ListContainersResponse, error) {
-	response := &cri.ListContainersResponse{}
+	return &cri.ListContainersResponse{Containers: s.containerItems(request.GetFilter())}, nil
+}
+
+func (s *server) containerItems(filter *cri.ContainerFilter) (items []*cri.Container) {
 	for _, c := range s.listContainers() {
-		if item := c.item(); matches(item, request.GetFilter()) {
-			response.Containers = append(response.Containers, item)
+		if item := c.item(); matches(item, filter) {
+			items = append(items, item)
 		}
 	}
-	return response, nil
+	return items
 }
 
 func matches(item *cri.Container, filter *cri.ContainerFilter) bool {
