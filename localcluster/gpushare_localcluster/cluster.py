@@ -77,7 +77,7 @@ class LocalCluster:
             )
         binary = self.binary
         self.directory.mkdir(parents=True, exist_ok=True)
-        description = config.as_json(directory=self.directory, programs=binary.programs, detach=detach)
+        description = config.as_json(directory=self.directory, binary=binary, detach=detach)
         self._config_file.write_text(json.dumps(description, indent=2))
         # What an earlier cluster left must not look like an answer of this one.
         self._control_socket.unlink(missing_ok=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gpushare_localcluster.binary import Binary
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -42,8 +44,8 @@ class ClusterConfig:
         """Nodes `control-plane-1`... and `gpu-1`..."""
         return cls(nodes=[*control_plane_nodes(control_planes), *worker_nodes(workers)])
 
-    def as_json(self, *, directory: Path, programs: Path, detach: bool) -> dict[str, Any]:
-        """The supervisor's configuration file; `programs` holds the components under their usual names."""
+    def as_json(self, *, directory: Path, binary: Binary, detach: bool) -> dict[str, Any]:
+        """The supervisor's configuration file."""
         return {
             "directory": str(directory),
             "listen": self.listen,
@@ -51,8 +53,8 @@ class ClusterConfig:
             "nodes": [node.as_json() for node in self.nodes],
             "componentFlags": {name: list(flags) for name, flags in self.component_flags.items()},
             "image": {
-                "path": [str(programs), *map(str, self.container_path)],
-                "readable": [str(programs), *map(str, self.readable)],
+                "path": [str(path) for path in (binary.programs, *self.container_path)],
+                "readable": [str(path) for path in (binary.path, *self.readable)],
             },
         }
 

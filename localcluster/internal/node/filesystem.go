@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +50,9 @@ func enterFilesystem(settings Settings) error {
 		if err := perform(step); err != nil {
 			return err
 		}
+	}
+	if err := bindImage(settings.Image, root); err != nil {
+		return err
 	}
 	if err := linkDevices(root); err != nil {
 		return err
@@ -102,11 +106,34 @@ func makeMountPoint(m mount) error {
 	if m.flags&unix.MS_BIND == 0 || err != nil || source.IsDir() {
 		return os.MkdirAll(m.target, 0o755)
 	}
+	if err := os.MkdirAll(filepath.Dir(m.target), 0o755); err != nil {
+		return err
+	}
 	file, err := os.OpenFile(m.target, os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}
 	return file.Close()
+}
+
+// bindImage makes what containers need visible where the layer above does not show it: in the host's /tmp, or on
+// another file system than its root.
+func bindImage(image config.Image, root string) error {
+	paths := slices.Concat(image.Path, image.Readable)
+	slices.Sort(paths)
+	for _, path := range slices.Compact(paths) {
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		target := filepath.Join(root, path)
+		if err := perform(mount{path, target, "", unix.MS_BIND | unix.MS_REC, ""}); err != nil {
+			return err
+		}
+		if err := perform(mount{path, target, "", unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY, ""}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func linkDevices(root string) error {
