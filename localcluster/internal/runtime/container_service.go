@@ -8,9 +8,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-func (s *server) CreateContainer(
-	_ context.Context, request *cri.CreateContainerRequest,
-) (*cri.CreateContainerResponse, error) {
+func (s *server) CreateContainer(_ context.Context, request *cri.CreateContainerRequest) (*cri.CreateContainerResponse, error) {
 	pod, err := find(s, s.sandboxes, "pod sandbox", request.GetPodSandboxId())
 	if err != nil {
 		return nil, err
@@ -29,9 +27,7 @@ func (s *server) container(id string) (*container, error) {
 	return find(s, s.containers, "container", id)
 }
 
-func (s *server) StartContainer(
-	_ context.Context, request *cri.StartContainerRequest,
-) (*cri.StartContainerResponse, error) {
+func (s *server) StartContainer(_ context.Context, request *cri.StartContainerRequest) (*cri.StartContainerResponse, error) {
 	c, err := s.container(request.GetContainerId())
 	if err != nil {
 		return nil, err
@@ -39,9 +35,7 @@ func (s *server) StartContainer(
 	return &cri.StartContainerResponse{}, c.start()
 }
 
-func (s *server) StopContainer(
-	ctx context.Context, request *cri.StopContainerRequest,
-) (*cri.StopContainerResponse, error) {
+func (s *server) StopContainer(ctx context.Context, request *cri.StopContainerRequest) (*cri.StopContainerResponse, error) {
 	c, err := s.container(request.GetContainerId())
 	if err != nil {
 		return &cri.StopContainerResponse{}, nil // removed already
@@ -73,9 +67,7 @@ func stopSignal(config *cri.ContainerConfig) unix.Signal {
 	return unix.SIGTERM
 }
 
-func (s *server) RemoveContainer(
-	_ context.Context, request *cri.RemoveContainerRequest,
-) (*cri.RemoveContainerResponse, error) {
+func (s *server) RemoveContainer(_ context.Context, request *cri.RemoveContainerRequest) (*cri.RemoveContainerResponse, error) {
 	c, err := s.container(request.GetContainerId())
 	if err != nil {
 		return &cri.RemoveContainerResponse{}, nil // removed already
@@ -93,9 +85,7 @@ func (s *server) removeContainer(c *container) error {
 	return nil
 }
 
-func (s *server) ListContainers(
-	_ context.Context, request *cri.ListContainersRequest,
-) (*cri.ListContainersResponse, error) {
+func (s *server) ListContainers(_ context.Context, request *cri.ListContainersRequest) (*cri.ListContainersResponse, error) {
 	return &cri.ListContainersResponse{Containers: s.containerItems(request.GetFilter())}, nil
 }
 
@@ -132,9 +122,7 @@ func (c *container) item() *cri.Container {
 	}
 }
 
-func (s *server) ContainerStatus(
-	_ context.Context, request *cri.ContainerStatusRequest,
-) (*cri.ContainerStatusResponse, error) {
+func (s *server) ContainerStatus(_ context.Context, request *cri.ContainerStatusRequest) (*cri.ContainerStatusResponse, error) {
 	c, err := s.container(request.GetContainerId())
 	if err != nil {
 		return nil, err

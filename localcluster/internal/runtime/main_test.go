@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,7 +84,13 @@ func startNode(t *testing.T, adjust ...func(*Config)) *node {
 	}
 	bindRoot(t, config.Lower)
 	stop := serve(t, config)
-	eventually(t, "the server's socket", func() bool { _, err := os.Stat(config.Socket); return err == nil })
+	eventually(t, "the server's answer", func() bool {
+		probe, err := net.Dial("unix", config.Socket)
+		if err == nil {
+			_ = probe.Close()
+		}
+		return err == nil
+	})
 	connection, err := grpc.NewClient("unix://"+config.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })

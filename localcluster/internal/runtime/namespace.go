@@ -60,7 +60,8 @@ func (n *namespaces) close() {
 	_ = n.uts.Close()
 }
 
-// killAll kills the processes that are left in the namespaces and returns when they are dead.
+// killAll kills the processes that are left in the namespaces and returns when they are dead. Only a chain of
+// processes that each start the next and end at once can outrun it.
 func (n *namespaces) killAll() {
 	deadline := time.Now().Add(deathTimeout)
 	// A process may fork between the listing and its death, hence once more until none is left.

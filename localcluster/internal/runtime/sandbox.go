@@ -17,9 +17,7 @@ type sandbox struct {
 	state     cri.PodSandboxState // guarded by server.mu
 }
 
-func (s *server) RunPodSandbox(
-	_ context.Context, request *cri.RunPodSandboxRequest,
-) (*cri.RunPodSandboxResponse, error) {
+func (s *server) RunPodSandbox(_ context.Context, request *cri.RunPodSandboxRequest) (*cri.RunPodSandboxResponse, error) {
 	pod := &sandbox{id: newID(), config: request.GetConfig(), createdAt: time.Now().UnixNano()}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,16 +25,12 @@ func (s *server) RunPodSandbox(
 	return &cri.RunPodSandboxResponse{PodSandboxId: pod.id}, nil
 }
 
-func (s *server) StopPodSandbox(
-	_ context.Context, request *cri.StopPodSandboxRequest,
-) (*cri.StopPodSandboxResponse, error) {
+func (s *server) StopPodSandbox(_ context.Context, request *cri.StopPodSandboxRequest) (*cri.StopPodSandboxResponse, error) {
 	s.stopSandbox(request.GetPodSandboxId())
 	return &cri.StopPodSandboxResponse{}, nil
 }
 
-func (s *server) RemovePodSandbox(
-	_ context.Context, request *cri.RemovePodSandboxRequest,
-) (*cri.RemovePodSandboxResponse, error) {
+func (s *server) RemovePodSandbox(_ context.Context, request *cri.RemovePodSandboxRequest) (*cri.RemovePodSandboxResponse, error) {
 	id := request.GetPodSandboxId()
 	for _, c := range s.stopSandbox(id) {
 		if err := s.removeContainer(c); err != nil {
@@ -63,9 +57,7 @@ func (s *server) stopSandbox(id string) []*container {
 	return members
 }
 
-func (s *server) PodSandboxStatus(
-	_ context.Context, request *cri.PodSandboxStatusRequest,
-) (*cri.PodSandboxStatusResponse, error) {
+func (s *server) PodSandboxStatus(_ context.Context, request *cri.PodSandboxStatusRequest) (*cri.PodSandboxStatusResponse, error) {
 	pod, err := find(s, s.sandboxes, "pod sandbox", request.GetPodSandboxId())
 	if err != nil {
 		return nil, err
@@ -75,9 +67,7 @@ func (s *server) PodSandboxStatus(
 	return &cri.PodSandboxStatusResponse{Status: pod.status(s.config.Address)}, nil
 }
 
-func (s *server) ListPodSandbox(
-	_ context.Context, request *cri.ListPodSandboxRequest,
-) (*cri.ListPodSandboxResponse, error) {
+func (s *server) ListPodSandbox(_ context.Context, request *cri.ListPodSandboxRequest) (*cri.ListPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	response := &cri.ListPodSandboxResponse{}

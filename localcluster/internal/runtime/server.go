@@ -141,9 +141,7 @@ func (s *server) RuntimeConfig(context.Context, *cri.RuntimeConfigRequest) (*cri
 	}, nil
 }
 
-func (s *server) UpdateRuntimeConfig(
-	context.Context, *cri.UpdateRuntimeConfigRequest,
-) (*cri.UpdateRuntimeConfigResponse, error) {
+func (s *server) UpdateRuntimeConfig(context.Context, *cri.UpdateRuntimeConfigRequest) (*cri.UpdateRuntimeConfigResponse, error) {
 	return &cri.UpdateRuntimeConfigResponse{}, nil
 }
 
