@@ -1,0 +1,34 @@
+"""Physical cards, as a source of devices sees them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicalCard:
+    """One card, now."""
+
+    uuid: str
+    index: int
+    memory: int
+    """Bytes."""
+    model: str = ""
+    compute_score: int = 0
+    numa_node: int = -1
+    """Negative when unknown."""
+    healthy: bool = True
+    reason: str = ""
+    """Why the card is not healthy, for people."""
+    used: int = 0
+    """Bytes in use, where the source can tell."""
+
+
+class DeviceSource(Protocol):
+    """Where a node's plugin learns of its cards."""
+
+    async def cards(self) -> Sequence[PhysicalCard]:
+        """All cards of the node, in the order of their index."""
+
+    async def changed(self) -> None:
+        """Return when it is worth listing the cards again, such as when one's health changed."""

@@ -1,0 +1,66 @@
+"""The open list of devices: what the kubelet was sent, and whether it still listens."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+
+class DeviceStream:
+    """Serves ListAndWatch.
+
+    Only the newest stream counts. An older one is left alone until its client goes: when the kubelet sees a
+    stream end, it disconnects whatever was registered last. Source: ``server.runClient`` of the kubelet.
+    """
+
+    def __init__(self) -> None:
+        self._message: bytes | None = None
+        self._changed = asyncio.Event()
+        self._newest = 0
+        self._open = False
+
+    @property
+    def is_offering(self) -> bool:
+        """Whether there is a list, even an empty one."""
+        return self._message is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the newest stream's client is still there."""
+        return self._open
+
+    def offer(self, message: bytes) -> None:
+        """Send ``message`` to the kubelet, unless it has it already."""
+        if message != self._message:
+            self._message = message
+            self._wake()
+
+    async def changed(self) -> None:
+        """Return when there is something new to know: a list, a stream, or the end of one."""
+        await self._changed.wait()
+
+    async def serve(self) -> AsyncIterator[bytes]:
+        """The messages of one stream, until it is cancelled."""
+        self._newest += 1
+        mine = self._newest
+        self._open = True
+        self._wake()
+        try:
+            async for message in self._messages(mine):
+                yield message
+        finally:
+            if mine == self._newest:
+                self._open = False
+                self._wake()
+
+    async def _messages(self, mine: int) -> AsyncIterator[bytes]:
+        sent: bytes | None = None
+        while True:
+            changed = self._changed
+            if mine == self._newest and self._message is not sent and self._message is not None:
+                sent = self._message
+                yield sent
+            else:
+                await changed.wait()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -1,0 +1,76 @@
+"""``gpushare-plugin``: offers a node's cards to its kubelet in units of memory."""
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
+from gpushare_core.log import configure_logging
+from gpushare_core.policy import LogLevel
+from gpushare_core.version import VERSION
+from gpushare_plugin.agent import Agent, Settings
+from gpushare_plugin.pod_resources import PodResources
+from gpushare_plugin.state import NodeState
+
+_log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    options = parse_arguments(sys.argv[1:])
+    configure_logging(options.log_level)
+    sys.exit(asyncio.run(serve(options)))
+
+
+def parse_arguments(arguments: list[str]) -> argparse.Namespace:
+    """Exits with a message for people when something is missing."""
+    parser = argparse.ArgumentParser(prog="gpushare-plugin", description=__doc__)
+    parser.add_argument("--node", required=True, help="name of the node that this runs on")
+    parser.add_argument("--kubeconfig", type=Path, help="instead of the pod's ServiceAccount")
+    parser.add_argument("--device-plugins-dir", type=Path, default=Path("/var/lib/kubelet/device-plugins"))
+    parser.add_argument(
+        "--pod-resources-socket", type=Path, default=Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+    )
+    parser.add_argument("--health-port", type=int, default=9640, help="for /healthz and /readyz")
+    parser.add_argument("--log-level", choices=[level.value for level in LogLevel], default="info")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    return parser.parse_args(arguments)
+
+
+async def serve(options: argparse.Namespace) -> int:
+    """Run until told to stop; the exit status."""
+    settings = Settings(
+        node=options.node,
+        device_plugins=options.device_plugins_dir,
+        pod_resources=options.pod_resources_socket,
+        health_port=options.health_port,
+    )
+    try:
+        credentials = find_credentials(options.kubeconfig)
+    except NoCredentialsError as error:
+        _log.error("cannot reach the API server: %s", error)
+        return 1
+    resource = NodeState(settings.node).dialect.memory_resource
+    async with (
+        KubeClient(credentials) as client,
+        PodResources(settings.pod_resources, resource) as resources,
+    ):
+        return await run_until_stopped(Agent(settings, client, resources))
+
+
+async def run_until_stopped(agent: Agent) -> int:
+    """0 after SIGTERM or SIGINT, 1 when a part of the agent failed."""
+    running = asyncio.ensure_future(agent.run())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+    try:
+        await running
+    except asyncio.CancelledError:
+        _log.info("stopped")
+        return 0
+    except ExceptionGroup:
+        _log.exception("ending, because a part of the process failed")
+    return 1
