@@ -60,7 +60,7 @@ def decode_allocation(text: str) -> Allocation:
     """Raises ``MalformedAllocationError`` for anything but what ``encode_allocation`` wrote."""
     try:
         allocation = _DECODER.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise MalformedAllocationError(f"not an allocation: {error}") from error
     every = [*allocation.containers.values(), allocation.cards]
     if any(units < 0 for shares in every for units in shares.values()):

@@ -1,11 +1,12 @@
 """Base of the API's models: camelCase outside, snake_case inside, tolerant of newer fields."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from gpushare_core.moments import rfc3339 as rfc3339
 from gpushare_core.quantity import parse_quantity
 
 
@@ -83,8 +84,3 @@ def _keep_transition(old: Condition | None, new: Condition) -> Condition:
     if old is None or old.status != new.status:
         return new
     return new.model_copy(update={"last_transition_time": old.last_transition_time})
-
-
-def rfc3339(moment: datetime) -> str:
-    """UTC with whole seconds, as ``metav1.Time`` is written."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -58,6 +58,10 @@ def largest_free(cards: Iterable[Card]) -> int:
     return max((card.free for card in cards if card.healthy and card.free > 0), default=0)
 
 
-def explain(units: int, largest: int) -> str:
-    """For people: why ``units`` do not fit where the emptiest card has ``largest`` units free."""
-    return f"insufficient GPU memory in one card: asked {units}, largest free {largest}"
+def explain(units: int, largest: int, *, biggest: int | None = None) -> str:
+    """For people: why ``units`` do not fit where the emptiest card has ``largest`` units free.
+
+    ``biggest`` is the size of the biggest card: told where even an empty one would not do.
+    """
+    reason = f"insufficient GPU memory in one card: asked {units}, largest free {largest}"
+    return reason if biggest is None or units <= biggest else f"{reason}, biggest card {biggest}"

@@ -43,8 +43,11 @@ def pod_request(spec: Json, resource: str) -> PodRequest:
 
 
 def asked_amounts(spec: Json, resource: str) -> list[str]:
-    """CPU or memory requests of the regular containers, as written."""
-    requests = (_requests(container).get(resource) for container in spec.get("containers") or ())
+    """CPU or memory requests, as written, of the containers that run together: regular and restartable."""
+    staying = [container for container, restartable in _init_containers(spec) if restartable]
+    requests = (
+        _requests(container).get(resource) for container in [*staying, *(spec.get("containers") or ())]
+    )
     return [str(amount) for amount in requests if amount]
 
 
@@ -56,13 +59,8 @@ def _init_containers(spec: Json) -> Iterator[tuple[Json, bool]]:
 def _units(container: Json, resource: str) -> int:
     resources = container.get("resources") or {}
     amount = str((resources.get("limits") or {}).get(resource, 0))
-    return int(amount) if amount.isdecimal() else _scaled(amount)
-
-
-def _scaled(amount: str) -> int:
-    """An extended resource may be written as ``2k``."""
     try:
-        return parse_quantity(amount)
+        return int(amount) if amount.isdecimal() else parse_quantity(amount)  # it may be written as 2k
     except ValueError:
         return 0
 

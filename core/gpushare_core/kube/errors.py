@@ -36,3 +36,7 @@ class ApiError(Exception):
 
 class UnreachableError(Exception):
     """No answer came: whether the server did what was asked is unknown."""
+
+
+class NotSentError(UnreachableError):
+    """No connection came about: the server surely did not do what was asked."""
