@@ -51,7 +51,7 @@ def watch_until(
     return list(state.values())
 
 
-def _keep(state: State, event: Listed | Changed) -> None:
+def _keep(state: State, event: Listed[Json] | Changed[Json]) -> None:
     if isinstance(event, Listed):
         state.clear()
         state.update({_key(item): item for item in event.items})
