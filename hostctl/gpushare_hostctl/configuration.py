@@ -194,7 +194,11 @@ def _check_resources(entry: dict[str, Any], extender: Extender) -> None:
 
 
 def _verify(text: str, expected: dict[str, Any]) -> None:
-    if yamltext.first_document(text) != expected:
+    try:
+        as_expected = yamltext.first_document(text) == expected
+    except yamltext.YamlTextError:
+        as_expected = False
+    if not as_expected:
         raise NeedsPersonError(
             "the scheduler's --config file is written in a way that an extender cannot be added to "
             "(aliases or merge keys, perhaps); write it out plainly"

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
-
 from gpushare_hostctl import install, plan, restore
 from gpushare_hostctl.configuration import Extender
 from gpushare_hostctl.errors import ExitCode, HostctlError, RetryableError
@@ -56,8 +55,10 @@ def _parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(dest="action", required=True, metavar="install | restore | status")
     common = _common_options()
     add = actions.add_parser("install", parents=[common], help="add the extender and wait for the scheduler")
-    _add_extender_options(add)
-    actions.add_parser("restore", parents=[common], help="undo install, byte for byte unless edited since")
+    _add_extender_options(add, required=True)
+    undo = actions.add_parser("restore", parents=[common], help="undo install, byte for byte")
+    # Not needed, but so one command line serves for both.
+    _add_extender_options(undo, required=False)
     actions.add_parser("status", parents=[common], help="print what lies on the node as JSON")
     return parser
 
@@ -78,10 +79,14 @@ def _common_options() -> argparse.ArgumentParser:
     return options
 
 
-def _add_extender_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--extender-url", type=_url, required=True, help="such as http://127.0.0.1:32766")
+def _add_extender_options(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    parser.add_argument("--extender-url", type=_url, required=required, help="such as http://127.0.0.1:32766")
     parser.add_argument(
-        "--managed-resource", type=_resource, action="append", required=True, help="may be given repeatedly"
+        "--managed-resource",
+        type=_resource,
+        action="append",
+        required=required,
+        help="one of several",
     )
     parser.add_argument("--http-timeout", type=_duration, default="5s", help="of a call (%(default)s)")
     parser.add_argument("--prioritize-verb", help="have the extender score nodes under this path")

@@ -114,9 +114,8 @@ def remove(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> byt
 
 def verify(scheduler: SchedulerPod, text: str, *, expected: dict[str, Any]) -> None:
     """Raise NeedsPersonError unless ``text`` parses to ``expected``, further documents unchanged."""
-    edited = yamltext.documents(text)
     others = yamltext.documents(scheduler.text)[1:]
-    if _canonical(edited) != _canonical([expected, *others]):
+    if _canonical(_documents(text)) != _canonical([expected, *others]):
         raise NeedsPersonError(
             "the manifest is written in a way that cannot be edited without changing something else "
             "(aliases or merge keys, perhaps); write it out plainly, or use another scheduler backend"
@@ -139,6 +138,13 @@ def host_path(scheduler: SchedulerPod, path: str) -> str:
         raise NeedsPersonError(f"--config={path} is not in a hostPath volume; mount it from the host")
     rest = PurePosixPath(path).relative_to(mount["mountPath"])
     return str(PurePosixPath(source) / str(mount.get("subPath") or "") / rest)
+
+
+def _documents(text: str) -> list[Any] | None:
+    try:
+        return yamltext.documents(text)
+    except yamltext.YamlTextError:
+        return None
 
 
 def _decode(content: bytes) -> str:

@@ -1,11 +1,13 @@
 """What the program says at its end: one JSON object for the operator."""
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 Result = Literal["Installed", "AlreadyInstalled", "Restored", "RestoredPartially", "NothingToDo", "Failed"]
 
+_UNPRINTABLE = re.compile(r"[^ -~]")
 _LONGEST_MESSAGE = 1500
 """Characters: the kubelet keeps 4096 bytes of a termination message, and cut JSON is of no use."""
 
@@ -21,8 +23,8 @@ class Report:
 
     def encode(self) -> str:
         """Give the line, shorter than the kubelet's limit whatever the message."""
-        # Plain ASCII without line ends is at most doubled by JSON's escapes.
-        message = " ".join(self.message.split()).encode("ascii", "replace").decode()[:_LONGEST_MESSAGE]
+        # Printable ASCII is at most doubled by JSON's escapes.
+        message = _UNPRINTABLE.sub("?", " ".join(self.message.split()))[:_LONGEST_MESSAGE]
         return json.dumps(
             {
                 "result": self.result,

@@ -84,7 +84,7 @@ def remove_item(text: str, path: Path, *, index: int) -> str:
         return _remove_flow_item(text, sequence, index)
     if len(sequence.value) == 1:
         return _remove_block_entry(text, _key(text, path), sequence)
-    item = sequence.value[index]
+    item = _item(sequence, index)
     return _remove_lines(text, _dash_line(text, item), _end_of_lines(text, item))
 
 
@@ -184,11 +184,19 @@ def _last_leaf(node: yaml.Node) -> yaml.Node:
     # The end that the parser gives a block collection lies after the comments and blank lines that follow.
     if isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
         last = node.value[-1]
-        leaf = _last_leaf(last[1] if isinstance(last, tuple) else last)
-        if leaf.start_mark.index < node.start_mark.index:
-            raise YamlTextError("cannot edit a list that ends with an alias; write the alias out")
-        return leaf
+        return _last_leaf(_within(node, last[1] if isinstance(last, tuple) else last))
     return node
+
+
+def _within(node: yaml.Node, child: yaml.Node) -> yaml.Node:
+    # An alias is parsed as the node it stands for, whose place is somewhere before.
+    if child.start_mark.index < node.start_mark.index:
+        raise YamlTextError("cannot edit beside an alias; write the alias out")
+    return child
+
+
+def _item(sequence: yaml.SequenceNode, index: int) -> yaml.Node:
+    return _within(sequence, sequence.value[index])
 
 
 def _end_of_lines(text: str, node: yaml.Node) -> int:
@@ -242,7 +250,7 @@ def _dash_line(text: str, item: yaml.Node) -> int:
 
 def _insert_block_item(text: str, sequence: yaml.SequenceNode, index: int, value: Any) -> str:
     if index:
-        position = _end_of_lines(text, sequence.value[index - 1])
+        position = _end_of_lines(text, _item(sequence, index - 1))
     else:
         position = _own_line(text, sequence.start_mark.index)
     return _insert_lines(text, position, _item_lines(value, column=sequence.start_mark.column))
@@ -252,7 +260,7 @@ def _insert_flow_item(text: str, sequence: yaml.SequenceNode, index: int, value:
     items = sequence.value
     if not items:
         return _replace(text, sequence, f"[{_flow(value)}]")
-    neighbour = items[max(index - 1, 0)]
+    neighbour = _item(sequence, max(index - 1, 0))
     gap = _flow_gap(text, neighbour)
     if index == 0:
         start = neighbour.start_mark.index
@@ -272,7 +280,7 @@ def _add_entry(text: str, mapping: yaml.MappingNode, *, key: str, value: Any) ->
         return _replace(text, mapping, f"{{{_flow(key)}: [{_flow(value)}]}}")
     if mapping.flow_style:
         last_key, last = mapping.value[-1]
-        end = last.end_mark.index
+        end = _within(mapping, last).end_mark.index
         return f"{text[:end]},{_flow_gap(text, last_key)}{_flow(key)}: [{_flow(value)}]{text[end:]}"
     column = mapping.start_mark.column
     items = _item_lines(value, column=column + _list_offset(mapping))
@@ -293,8 +301,8 @@ def _remove_flow_item(text: str, sequence: yaml.SequenceNode, index: int) -> str
     if len(items) == 1:
         return _replace(text, sequence, "[]")
     if index == 0:
-        return text[: items[0].start_mark.index] + text[items[1].start_mark.index :]
-    return text[: items[index - 1].end_mark.index] + text[items[index].end_mark.index :]
+        return text[: _item(sequence, 0).start_mark.index] + text[_item(sequence, 1).start_mark.index :]
+    return text[: _item(sequence, index - 1).end_mark.index] + text[_item(sequence, index).end_mark.index :]
 
 
 def _remove_block_entry(text: str, key: yaml.Node, sequence: yaml.SequenceNode) -> str:
