@@ -141,7 +141,7 @@ def outdated(builds: Sequence[Path]) -> Sequence[Path]:
 
 
 def _use_prebuilt(binary: Path, cache: Path) -> Binary:
-    if not os.access(binary, os.X_OK):
+    if not (binary.is_file() and os.access(binary, os.X_OK)):
         raise LocalClusterError(
             f"{PREBUILT} names {binary}, which is not an executable file: correct or unset it."
         )

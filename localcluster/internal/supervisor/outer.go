@@ -112,7 +112,7 @@ func startInner(cluster config.Cluster, configFile string) (*exec.Cmd, error) {
 		Setsid: true,
 	}
 	if err := inner.Start(); err != nil {
-		return nil, fmt.Errorf("cannot create namespaces: %w; run as root (CAP_SYS_ADMIN, CAP_NET_ADMIN)", err)
+		return nil, fmt.Errorf("cannot create namespaces: %w; run as root with all capabilities (in a container: --privileged)", err)
 	}
 	return inner, nil
 }

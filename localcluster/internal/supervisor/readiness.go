@@ -44,7 +44,10 @@ func (i *inner) missing(ctx context.Context) []string {
 	if _, err := i.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		missing = append(missing, "the controller manager has not created the default ServiceAccount")
 	}
-	return append(missing, i.schedulerMissing(ctx, wanted)...)
+	if slices.ContainsFunc(wanted, func(m *machine) bool { return m.ControlPlane && m.isOn() }) {
+		missing = append(missing, i.schedulerMissing(ctx)...)
+	}
+	return missing
 }
 
 func lacking(machine *machine, nodes []corev1.Node) []string {
@@ -72,10 +75,7 @@ func isReady(node corev1.Node) bool {
 }
 
 // schedulerMissing looks for a live scheduler by its Lease: the pod itself turns Ready only ten seconds later.
-func (i *inner) schedulerMissing(ctx context.Context, machines []*machine) []string {
-	if !slices.ContainsFunc(machines, func(m *machine) bool { return m.ControlPlane && m.isOn() }) {
-		return nil
-	}
+func (i *inner) schedulerMissing(ctx context.Context) []string {
 	lease, err := i.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "kube-scheduler", metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return []string{"no kube-scheduler is elected"}

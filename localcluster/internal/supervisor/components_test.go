@@ -1,0 +1,43 @@
+package supervisor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpushare.io/localcluster/internal/config"
+)
+
+func TestExtraFlagsGoToTheirComponentAlone(t *testing.T) {
+	c := newComponents(config.Cluster{
+		Directory: "/d", ComponentFlags: map[string][]string{controllerManager: {"--controllers=*,-node-lifecycle-controller"}},
+	})
+	for _, name := range []string{etcd, apiserver, controllerManager} {
+		arguments := c.arguments(name)
+		extra := arguments[len(arguments)-1] == "--controllers=*,-node-lifecycle-controller"
+		if extra != (name == controllerManager) {
+			t.Errorf("%s gets %q", name, arguments)
+		}
+	}
+}
+
+func TestOnlyARunningComponentCanBeKilled(t *testing.T) {
+	if err := newComponents(config.Cluster{}).kill("kube-proxy"); err == nil || !strings.Contains(err.Error(), apiserver) {
+		t.Errorf("error %v does not say which there are", err)
+	}
+}
+
+func TestTailIsTheEndOfALog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	lines := strings.Repeat("early\n", 2*logTail) + strings.Repeat("late\n", logTail)
+	if err := os.WriteFile(path, []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := tail(path); strings.Count(got, "late") != logTail || strings.Contains(got, "early") {
+		t.Errorf("tail is %q", got)
+	}
+	if got := tail(path + ".gone"); !strings.Contains(got, "no such file") {
+		t.Errorf("tail of a missing file is %q", got)
+	}
+}

@@ -1,0 +1,146 @@
+"""The local cluster's program: named by its sources, built once, found again."""
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpushare_localcluster import binary
+from gpushare_localcluster.errors import LocalClusterError
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Path:
+    folder = tmp_path / "sources"
+    (folder / "internal").mkdir(parents=True)
+    for name in ("go.mod", "go.sum", "main.go", "internal/kubelet.yaml"):
+        (folder / name).write_text(name)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("change", "is_new"),
+    [
+        pytest.param(lambda folder: (folder / "main.go").write_text("edited"), True, id="an edited Go file"),
+        pytest.param(lambda folder: (folder / "go.mod").write_text("edited"), True, id="another dependency"),
+        pytest.param(
+            lambda folder: (folder / "internal/kubelet.yaml").write_text("edited"),
+            True,
+            id="an embedded file",
+        ),
+        pytest.param(lambda folder: (folder / "new.go").write_text("main.go"), True, id="another Go file"),
+        pytest.param(lambda folder: (folder / "main_test.go").write_text("test"), False, id="a test"),
+        pytest.param(lambda folder: (folder / "cli.py").write_text("python"), False, id="Python code"),
+    ],
+)
+def test_a_build_is_named_by_what_the_compiler_reads(
+    sources: Path, change: Callable[[Path], object], *, is_new: bool
+) -> None:
+    before = binary.fingerprint(sources, "go1.26")
+    change(sources)
+    assert (binary.fingerprint(sources, "go1.26") != before) == is_new
+
+
+def test_another_compiler_makes_another_build(sources: Path) -> None:
+    assert binary.fingerprint(sources, "go1.26") != binary.fingerprint(sources, "go1.27")
+
+
+def test_the_build_sets_the_version_that_clients_parse(tmp_path: Path) -> None:
+    flags = " ".join(binary.build_command(tmp_path / "out"))
+    for setting in ("gitVersion=v1.36.3", "gitMajor=1", "gitMinor=36"):
+        assert f"k8s.io/component-base/version.{setting}" in flags
+
+
+def test_only_the_builds_used_last_are_kept(tmp_path: Path) -> None:
+    builds = [tmp_path / name for name in "abcde"]
+    for age, build in enumerate(builds):
+        build.mkdir()
+        os.utime(build, (1000 - age, 1000 - age))
+    assert binary.outdated(builds) == builds[3:]
+
+
+def test_a_prebuilt_binary_is_used_under_the_components_names(tmp_path: Path) -> None:
+    prebuilt = tmp_path / "elsewhere"
+    prebuilt.write_text("#!/bin/sh\n")
+    prebuilt.chmod(0o755)
+    environment = {binary.PREBUILT: str(prebuilt), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    found = binary.ensure_binary(report=pytest.fail, environment=environment)
+
+    assert found.path == prebuilt
+    assert {link.name: link.resolve() for link in found.programs.iterdir()} == dict.fromkeys(
+        binary.PROGRAMS, prebuilt
+    )
+
+
+def test_a_link_to_a_binary_that_is_gone_is_replaced(tmp_path: Path) -> None:
+    prebuilt = tmp_path / "elsewhere"
+    prebuilt.write_text("")
+    prebuilt.chmod(0o755)
+    environment = {binary.PREBUILT: str(prebuilt), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    kubectl = binary.ensure_binary(report=pytest.fail, environment=environment).kubectl
+    kubectl.unlink()
+    kubectl.symlink_to(tmp_path / "gone")
+
+    assert binary.ensure_binary(report=pytest.fail, environment=environment).kubectl.resolve() == prebuilt
+
+
+@pytest.mark.parametrize("name", ["missing", "folder"])
+def test_a_prebuilt_binary_that_cannot_run_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    environment = {binary.PREBUILT: str(tmp_path / name), "XDG_CACHE_HOME": str(tmp_path)}
+    with pytest.raises(LocalClusterError, match="not an executable file"):
+        binary.ensure_binary(report=pytest.fail, environment=environment)
+
+
+def test_without_sources_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binary, "SOURCES", tmp_path)
+    with pytest.raises(LocalClusterError, match=binary.PREBUILT):
+        binary.ensure_binary(report=pytest.fail, environment={"XDG_CACHE_HOME": str(tmp_path)})
+
+
+FAKE_GO = """#!/bin/sh
+for argument; do last_but_one=$output; output=$argument; done
+{body}
+"""
+
+
+def fake_go(folder: Path, body: str) -> Path:
+    go = folder / "go"
+    go.write_text(FAKE_GO.format(body=body))
+    go.chmod(0o755)
+    return go
+
+
+def test_a_build_that_fails_says_why_and_leaves_no_program(tmp_path: Path) -> None:
+    go = fake_go(tmp_path, 'echo half > "$last_but_one"; echo "main.go:1: syntax error" >&2; exit 1')
+    with pytest.raises(LocalClusterError, match="syntax error"):
+        binary.build(go, tmp_path / "build", report=lambda _: None)
+    assert not (tmp_path / "build" / "localcluster").exists()
+
+
+def test_a_build_puts_the_program_in_its_folder_and_reports_its_start_and_end(tmp_path: Path) -> None:
+    said: list[str] = []
+    go = fake_go(tmp_path, 'echo program > "$last_but_one"')
+
+    binary.build(go, tmp_path / "build", report=said.append)
+
+    assert (tmp_path / "build" / "localcluster").read_text() == "program\n"
+    assert "5 minutes" in said[0]
+    assert said[-1].startswith("built in")
+
+
+def test_a_build_under_way_is_waited_for(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    said: list[str] = []
+    with lock.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+
+        def report(message: str) -> None:
+            said.append(message)
+            fcntl.flock(other, fcntl.LOCK_UN)
+
+        with binary.locked(lock, report=report):
+            assert said == ["waiting for another build of the local cluster"]
