@@ -1,4 +1,4 @@
-"""Generate the kubelet's gRPC modules from the .proto files beside them: ``generate_protos.py [--check]``.
+"""Generate the kubelet's gRPC messages from their .proto files: ``generate_protos.py [--check]``.
 
 The generated modules import each other as members of their package instead of from the search path.
 """
@@ -35,7 +35,7 @@ def main() -> int:
 def generate(scratch: Path) -> Iterator[tuple[Path, str]]:
     """Yield each generated file's place and text. Raises ``RuntimeError`` when protoc refuses."""
     protos = sorted(str(path) for path in FOLDER.glob("*.proto"))
-    outputs = [f"--{kind}_out={scratch}" for kind in ("python", "pyi", "grpc_python")]
+    outputs = [f"--{kind}_out={scratch}" for kind in ("python", "pyi")]
     includes = [f"-I{FOLDER}", f"-I{files('grpc_tools') / '_proto'}"]
     if protoc.main(["protoc", *includes, *outputs, *protos]) != 0:
         raise RuntimeError(f"protoc could not compile {', '.join(protos)}")

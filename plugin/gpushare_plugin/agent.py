@@ -20,7 +20,7 @@ from gpushare_plugin.state import NodeState
 ENDPOINT = "gpushare-memory.sock"
 PERIOD = 10.0
 """Seconds after which everything is looked at again although nothing changed."""
-GATHER = 0.05
+GATHER = 0.1
 """Seconds in which changes are gathered before they are acted upon together."""
 STUCK_AFTER = 60.0
 """Seconds without a round of the bookkeeper after which the process counts as dead."""

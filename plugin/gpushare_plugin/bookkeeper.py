@@ -69,7 +69,10 @@ class Bookkeeper:
         self._due.set()
 
     async def _quiet(self) -> None:
-        while (left := self._quiet_until - self._clock()) > 0:
+        while True:
+            left = self._quiet_until - self._clock()
+            if left <= 0:
+                return
             await asyncio.sleep(left)
 
     async def _next(self) -> None:

@@ -12,10 +12,10 @@ from gpushare_core.kube.follow import Backoff
 from gpushare_plugin.conditions import Registration
 from gpushare_plugin.device_stream import DeviceStream
 from gpushare_plugin.proto import deviceplugin_pb2 as api
-from gpushare_plugin.proto.deviceplugin_pb2_grpc import RegistrationStub
 
 KUBELET_SOCKET = "kubelet.sock"
 API_VERSION = "v1beta1"
+REGISTER = "/v1beta1.Registration/Register"
 
 CONNECT_TIMEOUT = 5.0
 REGISTER_TIMEOUT = 15.0
@@ -93,7 +93,12 @@ class Registrar:
         async with grpc.aio.insecure_channel(f"unix://{self._kubelet}", options=_CONNECT_OPTIONS) as channel:
             await asyncio.wait_for(channel.channel_ready(), CONNECT_TIMEOUT)
             await self._ensure_serving()
-            await RegistrationStub(channel).Register(self._request(), timeout=REGISTER_TIMEOUT)
+            register = channel.unary_unary(
+                REGISTER,
+                request_serializer=api.RegisterRequest.SerializeToString,
+                response_deserializer=api.Empty.FromString,
+            )
+            await register(self._request(), timeout=REGISTER_TIMEOUT)
         await asyncio.wait_for(self._until(lambda: self._stream.is_open), STREAM_TIMEOUT)
 
     def _request(self) -> api.RegisterRequest:

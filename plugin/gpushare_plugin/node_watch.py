@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-from typing import Any
 
 from pydantic import ValidationError
 
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_core.kube.follow import Changed, Collection, Json, Listed, follow
 from gpushare_core.names import API_VERSION, NODE_PLURAL
 from gpushare_core.share_node import GPUShareNode
 from gpushare_plugin.state import NodeState
@@ -32,7 +31,7 @@ class NodeWatch:
             self._take(event)
             self.synced.set()
 
-    def _take(self, event: Listed | Changed) -> None:
+    def _take(self, event: Listed[Json] | Changed[Json]) -> None:
         if isinstance(event, Listed):
             self._put(next(iter(event.items), None))
         elif event.kind == "DELETED":
@@ -40,14 +39,14 @@ class NodeWatch:
         elif not self._is_older(event.item):
             self._put(event.item)
 
-    def _is_older(self, item: dict[str, Any]) -> bool:
+    def _is_older(self, item: Json) -> bool:
         """Whether we know a newer version already, from the answer to a write of our own."""
         node, metadata = self._state.node, item["metadata"]
         if node is None or node.metadata.uid != metadata["uid"]:
             return False
         return int(metadata["resourceVersion"]) < int(node.metadata.resource_version or 0)
 
-    def _put(self, item: dict[str, Any] | None) -> None:
+    def _put(self, item: Json | None) -> None:
         try:
             self._state.node = GPUShareNode.model_validate(item) if item else None
         except ValidationError as error:

@@ -9,8 +9,8 @@ import grpc.aio
 from gpushare_plugin.books import Books, Holding, holding
 from gpushare_plugin.pods import PodName
 from gpushare_plugin.proto import podresources_pb2 as api
-from gpushare_plugin.proto.podresources_pb2_grpc import PodResourcesListerStub
 
+LIST = "/v1.PodResourcesLister/List"
 LARGEST_ANSWER = 64 * 2**20
 """Bytes: the kubelet sends some 30 for every unit that is held."""
 BUSY_PAUSE = 0.05
@@ -36,7 +36,11 @@ class PodResources:
 
     async def __aenter__(self) -> "PodResources":
         self._channel = grpc.aio.insecure_channel(f"unix://{self._socket}", options=_OPTIONS)
-        self._stub = PodResourcesListerStub(self._channel)
+        self._call = self._channel.unary_unary(
+            LIST,
+            request_serializer=api.ListPodResourcesRequest.SerializeToString,
+            response_deserializer=api.ListPodResourcesResponse.FromString,
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -57,7 +61,8 @@ class PodResources:
     async def _list(self) -> api.ListPodResourcesResponse:
         while True:
             try:
-                return await self._stub.List(api.ListPodResourcesRequest())
+                response: api.ListPodResourcesResponse = await self._call(api.ListPodResourcesRequest())
+                return response
             except grpc.aio.AioRpcError as error:
                 if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
                     raise

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.follow import Backoff, Changed, Collection, Listed, follow
+from gpushare_core.kube.follow import Backoff, Changed, Collection, Json, Listed, follow
 from gpushare_plugin.pods import PodName, read_metadata, read_pod
 from gpushare_plugin.state import NodeState
 
@@ -65,7 +65,7 @@ class PodWatch:
     def _unlearned(self) -> list[PodName]:
         return [name for name, pod in self._state.pods.items() if pod.ask is None]
 
-    def _take(self, event: Listed | Changed) -> None:
+    def _take(self, event: Listed[Json] | Changed[Json]) -> None:
         key = self._state.dialect.allocation_annotation
         if isinstance(event, Listed):
             pods = [read_metadata(item, key) for item in event.items]

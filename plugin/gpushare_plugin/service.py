@@ -1,6 +1,7 @@
 """The device plugin API v1beta1 over gRPC."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -13,7 +14,7 @@ from gpushare_plugin.response import UnusableUnitsError
 
 SERVICE = "v1beta1.DevicePlugin"
 
-Context = grpc.aio.ServicerContext
+Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class DevicePlugin:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 TokenSource = Callable[[], str | None]
@@ -49,6 +47,8 @@ def from_kubeconfig(path: Path) -> Credentials:
     Raises:
         NoCredentialsError: the file lacks what is needed.
     """
+    import yaml  # costs 1 MB, and processes in the cluster never read a kubeconfig
+
     try:
         config = yaml.safe_load(path.read_text())
         context = _named(config["contexts"], config["current-context"])["context"]
@@ -69,11 +69,10 @@ def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
-    tls = ssl.create_default_context()
+    authority = _material(cluster, "certificate-authority")
+    tls = ssl.create_default_context(cadata=authority.decode() if authority else None)
     if cluster.get("insecure-skip-tls-verify"):
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-    elif authority := _material(cluster, "certificate-authority"):
-        tls.load_verify_locations(cadata=authority.decode())
     if certificate := _material(user, "client-certificate"):
         _load_client(tls, certificate + b"\n" + (_material(user, "client-key") or b""))
     return tls
