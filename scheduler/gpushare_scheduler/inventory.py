@@ -34,6 +34,8 @@ class NodeInventory:
     unit_size: int = 0
     """Bytes; 0 when the unit is unknown."""
     strategy: Strategy = Strategy.BINPACK
+    compute_score: int = 0
+    """Of its fastest card."""
     refusal: str = ""
 
 
@@ -59,6 +61,7 @@ class _Card(msgspec.Struct):
     units: int
     index: int = 0
     health: str = ""
+    compute_score: int = msgspec.field(name="computeScore", default=0)
 
 
 class _Status(msgspec.Struct):
@@ -102,6 +105,7 @@ def _inventory(node: _ShareNode, status: _Status) -> NodeInventory:
         unit=sys.intern(status.unit),
         unit_size=unit_size(status.unit),
         strategy=_strategy(node.spec.strategy),
+        compute_score=max((card.compute_score for card in status.cards or ()), default=0),
         refusal=_refusal(node, status),
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gpushare_core.engine import Card, choose, largest_free
+from gpushare_core.ranking import Candidate
 from gpushare_scheduler.holding import Holding
 from gpushare_scheduler.inventory import NodeInventory
 
@@ -62,6 +63,13 @@ class NodeBooks:
         """The known cards as they stand, in order of index."""
         for card in self.inventory.cards if self.inventory else ():
             yield Card(card.uuid, card.index, card.units, self._used.get(card.uuid, 0), card.healthy)
+
+    def candidate(self, units: int) -> Candidate | None:
+        """What ranking needs to know, or None when ``units`` do not fit."""
+        card = self.choose(units)
+        if card is None or self.inventory is None:
+            return None
+        return Candidate(self.inventory.compute_score, sum(self._used.values()), card.free - units)
 
     def units_in(self, holding: Holding, card: str) -> int:
         """What ``holding`` takes of ``card`` in the node's unit."""

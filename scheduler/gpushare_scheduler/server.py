@@ -14,6 +14,7 @@ from gpushare_scheduler.filtering import Sieve, filter_nodes
 from gpushare_scheduler.inspection import inspect_all, inspect_node
 from gpushare_scheduler.ledger import Ledger
 from gpushare_scheduler.needs import NeedsMemory, read_needs
+from gpushare_scheduler.prioritizing import prioritize_nodes
 from gpushare_scheduler.watchers import DEAD_AFTER, Watcher
 from gpushare_scheduler.wire import (
     BIND_ARGS,
@@ -23,6 +24,7 @@ from gpushare_scheduler.wire import (
     BindResult,
     FilterArgs,
     FilterResult,
+    HostPriority,
     NodeItems,
     Pod,
 )
@@ -52,6 +54,7 @@ class Extender:
         inspect = self.dialect.inspect_path
         return [
             web.post("/gpushare/filter", self.filter),
+            web.post("/gpushare/prioritize", self.prioritize),
             web.post("/gpushare/bind", self.bind),
             web.get(inspect, self.inspect),
             web.get(inspect + "/{node}", self.inspect_node),
@@ -80,7 +83,7 @@ class Extender:
 
     def _filter_items(self, nodes: NodeItems, *, uid: str, units: int) -> FilterResult:
         """For a scheduler that sends whole nodes, and takes whole nodes for an answer."""
-        items = {NAMED_NODE.decode(item).metadata.name: item for item in nodes.items or ()}
+        items = _named(nodes)
         sieve = filter_nodes(self.ledger, list(items), uid=uid, units=units)
         return _result(sieve, nodes=NodeItems([items[name] for name in sieve.passing]))
 
@@ -90,6 +93,18 @@ class Extender:
         if pod.metadata.uid and needs.units.total:
             self.memory.remember(pod.metadata.uid, needs)
         return needs.units.total
+
+    async def prioritize(self, request: web.Request) -> web.Response:
+        """Status 400 makes the scheduler go on without scores: a worse node beats no node."""
+        try:
+            args = FILTER_ARGS.decode(await request.read())
+            names = args.node_names if args.node_names is not None else list(_named(args.nodes))
+        except _DEFECTS as error:
+            return _json({"error": f"not the arguments of a prioritize: {error}"}, status=400)
+        if args.pod is None:
+            return _json({"error": "not the arguments of a prioritize: no Pod"}, status=400)
+        scores = prioritize_nodes(self.ledger, names, units=self._note_needs(args.pod))
+        return _json([HostPriority(name, score) for name, score in scores.items()])
 
     async def bind(self, request: web.Request) -> web.Response:
         try:
@@ -138,6 +153,12 @@ async def _without_crashes(request: web.Request, handler: Handler) -> web.Stream
     except Exception as error:
         _log.exception("%s %s failed", request.method, request.path)
         return _json({"error": f"internal error of the extender: {error!r}"}, status=500)
+
+
+def _named(nodes: NodeItems | None) -> dict[str, msgspec.Raw]:
+    """Whole nodes by their names."""
+    items = nodes.items if nodes else None
+    return {NAMED_NODE.decode(item).metadata.name: item for item in items or ()}
 
 
 def _result(

@@ -67,6 +67,13 @@ class FilterResult(msgspec.Struct, rename="pascal", omit_defaults=True, kw_only=
     error: str = ""
 
 
+class HostPriority(msgspec.Struct, rename="pascal"):
+    """One of ``HostPriorityList``. ``score`` is 0 to ``MaxExtenderPriority`` (10)."""
+
+    host: str
+    score: int
+
+
 class BindArgs(msgspec.Struct, rename="pascal"):
     """``ExtenderBindingArgs``."""
 
