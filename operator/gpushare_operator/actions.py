@@ -1,0 +1,106 @@
+"""Everything that the operator ever does to the cluster, as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SetFinalizers:
+    """Refused by the API server if the policy has changed since ``resource_version``."""
+
+    policy: str
+    resource_version: str
+    finalizers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyShareNode:
+    """Create or change a GPUShareNode."""
+
+    node: str
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteShareNode:
+    node: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelNode:
+    """None removes a label. Refused if the node is not the one with ``uid`` any more."""
+
+    node: str
+    uid: str
+    labels: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyDaemonSet:
+    """Create or change a DaemonSet."""
+
+    name: str
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDaemonSet:
+    """Its pods go with it."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateJob:
+    """Nothing happens if there is one of that name: a name stands for one entry of the journal."""
+
+    name: str
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteJob:
+    """Its pods go with it."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClearCapacity:
+    """Take resources out of a node's capacity and allocatable: the kubelet never forgets them by itself."""
+
+    node: str
+    uid: str
+    resources: tuple[str, ...]
+
+
+Action: TypeAlias = (
+    SetFinalizers
+    | ApplyShareNode
+    | DeleteShareNode
+    | LabelNode
+    | ApplyDaemonSet
+    | DeleteDaemonSet
+    | CreateJob
+    | DeleteJob
+    | ClearCapacity
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do now.
+
+    Every action is right for the snapshot that the plan was made of: none relies on another one before it
+    having succeeded. What must come later is planned when the snapshot shows that its time has come.
+    """
+
+    actions: tuple[Action, ...] = ()
+    again_after: float | None = field(default=None)
+    """Seconds after which something may be due although nothing happened."""

@@ -1,0 +1,84 @@
+"""Connecting the cluster's schedulers to the extender while any policy needs it, and undoing that after."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from gpushare_operator.actions import Action as Act
+from gpushare_operator.actions import ApplyDaemonSet, CreateJob, DeleteDaemonSet, DeleteJob
+from gpushare_operator.daemon_sets import extender_daemon_set
+from gpushare_operator.difference import says
+from gpushare_operator.host_jobs import Action, host_job
+from gpushare_operator.installation import Installation
+from gpushare_operator.journal import Entry, Standing, read_journal, valid_entries
+from gpushare_operator.naming import EXTENDER_NAME
+from gpushare_operator.snapshot import Snapshot
+from gpushare_operator.views import JobView, NodeView
+
+
+def connect(snapshot: Snapshot, installation: Installation, now: datetime) -> Iterator[Act]:
+    """The extender first; a scheduler is pointed at it only once it is ready on that very node."""
+    wanted = extender_daemon_set(installation)
+    present = snapshot.daemon_sets.get(EXTENDER_NAME)
+    if present is None or not (present.deleting or says(present.body, wanted)):
+        yield ApplyDaemonSet(EXTENDER_NAME, wanted)
+    for entry in installs(snapshot, now):
+        if entry.standing is Standing.DUE and extender_ready(snapshot, entry.node):
+            yield _next_job(entry, installation)
+    yield from _superseded(snapshot)
+
+
+def disconnect(snapshot: Snapshot, installation: Installation, now: datetime) -> Iterator[Act]:
+    """Schedulers first, while the extender still answers; then the extender; the journal last."""
+    entries = restores(snapshot, now)
+    yield from (_next_job(entry, installation) for entry in entries if entry.standing is Standing.DUE)
+    if any(entry.standing is not Standing.DONE for entry in entries):
+        yield from _superseded(snapshot)
+        return
+    extender = snapshot.daemon_sets.get(EXTENDER_NAME)
+    if extender is None:
+        yield from (DeleteJob(job.name, job.uid) for job in snapshot.jobs.values() if not job.deleting)
+    elif not extender.deleting:
+        yield DeleteDaemonSet(extender.name, extender.uid)
+
+
+def installs(snapshot: Snapshot, now: datetime) -> list[Entry]:
+    return [read_journal(snapshot, node, Action.INSTALL, now) for node in snapshot.control_planes]
+
+
+def restores(snapshot: Snapshot, now: datetime) -> list[Entry]:
+    """One for every node with a journal; a node that is gone needs no restoring."""
+    nodes = (snapshot.nodes.get(name) for name in sorted(snapshot.journals))
+    return [read_journal(snapshot, node, Action.RESTORE, now) for node in nodes if node]
+
+
+def extender_ready(snapshot: Snapshot, node: NodeView) -> bool:
+    pod = snapshot.extender_hosts.get(node.name)
+    return pod is not None and pod.ready
+
+
+def is_disconnected(snapshot: Snapshot) -> bool:
+    """Whether nothing of ours is left at the schedulers."""
+    return not (snapshot.jobs or EXTENDER_NAME in snapshot.daemon_sets or _extender_stopping(snapshot))
+
+
+def _extender_stopping(snapshot: Snapshot) -> bool:
+    """A kubelet that is away cannot say that its pod has stopped."""
+    hosts = (snapshot.nodes.get(name) for name in snapshot.extender_hosts)
+    return any(node.ready for node in hosts if node)
+
+
+def _next_job(entry: Entry, installation: Installation) -> CreateJob:
+    body = host_job(entry.wanted, entry.node, entry.next_sequence, installation)
+    return CreateJob(body["metadata"]["name"], body)
+
+
+def _superseded(snapshot: Snapshot) -> Iterator[DeleteJob]:
+    """Entries that a later one has replaced, and those about nodes that are no more."""
+    for name in sorted(snapshot.journals):
+        node = snapshot.nodes.get(name)
+        keep = valid_entries(snapshot, node)[-1:] if node else []
+        yield from (_deletion(job) for job in snapshot.journal(name) if job not in keep and not job.deleting)
+
+
+def _deletion(job: JobView) -> DeleteJob:
+    return DeleteJob(job.name, job.uid)
