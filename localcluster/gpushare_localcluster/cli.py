@@ -26,7 +26,7 @@ NODE_ORDERS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    options = parser().parse_args(arguments)
+    options = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         return int(options.run(options))
     except LocalClusterError as error:
@@ -34,6 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line. What follows `kubectl` is kubectl's, options too; argparse cannot say that."""
+    if "kubectl" not in arguments:
+        return parser().parse_args(arguments)
+    at = list(arguments).index("kubectl") + 1
+    return parser().parse_args(arguments[:at], argparse.Namespace(arguments=arguments[at:]))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -76,9 +84,7 @@ def _add_simple(commands: Commands) -> None:
 
 
 def _add_kubectl(commands: Commands) -> None:
-    kubectl = commands.add_parser("kubectl", help="run kubectl on the cluster", add_help=False)
-    kubectl.add_argument("arguments", nargs=argparse.REMAINDER)
-    kubectl.set_defaults(run=_kubectl)
+    commands.add_parser("kubectl", help="run kubectl on the cluster").set_defaults(run=_kubectl)
 
 
 def _add_logs(commands: Commands) -> None:

@@ -32,6 +32,11 @@ def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
             id="kubectl keeps its options",
         ),
         pytest.param(
+            ["--name=a", "kubectl", "-A", "get", "pods"],
+            {"name": "a", "arguments": ["-A", "get", "pods"]},
+            id="those in front too",
+        ),
+        pytest.param(
             ["node", "exec", "gpu-1", "ls", "-l"],
             {"node": "gpu-1", "arguments": ["ls", "-l"]},
             id="exec",
@@ -42,7 +47,7 @@ def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     ],
 )
 def test_arguments_are_understood(arguments: list[str], wanted: dict[str, Any]) -> None:
-    options = vars(cli.parser().parse_args(arguments))
+    options = vars(cli.parse(arguments))
     assert wanted.items() <= options.items()
 
 

@@ -138,7 +138,8 @@ func bindImage(image config.Image, root string) error {
 
 func linkDevices(root string) error {
 	links := map[string]string{
-		"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
+		"ptmx": "pts/ptmx", "fd": "/proc/self/fd",
+		"stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
 	}
 	for name, target := range links {
 		if err := os.Symlink(target, filepath.Join(root, "dev", name)); err != nil {

@@ -117,7 +117,7 @@ func (c *components) watch(name string, command *exec.Cmd) {
 			return
 		}
 	}
-	c.failed <- fmt.Errorf("%s ended unexpectedly (%v); the end of its log %s:\n%s", name, err, c.logFile(name), tail(c.logFile(name)))
+	c.failed <- fmt.Errorf("%s ended unexpectedly (%v); %s", name, err, endOfLog(c.logFile(name)))
 }
 
 // kill ends a component the hard way; it is started again at once.
@@ -136,11 +136,11 @@ func (c *components) logFile(name string) string {
 	return filepath.Join(c.cluster.Directory.Logs(), name+".log")
 }
 
-func tail(path string) string {
+func endOfLog(path string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
 	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
-	return strings.Join(lines[max(0, len(lines)-logTail):], "\n")
+	return fmt.Sprintf("the end of its log %s:\n%s", path, strings.Join(lines[max(0, len(lines)-logTail):], "\n"))
 }

@@ -28,16 +28,16 @@ func TestOnlyARunningComponentCanBeKilled(t *testing.T) {
 	}
 }
 
-func TestTailIsTheEndOfALog(t *testing.T) {
+func TestOnlyTheEndOfALogIsShown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	lines := strings.Repeat("early\n", 2*logTail) + strings.Repeat("late\n", logTail)
 	if err := os.WriteFile(path, []byte(lines), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := tail(path); strings.Count(got, "late") != logTail || strings.Contains(got, "early") {
-		t.Errorf("tail is %q", got)
+	if got := endOfLog(path); strings.Count(got, "late") != logTail || strings.Contains(got, "early") {
+		t.Errorf("end of log is %q", got)
 	}
-	if got := tail(path + ".gone"); !strings.Contains(got, "no such file") {
-		t.Errorf("tail of a missing file is %q", got)
+	if got := endOfLog(path + ".gone"); !strings.Contains(got, "no such file") {
+		t.Errorf("end of a missing log is %q", got)
 	}
 }

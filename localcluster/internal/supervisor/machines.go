@@ -159,7 +159,7 @@ func (m *machine) watch(process *exec.Cmd, off chan struct{}) {
 	defer m.mutex.Unlock()
 	m.process = nil
 	if !m.asked {
-		m.failure = fmt.Sprintf("node %s ended unexpectedly (%v); the end of its log %s:\n%s", m.Name, err, m.logFile(), tail(m.logFile()))
+		m.failure = fmt.Sprintf("node %s ended unexpectedly (%v); %s", m.Name, err, endOfLog(m.logFile()))
 	}
 	close(off)
 }
@@ -173,7 +173,7 @@ func (ms *machines) label(ctx context.Context, m *machine) {
 	if err != nil || len(labels) == 0 {
 		return
 	}
-	_ = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, registerPatience, true, func(ctx context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, pollInterval, registerPatience, true, func(ctx context.Context) (bool, error) {
 		_, err := ms.client.CoreV1().Nodes().Patch(ctx, m.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err == nil, nil
 	})

@@ -48,7 +48,7 @@ func RunOuter() error {
 		return err
 	}
 	defer lock.Close()
-	if err := clear(cluster.Directory); err != nil {
+	if err := clearLeftovers(cluster.Directory); err != nil {
 		return err
 	}
 	inner, err := startInner(cluster, os.Args[1])
@@ -77,8 +77,8 @@ func acquire(directory config.Directory) (*os.File, error) {
 	return lock, err
 }
 
-// clear removes what an earlier cluster left, and nothing that is not ours.
-func clear(directory config.Directory) error {
+// clearLeftovers removes what an earlier cluster left, and nothing that is not ours.
+func clearLeftovers(directory config.Directory) error {
 	ours := []string{
 		directory.Control(), directory.Kubeconfig(), directory.PKI(""),
 		directory.Etcd(), directory.Logs(), filepath.Dir(string(directory.Node("any"))),

@@ -39,7 +39,7 @@ func TestClearLeavesWhatIsNotTheClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := clear(directory); err != nil {
+	if err := clearLeftovers(directory); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(ours); !os.IsNotExist(err) {

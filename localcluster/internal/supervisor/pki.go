@@ -3,6 +3,7 @@ package supervisor
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -36,26 +37,15 @@ func createPKI(directory config.Directory, listen *net.TCPAddr) (*clusterPKI, er
 		return nil, err
 	}
 	p := &clusterPKI{Authority: authority, directory: directory}
-	for _, step := range []func() error{
-		func() error { return authority.Write(directory.PKI(""), "ca") },
-		func() error { return p.pair("apiserver", servingSubject(listen.IP)) },
-		func() error {
-			return p.pair("apiserver-kubelet-client", pki.Subject{User: "kube-apiserver-kubelet-client", Groups: []string{masters}})
-		},
-		p.serviceAccountKey,
-		func() error {
-			return p.component("controller-manager", pki.Subject{User: "system:kube-controller-manager"})
-		},
-		func() error {
-			return p.component("supervisor", pki.Subject{User: "localcluster", Groups: []string{masters}})
-		},
-		func() error { return p.administrator(listen) },
-	} {
-		if err := step(); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
+	return p, errors.Join(
+		authority.Write(directory.PKI(""), "ca"),
+		p.pair("apiserver", servingSubject(listen.IP)),
+		p.pair("apiserver-kubelet-client", pki.Subject{User: "kube-apiserver-kubelet-client", Groups: []string{masters}}),
+		p.serviceAccountKey(),
+		p.component("controller-manager", pki.Subject{User: "system:kube-controller-manager"}),
+		p.component("supervisor", pki.Subject{User: "localcluster", Groups: []string{masters}}),
+		p.administrator(listen),
+	)
 }
 
 func servingSubject(listen net.IP) pki.Subject {

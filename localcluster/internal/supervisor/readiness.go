@@ -12,11 +12,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-const apiPatience = 2 * time.Minute
+const (
+	pollInterval = 100 * time.Millisecond
+	apiPatience  = 2 * time.Minute
+)
 
 // awaitAPI waits until the apiserver says it is ready.
 func awaitAPI(ctx context.Context, client kubernetes.Interface) error {
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, apiPatience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, apiPatience, true, func(ctx context.Context) (bool, error) {
 		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
 	})
 	if err != nil {
@@ -80,7 +83,8 @@ func (i *inner) schedulerMissing(ctx context.Context) []string {
 	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return []string{"no kube-scheduler is elected"}
 	}
-	if until := lease.Spec.RenewTime.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second); time.Now().After(until) {
+	duration := time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+	if time.Now().After(lease.Spec.RenewTime.Add(duration)) {
 		return []string{"the elected kube-scheduler is gone"}
 	}
 	return nil
