@@ -95,7 +95,7 @@ class Binder:
 
     async def _ask_needs(self, args: BindArgs) -> PodNeeds:
         try:
-            pod = await self.client.read(pod_path(args), shape=Pod)
+            pod = await self.client.read(pod_path(args.pod_namespace, args.pod_name), shape=Pod)
         except (ApiError, UnreachableError) as error:
             raise RefusedError(f"cannot read the pod to learn what it asks for: {error}") from error
         if pod.metadata.uid != args.pod_uid:

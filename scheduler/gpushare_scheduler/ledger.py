@@ -149,6 +149,11 @@ class Ledger:
         """Whether the pod has a reservation of which is not known yet whether the pod is bound."""
         return self._reservations.get(uid, 0.0) is _IN_FLIGHT
 
+    def confirmed_until(self, moment: float) -> list[Holding]:
+        """Reservations confirmed by ``moment`` that no watch has shown as allocations yet."""
+        confirmed = ((uid, when) for uid, when in self._reservations.items() if when is not None)
+        return [self._holdings[uid] for uid, when in confirmed if when <= moment]
+
     def node(self, name: str) -> NodeBooks | None:
         """For reading only."""
         return self._nodes.get(name)

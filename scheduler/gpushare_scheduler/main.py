@@ -21,6 +21,7 @@ from gpushare_core.version import VERSION
 from gpushare_scheduler.binder import Binder
 from gpushare_scheduler.ledger import Ledger
 from gpushare_scheduler.needs import NeedsMemory
+from gpushare_scheduler.review import review_reservations
 from gpushare_scheduler.server import KEEP_ALIVE, Extender, application
 from gpushare_scheduler.watchers import Watcher, watch_pods, watch_share_nodes
 
@@ -69,6 +70,7 @@ async def serve(
             watches = (
                 watch_pods(client, ledger, dialect, pods),
                 watch_share_nodes(client, ledger, nodes),
+                review_reservations(client, ledger, binder.times),
             )
             code = await _watch_until(stop, watches)
         await _finish(binder)

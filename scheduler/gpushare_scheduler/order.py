@@ -30,7 +30,7 @@ class Order:
 
     @property
     def pod_path(self) -> str:
-        return pod_path(self.args)
+        return pod_path(self.args.pod_namespace, self.args.pod_name)
 
     @property
     def pod(self) -> str:
@@ -49,9 +49,8 @@ class Order:
         }
 
 
-def pod_path(args: BindArgs) -> str:
-    namespace, name = quote(args.pod_namespace, safe=""), quote(args.pod_name, safe="")
-    return f"/api/v1/namespaces/{namespace}/pods/{name}"
+def pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
 
 
 def allocation_of(holding: Holding, needs: PodNeeds, *, unit: str, now: datetime) -> Allocation:

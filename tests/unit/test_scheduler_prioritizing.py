@@ -1,6 +1,7 @@
 """Among the nodes that take a pod, the ones that keep whole cards free come first."""
 
 import pytest
+
 from gpushare_core.engine import Strategy
 from gpushare_scheduler.inventory import CardInventory, NodeInventory
 from gpushare_scheduler.ledger import Ledger

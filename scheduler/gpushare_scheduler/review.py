@@ -1,0 +1,46 @@
+"""Looking after reservations that no watch ever confirms.
+
+A pod that is bound and deleted while the watch is lost, all before its bind is answered, shows up nowhere:
+only asking for it can tell that its units are free.
+"""
+
+import logging
+from typing import Any
+
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_scheduler.delivery import Times
+from gpushare_scheduler.holding import Holding
+from gpushare_scheduler.ledger import Ledger
+from gpushare_scheduler.order import pod_path
+
+OVERDUE_SECONDS = 30.0
+FINISHED = ("Succeeded", "Failed")
+
+_log = logging.getLogger(__name__)
+
+
+async def review_reservations(client: KubeClient, ledger: Ledger, times: Times) -> None:
+    """Free what pods that are gone still have reserved, for ever."""
+    while True:
+        await times.sleep(OVERDUE_SECONDS)
+        for held in ledger.confirmed_until(times.clock() - OVERDUE_SECONDS):
+            if await _is_gone(client, held):
+                _log.info(
+                    "pod went before any watch showed it", extra={"pod": f"{held.namespace}/{held.name}"}
+                )
+                ledger.drop_pod(held.uid)
+
+
+async def _is_gone(client: KubeClient, held: Holding) -> bool:
+    try:
+        return has_left(await client.get(pod_path(held.namespace, held.name)), held.uid)
+    except ApiError as error:
+        return error.is_not_found
+    except UnreachableError:
+        return False
+
+
+def has_left(pod: dict[str, Any], uid: str) -> bool:
+    """Whether ``pod``, the present bearer of the name, is not the one with ``uid`` or has finished."""
+    return pod["metadata"]["uid"] != uid or (pod.get("status") or {}).get("phase") in FINISHED
