@@ -1,6 +1,7 @@
 """Entry point: ``gpushare-operator``."""
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run until a signal comes."""
     options = parser(os.environ).parse_args(arguments)
     configure_logging(options.log_level)
+    for chatty in ("aiohttp.access", "kopf.activities.probe", "kopf.objects"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     if options.kubeconfig:
         # kopf knows no other way to be told of a kubeconfig.
         os.environ["KUBECONFIG"] = str(options.kubeconfig)

@@ -66,7 +66,8 @@ class Process:
     async def _login(self, **keywords: Any) -> kopf.ConnectionInfo | None:
         if self.kubeconfig:
             return kopf.login_with_kubeconfig(**keywords)
-        return kopf.login_with_service_account(**keywords)
+        # By the address in the environment; kopf's own way needs the cluster's DNS.
+        return await kopf.login_via_async_client(**keywords)
 
     async def _start(self, settings: kopf.OperatorSettings, **_: Any) -> None:
         configure(settings)

@@ -9,7 +9,7 @@ from typing import Any
 
 import kopf
 
-from gpushare_core.names import FINALIZER, GROUP, NODE_PLURAL, POLICY_PLURAL, VERSION
+from gpushare_core.names import GROUP, NODE_PLURAL, POLICY_PLURAL, VERSION
 from gpushare_operator.inventory import Kind
 from gpushare_operator.naming import MANAGED
 
@@ -57,7 +57,8 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.watching.chunk_size = PAGE
     settings.queueing.idle_timeout = 0.5
     settings.process.ultimate_exiting_timeout = 20.0
-    settings.persistence.finalizer = FINALIZER
+    # Not ours: kopf takes its own finalizer off wherever it sees no need for one.
+    settings.persistence.finalizer = f"{GROUP}/kopf"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=GROUP)
     settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=GROUP)
     for kind in OURS:
