@@ -30,7 +30,10 @@ def encode_devices(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bytes:
     tails = _tails(layout.cards, unhealthy=_UNHEALTHY, with_topology=_has_topology(layout))
     if _size(layout.cards, tails) > limit:
         tails = _tails(layout.cards, unhealthy=_NO_HEALTH, with_topology=False)
-    return b"".join(_entries(layout.cards, tails))
+    message = bytearray()  # joined from a list of entries, the largest would take 20 MB for a moment
+    for entry in _entries(layout.cards, tails):
+        message += entry
+    return bytes(message)
 
 
 def fits(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bool:

@@ -65,9 +65,10 @@ def decide_offering(snapshot: Snapshot) -> Offering:
 
 def _too_fine(snapshot: Snapshot, node: GPUShareNode, wanted: Layout) -> Offering:
     """Go on with the unit that worked before, if any."""
-    before = _as_before(snapshot, node)
     cards = [placed.card for placed in wanted.cards]
     reserved = _reserved(node.spec)
+    unit = _recorded_unit(snapshot, node)
+    before = lay_out(cards, unit, reserved=reserved) if unit else None
     return Offering(
         layout=before if before and fits(before, limit=snapshot.limit) else None,
         finest=finest_unit(cards, wanted.unit, reserved=reserved, limit=snapshot.limit),
@@ -76,7 +77,7 @@ def _too_fine(snapshot: Snapshot, node: GPUShareNode, wanted: Layout) -> Offerin
 
 
 def _as_before(snapshot: Snapshot, node: GPUShareNode) -> Layout | None:
-    """What was offered, as far as the cards that are there now can serve it."""
+    """What was offered while units are held, as far as the cards that are there now can serve it."""
     unit, known = _recorded_unit(snapshot, node), _known_cards(snapshot, node)
     if unit is None or not known:
         return None
