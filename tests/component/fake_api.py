@@ -108,6 +108,7 @@ class FakeApi:
     seen: list[Seen] = field(default_factory=list)
     bearer: str = "first"
     _log: list[tuple[int, str, Json]] = field(default_factory=list)
+    _compacted: int = 0
     _faults: list[_Fault] = field(default_factory=list)
     _stirred: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -143,8 +144,9 @@ class FakeApi:
         return self.objects[PODS][namespace, name]
 
     def forget_history(self) -> None:
-        """As after a compaction: watches must start anew."""
+        """As after a compaction: watches break off and must start anew."""
         self._log.clear()
+        self._compacted = self.version
 
     def requests(self, method: str, path: str) -> list[Seen]:
         return [each for each in self.seen if each.method == method and each.path == path]
@@ -205,17 +207,16 @@ class FakeApi:
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         at = int(request.query["resourceVersion"])
-        if at < self.version and not self._log:
-            return await _answer(request, stream(error_event(410)))
         response = web.StreamResponse()
         await response.prepare(request)
-        while True:
+        while at >= self._compacted:
             for version, path, event in list(self._log):
                 if version > at and path == request.path:
                     await response.write(_encoded(event))
                     at = version
-            self._stirred.set()
             await asyncio.sleep(0.002)
+        await response.write(_encoded(error_event(410)))
+        return response
 
     async def _read_pod(self, request: web.Request) -> web.StreamResponse:
         pod = self.objects[PODS].get((request.match_info["namespace"], request.match_info["name"]))

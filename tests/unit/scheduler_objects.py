@@ -69,14 +69,21 @@ def container(name: str = "main", units: int | None = None) -> Json:
     return {"name": name, "resources": {"limits": limits, "requests": {"cpu": "500m", "memory": "256Mi"}}}
 
 
-def pod(name: str = "a", *, uid: str = "", units: int | None = 4, node: str = "", **annotations: str) -> Json:
+def pod(
+    name: str = "a",
+    *,
+    uid: str = "",
+    units: int | None = 4,
+    node: str = "",
+    annotations: dict[str, str] | None = None,
+) -> Json:
     """A pod of one container; unbound unless ``node`` is given."""
     return {
         "metadata": {
             "namespace": "default",
             "name": name,
             "uid": uid or f"uid-{name}",
-            "annotations": annotations,
+            "annotations": annotations or {},
         },
         "spec": {"containers": [container(units=units)], **({"nodeName": node} if node else {})},
         "status": {"phase": "Running" if node else "Pending"},
