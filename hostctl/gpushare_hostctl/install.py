@@ -129,9 +129,18 @@ def _roll_back(change: _Change, fallback: File, *, cause: SchedulerNotServingErr
         node.waiter.until_serving(change.endpoint)
     except SchedulerNotServingError as error:
         raise RetryableError(f"{cause}; the earlier manifest is back, and still {error}") from error
-    if not _carries(change, fallback):
-        node.remove_folder()
+    _forget(change, fallback)
     raise RetryableError(f"{cause}; the earlier manifest is back and kube-scheduler serves again") from cause
+
+
+def _forget(change: _Change, fallback: File) -> None:
+    """Leave our folder as it belongs to the manifest that is back."""
+    known = change.snapshot.state
+    if not _carries(change, fallback):
+        change.node.remove_folder()
+    elif known is not None:
+        change.node.write_state(known)
+        change.node.keep_only((state.NAME, known.backup, known.config))
 
 
 def _finish(change: _Change) -> None:

@@ -9,15 +9,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 from urllib.parse import urlsplit
 
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_hostctl import install, plan, restore
 from gpushare_hostctl.configuration import Extender
-from gpushare_hostctl.errors import ExitCode, HostctlError, RetryableError
+from gpushare_hostctl.errors import ExitCode, HostctlError
 from gpushare_hostctl.host import Host
 from gpushare_hostctl.node import Node, Outcome
 from gpushare_hostctl.plan import Location
@@ -40,7 +38,8 @@ def main(arguments: Sequence[str] | None = None, *, prober: Prober | None = None
     node = _node(options, prober or HttpsProber())
     if options.action == "status":
         return _status(node)
-    signal.signal(signal.SIGTERM, _stop)
+    # As the first process of a container the program would otherwise not hear the signal at all.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     report, code = _attempt(node, options)
     _publish(report, options.termination_log)
     return code
@@ -148,6 +147,9 @@ def _attempt(node: Node, options: argparse.Namespace) -> tuple[Report, ExitCode]
         _LOG.error("%s", error)
         outcome = Outcome(result="Failed", message=str(error))
         code = error.exit_code if isinstance(error, HostctlError) else ExitCode.RETRY
+    except KeyboardInterrupt:
+        outcome = Outcome(result="Failed", message="stopped from outside; run again to finish")
+        code = ExitCode.RETRY
     except Exception as error:
         # Whatever lies on the host: the operator gets an answer it can show.
         _LOG.exception("unexpected error")
@@ -206,11 +208,6 @@ def _status_document(snapshot: plan.Snapshot, condition: plan.Condition, message
         "backup": snapshot.location.inside(known.backup) if known else None,
         "config": snapshot.location.inside(known.config) if known else None,
     }
-
-
-def _stop(signum: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
-    # As the first process of a container the program would otherwise not hear the signal at all.
-    raise RetryableError(f"stopped by {signal.Signals(signum).name}; run again to finish")
 
 
 if __name__ == "__main__":

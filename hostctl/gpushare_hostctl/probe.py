@@ -7,6 +7,7 @@ fingerprint tells one process from the next without any access to the API or to 
 import hashlib
 import http.client
 import logging
+import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,23 +58,25 @@ class HttpsProber:
 
 
 def _ask(endpoint: Endpoint, path: str) -> Look:
-    connection = http.client.HTTPSConnection(
-        endpoint.host, endpoint.port, timeout=_REQUEST_TIMEOUT, context=_trusting_context()
-    )
-    try:
-        connection.connect()
-        fingerprint = _fingerprint(connection)
-        return _answer(connection, path, fingerprint)
-    except OSError as error:
-        return Look(serving=False, fingerprint=None, detail=str(error) or type(error).__name__)
-    finally:
-        connection.close()
+    family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+    # Wrapped before it connects: afterwards a peer that is already gone makes the wrapping lose the socket.
+    with _trusting_context().wrap_socket(socket.socket(family)) as connection:
+        connection.settimeout(_REQUEST_TIMEOUT)
+        try:
+            connection.connect((endpoint.host, endpoint.port))
+        except OSError as error:
+            return Look(serving=False, fingerprint=None, detail=str(error) or type(error).__name__)
+        return _answer(connection, endpoint, path)
 
 
-def _answer(connection: http.client.HTTPSConnection, path: str, fingerprint: str) -> Look:
+def _answer(connection: ssl.SSLSocket, endpoint: Endpoint, path: str) -> Look:
+    certificate = connection.getpeercert(binary_form=True) or b""
+    fingerprint = hashlib.sha256(certificate).hexdigest()
+    exchange = http.client.HTTPConnection(endpoint.host, endpoint.port)
+    exchange.sock = connection
     try:
-        connection.request("GET", path)
-        status = connection.getresponse().status
+        exchange.request("GET", path)
+        status = exchange.getresponse().status
     except (OSError, http.client.HTTPException) as error:
         return Look(serving=False, fingerprint=fingerprint, detail=str(error) or type(error).__name__)
     return Look(serving=status in _SERVING_STATUS, fingerprint=fingerprint, detail=f"HTTP {status}")
@@ -85,11 +88,6 @@ def _trusting_context() -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def _fingerprint(connection: http.client.HTTPSConnection) -> str:
-    certificate = connection.sock.getpeercert(binary_form=True) or b""
-    return hashlib.sha256(certificate).hexdigest()
 
 
 @dataclass

@@ -326,6 +326,7 @@ def test_a_new_url_that_fails_falls_back_to_the_one_before(machine: Machine) -> 
 
     assert machine.content == before
     assert machine.extenders == [EXTENDER.url]
+    assert machine.condition == "Installed"
     assert machine.restore().result == "Restored"
     machine.assert_untouched()
 
