@@ -1,0 +1,169 @@
+"""Nodes, GPUShareNodes and pods as a cluster of real size would hold them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpushare_core.allocation import Allocation, encode_allocation
+from gpushare_core.dialect import GPUSHARE
+from gpushare_core.names import API_VERSION, NODE_KIND
+
+Json = dict[str, Any]
+
+MOMENT = "2026-01-01T00:00:00Z"
+NAMESPACE = "default"
+NODE_IMAGES = 40
+"""A kubelet reports that many images of its node: the bulk of a Node object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """How big the cluster is and how full. Every ``full_every``-th node has one big pod on each card, so
+    that its total still looks sufficient for a request that no single card can take."""
+
+    nodes: int
+    cards: int = 8
+    card_units: int = 16
+    pods_per_node: int = 8
+    units: int = 4
+    full_every: int = 10
+    full_units: int = 14
+
+    def is_full(self, node: int) -> bool:
+        return node % self.full_every == self.full_every - 1
+
+    def held(self, node: int) -> list["Held"]:
+        """The pods that run on ``node``."""
+        if self.is_full(node):
+            return [Held(node, card, self.full_units, card) for card in range(self.cards)]
+        return [Held(node, place % self.cards, self.units, place) for place in range(self.pods_per_node)]
+
+    def most_free(self, node: int) -> int:
+        """Free units of the emptiest card of ``node``."""
+        used = [0] * self.cards
+        for held in self.held(node):
+            used[held.card] += held.units
+        return self.card_units - min(used)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One running pod: so many units of one card of one node."""
+
+    node: int
+    card: int
+    units: int
+    place: int
+
+    @property
+    def name(self) -> str:
+        return f"held-{self.node:05d}-{self.place}"
+
+
+def node_name(node: int) -> str:
+    return f"bench-{node:05d}"
+
+
+def card_uuid(node: int, card: int) -> str:
+    return f"GPU-{node:08x}-0000-4000-8000-{card:012x}"
+
+
+def node(index: int, layout: Layout) -> Json:
+    """A Node as a kubelet keeps it up, with our resource already in its capacity."""
+    name = node_name(index)
+    units = str(layout.cards * layout.card_units)
+    amounts = {"cpu": "192", "memory": "1536Gi", "pods": "250", GPUSHARE.memory_resource: units}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [_condition("Ready"), _condition("DiskPressure", status="False")],
+            "images": [_image(number) for number in range(NODE_IMAGES)],
+        },
+    }
+
+
+def _condition(kind: str, *, status: str = "True") -> Json:
+    since = {"lastHeartbeatTime": MOMENT, "lastTransitionTime": MOMENT}
+    return {"type": kind, "status": status, "reason": "Bench", "message": "", **since}
+
+
+def _image(number: int) -> Json:
+    repository = f"registry.example/team-{number % 7}/workload-{number:03d}"
+    return {"names": [f"{repository}@sha256:{number:064x}", f"{repository}:v1"], "sizeBytes": 10**9 + number}
+
+
+def share_node(index: int) -> Json:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": NODE_KIND,
+        "metadata": {"name": node_name(index)},
+        "spec": {"policy": "bench", "mode": "Memory", "memoryUnit": "1Gi", "devices": {"source": "NVML"}},
+    }
+
+
+def share_node_status(index: int, layout: Layout) -> Json:
+    """What the node's plugin would report."""
+    registered = {"reason": "Bench", "message": "", "lastTransitionTime": MOMENT}
+    return {
+        "status": {
+            "observedGeneration": 1,
+            "memoryUnit": "1Gi",
+            "conditions": [{"type": "Registered", "status": "True", **registered}],
+            "cards": [_card(index, card, layout) for card in range(layout.cards)],
+        }
+    }
+
+
+def _card(index: int, card: int, layout: Layout) -> Json:
+    held = [each for each in layout.held(index) if each.card == card]
+    return {
+        "index": card,
+        "uuid": card_uuid(index, card),
+        "model": "Bench",
+        "memory": f"{layout.card_units}Gi",
+        "units": layout.card_units,
+        "allocatedUnits": sum(each.units for each in held),
+        "health": "Healthy",
+        "pods": [_share(each) for each in held],
+    }
+
+
+def _share(held: Held) -> Json:
+    whose = {"namespace": NAMESPACE, "name": held.name, "uid": held.name, "container": "main"}
+    return {**whose, "units": held.units}
+
+
+def pod(
+    name: str, *, units: int = 0, labels: dict[str, str] | None = None, scheduler: str = "default-scheduler"
+) -> Json:
+    """A pending pod of one container; without units it asks for nothing of ours."""
+    ours = {GPUSHARE.memory_resource: str(units)} if units else {}
+    container = {
+        "name": "main",
+        "image": "registry.example/team-1/workload-001:v1",
+        "resources": {
+            "limits": {"cpu": "500m", "memory": "1Gi", **ours},
+            "requests": {"cpu": "100m", "memory": "256Mi", **ours},
+        },
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": "bench", **(labels or {})}},
+        "spec": {"containers": [container], "schedulerName": scheduler, "terminationGracePeriodSeconds": 0},
+    }
+
+
+def running_pod(held: Held) -> Json:
+    """A pod that the extender bound earlier."""
+    shares = {card_uuid(held.node, held.card): held.units}
+    allocation = Allocation(
+        node=node_name(held.node), at=MOMENT, unit="1Gi", containers={"main": shares}, cards=shares
+    )
+    placed = pod(held.name, units=held.units)
+    placed["metadata"]["annotations"] = {GPUSHARE.allocation_annotation: encode_allocation(allocation)}
+    placed["spec"]["nodeName"] = node_name(held.node)
+    return placed

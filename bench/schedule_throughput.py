@@ -1,0 +1,126 @@
+"""How fast the running scheduler binds pods that are created all at once, as a watch sees it.
+
+``python -m bench.schedule_throughput --kubeconfig FILE [--pods N] [--units U] [--scheduler NAME]``;
+``--units 0`` asks for nothing of ours, so the extender is not called: the rate to compare with.
+"""
+
+import argparse
+import asyncio
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.cluster_objects import NAMESPACE, pod
+from bench.many import Spread, for_each
+
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.follow import Collection, Listed, follow
+
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """``rate``: bound pods a second, from the first creation on. ``wait``: seconds from create to bound."""
+
+    created: int
+    bound: int
+    rate: float
+    wait: Spread
+
+
+@dataclass(slots=True)
+class _Run:
+    """When each pod was created and seen bound."""
+
+    label: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+    created: dict[str, float] = field(default_factory=dict)
+    bound: dict[str, float] = field(default_factory=dict)
+    watching: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def result(self) -> Throughput:
+        if not self.bound:
+            raise TimeoutError(f"none of {len(self.created)} pods was bound: is the scheduler running?")
+        took = max(self.bound.values()) - min(self.created.values())
+        waits = [moment - self.created[name] for name, moment in self.bound.items()]
+        return Throughput(len(self.created), len(self.bound), len(self.bound) / took, Spread.of(waits))
+
+
+async def measure(
+    client: KubeClient,
+    *,
+    pods: int,
+    units: int,
+    scheduler: str = "default-scheduler",
+    deadline: float = 120.0,
+) -> Throughput:
+    """Create ``pods`` at once, wait until all are bound or ``deadline`` seconds are over, delete them.
+
+    Raises:
+        TimeoutError: not one was bound.
+    """
+    run = _Run()
+    watcher = asyncio.create_task(_watch(client, run, pods))
+    try:
+        await asyncio.wait_for(run.watching.wait(), deadline)
+        await _create(client, run, pods=pods, units=units, scheduler=scheduler)
+        await asyncio.wait({watcher}, timeout=deadline)
+    finally:
+        watcher.cancel()
+        await _delete(client, run)
+    return run.result()
+
+
+async def _create(client: KubeClient, run: _Run, *, pods: int, units: int, scheduler: str) -> None:
+    async def create(index: int) -> None:
+        name = f"run-{run.label}-{index:05d}"
+        run.created[name] = time.monotonic()
+        body = pod(name, units=units, labels={"bench-run": run.label}, scheduler=scheduler)
+        await client.post(PODS, body)
+
+    await for_each(range(pods), create)
+
+
+async def _watch(client: KubeClient, run: _Run, pods: int) -> None:
+    """Return once all are bound."""
+    collection = Collection(PODS, field_selector="spec.nodeName!=", label_selector=f"bench-run={run.label}")
+    async for event in follow(client, collection):
+        items = event.items if isinstance(event, Listed) else [event.item]
+        run.watching.set()
+        for item in items:
+            run.bound.setdefault(item["metadata"]["name"], time.monotonic())
+        if len(run.bound) == pods:
+            return
+
+
+async def _delete(client: KubeClient, run: _Run) -> None:
+    async def delete(name: str) -> None:
+        await client.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+
+    await for_each(list(run.created), delete)
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--pods", type=int, default=200)
+    parser.add_argument("--units", type=int, default=4)
+    parser.add_argument("--scheduler", default="default-scheduler")
+    parser.add_argument("--deadline", type=float, default=120.0)
+    options = parser.parse_args()
+    async with KubeClient(from_kubeconfig(options.kubeconfig), timeout=60) as client:
+        told = await measure(
+            client,
+            pods=options.pods,
+            units=options.units,
+            scheduler=options.scheduler,
+            deadline=options.deadline,
+        )
+    print(f"{told.bound} of {told.created} pods bound, {told.rate:.1f} a second")
+    print(f"create to bound p50 {told.wait.p50:.3f} p99 {told.wait.p99:.3f} max {told.wait.most:.3f} s")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
