@@ -4,20 +4,20 @@ import argparse
 import os
 import sys
 
+from demo.console import Console
+from demo.play import Demo, DemoFailedError
+from demo.progress import NotInTimeError
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError
-
-from demo.console import Console
-from demo.play import Demo, DemoFailedError
 
 NAME = "demo"
 
 HINTS = """\
 The cluster stays up. Play with it:
   export KUBECONFIG=$(make kubeconfig)
-  alias kubectl=".venv/bin/localcluster --name demo kubectl"    if you have no kubectl
+  alias kubectl=".venv/bin/localcluster --name demo kubectl"    (if you have no kubectl)
   kubectl get gpushare                          policies and nodes
   kubectl describe pod units-20                 why it waits
 Undo (labels, GPUShareNodes, DaemonSets and the scheduler's configuration go; pods keep running):
@@ -62,7 +62,7 @@ def main() -> int:
     console = Console()
     try:
         play(console, keep=bool(parse().keep))
-    except (DemoFailedError, LocalClusterError) as error:
+    except (DemoFailedError, NotInTimeError, LocalClusterError) as error:
         console.step(f"Failed: {error}")
         return 1
     return 0

@@ -2,21 +2,21 @@
 
 import hashlib
 import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpushare_localcluster.cluster import LocalCluster
-
 from demo.console import Console
+from demo.progress import conditions
 from demo.workload import Placement, placement, pod
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 POLICY = ROOT / "config" / "samples" / "simulated.yaml"
 CONTROL_PLANE = "control-plane-1"
 SCHEDULER_MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
-CONDITIONS = "jsonpath={range .status.conditions[*]}{.type}={.status}  {.message}{'\\n'}{end}{'--\\n'}"
+READY_SECONDS = 180.0
 
 
 class DemoFailedError(Exception):
@@ -51,27 +51,15 @@ class Demo:
         self.show("get gpushare", "get", "gpushare")
 
     def follow_conditions(self) -> None:
-        """Print every condition that becomes true, until Ready is."""
+        """Print every condition when it becomes true, until Ready is."""
         told: set[str] = set()
-        with self.watch_policy() as watch:
-            for line in watch.stdout or ():
-                kind, _, rest = line.rstrip().partition("=")
-                if rest.startswith("True") and kind not in told:
-                    told.add(kind)
-                    self.console.say(f"{kind}: {rest.removeprefix('True').strip()}")
-                if kind == "Ready" and kind in told:
-                    watch.terminate()
-                    return
-        raise DemoFailedError("the policy did not become Ready in 180 seconds: see the messages above")
-
-    def watch_policy(self) -> "subprocess.Popen[str]":
-        command = ["get", "gpusharepolicy", "default", "--watch", "-o", CONDITIONS, "--request-timeout=180s"]
-        return subprocess.Popen(
-            self.cluster.kubectl_command(command),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        for changed in conditions(self.cluster.kubeconfig, seconds=READY_SECONDS):
+            true = {each["type"]: each["message"] for each in changed if each["status"] == "True"}
+            for kind in sorted(true.keys() - told, key=lambda kind: kind == "Ready"):
+                self.console.say(f"{kind}: {true[kind]}")
+            told |= true.keys()
+            if "Ready" in told:
+                return
 
     def place_pods(self) -> None:
         self.console.step("Pods of 4, 8, 12 and 20 units, one after the other")
@@ -93,10 +81,14 @@ class Demo:
         name = f"units-{units}"
         self.create(pod(name, units))
         self.kubectl("wait", "--for=condition=PodScheduled=False", f"pod/{name}", "--timeout=60s")
-        message = self.read("pod", name)["status"]["conditions"][0]["message"]
-        self.console.say(f"{name}: Pending: {message}")
-        promised = "insufficient GPU memory in one card: asked 20, largest free"
-        self.require(promised in message, "the reason names what was asked and what there is", message)
+        events = ("get", "events", "--field-selector", f"involvedObject.name={name}")
+        columns = ("-o", "custom-columns=REASON:.reason,MESSAGE:.message")
+        promised = f"insufficient GPU memory in one card: asked {units}, largest free 16"
+        message = wait_until(
+            f"an event says: {promised}",
+            lambda: seen if promised in (seen := self.kubectl(*events, *columns)) else "",
+        )
+        self.console.command(f"kubectl {' '.join(events)}", message)
 
     def show_books(self) -> None:
         self.console.step("Who has what")

@@ -1,6 +1,7 @@
 """A Kubernetes cluster on this machine, for tests and for trying things out."""
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -98,7 +99,16 @@ class LocalCluster:
         elif (supervisor := self._supervisor_pid()) is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(supervisor, signal.SIGTERM)
-            wait_until("the cluster has stopped", lambda: not self.is_running(), timeout=STOP_SECONDS)
+            wait_until("the cluster has stopped", self._has_ended, timeout=STOP_SECONDS)
+
+    def _has_ended(self) -> bool:
+        """Whether the supervisor itself is gone: it answers no longer well before its lock is free."""
+        with (self.directory / "lock").open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return True
 
     def wait_end(self) -> None:
         """Wait until the cluster ends by itself. Raises LocalClusterError with the reason."""

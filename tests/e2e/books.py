@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import grpc
-from gpushare_localcluster.cluster import LocalCluster
-from gpushare_plugin.proto import podresources_pb2, podresources_pb2_grpc
-
 from tests.e2e.observe import PODS, SHARE_NODES, Json, get
 from tests.e2e.workloads import MEMORY
+
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_plugin.proto import podresources_pb2, podresources_pb2_grpc
 
 SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 

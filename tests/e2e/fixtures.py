@@ -4,11 +4,11 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from gpushare_localcluster.cluster import LocalCluster
-
 from tests.e2e.books import read_books
 from tests.e2e.observe import PODS, SHARE_NODES, watch_until
 from tests.e2e.product import Product, policy
+
+from gpushare_localcluster.cluster import LocalCluster
 
 WORKERS = ["gpu-1", "gpu-2", "gpu-3"]
 

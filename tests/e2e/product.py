@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpushare_localcluster.cluster import LocalCluster
-
 from tests.e2e.observe import POLICIES, SHARE_NODES, Json, is_true, watch_until
+
+from gpushare_localcluster.cluster import LocalCluster
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEM = "gpushare-system"

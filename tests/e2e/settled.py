@@ -4,10 +4,10 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from gpushare_localcluster.cluster import LocalCluster
-
 from tests.e2e.observe import PODS, Json, condition, watch_until
 from tests.e2e.workloads import MEMORY
+
+from gpushare_localcluster.cluster import LocalCluster
 
 REASON = "insufficient GPU memory in one card"
 

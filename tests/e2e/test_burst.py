@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import pytest
-from gpushare_localcluster.cluster import LocalCluster
-
 from tests.e2e.observe import PODS, Json, watch_until
 from tests.e2e.product import SYSTEM
 from tests.e2e.settled import await_settled, is_active, is_running, summary
 from tests.e2e.workloads import create, pod, replica_set
+
+from gpushare_localcluster.cluster import LocalCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("tight_policy")]
 

@@ -1,12 +1,12 @@
 """The main job: what a user sees who asks for units of a card."""
 
 import pytest
-from gpushare_localcluster.cluster import LocalCluster
-
 from tests.e2e.books import Key, read_books
 from tests.e2e.observe import PODS, condition, get, watch_until
 from tests.e2e.settled import is_running
 from tests.e2e.workloads import create, pod
+
+from gpushare_localcluster.cluster import LocalCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("shared_policy")]
 

@@ -1,5 +1,6 @@
 """The parts of the local cluster's harness that need no cluster."""
 
+import fcntl
 import json
 from pathlib import Path
 
@@ -230,3 +231,11 @@ def test_attaching_to_no_cluster_says_how_to_start_it(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with pytest.raises(NotRunningError, match="localcluster up --name mine"):
         LocalCluster.attach("mine")
+
+
+def test_a_cluster_has_not_ended_while_its_supervisor_holds_the_lock(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path)
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert not cluster._has_ended()
+    assert cluster._has_ended()
