@@ -1,5 +1,6 @@
 """install and restore on real files, beside a kube-scheduler that restarts when its manifest changes."""
 
+import copy
 import functools
 import json
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpushare_hostctl import install, manifest, plan, restore
+from gpushare_hostctl import install, manifest, plan, restore, yamltext
 from gpushare_hostctl.configuration import Extender
 from gpushare_hostctl.endpoint import Endpoint
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
@@ -41,6 +42,17 @@ WITH_CONFIG = (
 
 class CrashError(Exception):
     """The process ends here, whatever it was about to do."""
+
+
+# Hundreds of runs read the same few texts over and over; parsing them is most of the time.
+_parse_once = functools.cache(manifest.parse)
+_documents_once = functools.cache(yamltext.documents)
+
+
+@pytest.fixture(autouse=True)
+def parsing_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "parse", _parse_once)
+    monkeypatch.setattr(yamltext, "documents", lambda text: copy.deepcopy(_documents_once(text)))
 
 
 @functools.cache
