@@ -125,6 +125,8 @@ class Reconciler:
             try:
                 await self.api.create(paths.events(events.NAMESPACE), event)
             except ApiError as error:
+                if error.is_conflict:
+                    continue  # It was posted before the status could be written.
                 _log.warning("cannot post an event: %s", error, extra={"policy": policy.name})
 
     def _applier(self) -> Applier:
