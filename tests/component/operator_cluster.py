@@ -1,10 +1,11 @@
-"""A cluster in memory for the operator: an API server that knows as much as matters, and what reacts to it."""
+"""A cluster in memory for the operator: an API server that knows what matters, and all that reacts to it."""
 
 import copy
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from gpushare_core.kube.errors import ApiError
@@ -22,6 +23,7 @@ DAEMON_SETS = paths.daemon_sets(NAMESPACE)
 JOBS = paths.jobs(NAMESPACE)
 PODS = paths.pods(NAMESPACE)
 MEMORY = "gpushare.io/memory"
+AMOUNTS = ("capacity", "allocatable")
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
@@ -171,12 +173,15 @@ class Cluster:
     def _scheduling(self) -> Iterator[Callable[[], None]]:
         for pod in self._wanted_pods():
             if pod["metadata"]["name"] not in self.api.of(PODS):
-                yield lambda pod=pod: self.api.put(PODS, pod)
+                yield partial(self._start, pod)
+
+    def _start(self, pod: Json) -> None:
+        self.api.put(PODS, pod)
 
     def _stopping(self) -> Iterator[Callable[[], None]]:
         wanted = {pod["metadata"]["name"] for pod in self._wanted_pods()}
         for name in self.api.of(PODS).keys() - wanted:
-            yield lambda name=name: self.api.remove(PODS, name)
+            yield partial(self.api.remove, PODS, name)
 
     def _wanted_pods(self) -> list[Json]:
         """Those of DaemonSets on the nodes that their selectors name."""
@@ -192,12 +197,9 @@ class Cluster:
         """A plugin answers its GPUShareNode's present generation, and the kubelet shows the units."""
         for name, share in self.api.of(paths.SHARE_NODES).items():
             is_late = share.get("status", {}).get("observedGeneration") != share["metadata"]["generation"]
-            if (
-                is_late
-                and name in self.api.of(paths.NODES)
-                and f"plugin-{share['spec']['policy']}-{name}" in self.api.of(PODS)
-            ):
-                yield lambda name=name: self._register(name)
+            is_run = f"plugin-{share['spec']['policy']}-{name}" in self.api.of(PODS)
+            if is_late and is_run and name in self.api.of(paths.NODES):
+                yield partial(self._register, name)
 
     def _register(self, name: str) -> None:
         share = self.api.of(paths.SHARE_NODES)[name]
@@ -221,7 +223,7 @@ class Cluster:
     def _running(self) -> Iterator[Callable[[], None]]:
         for name, job in self.api.of(JOBS).items():
             if not job.get("status"):
-                yield lambda name=name: self._run(name)
+                yield partial(self._run, name)
 
     def _run(self, name: str) -> None:
         job = self.api.of(JOBS)[name]
@@ -251,9 +253,7 @@ class Cluster:
                 each["metadata"]["name"] for each in nodes if POLICY_LABEL in each["metadata"]["labels"]
             ],
             "capacity": [
-                each["metadata"]["name"]
-                for each in nodes
-                if each["status"]["capacity"] or each["status"]["allocatable"]
+                each for each in nodes if each["status"]["capacity"] or each["status"]["allocatable"]
             ],
             "schedulers": sorted(self.edited),
         }
@@ -293,7 +293,7 @@ class Operator:
         except UnfinishedError:
             return
 
-    def keys(self) -> list[str]:
+    def known(self) -> list[str]:
         return [*self.reconciler.inventory.policies(), SHARED]
 
 
@@ -303,7 +303,7 @@ async def settle(cluster: Cluster, operator: Operator | None = None, *, rounds: 
     for _ in range(rounds):
         before = len(cluster.api.writes)
         await working.look()
-        for key in working.keys():
+        for key in working.known():
             await working.work(key)
         steps = cluster.steps()
         for step in steps:
