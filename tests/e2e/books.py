@@ -13,8 +13,11 @@ import grpc
 from tests.e2e.observe import PODS, SHARE_NODES, Json, get
 from tests.e2e.workloads import MEMORY
 
+from gpushare_core.quantity import parse_quantity
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_plugin.proto import podresources_pb2, podresources_pb2_grpc
+from gpushare_plugin.pod_resources import LIST
+from gpushare_plugin.proto import podresources_pb2 as api
+from gpushare_plugin.unit_ids import decode_id
 
 SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
@@ -35,6 +38,43 @@ class Share:
     card: str
     units: int
 
+    @classmethod
+    def of_units(cls, units: frozenset["Unit"], layout: "Layout") -> "Share | None":
+        """The card that ``units`` lie on; several cards are named together, which no other book says."""
+        cards = sorted({layout.card(unit) for unit in units})
+        return cls(" and ".join(cards), len(units)) if units else None
+
+
+Unit = tuple[str, str]
+"""Node, unit ID."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which card a unit ID names: cards lie one after the other, each with room for its whole memory."""
+
+    cards: dict[str, list[tuple[str, int]]]
+    """Node -> (card, units) in order of index."""
+
+    def card(self, unit: Unit) -> str:
+        node, unit_id = unit
+        number = decode_id(unit_id)
+        for card, units in self.cards[node]:
+            if number < units:
+                return card
+            number -= units
+        return f"no card of {node} has {unit_id}"
+
+
+def read_layout(nodes: Iterable[Json]) -> Layout:
+    return Layout({node["metadata"]["name"]: _rooms(node.get("status", {})) for node in nodes})
+
+
+def _rooms(status: Json) -> list[tuple[str, int]]:
+    unit = parse_quantity(status.get("memoryUnit", "1Gi"))
+    cards = sorted(status.get("cards", ()), key=lambda card: card["index"])
+    return [(card["uuid"], parse_quantity(card["memory"]) // unit) for card in cards]
+
 
 Book = dict[Key, Share]
 
@@ -44,10 +84,10 @@ class Books:
     """What each book says of the containers in one namespace."""
 
     annotation: Book
-    kubelet: dict[Key, frozenset[tuple[str, str]]]
-    """(node, unit ID) pairs."""
+    kubelet: dict[Key, frozenset[Unit]]
     environment: Book
     status: Book
+    layout: Layout
     capacity: dict[str, int]
     """Card -> units."""
     allocated: dict[str, int]
@@ -55,33 +95,18 @@ class Books:
 
     def disagreements(self) -> list[str]:
         """Everything that is not as it must be; empty when the books agree."""
-        return [*self._differences(), *self._granted_twice(), *self._mixed_cards(), *self._over_full()]
+        return [*self._differences(), *self._granted_twice(), *self._over_full()]
 
     def _differences(self) -> Iterable[str]:
         for key in sorted({*self.annotation, *self.kubelet, *self.environment, *self.status}):
-            told = [book.get(key) for book in (self.annotation, self.environment, self.status)]
-            held = len(self.kubelet.get(key, ()))
-            if len(set(told)) != 1 or told[0] is None or told[0].units != held:
-                yield f"{key}: annotation, environment, status say {told}; the kubelet granted {held} units"
+            granted = Share.of_units(self.kubelet.get(key, frozenset()), self.layout)
+            told = [self.annotation.get(key), granted, self.environment.get(key), self.status.get(key)]
+            if len(set(told)) != 1 or told[0] is None:
+                yield f"{key}: annotation, PodResources, environment, status say {told}"
 
     def _granted_twice(self) -> Iterable[str]:
         counts = Counter(unit for units in self.kubelet.values() for unit in units)
         return [f"unit {unit} granted {count} times" for unit, count in counts.items() if count > 1]
-
-    def _mixed_cards(self) -> Iterable[str]:
-        """Units of one card are one card's in everybody's environment: an ID never changes its card."""
-        owner: dict[tuple[str, str], str] = {}
-        card_range: dict[str, list[str]] = {}
-        for key, units in self.kubelet.items():
-            card = self.environment[key].card if key in self.environment else "?"
-            for unit in units:
-                owner[unit] = card
-                card_range.setdefault(card, []).append(unit[1])
-        return [
-            f"card {card}: {len(set(units))} different units of {self.capacity.get(card)}"
-            for card, units in card_range.items()
-            if len(set(units)) > self.capacity.get(card, 0)
-        ]
 
     def _over_full(self) -> Iterable[str]:
         return [
@@ -96,14 +121,26 @@ def read_books(cluster: LocalCluster, namespace: str) -> Books:
     running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
     nodes = get(cluster, SHARE_NODES)["items"]
     cards = [card for node in nodes for card in node.get("status", {}).get("cards", ())]
+    over = {key for pod in running for key in _init_containers(pod)}
     return Books(
-        annotation=_from_annotations(running),
+        annotation=without(_from_annotations(running), over),
         kubelet=_from_kubelets(cluster, sorted({pod["spec"]["nodeName"] for pod in running}), namespace),
         environment=_from_environments(cluster, namespace),
-        status=_from_status(cards, namespace),
+        status=without(_from_status(cards, namespace), over),
+        layout=read_layout(nodes),
         capacity={card["uuid"]: card["units"] for card in cards},
         allocated={card["uuid"]: card["allocatedUnits"] for card in cards},
     )
+
+
+def _init_containers(pod: Json) -> Iterable[Key]:
+    """Those that have ended in a running pod: neither the kubelet nor a process tells of them any more."""
+    for each in pod["spec"].get("initContainers", ()):
+        yield Key(pod["metadata"]["namespace"], pod["metadata"]["name"], each["name"])
+
+
+def without(book: Book, keys: set[Key]) -> Book:
+    return {key: share for key, share in book.items() if key not in keys}
 
 
 def _from_annotations(pods: Sequence[Json]) -> Book:
@@ -117,9 +154,7 @@ def _from_annotations(pods: Sequence[Json]) -> Book:
     return book
 
 
-def _from_kubelets(
-    cluster: LocalCluster, nodes: Iterable[str], namespace: str
-) -> dict[Key, frozenset[tuple[str, str]]]:
+def _from_kubelets(cluster: LocalCluster, nodes: Iterable[str], namespace: str) -> dict[Key, frozenset[Unit]]:
     book = {}
     for node in nodes:
         for pod in pod_resources(cluster, node).pod_resources:
@@ -136,11 +171,18 @@ def _from_kubelets(
     return book
 
 
-def pod_resources(cluster: LocalCluster, node: str) -> podresources_pb2.ListPodResourcesResponse:
+def pod_resources(cluster: LocalCluster, node: str) -> api.ListPodResourcesResponse:
     """What the kubelet of ``node`` itself says, over its own socket."""
     with grpc.insecure_channel(f"unix:{cluster.node_path(node, SOCKET)}") as channel:
-        stub = podresources_pb2_grpc.PodResourcesListerStub(channel)
-        return stub.List(podresources_pb2.ListPodResourcesRequest(), timeout=10, wait_for_ready=True)
+        call = channel.unary_unary(
+            LIST,
+            request_serializer=api.ListPodResourcesRequest.SerializeToString,
+            response_deserializer=api.ListPodResourcesResponse.FromString,
+        )
+        answer: api.ListPodResourcesResponse = call(
+            api.ListPodResourcesRequest(), timeout=10, wait_for_ready=True
+        )
+        return answer
 
 
 def _from_environments(cluster: LocalCluster, namespace: str) -> Book:

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 from tests.e2e.books import read_books
-from tests.e2e.observe import PODS, SHARE_NODES, watch_until
+from tests.e2e.observe import PODS, watch_until
 from tests.e2e.product import Product, policy
 
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
 
 WORKERS = ["gpu-1", "gpu-2", "gpu-3"]
 
@@ -60,11 +61,10 @@ def namespace(cluster: LocalCluster) -> Iterator[str]:
 def books_agree(cluster: LocalCluster, namespace: str) -> Iterator[None]:
     """After the test, annotation, PodResources, environment and status say the same of every container."""
     yield
-    watch_until(
-        cluster,
-        SHARE_NODES,
-        lambda _: not read_books(cluster, namespace).disagreements(),
-        what="the four books agree",
-        seconds=60,
-        describe=lambda _: read_books(cluster, namespace).disagreements(),
+    wait_until(
+        "the four books agree",
+        lambda: not read_books(cluster, namespace).disagreements(),
+        timeout=60,
+        interval=0.5,
+        explain=lambda: "; ".join(read_books(cluster, namespace).disagreements()),
     )

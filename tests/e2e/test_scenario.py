@@ -125,7 +125,7 @@ def test_units_come_back_when_a_pod_ends(cluster: LocalCluster, namespace: str) 
         what="8 pods fill the node",
     )
     create(cluster, namespace, [pod("next", {"main": 16}, on="gpu-2")])
-    assert "largest free 0" in refusal(cluster, namespace, "next")
+    assert "Insufficient gpushare.io/memory" in refusal(cluster, namespace, "next")
     cluster.kubectl("delete", "pod", "full-3", "-n", namespace)
     watch_until(
         cluster,
