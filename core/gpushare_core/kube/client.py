@@ -117,9 +117,9 @@ class KubeClient:
             ) as response:
                 return _accepted(response.status, await response.read())
         except aiohttp.ClientConnectorError as error:
-            raise NotSentError(f"{method} {path}: {error!r}") from error
+            raise NotSentError(f"{method} {path}: {_told(error)}") from error
         except _FAILURES as error:
-            raise UnreachableError(f"{method} {path}: {error!r}") from error
+            raise UnreachableError(f"{method} {path}: {_told(error)}") from error
 
     async def stream(self, path: str, *, params: Params, accept: str, idle: float) -> AsyncIterator[bytes]:
         """Yield the lines of a watch, each one JSON object, until the server ends it.
@@ -138,7 +138,7 @@ class KubeClient:
                 async for line in _lines(response.content):
                     yield line
         except _FAILURES as error:
-            raise UnreachableError(f"watch {path}: {error!r}") from error
+            raise UnreachableError(f"watch {path}: {_told(error)}") from error
 
     def _request(
         self,
@@ -182,6 +182,11 @@ def _decoded(request: str, content: bytes, shape: type[T]) -> T:
         return msgspec.json.decode(content, type=shape)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UnreachableError(f"{request}: the answer cannot be read: {error}") from error
+
+
+def _told(error: BaseException) -> str:
+    """Timeouts, for one, have no text."""
+    return str(error) or type(error).__name__
 
 
 def _refusal(status: int, content: bytes) -> ApiError:
