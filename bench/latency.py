@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,9 +75,3 @@ async def _running(client: KubeClient, name: str, watching: asyncio.Event) -> No
         watching.set()
         if isinstance(event, Changed) and event.item["status"].get("phase") == "Running":
             return
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """By nearest rank."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]

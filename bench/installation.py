@@ -1,0 +1,65 @@
+"""A cluster for measuring, and the product on it, installed by its own manifests."""
+
+import json
+from pathlib import Path
+
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.config import ClusterConfig
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKER = "gpu-1"
+SYSTEM = "gpushare-system"
+
+CONFIG = ClusterConfig(
+    nodes=ClusterConfig.of_size(workers=1).nodes,
+    # Nodes that only exist as objects would be tainted as lost.
+    component_flags={"kube-controller-manager": ["--controllers=*,-node-lifecycle-controller"]},
+)
+
+POLICY = {
+    "apiVersion": "gpushare.io/v1alpha1",
+    "kind": "GPUSharePolicy",
+    "metadata": {"name": "default"},
+    "spec": {
+        "nodes": [
+            {
+                "names": [WORKER],
+                "devices": {"source": "Simulated", "simulated": [{"count": 8, "memory": "16Gi"}]},
+            }
+        ]
+    },
+}
+
+
+def install_crds(cluster: LocalCluster) -> None:
+    """What ``bench.extender_fill`` needs, without anything that runs."""
+    cluster.kubectl("apply", "-k", str(ROOT / "crds"))
+    cluster.kubectl("wait", "--for=condition=Established", "crd/gpusharenodes.gpushare.io", "--timeout=30s")
+
+
+def install(cluster: LocalCluster) -> None:
+    """Install everything and wait until a policy for the one worker is Ready."""
+    cluster.kubectl("apply", "-k", str(ROOT / "manifests"))
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(POLICY))
+    cluster.kubectl("wait", "--for=condition=Ready", "gpusharepolicy/default", "--timeout=180s", timeout=200)
+
+
+def stop_operator(cluster: LocalCluster) -> None:
+    """It would take back GPUShareNodes that no policy asked for."""
+    cluster.kubectl("scale", "deployment/gpushare-operator", "-n", SYSTEM, "--replicas=0")
+    cluster.kubectl(
+        "wait",
+        "pod",
+        "-n",
+        SYSTEM,
+        "-l",
+        "app.kubernetes.io/component=operator",
+        "--for=delete",
+        "--timeout=60s",
+    )
+
+
+def remove_nodes(cluster: LocalCluster, names: list[str]) -> None:
+    cluster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
+    cluster.kubectl("delete", "node", *names)
+    cluster.kubectl("delete", "gpusharenodes", *names)
