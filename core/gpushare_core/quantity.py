@@ -19,7 +19,7 @@ _SUFFIXES = {
     "Ti": 2**40,
     "Pi": 2**50,
 }
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([kMGTP]|[KMGTP]i)?")
+_QUANTITY = re.compile(r"([0-9]+(?:[.][0-9]+)?)([kMGTP]|[KMGTP]i)?")
 
 MIB = 2**20
 

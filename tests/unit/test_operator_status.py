@@ -149,8 +149,8 @@ def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
         pytest.param(
             spec(rule("a"), scheduler={"backend": "Volcano"}),
             "UnsupportedBackend",
-            "use KubeScheduler",
-            id="back",
+            "KubeScheduler",
+            id="backend",
         ),
     ],
 )
