@@ -44,7 +44,7 @@ def plan_shared(snapshot: Snapshot, installation: Installation, now: datetime) -
     if snapshot.scheduler_needed:
         actions = list(scheduler_plan.connect(snapshot, installation, now))
         rests = _rests(scheduler_plan.installs(snapshot, now))
-    elif snapshot.share_nodes:
+    elif any(share.policy for share in snapshot.share_nodes.values()):
         # While units are offered, a scheduler without the extender would put pods on cards unasked.
         actions, rests = [], []
     else:

@@ -1,0 +1,163 @@
+"""The real API server takes good policies, and refuses bad ones with a message that says what is allowed."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = sorted((ROOT / "config" / "samples").glob("*.yaml"))
+SIMULATED = {"source": "Simulated", "simulated": [{"count": 8, "memory": "16Gi"}]}
+
+Json = dict[str, Any]
+
+
+def rule(**extra: Any) -> Json:
+    return {"names": ["gpu-1"], "devices": SIMULATED, **extra}
+
+
+def policy(*rules: Json, name: str = "tried", **extra: Any) -> Json:
+    return {
+        "apiVersion": "gpushare.io/v1alpha1",
+        "kind": "GPUSharePolicy",
+        "metadata": {"name": name},
+        "spec": {"nodes": list(rules or (rule(),)), **extra},
+    }
+
+
+def submit(cluster: LocalCluster, body: Json) -> Json:
+    """Have the API server judge ``body`` without keeping it; returns what it would have kept."""
+    kept = cluster.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(body))
+    answer: Json = json.loads(kept)
+    return answer
+
+
+def without(body: Json, key: str) -> Json:
+    return {name: value for name, value in body.items() if name != key}
+
+
+BAD = [
+    pytest.param(policy(memoryUnit="1.5Gi"), "such as 1Gi (default), 256Mi", id="half a unit"),
+    pytest.param(policy(memoryUnit="0Gi"), "such as 1Gi (default), 256Mi", id="no unit"),
+    pytest.param(policy(memoryUnit="1Ki"), "whole number of M, G, Mi or Gi", id="unit in kibibytes"),
+    pytest.param(policy(rule(mode="Half")), '"Memory", "Slices", "Exclusive", "Mixed", "Off"', id="mode"),
+    pytest.param(policy(rule(mode="Slices")), "mode Slices or Mixed needs slicesPerCard", id="no slices"),
+    pytest.param(policy(rule(slicesPerCard=2)), "only has a meaning with mode Slices", id="idle slices"),
+    pytest.param(
+        policy(rule(mode="Slices", slicesPerCard=65)), "less than or equal to 64", id="too many slices"
+    ),
+    pytest.param(
+        policy(rule(selector={"matchLabels": {"a": "b"}})),
+        "either names or a selector",
+        id="both",
+    ),
+    pytest.param(policy(without(rule(), "names")), "either names or a selector", id="neither"),
+    pytest.param(policy(rule(names=[])), "names must name at least one node", id="no names"),
+    pytest.param(policy(rule(names=["a", "a"])), "Duplicate value", id="twice in one rule"),
+    pytest.param(policy(rule(), rule()), "name each node once", id="twice in two rules"),
+    pytest.param(
+        policy({"selector": {}, "devices": SIMULATED}),
+        "would take every node",
+        id="everything",
+    ),
+    pytest.param(
+        policy({"selector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}),
+        '"In", "NotIn", "Exists", "DoesNotExist"',
+        id="operator",
+    ),
+    pytest.param(policy(rule(reservedMemory="some")), "such as 16Gi, 512Mi or 100M", id="reserved memory"),
+    pytest.param(
+        policy(rule(devices={"source": "Simulated"})), "such as {count: 8, memory: 16Gi}", id="no cards"
+    ),
+    pytest.param(
+        policy(rule(devices={"simulated": [{"count": 1, "memory": "1Gi"}]})),
+        "only read with source: Simulated",
+        id="cards for NVML",
+    ),
+    pytest.param(
+        policy(rule(devices={"source": "Simulated", "simulated": [{"count": 1}]})),
+        "memory: Required value",
+        id="card without memory",
+    ),
+    pytest.param(policy(rule(devices={"source": "Magic"})), '"NVML", "Simulated", "Inventory"', id="source"),
+    pytest.param(policy(dialect="nvidia.com"), '"gpushare.io", "aliyun.com"', id="dialect"),
+    pytest.param(policy(placement={"strategy": "Random"}), '"Binpack", "Spread"', id="strategy"),
+    pytest.param(policy(scheduler={"backend": "None"}), '"KubeScheduler", "Dedicated"', id="backend"),
+    pytest.param(policy(plugin={"logLevel": "loud"}), '"debug", "info", "warning", "error"', id="log level"),
+    pytest.param(policy(name="a" * 41), "at most 40 characters", id="long name"),
+    pytest.param({**policy(), "spec": {}}, "nodes: Required value", id="no nodes"),
+    pytest.param({**policy(), "spec": {"nodes": []}}, "at least 1 item", id="empty nodes"),
+    pytest.param(
+        policy(*({"names": [f"n{at}-{number}" for number in range(100)]} for at in range(9))),
+        "select more by their labels",
+        id="900 names",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "said"), BAD)
+def test_a_bad_policy_is_refused_with_what_is_allowed(cluster: LocalCluster, body: Json, said: str) -> None:
+    with pytest.raises(LocalClusterError) as refusal:
+        submit(cluster, body)
+    assert said in str(refusal.value)
+
+
+GOOD = [
+    pytest.param(policy(), id="least"),
+    pytest.param(policy(rule(mode="Slices", slicesPerCard=2)), id="slices"),
+    pytest.param(policy(rule(mode="Mixed", slicesPerCard=64)), id="mixed"),
+    pytest.param(policy({"names": ["a"], "mode": "Off"}, rule()), id="off"),
+    pytest.param(policy({"names": [f"n{number}" for number in range(256)]}), id="256 names in a rule"),
+    pytest.param(
+        policy(*({"names": [f"n{at}-{number}" for number in range(66)]} for at in range(12))),
+        id="792 names in twelve rules",
+    ),
+    pytest.param(policy(rule(reservedMemory="1.5Gi"), memoryUnit="100M"), id="families mixed"),
+    pytest.param(policy(rule(mode="Exclusive", devices={"source": "Inventory"})), id="inventory"),
+]
+
+
+@pytest.mark.parametrize("body", GOOD)
+def test_a_good_policy_is_taken(cluster: LocalCluster, body: Json) -> None:
+    assert submit(cluster, body)["spec"]["nodes"]
+
+
+def test_what_is_left_out_is_filled_in(cluster: LocalCluster) -> None:
+    spec = submit(cluster, policy({"names": ["gpu-1"]}))["spec"]
+    assert spec["memoryUnit"] == "1Gi"
+    assert spec["placement"] == {"strategy": "Binpack"}
+    assert spec["scheduler"] == {"backend": "KubeScheduler"}
+    assert spec["nodes"][0]["devices"]["source"] == "NVML"
+
+
+@pytest.mark.parametrize(
+    "sample", sorted((ROOT / "config" / "samples").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_every_sample_is_taken(cluster: LocalCluster, sample: Path) -> None:
+    for body in yaml.safe_load_all(sample.read_text()):
+        assert submit(cluster, body)["metadata"]["name"] == body["metadata"]["name"]
+
+
+@pytest.fixture
+def stored(cluster: LocalCluster) -> Iterator[str]:
+    """A policy that is there and selects no node."""
+    body = policy({"names": ["nowhere"], "devices": SIMULATED}, name="shown")
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+    yield "shown"
+    cluster.kubectl("delete", "gsp", "shown", "--timeout=180s")
+
+
+def test_policies_are_found_by_category_and_short_name(cluster: LocalCluster, stored: str) -> None:
+    for name in ("gpushare", "gsp", "gpusharepolicies"):
+        assert stored in cluster.kubectl("get", name)
+    assert cluster.kubectl("get", "gsp").splitlines()[0].split() == (
+        ["NAME", "READY", "NODES", "CARDS", "UNIT", "UNITS", "ALLOCATED", "REASON", "AGE"]
+    )

@@ -1,0 +1,206 @@
+"""What is installed: who may do what, and what the admission policies keep from happening."""
+
+import asyncio
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.e2e.observe import PODS, SHARE_NODES, get, watch_until
+from tests.e2e.product import SYSTEM
+from tests.e2e.settled import is_running
+from tests.e2e.workloads import create, pod
+
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.errors import ApiError
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
+
+ROOT = Path(__file__).resolve().parents[2]
+ANNOTATION = "gpushare.io/allocation"
+
+Json = dict[str, Any]
+
+
+def account(name: str) -> str:
+    return f"system:serviceaccount:{SYSTEM}:gpushare-{name}"
+
+
+def may(cluster: LocalCluster, who: str, verb: str, what: str, *, namespace: str = "kube-system") -> bool:
+    """Ask the API server; ``what`` may name a subresource as ``pods/binding``."""
+    resource, _, subresource = what.partition("/")
+    group = f"--subresource={subresource}" if subresource else "-v=0"
+    try:
+        answer = cluster.kubectl(
+            "auth", "can-i", verb, resource, group, f"--as={account(who)}", "-n", namespace
+        )
+    except LocalClusterError:
+        return False
+    return answer.strip() == "yes"
+
+
+@pytest.mark.parametrize(
+    ("who", "verb", "what"),
+    [
+        pytest.param("extender", "create", "pods/binding", id="extender binds"),
+        pytest.param("plugin", "patch", "gpusharenodes/status", id="plugin reports"),
+        pytest.param("plugin", "patch", "pods", id="plugin corrects annotations"),
+        pytest.param("operator", "patch", "nodes", id="operator labels"),
+        pytest.param("operator", "patch", "nodes/status", id="operator clears capacity"),
+    ],
+)
+def test_everyone_may_do_its_own_work(cluster: LocalCluster, who: str, verb: str, what: str) -> None:
+    assert may(cluster, who, verb, what)
+
+
+@pytest.mark.parametrize(
+    ("who", "verb", "what"),
+    [
+        pytest.param("extender", "patch", "pods", id="extender does not write pods"),
+        pytest.param("extender", "patch", "gpusharenodes/status", id="extender does not report"),
+        pytest.param("plugin", "create", "pods/binding", id="plugin does not bind"),
+        pytest.param("plugin", "patch", "nodes", id="plugin does not touch nodes"),
+        pytest.param("plugin", "delete", "pods", id="plugin does not delete pods"),
+        pytest.param("plugin", "get", "secrets", id="plugin reads no secrets"),
+        pytest.param("operator", "get", "pods", id="operator reads only its own pods"),
+        pytest.param("operator", "create", "daemonsets.apps", id="operator makes only its own"),
+        pytest.param("operator", "get", "secrets", id="operator reads no secrets"),
+        pytest.param("operator", "update", "gpusharenodes/status", id="operator does not report"),
+        pytest.param("operator", "delete", "nodes", id="operator deletes no nodes"),
+        pytest.param("hostctl", "get", "pods", id="hostctl may do nothing"),
+    ],
+)
+def test_nobody_may_do_more(cluster: LocalCluster, who: str, verb: str, what: str) -> None:
+    assert not may(cluster, who, verb, what)
+
+
+@pytest.mark.parametrize("kind", ["ClusterRole", "Role"])
+def test_no_role_has_a_wildcard(cluster: LocalCluster, kind: str) -> None:
+    rendered = yaml.safe_load_all(cluster.kubectl("kustomize", str(ROOT / "manifests")))
+    rules = [rule for each in rendered if each["kind"] == kind for rule in each["rules"]]
+    assert rules
+    assert not any("*" in values for rule in rules for values in rule.values())
+
+
+def test_a_user_may_not_claim_a_card_by_an_annotation(cluster: LocalCluster, namespace: str) -> None:
+    forged = pod("forged", {"main": 0})
+    forged["metadata"]["annotations"] = {ANNOTATION: "{}"}
+    with pytest.raises(LocalClusterError, match=r"leave it out and ask for gpushare.io/memory"):
+        create(cluster, namespace, [forged])
+
+
+def test_nor_add_one_later_by_whatever_way(cluster: LocalCluster, namespace: str) -> None:
+    create(cluster, namespace, [pod("plain", {"main": 0})])
+    patch = json.dumps({"metadata": {"annotations": {ANNOTATION: "{}"}}})
+    for way in ([], ["--subresource=status"]):
+        with pytest.raises(LocalClusterError, match="scheduler extender and the plugins only"):
+            cluster.kubectl("patch", "pod", "plain", "-n", namespace, "--type=merge", "-p", patch, *way)
+
+
+def test_an_ordinary_pod_may_be_changed(cluster: LocalCluster, namespace: str) -> None:
+    create(cluster, namespace, [pod("plain", {"main": 0})])
+    cluster.kubectl("annotate", "pod", "plain", "-n", namespace, "mine=yes")
+    cluster.kubectl("label", "pod", "plain", "-n", namespace, "mine=yes")
+
+
+def test_nobody_but_the_extender_binds_with_an_allocation(cluster: LocalCluster, namespace: str) -> None:
+    waiting = pod("waiting", {"main": 0})
+    waiting["spec"]["schedulerName"] = "nobody"
+    create(cluster, namespace, [waiting])
+    binding: Json = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "waiting", "annotations": {ANNOTATION: "{}"}},
+        "target": {"kind": "Node", "name": "gpu-1"},
+    }
+    path = f"/api/v1/namespaces/{namespace}/pods/waiting/binding"
+    with pytest.raises(LocalClusterError, match="only the gpushare scheduler extender may bind"):
+        cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
+    del binding["metadata"]["annotations"]
+    cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
+
+
+def as_plugin_of(cluster: LocalCluster, node: str, path: str, patch: Json) -> None:
+    """Patch with a token as the kubelet of ``node`` hands it to its plugin: bound to the node.
+
+    Raises ``ApiError`` when it is refused.
+    """
+    bound = [f"--bound-object-name={node}", "--bound-object-kind=Node"]
+    token = cluster.kubectl("create", "token", "gpushare-plugin", "-n", SYSTEM, *bound)
+    credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
+
+    async def send() -> None:
+        async with KubeClient(credentials) as client:
+            await client.patch(path, patch)
+
+    asyncio.run(send())
+
+
+def test_a_plugin_changes_pods_of_its_own_node_only(cluster: LocalCluster, namespace: str) -> None:
+    create(cluster, namespace, [pod("there", {"main": 0}, on="gpu-1")])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(is_running(each) for each in pods),
+        what="the pod runs",
+    )
+    path = f"{PODS.format(namespace=namespace)}/there"
+    patch = {"metadata": {"annotations": {ANNOTATION: "{}"}}}
+    with pytest.raises(ApiError, match="plugin of node gpu-2 may only change pods that run there"):
+        as_plugin_of(cluster, "gpu-2", path, patch)
+    as_plugin_of(cluster, "gpu-1", path, patch)
+
+
+def test_a_plugin_reports_on_its_own_node_only(cluster: LocalCluster) -> None:
+    share = {
+        "apiVersion": "gpushare.io/v1alpha1",
+        "kind": "GPUShareNode",
+        "metadata": {"name": "gpu-1"},
+        "spec": {"policy": "", "mode": "Memory", "memoryUnit": "1Gi"},
+    }
+    cluster.kubectl("create", "-f", "-", stdin=json.dumps(share))
+    path, patch = f"{SHARE_NODES}/gpu-1/status", {"status": {"summary": "seen"}}
+    with pytest.raises(ApiError, match="plugin of node gpu-2 may only report on that node"):
+        as_plugin_of(cluster, "gpu-2", path, patch)
+    as_plugin_of(cluster, "gpu-1", path, patch)
+    assert get(cluster, f"{SHARE_NODES}/gpu-1")["status"]["summary"] == "seen"
+    cluster.kubectl("delete", "gsn", "gpu-1")
+
+
+def test_the_operator_runs_without_rights_on_its_node(cluster: LocalCluster) -> None:
+    pods = get(cluster, PODS.format(namespace=SYSTEM))["items"]
+    (operator,) = [each for each in pods if each["metadata"]["name"].startswith("gpushare-operator")]
+    (container,) = operator["spec"]["containers"]
+    assert operator["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert "volumes" not in operator["spec"] or not any(
+        "hostPath" in each for each in operator["spec"]["volumes"]
+    )
+
+
+def test_the_image_is_named_in_one_place(cluster: LocalCluster) -> None:
+    (operator,) = get(cluster, f"/apis/apps/v1/namespaces/{SYSTEM}/deployments")["items"]
+    (container,) = operator["spec"]["template"]["spec"]["containers"]
+    told = {each["name"]: each.get("value") for each in container["env"]}
+    assert told["GPUSHARE_IMAGE"] == container["image"] == "gpushare:0.1.0"
+
+
+def test_applying_the_manifests_again_changes_nothing(cluster: LocalCluster) -> None:
+    before = versions(cluster)
+    cluster.kubectl("apply", "-k", str(ROOT / "manifests"))
+    assert versions(cluster) == before
+
+
+def versions(cluster: LocalCluster) -> dict[str, int]:
+    """The generation of everything that the manifests make and that has one."""
+    listed = cluster.kubectl("get", "-k", str(ROOT / "manifests"), "-o", "json")
+    return {
+        f"{each['kind']}/{each['metadata']['name']}": each["metadata"].get("generation", 0)
+        for each in json.loads(listed)["items"]
+    }
