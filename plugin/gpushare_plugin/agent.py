@@ -52,7 +52,7 @@ class Agent:
             resource=state.dialect.memory_resource,
             handler=handler(DevicePlugin(allocator, self._stream)),
             stream=self._stream,
-            notify=state.changed.set,
+            notify=self._registration_changed,
         )
         self._reconciler = Reconciler(
             state=state,
@@ -85,6 +85,10 @@ class Agent:
             return ""
         return self._registrar.state.message
 
+    def _registration_changed(self) -> None:
+        self._state.changed.set()
+        self._bookkeeper.wake()
+
     async def _keep_reconciled(self, group: asyncio.TaskGroup) -> None:
         """Nothing is decided before everything was seen once; the kubelet alone may be away."""
         await self._node.synced.wait()
@@ -98,7 +102,8 @@ class Agent:
 
     async def _until_changed(self) -> None:
         try:
-            await asyncio.wait_for(self._state.changed.wait(), PERIOD)
+            async with asyncio.timeout(PERIOD):
+                await self._state.changed.wait()
             await asyncio.sleep(GATHER)
         except TimeoutError:
             return

@@ -10,6 +10,8 @@ from gpushare_plugin.state import NodeState
 
 PERIOD = 10.0
 """Seconds between two readings when nothing happens."""
+AWAY_PERIOD = 1.0
+"""Seconds between two attempts while the kubelet does not answer."""
 SETTLE = 0.2
 """Seconds after an Allocate until the kubelet has surely written it down."""
 EXPECT = 1.0
@@ -50,7 +52,8 @@ class Bookkeeper:
         try:
             self._state.put_books(await self._resources.books(timeout=TIMEOUT))
         except BooksUnavailableError as error:
-            _log.warning("the kubelet's books cannot be read: %s", error)
+            level = logging.WARNING if self._state.books_readable else logging.DEBUG  # once, not every time
+            _log.log(level, "the kubelet's books cannot be read: %s", error)
             self._state.lose_books()
 
     async def read_within_call(self, *, timeout: float) -> Books:
@@ -68,6 +71,10 @@ class Bookkeeper:
         self._quiet_until = self._clock() + SETTLE
         self._due.set()
 
+    def wake(self) -> None:
+        """Read the books soon: the kubelet may have come back."""
+        self._due.set()
+
     async def _quiet(self) -> None:
         while True:
             left = self._quiet_until - self._clock()
@@ -77,6 +84,7 @@ class Bookkeeper:
 
     async def _next(self) -> None:
         try:
-            await asyncio.wait_for(self._due.wait(), PERIOD)
+            async with asyncio.timeout(PERIOD if self._state.books_readable else AWAY_PERIOD):
+                await self._due.wait()
         except TimeoutError:
             return

@@ -91,7 +91,8 @@ class Registrar:
         if not self._kubelet.exists():
             raise KubeletUnreachableError(f"{self._kubelet} does not exist: is the kubelet running?")
         async with grpc.aio.insecure_channel(f"unix://{self._kubelet}", options=_CONNECT_OPTIONS) as channel:
-            await asyncio.wait_for(channel.channel_ready(), CONNECT_TIMEOUT)
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                await channel.channel_ready()
             await self._ensure_serving()
             register = channel.unary_unary(
                 REGISTER,
@@ -99,7 +100,8 @@ class Registrar:
                 response_deserializer=api.Empty.FromString,
             )
             await register(self._request(), timeout=REGISTER_TIMEOUT)
-        await asyncio.wait_for(self._until(lambda: self._stream.is_open), STREAM_TIMEOUT)
+        async with asyncio.timeout(STREAM_TIMEOUT):
+            await self._until(lambda: self._stream.is_open)
 
     def _request(self) -> api.RegisterRequest:
         return api.RegisterRequest(
@@ -153,7 +155,8 @@ class Registrar:
 
 async def _within(seconds: float, something: Awaitable[None]) -> None:
     try:
-        await asyncio.wait_for(something, seconds)
+        async with asyncio.timeout(seconds):
+            await something
     except TimeoutError:
         return
 

@@ -55,8 +55,10 @@ class PodResources:
         try:
             async with asyncio.timeout(timeout):
                 return read_books(await self._list(), self._resource)
-        except (grpc.aio.AioRpcError, TimeoutError) as error:
-            raise BooksUnavailableError(f"{self._socket}: {error!r}") from error
+        except grpc.aio.AioRpcError as error:
+            raise BooksUnavailableError(f"{self._socket}: {error.code().name} {error.details()}") from error
+        except TimeoutError as error:
+            raise BooksUnavailableError(f"{self._socket}: no answer in {timeout} s") from error
 
     async def _list(self) -> api.ListPodResourcesResponse:
         while True:

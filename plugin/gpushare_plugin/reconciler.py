@@ -14,7 +14,7 @@ from gpushare_plugin.conditions import Ledger, Registration, conditions
 from gpushare_plugin.device_list import encode_devices
 from gpushare_plugin.device_stream import DeviceStream
 from gpushare_plugin.devices import open_source
-from gpushare_plugin.layout import Layout
+from gpushare_plugin.effective import parse_unit
 from gpushare_plugin.node_watch import NODES_PATH
 from gpushare_plugin.offering import Offering, Snapshot, decide_offering
 from gpushare_plugin.pod_watch import pod_path
@@ -48,30 +48,38 @@ class Reconciler:
 
     async def reconcile(self) -> None:
         await self._find_cards()
-        await self._offer()
-        await self._repair()
-        await self._write_status()
+        if await self._offer():
+            await self._repair()
+            await self._write_status()
 
     async def _find_cards(self) -> None:
         node = self.state.node
         source = open_source(self.state.name, node.spec.devices) if node else None
         self.state.found = tuple(await source.cards()) if source else None
 
-    async def _offer(self) -> None:
-        """Decide, and send the kubelet the list if it is another one.
+    async def _offer(self) -> bool:
+        """Decide, and send the kubelet the list if it is another one. False: it cannot be decided yet.
 
         Before units change their size the books are read again: since they were read last a pod may have
-        been admitted.
+        been admitted. Without them the size stays.
         """
         offering = self._decide()
-        if _changes_unit(self.state.last_layout, offering.layout):
+        if self._changes_unit(offering):
             await self.bookkeeper.refresh()
+            if not self.state.books_readable:
+                return self.state.last_layout is not None
             offering = self._decide()
         before, self.state.offering = self.state.offering, offering
         if offering.layout:
             self.state.last_layout = offering.layout
         if offering.layout != before.layout:
             self._send(offering)
+        return True
+
+    def _changes_unit(self, offering: Offering) -> bool:
+        last, node = self.state.last_layout, self.state.node
+        served = last.unit if last else parse_unit(node.status.memory_unit) if node else None
+        return bool(served and offering.layout and served.size != offering.layout.unit.size)
 
     def _decide(self) -> Offering:
         state = self.state
@@ -140,6 +148,3 @@ class Reconciler:
         holders = list(settled(truth, self.state.pods.values())) if truth else []
         return node_status(node, offering.layout, holders, found)
 
-
-def _changes_unit(before: Layout | None, after: Layout | None) -> bool:
-    return before is not None and after is not None and before.unit.size != after.unit.size
