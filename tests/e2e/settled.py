@@ -9,7 +9,8 @@ from tests.e2e.workloads import MEMORY
 
 from gpushare_localcluster.cluster import LocalCluster
 
-REASON = "insufficient GPU memory in one card"
+REASONS = ("insufficient GPU memory in one card", "Insufficient gpushare.io/memory")
+"""Of the extender, where no card has room, and of the scheduler, where not even the node's total suffices."""
 
 
 def await_settled(
@@ -49,7 +50,8 @@ def is_running(pod: Json) -> bool:
 
 
 def is_refused(pod: Json) -> bool:
-    return REASON in condition(pod, "PodScheduled").get("message", "")
+    message = condition(pod, "PodScheduled").get("message", "")
+    return any(reason in message for reason in REASONS)
 
 
 def asked(pod: Json) -> int:
