@@ -43,7 +43,7 @@ class Agent:
         self._stream = DeviceStream()
         self._state = state
         self._bookkeeper = Bookkeeper(state, resources)
-        self._pods = PodWatch(state, client)
+        self._pods = PodWatch(state, client, ended=self._bookkeeper.wake)
         self._node = NodeWatch(state, client)
         allocator = Allocator(state=state, bookkeeper=self._bookkeeper, pods=self._pods)
         self._registrar = Registrar(

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -24,8 +24,10 @@ class PodWatch:
     ``AllocatedResourcesStatus`` of core/v1, on by default since Kubernetes 1.36.
     """
 
-    def __init__(self, state: NodeState, client: KubeClient) -> None:
+    def __init__(self, state: NodeState, client: KubeClient, *, ended: Callable[[], None]) -> None:
+        """``ended`` is called when a pod is gone: its units may be free."""
         self._state = state
+        self._ended = ended
         self._client = client
         self._arrived = asyncio.Event()
         self._at_once = asyncio.Semaphore(AT_ONCE)
@@ -76,6 +78,7 @@ class PodWatch:
         pod = read_metadata(event.item, key)
         if event.kind == "DELETED":
             self._state.drop_pod(pod.name, pod.uid)
+            self._ended()
         else:
             self._state.put_pod(pod)
 

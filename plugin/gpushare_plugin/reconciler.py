@@ -147,4 +147,3 @@ class Reconciler:
         found = conditions(node, offering, self.registration(), ledger, now=self.now())
         holders = list(settled(truth, self.state.pods.values())) if truth else []
         return node_status(node, offering.layout, holders, found)
-

@@ -107,7 +107,9 @@ async def test_a_full_card_gives_way_to_another_and_the_annotation_tells(node: N
 async def test_a_pod_that_fits_no_card_is_refused_with_the_reason(node: Node) -> None:
     await node.run_pod(promised("a", 0, units=12))
     await node.run_pod(promised("b", 1, units=6))
-    with pytest.raises(AdmissionError, match="insufficient GPU memory in one card: asked 12, largest free 10"):
+    with pytest.raises(
+        AdmissionError, match="insufficient GPU memory in one card: asked 12, largest free 10"
+    ):
         await node.run_pod(pod_json("c", container(units=12)))
     await node.run_pod(pod_json("d", container(units=10)))
 

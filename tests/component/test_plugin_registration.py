@@ -1,20 +1,20 @@
 """The plugin stays registered whatever the kubelet does, and leaves nothing behind."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.component.fake_api import SHARE_NODES
+from tests.component.fakes.plugin_harness import Node, running_node
+from tests.plugin_samples import NODE, annotation, container, pod_json
+
 from gpushare_core.kube.follow import Backoff
 from gpushare_plugin import kubelet as kubelet_module
 from gpushare_plugin.conditions import Registration
 from gpushare_plugin.device_stream import DeviceStream
 from gpushare_plugin.kubelet import Registrar
 from gpushare_plugin.simulated import card_uuid
-from tests.component.fake_api import SHARE_NODES
-from tests.component.fakes.plugin_harness import Node, running_node
-from tests.plugin_samples import NODE, annotation, container, pod_json
 
 CARDS = [card_uuid(NODE, index) for index in range(2)]
 
@@ -106,9 +106,7 @@ async def test_a_restarted_plugin_means_the_same_cards(registered: Node) -> None
     pod = pod_json("a", container(units=4), annotation=annotation({"main": {CARDS[1]: 4}}))
     await registered.run_pod(pod)
     await registered.until("the books", lambda: registered.share_node.status.summary == "0/16 4/16")
-    await registered.stop_plugin()
-    await registered.start_plugin()
-    await registered.kubelet.until("the list", lambda it: "Healthy" in it.devices.values())
+    await registered.restart_plugin()
     again = await registered.run_pod(
         pod_json("b", container(units=4), annotation=annotation({"main": {CARDS[1]: 4}}))
     )
@@ -142,9 +140,7 @@ async def test_a_change_of_unit_waits_until_the_last_pod_is_gone_over_a_restart_
     blocked = ("True", "PodsHoldUnits")
     await registered.until("the block", lambda: registered.condition("UnitChangeBlocked") == blocked)
     assert len(registered.kubelet.devices) == 32
-    await registered.stop_plugin()
-    await registered.start_plugin()
-    await registered.kubelet.until("the registration", lambda it: it.registrations == 2)
+    await registered.restart_plugin()
     await registered.until_registered()
     assert registered.share_node.status.memory_unit == "1Gi"
     assert registered.condition("UnitChangeBlocked") == blocked
@@ -276,4 +272,4 @@ async def test_while_the_kubelet_is_away_pauses_grow_and_never_vanish(tmp_path: 
     assert registrar.state == Registration(
         registered=False, message=f"{tmp_path}/kubelet.sock does not exist: is the kubelet running?"
     )
-    assert os.listdir(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

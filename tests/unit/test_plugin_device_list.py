@@ -86,7 +86,7 @@ def test_a_list_that_fits_healthy_fits_with_every_card_ill() -> None:
         pytest.param(CAPACITY + 1, False, id="one more"),
     ],
 )
-def test_the_limit_is_exact(units: int, expected: bool) -> None:
+def test_the_limit_is_exact(units: int, *, expected: bool) -> None:
     assert fits(layout(card(0, memory=units), unit="1")) is expected
 
 

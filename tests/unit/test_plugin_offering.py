@@ -1,5 +1,7 @@
 """What is offered follows from what is asked, what is there, and what pods hold."""
 
+from typing import Any
+
 import pytest
 from tests.plugin_samples import annotation, books, by_name, card, container, layout, pod, share_node
 
@@ -63,9 +65,9 @@ def decided(
     held: Books | None = None,
     last: Layout | None = None,
     found: tuple[PhysicalCard, ...] | None = FOUND,
-    status: dict[str, object] | None = None,
+    status: dict[str, Any] | None = None,
     limit: int = 4 * 2**20,
-    **spec: object,
+    **spec: Any,
 ) -> Offering:
     return decide_offering(
         Snapshot(
@@ -102,7 +104,7 @@ def test_a_change_of_unit_waits_for_the_pods() -> None:
 
 
 def test_a_change_of_unit_waits_for_the_pods_over_a_restart() -> None:
-    status = {
+    status: dict[str, Any] = {
         "memoryUnit": "1Gi",
         "cards": [{"index": i, "uuid": f"GPU-{i}", "memory": "16Gi", "units": 16} for i in range(2)],
     }
@@ -133,7 +135,7 @@ def test_cards_change_at_once_but_never_under_a_pod() -> None:
     ],
 )
 def test_what_is_not_served_yet_is_said_and_pods_keep_what_they_have(
-    spec: dict[str, object], reason: str
+    spec: dict[str, Any], reason: str
 ) -> None:
     unit = str(spec.pop("memoryUnit", "1Gi"))
     free = decided(unit, last=layout(), **spec)

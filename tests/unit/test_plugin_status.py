@@ -69,8 +69,10 @@ TOO_FINE = Offering(layout=layout(), finest=MemoryUnit.parse("3M"), wanted_units
             (
                 "False",
                 "UnsupportedMode",
-                "mode Slices is not served yet: use mode Memory;"
-                " what was served before goes on while pods hold it",
+                (
+                    "mode Slices is not served yet: use mode Memory;"
+                    " what was served before goes on while pods hold it"
+                ),
             ),
             id="mode while units are held",
         ),
@@ -80,8 +82,10 @@ TOO_FINE = Offering(layout=layout(), finest=MemoryUnit.parse("3M"), wanted_units
             (
                 "False",
                 "UnitTooCoarse",
-                "a unit of 64Gi does not fit the largest card, which has 17179869184 bytes less what is"
-                " reserved: set a smaller memoryUnit or reservedMemory",
+                (
+                    "a unit of 64Gi does not fit the largest card, which has 17179869184 bytes less what is"
+                    " reserved: set a smaller memoryUnit or reservedMemory"
+                ),
             ),
             id="a unit larger than every card",
         ),
@@ -133,8 +137,10 @@ TOO_FINE = Offering(layout=layout(), finest=MemoryUnit.parse("3M"), wanted_units
             (
                 "True",
                 "TooManyUnits",
-                "memoryUnit 1M makes 640000 units, more than the kubelet takes in one message:"
-                " the finest that works here is 3M; 1Gi stays in force",
+                (
+                    "memoryUnit 1M makes 640000 units, more than the kubelet takes in one message:"
+                    " the finest that works here is 3M; 1Gi stays in force"
+                ),
             ),
             id="too fine",
         ),

@@ -66,7 +66,7 @@ class Admitted:
 
 @dataclass(slots=True)
 class FakeKubelet:
-    """``busy`` List calls are refused, as when other clients used up the rate; ``deaf``: List never answers."""
+    """``busy`` List calls are refused, as when others used up the rate; ``deaf``: List never answers."""
 
     directory: Path
     resource: str = "gpushare.io/memory"
@@ -149,9 +149,10 @@ class FakeKubelet:
         return api.Empty()
 
     async def _watch(self, plugin: Plugin) -> None:
-        stream = plugin.channel.unary_stream(
+        listen: Call = plugin.channel.unary_stream(
             PLUGIN + "ListAndWatch", request_serializer=api.Empty.SerializeToString
-        )(api.Empty())
+        )
+        stream = listen(api.Empty())
         try:
             async for message in stream:
                 self.lists.append(len(message))
@@ -169,7 +170,7 @@ class FakeKubelet:
     # Admission
 
     async def admit(self, pod: Json) -> Admitted:
-        """Admit ``pod``, one at a time. Raises ``AdmissionError``, and forgets the pod, when it is refused."""
+        """Admit ``pod``, one at a time. Raises ``AdmissionError``, and forgets it, when it is refused."""
         name = PodName(pod["metadata"]["namespace"], pod["metadata"]["name"])
         async with self._admission:
             admitted = self.pods[name] = Admitted(pod["spec"])
@@ -201,7 +202,7 @@ class FakeKubelet:
         free = [unit for unit, health in self.devices.items() if health == "Healthy" and unit not in taken]
         if len(free) + len(reused) < units:
             raise AdmissionError(f"Requested: {units}, Available: {len(free)}")
-        random.Random(self.seed).shuffle(free)
+        random.Random(self.seed).shuffle(free)  # noqa: S311  # any order will do
         ask = api.ContainerPreferredAllocationRequest(
             available_deviceIDs=[*free, *reused], must_include_deviceIDs=reused, allocation_size=units
         )

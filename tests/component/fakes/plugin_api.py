@@ -46,7 +46,7 @@ def merged(into: Json, patch: Json) -> Json:
     for key, value in patch.items():
         known = result.get(key)
         both = isinstance(value, dict) and isinstance(known, dict)
-        result[key] = merged(known, value) if both else value
+        result[key] = merged(result[key], value) if both else value
     return result
 
 

@@ -41,6 +41,13 @@ class Node:
                 await self._plugin
             self._plugin = None
 
+    async def restart_plugin(self) -> None:
+        """Until the kubelet has its list again."""
+        await self.stop_plugin()
+        await self.kubelet.until("the loss", lambda it: it.plugin is None)
+        await self.start_plugin()
+        await self.kubelet.until("the list", lambda it: "Healthy" in it.devices.values())
+
     async def _run(self) -> None:
         settings = Settings(
             node=NODE,
