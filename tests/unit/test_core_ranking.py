@@ -1,10 +1,11 @@
 """Better nodes get higher scores, whatever their number."""
 
 import pytest
-from gpushare_core.engine import Strategy
-from gpushare_core.ranking import BEST, Candidate, rank
 from hypothesis import given
 from hypothesis import strategies as st
+
+from gpushare_core.engine import Strategy
+from gpushare_core.ranking import BEST, Candidate, rank
 
 CANDIDATES = st.builds(
     Candidate, compute_score=st.integers(0, 3), allocated=st.integers(0, 3), left_over=st.integers(0, 16)

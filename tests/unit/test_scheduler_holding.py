@@ -9,7 +9,7 @@ from gpushare_scheduler.holding import Holding, PodNews, read_pod
 
 
 def read(**annotations: str) -> PodNews:
-    raw = json.dumps(pod("a", node="n1", **annotations)).encode()
+    raw = json.dumps(pod("a", node="n1", annotations=annotations)).encode()
     return read_pod(raw, annotation=ANNOTATION)
 
 

@@ -64,11 +64,11 @@ def test_a_pod_whose_annotation_went_holds_nothing(ledger: Ledger) -> None:
 
 
 def test_an_over_full_card_fits_nothing(ledger: Ledger) -> None:
-    for index in range(2):
-        ledger.set_pod(news(f"a{index}", **{f"c{index}": 24}))
+    ledger.set_pod(news("a", c0=24))
+    ledger.set_pod(news("b", c1=17))
     assert ledger.largest_free["n1"] == 0
     with pytest.raises(NoRoomError, match="asked 1, largest free 0"):
-        reserve(ledger, "b", 1)
+        reserve(ledger, "c", 1)
 
 
 def test_allocations_wait_for_their_card_to_appear() -> None:

@@ -24,6 +24,10 @@ ORDER = granted(ARGS, ALLOCATION, annotation=ANNOTATION)
 PLAIN = Order(ARGS, {})
 
 
+def on_n1(text: str) -> dict[str, Any]:
+    return pod("a", node="n1", annotations={ANNOTATION: text})
+
+
 def test_the_allocation_spreads_the_card_over_the_containers() -> None:
     assert (
         Allocation(
@@ -68,21 +72,9 @@ def test_names_cannot_escape_from_the_path() -> None:
         pytest.param(ORDER, pod("a"), Outcome.UNBOUND, id="not bound"),
         pytest.param(ORDER, pod("a", node="n2"), Outcome.ELSEWHERE, id="on another node"),
         pytest.param(ORDER, pod("a", node="n1"), Outcome.ELSEWHERE, id="on our node by somebody else"),
-        pytest.param(
-            ORDER,
-            pod("a", node="n1", **{ANNOTATION: "x"}),
-            Outcome.ELSEWHERE,
-            id="with an annotation not ours",
-        ),
-        pytest.param(
-            ORDER, pod("a", node="n1", **{ANNOTATION: annotation(c1=6)}), Outcome.BOUND, id="as ordered"
-        ),
-        pytest.param(
-            ORDER,
-            pod("a", node="n1", **{ANNOTATION: annotation(c0=6)}),
-            Outcome.BOUND,
-            id="card corrected by the plugin since",
-        ),
+        pytest.param(ORDER, on_n1("x"), Outcome.ELSEWHERE, id="with an annotation not ours"),
+        pytest.param(ORDER, on_n1(annotation(c1=6)), Outcome.BOUND, id="as ordered"),
+        pytest.param(ORDER, on_n1(annotation(c0=6)), Outcome.BOUND, id="card corrected by the plugin since"),
         pytest.param(PLAIN, pod("a", node="n1"), Outcome.BOUND, id="without share, as ordered"),
         pytest.param(PLAIN, pod("a", node="n2"), Outcome.ELSEWHERE, id="without share, elsewhere"),
     ],
