@@ -1,4 +1,4 @@
-"""Exact sums of CPU and memory requests in the notation of Kubernetes quantities.
+"""Exact amounts and their sums, in every notation that Kubernetes has for quantities.
 
 Source: ``k8s.io/apimachinery/pkg/api/resource``: plain, decimal (``500m``, ``2k``), binary (``4Gi``) and
 exponent (``1e3``) notation.
@@ -37,12 +37,13 @@ def sum_amounts(amounts: Iterable[str]) -> str:
         ValueError: one of them is no amount.
     """
     given = list(amounts)
-    total = sum((_parse(amount) for amount in given), Fraction(0))
+    total = sum((parse_amount(amount) for amount in given), Fraction(0))
     binary = bool(given) and all(amount.endswith("i") for amount in given)
     return _format(total, _BINARY if binary else _DECIMAL)
 
 
-def _parse(amount: str) -> Fraction:
+def parse_amount(amount: str) -> Fraction:
+    """Raises ``ValueError`` for what is no amount, or a negative one."""
     match = _AMOUNT.fullmatch(amount)
     if match is None:
         raise ValueError(f"{amount!r} is not an amount such as 2, 500m or 4Gi")

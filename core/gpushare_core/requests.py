@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpushare_core.quantity import parse_quantity
+from gpushare_core.amounts import parse_amount
 
 Json = Mapping[str, Any]
 
@@ -60,9 +60,10 @@ def _units(container: Json, resource: str) -> int:
     resources = container.get("resources") or {}
     amount = str((resources.get("limits") or {}).get(resource, 0))
     try:
-        return int(amount) if amount.isdecimal() else parse_quantity(amount)  # it may be written as 2k
+        units = parse_amount(amount)  # the API server leaves 2k and 2e3 as they are
     except ValueError:
         return 0
+    return units.numerator if units.denominator == 1 else 0
 
 
 def _requests(container: Json) -> Mapping[str, Any]:

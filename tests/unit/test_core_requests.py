@@ -81,6 +81,8 @@ def test_containers_come_in_the_order_in_which_they_start() -> None:
     [
         pytest.param(4, 4, id="a number"),
         pytest.param("2k", 2000, id="a suffix"),
+        pytest.param("2e3", 2000, id="an exponent"),
+        pytest.param("4000m", 4, id="whole although in thousandths"),
         pytest.param("0", 0, id="zero"),
         pytest.param("-4", 0, id="negative"),
         pytest.param("1.5", 0, id="a fraction"),
