@@ -37,7 +37,10 @@ def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = SERVI
     if not host or not (folder / "token").is_file():
         raise NoCredentialsError("not in a pod with a ServiceAccount: give --kubeconfig")
     name = f"[{host}]" if ":" in host else host
-    tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+    try:
+        tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+    except OSError as error:
+        raise NoCredentialsError(f"cannot use {folder / 'ca.crt'}: {error}") from error
     return Credentials(f"https://{name}:{port}", tls, (folder / "token").read_text)
 
 
@@ -55,7 +58,7 @@ def from_kubeconfig(path: Path) -> Credentials:
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
         user = _named(config["users"], context["user"])["user"]
         return Credentials(cluster["server"], _tls(cluster, user), lambda: user.get("token"))
-    except (OSError, KeyError, TypeError, StopIteration, yaml.YAMLError) as error:
+    except (OSError, LookupError, TypeError, ValueError, StopIteration, yaml.YAMLError) as error:
         raise NoCredentialsError(f"{path} is no usable kubeconfig: {error!r}") from error
 
 

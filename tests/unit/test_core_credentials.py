@@ -1,0 +1,92 @@
+"""How the API server is found, and what is said when it cannot be."""
+
+import json
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpushare_core.kube.credentials import (
+    NoCredentialsError,
+    find_credentials,
+    from_kubeconfig,
+    in_cluster,
+)
+
+Json = dict[str, Any]
+
+
+def kubeconfig(*, cluster: Json | None = None, user: Json | None = None) -> Json:
+    return {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:6443", **(cluster or {})}}],
+        "users": [{"name": "u", "user": user or {}}],
+    }
+
+
+def written(folder: Path, content: str) -> Path:
+    path = folder / "kubeconfig"
+    path.write_text(content)
+    return path
+
+
+def test_a_kubeconfig_names_the_server_and_the_token(tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps(kubeconfig(user={"token": "secret"})))
+    found = find_credentials(path)
+    assert (found.server, found.token()) == ("https://127.0.0.1:6443", "secret")
+    assert found.tls.verify_mode is ssl.CERT_REQUIRED
+
+
+def test_a_server_is_trusted_blindly_only_where_the_kubeconfig_says_so(tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps(kubeconfig(cluster={"insecure-skip-tls-verify": True})))
+    assert from_kubeconfig(path).tls.verify_mode is ssl.CERT_NONE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("[]", id="a list"),
+        pytest.param("{", id="no YAML"),
+        pytest.param("a: b", id="nothing of what is needed"),
+        pytest.param(json.dumps({**kubeconfig(), "current-context": "there"}), id="no such context"),
+        pytest.param(
+            json.dumps(kubeconfig(cluster={"certificate-authority-data": "x"})), id="authority no base64"
+        ),
+        pytest.param(
+            json.dumps(kubeconfig(cluster={"certificate-authority-data": "eHl6"})), id="authority no PEM"
+        ),
+        pytest.param(json.dumps(kubeconfig(user={"client-certificate": "/no/such"})), id="no certificate"),
+    ],
+)
+def test_an_unusable_kubeconfig_is_named(tmp_path: Path, content: str) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(NoCredentialsError, match=f"{path} is no usable kubeconfig"):
+        from_kubeconfig(path)
+
+
+def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoCredentialsError, match="no usable kubeconfig"):
+        find_credentials(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    ("environment", "files", "told"),
+    [
+        pytest.param({}, ["token", "ca.crt"], "give --kubeconfig", id="no address"),
+        pytest.param({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, [], "give --kubeconfig", id="no token"),
+        pytest.param({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, ["token"], "ca.crt", id="no authority"),
+        pytest.param(
+            {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, ["token", "ca.crt"], "ca.crt", id="empty authority"
+        ),
+    ],
+)
+def test_a_pod_without_a_usable_service_account_is_told(
+    tmp_path: Path, environment: dict[str, str], files: list[str], told: str
+) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    with pytest.raises(NoCredentialsError, match=told):
+        in_cluster(environment, tmp_path)
