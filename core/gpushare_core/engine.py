@@ -43,11 +43,6 @@ PREFERENCES: dict[Strategy, Preference] = {
 """The card with the least value wins. Another strategy is another row."""
 
 
-def fits(cards: Iterable[Card], units: int) -> bool:
-    """Whether one healthy card has ``units`` free."""
-    return any(card.fits(units) for card in cards)
-
-
 def choose(cards: Iterable[Card], units: int, strategy: Strategy = Strategy.BINPACK) -> Card | None:
     """The card that ``units`` go to, or None when none has room. Lowest index on ties."""
     return min((card for card in cards if card.fits(units)), key=PREFERENCES[strategy], default=None)

@@ -21,7 +21,6 @@ COMPONENT_LABEL = "app.kubernetes.io/component"
 CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 
 FIELD_MANAGER = "gpushare-operator"
-PLUGIN_FIELD_MANAGER = "gpushare-plugin"
 
 EXTENDER_PORT = 32766
 """On the loopback address of every control-plane node; the port its predecessors used, too."""

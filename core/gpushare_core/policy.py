@@ -1,7 +1,7 @@
 """GPUSharePolicy: what the administrator writes and reads. The CRD is generated from these models."""
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -105,11 +105,13 @@ class Devices(ApiModel):
 
 _DEVICES = rules(
     rule(
-        "!has(self.source) || self.source != 'Simulated' || (has(self.simulated) && size(self.simulated) > 0)",
+        "!has(self.source) || self.source != 'Simulated'"
+        " || (has(self.simulated) && size(self.simulated) > 0)",
         "source Simulated needs at least one entry in simulated, such as {count: 8, memory: 16Gi}",
     ),
     rule(
-        "!has(self.simulated) || size(self.simulated) == 0 || (has(self.source) && self.source == 'Simulated')",
+        "!has(self.simulated) || size(self.simulated) == 0"
+        " || (has(self.source) && self.source == 'Simulated')",
         "simulated is only read with source: Simulated",
     ),
 )
@@ -246,9 +248,6 @@ class ObjectMeta(ApiModel):
     name: str
     uid: str = ""
     generation: int = 0
-    creation_timestamp: str = ""
-    deletion_timestamp: str | None = None
-    finalizers: list[str] = Field(default_factory=list)
     resource_version: str = ""
 
 
@@ -258,8 +257,3 @@ class GPUSharePolicy(ApiModel):
     metadata: ObjectMeta
     spec: PolicySpec
     status: PolicyStatus = Field(default_factory=PolicyStatus)
-
-    @classmethod
-    def read(cls, body: dict[str, Any]) -> "GPUSharePolicy":
-        """Raises ``pydantic.ValidationError`` when the object does not keep to the schema."""
-        return cls.model_validate(body)

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from gpushare_core.api_model import ApiModel, Condition, Quantity
-from gpushare_core.engine import Card, Strategy
+from gpushare_core.engine import Strategy
 from gpushare_core.policy import (
     Devices,
     DialectName,
@@ -79,10 +79,6 @@ class CardStatus(ApiModel):
     health_reason: str = ""
     lock: str = ""
     pods: list[PodShare] = Field(default_factory=list)
-
-    def as_card(self) -> Card:
-        """For the placement engine; allocations come from the caller's own books."""
-        return Card(self.uuid, self.index, self.units, healthy=self.health is Health.HEALTHY)
 
 
 class NodeStatus(ApiModel):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpushare_core.quantity import format_quantity, parse_quantity
+from gpushare_core.quantity import parse_quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,3 @@ class MemoryUnit:
     def units_in(self, memory: int, *, reserved: int = 0) -> int:
         """Whole units in a card of ``memory`` bytes of which ``reserved`` stay out of sharing."""
         return max(0, memory - reserved) // self.size
-
-    def memory_of(self, units: int) -> str:
-        """The quantity that ``units`` make up, in this unit's family of suffixes."""
-        return format_quantity(units * self.size, like=self.text)

@@ -28,7 +28,6 @@ from gpushare_core.kube.follow import (
     as_json,
     follow,
     follow_views,
-    list_all,
 )
 
 Json = dict[str, Any]
@@ -106,13 +105,11 @@ async def test_first_the_whole_then_each_change(api: FakeApi, seen: Seen) -> Non
     assert await seen.changed() == ("DELETED", "second")
 
 
-async def test_lists_come_in_pages_and_as_one(api: FakeApi, client: KubeClient) -> None:
+async def test_lists_come_in_pages_and_as_one(api: FakeApi, seen: Seen) -> None:
     api.page = 2
     for name in ("second", "third", "fourth", "fifth"):
         api.put(PODS, pod(name))
-    items, version = await list_all(client, COLLECTION)
-    assert [item["metadata"]["name"] for item in items] == ["first", "second", "third", "fourth", "fifth"]
-    assert version == str(api.version)
+    assert await seen.listed() == ["first", "second", "third", "fourth", "fifth"]
     assert len(api.seen) == 3
 
 

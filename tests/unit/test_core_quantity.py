@@ -95,11 +95,6 @@ def test_units_never_exceed_the_memory(text: str, memory: int, reserved: int) ->
     assert (units + 1) * unit.size > memory - reserved
 
 
-def test_units_are_told_as_memory() -> None:
-    assert MemoryUnit.parse("256Mi").memory_of(6) == "1536Mi"
-    assert MemoryUnit.parse("256Mi").memory_of(8) == "2Gi"
-
-
 @pytest.mark.parametrize("text", ["0", "0Gi", "much"])
 def test_a_unit_is_more_than_nothing(text: str) -> None:
     with pytest.raises(ValueError, match=r"more than nothing|is not a quantity"):

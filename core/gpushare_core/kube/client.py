@@ -17,7 +17,6 @@ T = TypeVar("T")
 Params = Mapping[str, str]
 
 MERGE_PATCH = "application/merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 
@@ -56,11 +55,6 @@ class KubeClient:
     async def patch(self, path: str, body: Json) -> Json:
         """JSON merge patch (RFC 7396)."""
         return await self.call("PATCH", path, body=body, kind=MERGE_PATCH)
-
-    async def apply(self, path: str, body: Json, *, manager: str) -> Json:
-        """Server-side apply, taking over fields that others own."""
-        params = {"fieldManager": manager, "force": "true"}
-        return await self.call("PATCH", path, body=body, kind=APPLY_PATCH, params=params)
 
     async def delete(self, path: str, body: Json | None = None) -> Json:
         return await self.call("DELETE", path, body=body)

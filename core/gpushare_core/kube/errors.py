@@ -21,11 +21,6 @@ class ApiError(Exception):
         return self.status == HTTPStatus.CONFLICT
 
     @property
-    def is_gone(self) -> bool:
-        """A watch cannot go on from its resource version: list again."""
-        return self.status == HTTPStatus.GONE
-
-    @property
     def is_final(self) -> bool:
         """Whether the server surely did not do what was asked (4xx), and repeating it will not help."""
         return (

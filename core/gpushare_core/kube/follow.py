@@ -153,18 +153,10 @@ async def follow_views(
         await follower.backoff.pause()
 
 
-async def list_all(client: KubeClient, collection: Collection) -> tuple[list[Json], str]:
-    """All items, page by page, and the resource version they are of. The read is consistent (quorum).
-
-    Raises:
-        ApiError, UnreachableError: as ``KubeClient.call``.
-    """
-    return await _list(client, collection, as_json, Follower())
-
-
 async def _list(
     client: KubeClient, collection: Collection, view: View[T], follower: Follower
 ) -> tuple[list[T], str]:
+    """All items, page by page, and the resource version they are of. The read is consistent (quorum)."""
     items: list[T] = []
     follow_on = ""
     accept = METADATA_LIST if collection.metadata_only else "application/json"
