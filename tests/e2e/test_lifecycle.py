@@ -13,6 +13,8 @@ from tests.e2e.settled import is_running
 from tests.e2e.workloads import create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -197,7 +199,7 @@ def test_the_operator_killed_while_a_policy_is_applied_finishes_it(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
     product.apply(policy("default", nodes=WORKERS))
-    for _ in range(3):
+    for _ in range(2):
         kill_operator(cluster)
     product.await_ready("default", seconds=180)
     cluster.kubectl("delete", "gpusharepolicy", "default", "--wait=false")
@@ -210,18 +212,18 @@ def test_the_operator_killed_while_a_policy_is_applied_finishes_it(
 def kill_operator(cluster: LocalCluster) -> None:
     """Kill it as soon as it runs (again)."""
 
-    def running(pods: Any) -> bool:
-        return any(
-            each["metadata"]["name"].startswith("gpushare-operator") and is_running(each) for each in pods
-        )
+    def killed() -> bool:
+        running = [
+            each for each in cluster.containers() if each.container == "operator" and each.state == "running"
+        ]
+        try:
+            for each in running:
+                cluster.kill_container(namespace=SYSTEM, pod=each.pod, container="operator")
+        except LocalClusterError:  # it ended between the look and the kill
+            return False
+        return bool(running)
 
-    pods = watch_until(cluster, PODS.format(namespace=SYSTEM), running, what="the operator runs", seconds=120)
-    name = next(
-        each["metadata"]["name"]
-        for each in pods
-        if each["metadata"]["name"].startswith("gpushare-operator") and is_running(each)
-    )
-    cluster.kill_container(namespace=SYSTEM, pod=name, container="operator")
+    wait_until("the operator ran and was killed", killed, timeout=120)
 
 
 def test_two_policies_never_share_a_node(cluster: LocalCluster, product: Product) -> None:

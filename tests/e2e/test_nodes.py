@@ -1,10 +1,11 @@
 """Nodes that come, leave and change under a policy, and units of every size."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.e2e.books import read_books
-from tests.e2e.observe import NODES, PODS, SHARE_NODES, condition, get, is_true, watch_until
+from tests.e2e.observe import NODES, PODS, SHARE_NODES, condition, is_true, watch_until
 from tests.e2e.product import Product, named, policy
 from tests.e2e.settled import is_running
 from tests.e2e.workloads import MEMORY, create, pod
@@ -12,7 +13,16 @@ from tests.e2e.workloads import MEMORY, create, pod
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import NodeConfig
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("connected")]
+
+
+@pytest.fixture(scope="module")
+def connected(product: Product) -> Iterator[None]:
+    """A policy on a node of its own, so that the scheduler is connected once and not for every test."""
+    product.apply(policy("connected", nodes=["gpu-3"]))
+    product.await_ready("connected")
+    yield
+    product.delete("connected")
 
 
 def units(total: int) -> Any:
@@ -141,18 +151,22 @@ def test_a_policy_follows_nodes_that_appear_and_leave(cluster: LocalCluster, pro
     product.share_node("gpu-fresh", units(128), what="the new node shares its cards", seconds=90)
     allocatable(cluster, "gpu-fresh", 128)
     cluster.kubectl("label", "node", "gpu-fresh", "pool-")
-    watch_until(cluster, SHARE_NODES, lambda nodes: not nodes, what="the node that left is no longer shared")
+    await_unshared(cluster, "gpu-fresh")
     watch_until(
         cluster,
         NODES,
-        lambda nodes: not any("gpushare" in str(each["metadata"]["labels"]) for each in nodes),
+        lambda nodes: (
+            not any(
+                named(each, "gpu-fresh") and "gpushare" in str(each["metadata"]["labels"]) for each in nodes
+            )
+        ),
         what="its labels are gone",
     )
     allocatable(cluster, "gpu-fresh", None)
     cluster.kubectl("label", "node", "gpu-fresh", "pool=fresh")
     product.share_node("gpu-fresh", units(128), what="it comes back", seconds=90)
     cluster.remove_node("gpu-fresh")
-    watch_until(cluster, SHARE_NODES, lambda nodes: not nodes, what="a node that vanished is forgotten")
+    await_unshared(cluster, "gpu-fresh")
     product.delete("label")
 
 
@@ -184,7 +198,16 @@ def test_a_node_that_reboots_keeps_its_promises(
     cluster.kubectl("delete", "pods", "--all", "-n", namespace)
     product.delete("reboot")
     cluster.remove_node("gpu-reboot")
-    assert get(cluster, SHARE_NODES)["items"] == []
+    await_unshared(cluster, "gpu-reboot")
+
+
+def await_unshared(cluster: LocalCluster, node: str) -> None:
+    watch_until(
+        cluster,
+        SHARE_NODES,
+        lambda nodes: not any(named(each, node) for each in nodes),
+        what=f"node {node} is no longer shared",
+    )
 
 
 def rests(pod: Any) -> bool:
