@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the program: the operator runs the Job again after RETRY only."""
+    """Exit codes of the program: after NEEDS_PERSON the operator waits longest before it tries again."""
 
     OK = 0
     RETRY = 1
