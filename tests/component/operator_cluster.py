@@ -41,6 +41,8 @@ class FakeApi:
     """Writes that still go through before the writer is killed."""
     refuse: Callable[[str], bool] = lambda _: False
     """Of a write: whether it is answered with 500."""
+    tell: Callable[[str, str, Json], None] = lambda *_: None
+    """Hears of every change: collection, type of the watch event, object."""
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     async def list_all(self, path: str, *, label_selector: str = "") -> tuple[list[Json], str]:
@@ -89,7 +91,7 @@ class FakeApi:
             **held["metadata"],
             "resourceVersion": version,
         }
-        self.of(collection)[held["metadata"]["name"]] = held
+        self._keep(collection, held, "ADDED")
         return held
 
     def remove(self, collection: str, name: str) -> None:
@@ -97,21 +99,30 @@ class FakeApi:
         held = self.of(collection)[name]
         if held["metadata"].get("finalizers"):
             held["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
-            held["metadata"]["resourceVersion"] = str(next(self._versions))
+            self._keep(collection, held, "MODIFIED")
         else:
-            del self.of(collection)[name]
+            self._drop(collection, name)
+
+    def _keep(self, collection: str, body: Json, event: str) -> None:
+        body["metadata"]["resourceVersion"] = str(next(self._versions))
+        self.of(collection)[body["metadata"]["name"]] = body
+        self.tell(collection, event, copy.deepcopy(body))
+
+    def _drop(self, collection: str, name: str) -> None:
+        body = self.of(collection).pop(name)
+        body["metadata"]["resourceVersion"] = str(next(self._versions))
+        self.tell(collection, "DELETED", body)
 
     def _change(self, collection: str, name: str, patch: Mapping[str, Any]) -> Json:
         old = self.of(collection)[name]
         new = merged(old, patch)
         if new == old:
             return copy.deepcopy(old)
-        new["metadata"]["resourceVersion"] = str(next(self._versions))
         if new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] += 1
-        self.of(collection)[name] = new
+        self._keep(collection, new, "MODIFIED")
         if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
-            del self.of(collection)[name]
+            self._drop(collection, name)
         return copy.deepcopy(new)
 
     def _check(self, collection: str, name: str, wanted: Mapping[str, Any]) -> None:
