@@ -1,0 +1,25 @@
+"""The local cluster's Go half has tests of its own; they run as part of this suite."""
+
+import os
+import subprocess
+import sys
+
+from gpushare_localcluster import toolchain
+from gpushare_localcluster.binary import SOURCES
+from gpushare_localcluster.directories import cache_folder
+
+
+def test_the_go_tests_pass() -> None:
+    go = toolchain.find_go(cache_folder(), report=lambda message: print(message, file=sys.stderr))
+    done = subprocess.run(
+        # The same flags as the build, so that what it compiled is used again.
+        [go, "test", "-trimpath", "-buildvcs=false", "-count=1", "./internal/..."],
+        cwd=SOURCES,
+        env={**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ok  \tgpushare.io/localcluster/internal/runtime" in done.stdout
