@@ -16,14 +16,18 @@ LONGEST_HEAD = 8192
 
 
 class HealthServer:
-    """Use as an asynchronous context manager. Listens on all addresses: the kubelet asks on the pod's."""
+    """Use as an asynchronous context manager.
 
-    def __init__(self, port: int, probes: Mapping[str, Probe]) -> None:
+    Listens on all addresses unless ``host`` is given: the kubelet asks on the pod's.
+    """
+
+    def __init__(self, port: int, probes: Mapping[str, Probe], *, host: str | None = None) -> None:
+        self._host = host
         self._port = port
         self._probes = probes
 
     async def __aenter__(self) -> "HealthServer":
-        self._server = await asyncio.start_server(self._serve, port=self._port, limit=LONGEST_HEAD)
+        self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=LONGEST_HEAD)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -32,7 +36,7 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The port in use, also where 0 was asked for."""
+        """The port in use, also where 0 was asked for: then ``host`` is needed, or each family has its own."""
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 

@@ -12,6 +12,8 @@ from gpushare_core.version import VERSION
 from gpushare_plugin.health import HealthServer
 from gpushare_plugin.main import parse_arguments, run_until_stopped, serve
 
+PROBES = {"/healthz": lambda: "", "/readyz": lambda: "waiting"}
+
 
 async def ask(port: int, request: bytes) -> str:
     async with asyncio.timeout(5):
@@ -34,7 +36,7 @@ async def ask(port: int, request: bytes) -> str:
     ],
 )
 async def test_probes_are_answered_over_http(request_line: str, status: str, body: str) -> None:
-    async with HealthServer(0, {"/healthz": lambda: "", "/readyz": lambda: "waiting"}) as server:
+    async with HealthServer(0, PROBES, host="127.0.0.1") as server:
         answer = await ask(server.port, f"{request_line}\r\nHost: x\r\n\r\n".encode())
     head, _, told = answer.partition("\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {status}\r\n")
@@ -42,7 +44,7 @@ async def test_probes_are_answered_over_http(request_line: str, status: str, bod
 
 
 async def test_an_endless_request_is_cut_off() -> None:
-    async with HealthServer(0, {}) as server:
+    async with HealthServer(0, {}, host="127.0.0.1") as server:
         assert await ask(server.port, b"x" * 20_000 + b"\r\n\r\n") == ""
 
 
