@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpushare_core.amounts import parse_amount
+from gpushare_core.amounts import parse_amount, sum_amounts
 
 Json = Mapping[str, Any]
 
@@ -42,13 +42,19 @@ def pod_request(spec: Json, resource: str) -> PodRequest:
     return PodRequest({name: units for name, units in containers.items() if units}, max(peak, staying))
 
 
-def asked_amounts(spec: Json, resource: str) -> list[str]:
-    """CPU or memory requests, as written, of the containers that run together: regular and restartable."""
+def asked_sum(spec: Json, resource: str) -> str:
+    """CPU or memory requests of the containers that run together: regular and restartable.
+
+    Only told, never counted: with an amount that nobody can read it is ``0``.
+    """
     staying = [container for container, restartable in _init_containers(spec) if restartable]
     requests = (
         _requests(container).get(resource) for container in [*staying, *(spec.get("containers") or ())]
     )
-    return [str(amount) for amount in requests if amount]
+    try:
+        return sum_amounts(str(amount) for amount in requests if amount)
+    except ValueError:
+        return "0"
 
 
 def _init_containers(spec: Json) -> Iterator[tuple[Json, bool]]:

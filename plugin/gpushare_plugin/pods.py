@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from gpushare_core.allocation import Allocation, MalformedAllocationError, decode_allocation
-from gpushare_core.requests import PodRequest, asked_amounts, pod_request
+from gpushare_core.requests import PodRequest, asked_sum, pod_request
 
 Json = Mapping[str, Any]
 
@@ -27,8 +27,8 @@ class Ask:
     request: PodRequest
     hidden: frozenset[str]
     """Ordinary init containers: PodResources do not show what they hold."""
-    cpu: tuple[str, ...] = ()
-    memory: tuple[str, ...] = ()
+    cpu: str = "0"
+    memory: str = "0"
 
     @property
     def visible(self) -> dict[str, int]:
@@ -83,6 +83,6 @@ def read_ask(spec: Json, resource: str) -> Ask:
     return Ask(
         request=pod_request(spec, resource),
         hidden=frozenset(each["name"] for each in inits if each.get("restartPolicy") != "Always"),
-        cpu=tuple(asked_amounts(spec, "cpu")),
-        memory=tuple(asked_amounts(spec, "memory")),
+        cpu=asked_sum(spec, "cpu"),
+        memory=asked_sum(spec, "memory"),
     )

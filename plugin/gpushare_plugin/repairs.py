@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
 
 from gpushare_core.allocation import Allocation, encode_allocation
 from gpushare_core.api_model import rfc3339
-from gpushare_core.quantity import format_quantity, parse_quantity
 from gpushare_core.units import MemoryUnit
 from gpushare_plugin.books import Books, PodUnits, pod_units
 from gpushare_plugin.effective import parse_unit
@@ -69,37 +67,18 @@ def _same_size(told: Allocation, unit: MemoryUnit) -> bool:
 
 
 def _allocation(pod: Pod, held: PodUnits, truth: Truth, now: datetime) -> Allocation:
-    before, ask = pod.allocation, pod.ask
+    before = pod.allocation
+    requests = before or pod.ask
     return Allocation(
         node=truth.node,
         at=before.at if before else rfc3339(now),
         unit=truth.layout.unit.text,
         containers=_plain(held.containers),
         cards=dict(held.cards),
-        cpu=before.cpu if before else _cores(ask.cpu if ask else ()),
-        memory=before.memory if before else _bytes(ask.memory if ask else ()),
+        cpu=requests.cpu if requests else "0",
+        memory=requests.memory if requests else "0",
     )
 
 
 def _plain(containers: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
     return {name: dict(shares) for name, shares in containers.items()}
-
-
-def _cores(amounts: Iterable[str]) -> str:
-    """Their sum, in thousandths where it is no whole number; nothing for what cannot be read."""
-    try:
-        thousandths = sum(_thousandths(amount) for amount in amounts)
-    except (InvalidOperation, ValueError):
-        return "0"
-    return f"{thousandths}m" if thousandths % 1000 else str(thousandths // 1000)
-
-
-def _thousandths(cores: str) -> int:
-    return int(cores[:-1]) if cores.endswith("m") else int(Decimal(cores) * 1000)
-
-
-def _bytes(amounts: Iterable[str]) -> str:
-    try:
-        return format_quantity(sum(parse_quantity(amount) for amount in amounts))
-    except ValueError:
-        return "0"

@@ -3,8 +3,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from gpushare_core.amounts import sum_amounts
-from gpushare_core.requests import PodRequest, asked_amounts, pod_request
+from gpushare_core.requests import PodRequest, asked_sum, pod_request
 from gpushare_scheduler.wire import PodSpec
 
 REMEMBERED = 4096
@@ -24,15 +23,7 @@ def read_needs(spec: PodSpec, *, resource: str) -> PodNeeds:
     """What ``spec`` asks of the extended ``resource``, and of CPU and memory besides."""
     plain = spec.to_json()
     units = pod_request(plain, resource)
-    return PodNeeds(units, _asked(plain, "cpu"), _asked(plain, "memory"))
-
-
-def _asked(spec: dict[str, object], resource: str) -> str:
-    """Only told, never counted: an amount that only a foreign caller can send is left out."""
-    try:
-        return sum_amounts(asked_amounts(spec, resource))
-    except ValueError:
-        return "0"
+    return PodNeeds(units, asked_sum(plain, "cpu"), asked_sum(plain, "memory"))
 
 
 class NeedsMemory:

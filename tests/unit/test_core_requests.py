@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.requests import PodRequest, asked_amounts, pod_request
+from gpushare_core.requests import PodRequest, asked_sum, pod_request
 
 RESOURCE = "gpushare.io/memory"
 Json = dict[str, Any]
@@ -126,15 +126,20 @@ def test_the_total_lies_between_the_peak_and_the_sum(main: list[int], init: list
     assert total <= sum(main) + sum(units for units, _ in init)
 
 
-def test_amounts_of_containers_that_run_together_are_told_as_written() -> None:
+def test_requests_of_containers_that_run_together_add_up() -> None:
     asked = spec(
         container("main", cpu="500m"),
         container("plain"),
         init=(container("sidecar", cpu="1", sidecar=True), container("init", cpu="8")),
     )
-    assert asked_amounts(asked, "cpu") == ["1", "500m"]
+    assert asked_sum(asked, "cpu") == "1500m"
+
+
+@pytest.mark.parametrize("cpu", [pytest.param("lots", id="a word"), pytest.param("-1", id="negative")])
+def test_a_request_that_nobody_can_read_is_told_as_nothing(cpu: str) -> None:
+    assert asked_sum(spec(container("main", cpu=cpu), container("other", cpu="1")), "cpu") == "0"
 
 
 def test_a_limit_stands_for_a_request_that_is_not_there() -> None:
     limited = {"name": "a", "resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}}
-    assert (asked_amounts(spec(limited), "cpu"), asked_amounts(spec(limited), "memory")) == (["1"], ["1Gi"])
+    assert (asked_sum(spec(limited), "cpu"), asked_sum(spec(limited), "memory")) == ("1", "1Gi")
