@@ -13,6 +13,8 @@ from gpushare_plugin.state import NodeState
 AT_ONCE = 8
 """Specs that are read at the same time."""
 SPEC_TIMEOUT = 30.0
+FINISHED = ("Succeeded", "Failed")
+"""Phases of pods that no watch tells of any more, so that nothing would make us forget them."""
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +37,8 @@ class PodWatch:
 
     async def run(self) -> None:
         """Never returns."""
-        selector = f"spec.nodeName={self._state.name},status.phase!=Succeeded,status.phase!=Failed"
+        running = ",".join(f"status.phase!={phase}" for phase in FINISHED)
+        selector = f"spec.nodeName={self._state.name},{running}"
         pods = Collection("/api/v1/pods", field_selector=selector, metadata_only=True)
         async for event in follow(self._client, pods):
             self._take(event)
@@ -93,8 +96,8 @@ class PodWatch:
         except UnreachableError as error:
             _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
             return
-        ended_meanwhile = watched and name not in self._state.pods
-        if item["spec"].get("nodeName") == self._state.name and not ended_meanwhile:
+        ended = (watched and name not in self._state.pods) or item["status"].get("phase") in FINISHED
+        if item["spec"].get("nodeName") == self._state.name and not ended:
             dialect = self._state.dialect
             self._state.put_pod(read_pod(item, dialect.allocation_annotation, dialect.memory_resource))
 

@@ -2,14 +2,13 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.share_node import GPUShareNode, NodeStatus
 from gpushare_plugin.bookkeeper import Bookkeeper
-from gpushare_plugin.cards import DeviceSource
 from gpushare_plugin.conditions import Ledger, Registration, conditions
 from gpushare_plugin.device_list import encode_devices
 from gpushare_plugin.device_stream import DeviceStream
@@ -44,7 +43,6 @@ class Reconciler:
     now: Callable[[], datetime] = utc_now
     wrong: tuple[str, ...] = ()
     """Pods whose annotation could not be set right in the last round."""
-    _source: DeviceSource | None = field(default=None, init=False)
 
     async def reconcile(self) -> None:
         await self._find_cards()

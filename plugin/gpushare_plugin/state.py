@@ -39,7 +39,9 @@ class NodeState:
     def put_pod(self, pod: Pod) -> None:
         """Remember what was read of ``pod``; its spec is kept from before where only metadata was read."""
         before = self.pods.get(pod.name)
-        if pod.ask is None and before is not None and before.uid == pod.uid:
+        if before is not None and before.uid != pod.uid:
+            self.drop_pod(before.name, before.uid)
+        elif before is not None and pod.ask is None:
             pod = replace(pod, ask=before.ask)
         self.pods[pod.name] = pod
         self.changed.set()
