@@ -36,7 +36,7 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The port in use, also where 0 was asked for: then ``host`` is needed, or each family has its own."""
+        """The port in use. Where 0 was asked for give ``host``, else each address family has its own."""
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
