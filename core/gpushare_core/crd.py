@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from gpushare_core.api_model import ApiModel, rule
-from gpushare_core.names import GROUP, NODE_KIND, NODE_PLURAL, POLICY_KIND, POLICY_PLURAL, VERSION
+from gpushare_core.names import GROUP, NODE_KIND, NODE_PLURAL, POLICY_KIND, POLICY_PLURAL, REGISTERED, VERSION
 from gpushare_core.policy import MAX_POLICY_NAME, GPUSharePolicy
 from gpushare_core.share_node import GPUShareNode
 
@@ -91,7 +91,7 @@ NODE = Resource(
     plural=NODE_PLURAL,
     short_name="gsn",
     columns=(
-        Column("Ready", _condition("Registered")),
+        Column("Ready", _condition(REGISTERED)),
         Column("Policy", ".spec.policy"),
         Column("Mode", ".spec.mode"),
         Column("Unit", ".status.memoryUnit"),

@@ -9,6 +9,13 @@ POLICY_PLURAL = "gpusharepolicies"
 NODE_KIND = "GPUShareNode"
 NODE_PLURAL = "gpusharenodes"
 
+REGISTERED = "Registered"
+CARDS_HEALTHY = "CardsHealthy"
+LEDGER_IN_SYNC = "LedgerInSync"
+UNIT_TOO_FINE = "UnitTooFine"
+UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
+"""Condition types of a GPUShareNode: its plugin writes them, operator and extender read them."""
+
 NAMESPACE = "gpushare-system"
 FINALIZER = f"{GROUP}/restore"
 

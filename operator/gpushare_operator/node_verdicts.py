@@ -1,5 +1,6 @@
 """Conditions about a policy's nodes."""
 
+from gpushare_core.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
 from gpushare_operator import reasons
 from gpushare_operator.assignment import Assignment
 from gpushare_operator.phrases import counted, explained, listed
@@ -9,9 +10,6 @@ from gpushare_operator.support import unserved
 from gpushare_operator.totals import why_not_ready
 from gpushare_operator.verdict import Verdict, fails, holds
 from gpushare_operator.views import PolicyView, ShareNodeView
-
-UNIT_TOO_FINE = "UnitTooFine"
-UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
 
 
 def nodes_ready(snapshot: Snapshot, policy: PolicyView, assignment: Assignment) -> Verdict:

@@ -1,4 +1,7 @@
-"""Condition types and reasons of a GPUSharePolicy: part of the API, never rename."""
+"""Condition types and reasons of a GPUSharePolicy: part of the API, never rename.
+
+Those for what this version does not serve are in ``gpushare_core.served``.
+"""
 
 READY = "Ready"
 NODES_READY = "NodesReady"
@@ -34,9 +37,5 @@ INVALID_SPEC = "InvalidSpec"
 API_ERRORS = "ApiErrors"
 UNIT_TOO_FINE = "UnitTooFine"
 CARDS_UNHEALTHY = "CardsUnhealthy"
-UNSUPPORTED_MODE = "UnsupportedMode"
-UNSUPPORTED_SOURCE = "UnsupportedSource"
-UNSUPPORTED_DIALECT = "UnsupportedDialect"
-UNSUPPORTED_BACKEND = "UnsupportedBackend"
 
 DELETING = "Deleting"

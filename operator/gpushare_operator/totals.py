@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gpushare_core.names import REGISTERED
 from gpushare_core.policy import CardTotals, MemoryTotals, NodeTotals, UnitTotals
 from gpushare_core.quantity import format_quantity, parse_quantity
 from gpushare_operator.assignment import Assignment
 from gpushare_operator.snapshot import Snapshot
 from gpushare_operator.views import NodeView, ShareNodeView
-
-REGISTERED = "Registered"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gpushare_core.api_model import Condition, condition
+from gpushare_core.names import (
+    CARDS_HEALTHY,
+    LEDGER_IN_SYNC,
+    REGISTERED,
+    UNIT_CHANGE_BLOCKED,
+    UNIT_TOO_FINE,
+)
 from gpushare_core.share_node import GPUShareNode
 from gpushare_plugin.layout import Layout, PlacedCard
 from gpushare_plugin.offering import Offering
-
-REGISTERED = "Registered"
-CARDS_HEALTHY = "CardsHealthy"
-LEDGER_IN_SYNC = "LedgerInSync"
-UNIT_TOO_FINE = "UnitTooFine"
-UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
 
 
 @dataclass(frozen=True, slots=True)

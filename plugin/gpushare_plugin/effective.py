@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from gpushare_core.dialect import DIALECTS
-from gpushare_core.policy import Mode, Source
+from gpushare_core.served import Problem, dialect_problem, mode_problem, source_problem
 from gpushare_core.share_node import NodeSpec
 from gpushare_core.units import MemoryUnit
 from gpushare_plugin.books import Books
@@ -28,14 +27,6 @@ class InForce:
 
     unit: MemoryUnit
     blocked_by: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why a node cannot be served as asked, and what to do."""
-
-    reason: str
-    message: str
 
 
 def find_holders(pods: Pods, books: Books) -> list[Holder]:
@@ -89,15 +80,7 @@ def _most_annotated(holders: list[Holder]) -> MemoryUnit | None:
 
 def unsupported(spec: NodeSpec) -> Problem | None:
     """What of ``spec`` this version cannot serve."""
-    if spec.mode not in (Mode.MEMORY, Mode.OFF):
-        return Problem("UnsupportedMode", f"mode {spec.mode} is not served yet: use mode Memory")
-    if spec.dialect not in DIALECTS:
-        return Problem(
-            "UnsupportedDialect", f"dialect {spec.dialect} is not served yet: use {', '.join(DIALECTS)}"
-        )
-    if spec.devices.source is not Source.SIMULATED:
-        source = spec.devices.source
-        return Problem("UnsupportedSource", f"source {source} is not served yet: use source Simulated")
-    if parse_unit(spec.memory_unit) is None:
+    found = mode_problem(spec.mode) or dialect_problem(spec.dialect) or source_problem(spec.devices.source)
+    if found is None and parse_unit(spec.memory_unit) is None:
         return Problem("InvalidUnit", f"memoryUnit {spec.memory_unit!r} is no size: use one such as 1Gi")
-    return None
+    return found

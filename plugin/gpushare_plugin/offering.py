@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from gpushare_core.policy import Mode
 from gpushare_core.quantity import parse_quantity
+from gpushare_core.served import Problem
 from gpushare_core.share_node import GPUShareNode, NodeSpec
 from gpushare_core.units import MemoryUnit
 from gpushare_plugin.books import Books
 from gpushare_plugin.cards import PhysicalCard
 from gpushare_plugin.device_list import MESSAGE_LIMIT, finest_unit, fits
-from gpushare_plugin.effective import Problem, find_holders, parse_unit, unit_in_force, unsupported
+from gpushare_plugin.effective import find_holders, parse_unit, unit_in_force, unsupported
 from gpushare_plugin.layout import Layout, lay_out, recorded_cards, settle
 from gpushare_plugin.pods import Pods
 

@@ -8,6 +8,7 @@ import msgspec
 
 from gpushare_core.dialect import DIALECTS, GPUSHARE
 from gpushare_core.engine import Strategy
+from gpushare_core.names import REGISTERED
 from gpushare_core.quantity import parse_quantity
 
 SERVED_MODE = "Memory"
@@ -138,7 +139,7 @@ def _refusal(node: _ShareNode, status: _Status) -> str:
 
 
 def _unregistered(conditions: Iterable[_Condition]) -> str:
-    registered = next((each for each in conditions if each.type == "Registered"), None)
+    registered = next((each for each in conditions if each.type == REGISTERED), None)
     if registered is not None and registered.status == "True":
         return ""
     told = registered.message if registered is not None else ""

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import pytest
 from tests.plugin_samples import GIB, card, container, layout, pod, share_node
 
+from gpushare_core.served import Problem
 from gpushare_core.share_node import GPUShareNode, NodeStatus
 from gpushare_core.units import MemoryUnit
 from gpushare_plugin.books import PodUnits
 from gpushare_plugin.conditions import Ledger, Registration, conditions
-from gpushare_plugin.effective import Problem
 from gpushare_plugin.layout import Layout
 from gpushare_plugin.offering import Offering
 from gpushare_plugin.status import node_status, quantity_text
