@@ -41,6 +41,17 @@ class _Held:
 
 
 @dataclass(slots=True)
+class Listing:
+    """A list that is being read: whole objects are not kept."""
+
+    kind: Kind
+    held: dict[str, _Held] = field(default_factory=dict)
+
+    def take(self, bodies: Iterable[Json]) -> None:
+        self.held.update({body["metadata"]["name"]: _hold(self.kind, body) for body in bodies})
+
+
+@dataclass(slots=True)
 class Inventory:
     """Views by kind and name.
 
@@ -50,13 +61,12 @@ class Inventory:
 
     _held: dict[Kind, dict[str, _Held]] = field(default_factory=lambda: {kind: {} for kind in Kind})
 
-    def replace(self, kind: Kind, bodies: Iterable[Json], version: str) -> bool:
+    def replace(self, kind: Kind, listing: Listing, version: str) -> bool:
         """Take over a list as of ``version``: what is not in it and no newer is gone.
 
         Returns whether anything changed.
         """
-        before = self._held[kind]
-        after = {body["metadata"]["name"]: _hold(kind, body) for body in bodies}
+        before, after = self._held[kind], listing.held
         newer = {name: held for name, held in before.items() if held.version > _number(version)}
         self._held[kind] = {**after, **newer}
         return _views(before) != _views(self._held[kind])

@@ -1,7 +1,7 @@
 """The operator's loop: gather a snapshot, decide what is due, apply it, and tell the policy's reader."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from gpushare_core.policy import PolicyStatus
 from gpushare_operator import events, paths
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.installation import Installation
-from gpushare_operator.inventory import Inventory, Kind
+from gpushare_operator.inventory import Inventory, Kind, Listing
 from gpushare_operator.naming import MANAGED
 from gpushare_operator.plan import plan_policy, plan_shared
 from gpushare_operator.status import policy_status
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 class Api(Writer, Protocol):
     """Reading, too."""
 
-    async def list_all(self, path: str, *, label_selector: str = "") -> tuple[list[Json], str]: ...
+    def pages(self, path: str, *, label_selector: str = "") -> AsyncIterator[tuple[list[Json], str]]: ...
 
 
 class UnfinishedError(Exception):
@@ -68,13 +68,20 @@ class Reconciler:
 
     async def resync(self) -> None:
         """Read everything. To be done once before any work: an empty cache looks like an empty cluster."""
-        lists = {
-            kind: await self.api.list_all(path, label_selector=selector)
+        read = [
+            await self._read(kind, path, selector)
             for kind, (path, selector) in collections(self.installation.namespace).items()
-        }
-        for kind, (bodies, version) in lists.items():
-            self.inventory.replace(kind, bodies, version)
+        ]
+        for listing, version in read:
+            self.inventory.replace(listing.kind, listing, version)
         self.enqueue_all()
+
+    async def _read(self, kind: Kind, path: str, selector: str) -> tuple[Listing, str]:
+        listing, as_of = Listing(kind), ""
+        async for bodies, version in self.api.pages(path, label_selector=selector):
+            listing.take(bodies)
+            as_of = version
+        return listing, as_of
 
     async def _shared(self) -> float | None:
         plan = plan_shared(self.inventory.snapshot(), self.installation, self.now())

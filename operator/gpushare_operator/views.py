@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from sys import intern
 from typing import Any
 
 from pydantic import ValidationError
@@ -175,7 +176,8 @@ def node_view(body: Json) -> NodeView:
     return NodeView(
         name=metadata["name"],
         uid=metadata["uid"],
-        labels=dict(metadata.get("labels") or {}),
+        # Thousands of nodes carry the same words.
+        labels={intern(key): intern(value) for key, value in (metadata.get("labels") or {}).items()},
         ready=_condition_holds(status, "Ready"),
         deleting=_deleting(body),
         offered=tuple(sorted(offered)),

@@ -28,7 +28,7 @@ RESOURCES: dict[Kind, tuple[str, str, str]] = {
 OURS = frozenset({Kind.DAEMON_SET, Kind.JOB, Kind.POD})
 """Kinds of which only our own objects are looked at."""
 
-PAGE = 250
+PAGE = 100
 LONGEST_PAUSE = 30.0
 
 

@@ -2,7 +2,7 @@
 
 import copy
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -44,6 +44,9 @@ class FakeApi:
     tell: Callable[[str, str, Json], None] = lambda *_: None
     """Hears of every change: collection, type of the watch event, object."""
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    async def pages(self, path: str, *, label_selector: str = "") -> AsyncIterator[tuple[list[Json], str]]:
+        yield await self.list_all(path, label_selector=label_selector)
 
     async def list_all(self, path: str, *, label_selector: str = "") -> tuple[list[Json], str]:
         wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)

@@ -68,7 +68,7 @@ class Server:
         items, version = await self.api.list_all(
             request.path, label_selector=request.query.get("labelSelector", "")
         )
-        return web.json_response({"items": items, "metadata": {"resourceVersion": version}})
+        return web.json_response(_page(items, version, request))
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         queue: asyncio.Queue[Json | None] = asyncio.Queue()
@@ -124,6 +124,13 @@ def discovery(path: str) -> Json | None:
         if path == (f"/apis/{group}/{version}" if group else "/api/v1"):
             return {"resources": [_resource(kind) for at, _, kind in KNOWN if at == group]}
     return None
+
+
+def _page(items: list[Json], version: str, request: web.Request) -> Json:
+    """Of a list that does not change while it is read: ``continue`` is where to go on."""
+    start, limit = int(request.query.get("continue", 0)), int(request.query.get("limit", len(items) or 1))
+    more = {"continue": str(start + limit)} if start + limit < len(items) else {}
+    return {"items": items[start : start + limit], "metadata": {"resourceVersion": version, **more}}
 
 
 def _resource(plural: str) -> Json:

@@ -64,11 +64,12 @@ async def test_a_list_is_read_page_by_page_and_knows_its_version(server: Server,
         {"items": [{"a": 1}], "metadata": {"resourceVersion": "5", "continue": "more"}},
         {"items": [{"a": 2}], "metadata": {"resourceVersion": "5"}},
     ]
-    assert await api.list_all("/api/v1/pods", label_selector="a=b") == ([{"a": 1}, {"a": 2}], "5")
+    pages = [page async for page in api.pages("/api/v1/pods", label_selector="a=b")]
+    assert pages == [([{"a": 1}], "5"), ([{"a": 2}], "5")]
     queries = [query for _, _, query, _, _ in server.asked]
     assert queries == [
-        {"limit": "250", "labelSelector": "a=b"},
-        {"limit": "250", "labelSelector": "a=b", "continue": "more"},
+        {"limit": "100", "labelSelector": "a=b"},
+        {"limit": "100", "labelSelector": "a=b", "continue": "more"},
     ]
 
 
@@ -144,4 +145,4 @@ async def test_no_answer_is_not_a_refusal(tmp_path: Path) -> None:
     kubeconfig.write_text(yaml.safe_dump(config_for("http://127.0.0.1:1")))
     async with connect(kubeconfig) as api:
         with pytest.raises(UnreachableError, match="GET /x"):
-            await api.list_all("/x")
+            await anext(api.pages("/x"))

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import random
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -188,14 +189,15 @@ async def test_an_unreadable_cluster_is_not_taken_for_an_empty_one(monkeypatch: 
     cluster = workers_and_control_planes()
     apply(cluster, "default")
     await settle(cluster)
-    operator, listing = Operator(cluster), cluster.api.list_all
+    operator, pages = Operator(cluster), cluster.api.pages
 
-    async def no_nodes(path: str, *, label_selector: str = "") -> Any:
+    async def no_nodes(path: str, *, label_selector: str = "") -> AsyncIterator[Any]:
         if path == paths.NODES:
             raise ApiError(500, "InternalError", "not now")
-        return await listing(path, label_selector=label_selector)
+        async for page in pages(path, label_selector=label_selector):
+            yield page
 
-    monkeypatch.setattr(cluster.api, "list_all", no_nodes)
+    monkeypatch.setattr(cluster.api, "pages", no_nodes)
     with pytest.raises(ApiError):
         await operator.look()
     assert operator.known() == ["*"]

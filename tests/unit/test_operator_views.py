@@ -6,7 +6,7 @@ import pytest
 
 from gpushare_core.names import FINALIZER
 from gpushare_operator.difference import covers, says
-from gpushare_operator.inventory import Inventory, Kind
+from gpushare_operator.inventory import Inventory, Kind, Listing
 from gpushare_operator.views import (
     daemon_set_view,
     job_view,
@@ -163,6 +163,11 @@ class TestInventory:
     def node(self, version: int, **labels: str) -> Json:
         return {"metadata": meta("n", version, labels=labels)}
 
+    def listing(self, *bodies: Json) -> Listing:
+        listing = Listing(Kind.NODE)
+        listing.take(bodies)
+        return listing
+
     def test_a_heartbeat_is_no_news(self) -> None:
         inventory = Inventory()
         assert inventory.observe(Kind.NODE, self.node(1))
@@ -191,18 +196,18 @@ class TestInventory:
     def test_a_list_tells_what_vanished(self) -> None:
         inventory = Inventory()
         inventory.observe(Kind.NODE, self.node(1))
-        assert inventory.replace(Kind.NODE, [], "2")
+        assert inventory.replace(Kind.NODE, Listing(Kind.NODE), "2")
         assert inventory.snapshot().nodes == {}
 
     def test_what_came_after_a_list_was_read_stays(self) -> None:
         inventory = Inventory()
         inventory.observe(Kind.NODE, self.node(7, a="new"))
-        assert not inventory.replace(Kind.NODE, [self.node(3, a="old")], "5")
+        assert not inventory.replace(Kind.NODE, self.listing(self.node(3, a="old")), "5")
         assert inventory.snapshot().nodes["n"].labels == {"a": "new"}
 
     def test_what_was_deleted_after_a_list_was_read_stays_gone(self) -> None:
         inventory = Inventory()
         inventory.observe(Kind.NODE, self.node(3))
         inventory.forget(Kind.NODE, self.node(7))
-        assert not inventory.replace(Kind.NODE, [self.node(3)], "5")
+        assert not inventory.replace(Kind.NODE, self.listing(self.node(3)), "5")
         assert inventory.snapshot().nodes == {}
