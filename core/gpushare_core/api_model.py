@@ -6,14 +6,20 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from gpushare_core.moments import rfc3339 as rfc3339
+from gpushare_core.moments import rfc3339
 from gpushare_core.quantity import parse_quantity
 
 
 class ApiModel(BaseModel):
     """Immutable; unknown fields are ignored, so that an older program reads a newer object."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="ignore",
+        use_attribute_docstrings=True,
+    )
 
     def to_json(self) -> dict[str, Any]:
         """As the API server wants it: camelCase, plain JSON types, no nulls."""
@@ -50,7 +56,7 @@ Quantity = Annotated[
 
 
 class Condition(ApiModel):
-    """Source: ``metav1.Condition``."""
+    """What holds, since when, and why. Source: ``metav1.Condition``."""
 
     type: str
     status: str = Field(json_schema_extra={"enum": ["True", "False", "Unknown"]})

@@ -167,6 +167,8 @@ def inlined(schema: Json, definitions: Mapping[str, Json]) -> Json:
     The API server goes on from ``{}`` to the defaults of the object's own fields.
     """
     merged = {key: value for key, value in _target(schema, definitions).items() if key != "title"}
+    if "description" in merged:
+        merged["description"] = merged["description"].replace("``", "")
     for key in ("items", "additionalProperties"):
         if isinstance(merged.get(key), dict):
             merged[key] = inlined(merged[key], definitions)

@@ -72,7 +72,7 @@ class SelectorOperator(StrEnum):
 
 
 class LabelExpression(ApiModel):
-    """Source: ``metav1.LabelSelectorRequirement``."""
+    """One requirement on a label. Source: ``metav1.LabelSelectorRequirement``."""
 
     key: LabelText
     operator: SelectorOperator
@@ -80,7 +80,7 @@ class LabelExpression(ApiModel):
 
 
 class NodeSelector(ApiModel):
-    """Source: ``metav1.LabelSelector``; all requirements must hold."""
+    """Selects by labels; all requirements must hold. Source: ``metav1.LabelSelector``."""
 
     match_labels: dict[str, LabelText] = Field(default_factory=dict, json_schema_extra={"maxProperties": 32})
     match_expressions: list[LabelExpression] = Field(default_factory=list, max_length=32)
@@ -91,16 +91,21 @@ class SimulatedCards(ApiModel):
 
     count: int = Field(ge=1, le=64)
     memory: Quantity
+    """Of each card."""
     model: str = Field(default="Sim", max_length=63)
     compute_score: int = Field(default=100, ge=0, le=1_000_000)
+    """How fast a card is; shared work goes to nodes with slow cards first."""
 
 
 class Devices(ApiModel):
     """Where the cards of a node come from."""
 
     source: Source = Source.NVML
+    """Where the node's plugin learns of its cards."""
     simulated: list[SimulatedCards] = Field(default_factory=list, max_length=16)
+    """With source Simulated: the cards to pretend."""
     inventory_path: str = Field(default="/etc/gpushare/inventory.yaml", max_length=4096)
+    """With source Inventory: the file on the node that lists its cards."""
 
 
 _DEVICES = rules(
@@ -144,9 +149,14 @@ class NodeRule(ApiModel):
     names: list[NodeName] | None = Field(
         default=None, max_length=MAX_NAMES, json_schema_extra={"x-kubernetes-list-type": "set"}
     )
+    """Names of nodes. Either these or a selector."""
     selector: NodeSelector | None = None
+    """Selects nodes by their labels."""
     mode: Mode = Mode.MEMORY
+    """Memory: units of one card. Slices: equal parts of distinct cards. Exclusive: whole cards.
+    Mixed: all three. Off: this policy leaves the node alone."""
     slices_per_card: int | None = Field(default=None, ge=1, le=64)
+    """With mode Slices or Mixed: how many parts a card is cut into."""
     reserved_memory: Quantity = Field(default="0", description="Per card, kept out of sharing.")
     devices: Devices = Field(default_factory=Devices, json_schema_extra=_DEVICES)
 
@@ -155,12 +165,14 @@ class Placement(ApiModel):
     """How units are laid out over cards."""
 
     strategy: Strategy = Strategy.BINPACK
+    """Binpack: the tightest card that fits. Spread: the emptiest one."""
 
 
 class Scheduler(ApiModel):
     """How pods reach the extender."""
 
     backend: Backend = Backend.KUBE_SCHEDULER
+    """KubeScheduler: the control plane's static pod is edited, and restored with the last policy."""
 
 
 class PluginSettings(ApiModel):
@@ -198,6 +210,7 @@ class PolicySpec(ApiModel):
         list[Annotated[NodeRule, Field(json_schema_extra=_RULE)]],
         Field(min_length=1, max_length=MAX_RULES, json_schema_extra=_NODES),
     ]
+    """Which nodes share their cards, and how. A node belongs to the first entry that matches it."""
     dialect: DialectName = DialectName.GPUSHARE
     placement: Placement = Field(default_factory=Placement)
     scheduler: Scheduler = Field(default_factory=Scheduler)

@@ -76,7 +76,8 @@ def extender_daemon_set(installation: Installation) -> Json:
             "dnsPolicy": "ClusterFirstWithHostNet",
             "nodeSelector": {CONTROL_PLANE_LABEL: ""},
             "tolerations": EVERYWHERE,
-            "terminationGracePeriodSeconds": 10,
+            # It answers what has come, then sees the binds under way to their end: 15 s each at the most.
+            "terminationGracePeriodSeconds": 30,
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": UNPRIVILEGED,

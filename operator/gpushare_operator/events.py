@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from gpushare_core.api_model import Condition, rfc3339
+from gpushare_core.api_model import Condition
+from gpushare_core.moments import rfc3339
 from gpushare_core.names import API_VERSION, POLICY_KIND
 from gpushare_core.policy import PolicyStatus
 from gpushare_operator import reasons

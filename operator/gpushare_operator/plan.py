@@ -81,7 +81,8 @@ def _enable(
         present = snapshot.daemon_sets.get(wanted["metadata"]["name"])
         if present is None or not (present.deleting or says(present.body, wanted)):
             yield ApplyDaemonSet(wanted["metadata"]["name"], wanted)
-    specs = {id(rule): share_node_spec(policy, rule) for rule in assignment.enabled.values()}
+    rules = {id(rule): rule for rule in assignment.enabled.values()}
+    specs = {key: share_node_spec(policy, rule) for key, rule in rules.items()}
     for name, rule in assignment.enabled.items():
         spec = specs[id(rule)]
         present_share = snapshot.share_nodes.get(name)
