@@ -126,11 +126,11 @@ def test_nobody_but_the_extender_binds_with_an_allocation(cluster: LocalCluster,
 
 
 def as_plugin_of(cluster: LocalCluster, node: str, path: str, patch: Json) -> None:
-    """Patch with a token as the kubelet of ``node`` hands it to its plugin: bound to the node.
+    """Patch with a token as the kubelet of ``node`` hands it to its plugin: bound to it, if one is named.
 
     Raises ``ApiError`` when it is refused.
     """
-    bound = [f"--bound-object-name={node}", "--bound-object-kind=Node"]
+    bound = [f"--bound-object-name={node}", "--bound-object-kind=Node"] if node else []
     token = cluster.kubectl("create", "token", "gpushare-plugin", "-n", SYSTEM, *bound)
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
@@ -154,6 +154,28 @@ def test_a_plugin_changes_pods_of_its_own_node_only(cluster: LocalCluster, names
     with pytest.raises(ApiError, match="plugin of node gpu-2 may only change pods that run there"):
         as_plugin_of(cluster, "gpu-2", path, patch)
     as_plugin_of(cluster, "gpu-1", path, patch)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        pytest.param({"metadata": {"labels": {"app": "bank"}}}, id="labels"),
+        pytest.param({"spec": {"activeDeadlineSeconds": 1}}, id="spec"),
+    ],
+)
+def test_a_plugin_changes_nothing_but_annotations(cluster: LocalCluster, namespace: str, patch: Json) -> None:
+    create(cluster, namespace, [pod("there", {"main": 0}, on="gpu-1")])
+    with pytest.raises(ApiError, match="may only change annotations of pods"):
+        as_plugin_of(cluster, "gpu-1", f"{PODS.format(namespace=namespace)}/there", patch)
+
+
+def test_a_plugin_without_a_node_changes_nothing(cluster: LocalCluster, namespace: str) -> None:
+    waiting = pod("waiting", {"main": 0})
+    waiting["spec"]["schedulerName"] = "nobody"
+    create(cluster, namespace, [waiting])
+    patch = {"metadata": {"annotations": {ANNOTATION: "{}"}}}
+    with pytest.raises(ApiError, match="may only change pods that run there"):
+        as_plugin_of(cluster, "", f"{PODS.format(namespace=namespace)}/waiting", patch)
 
 
 def test_a_plugin_reports_on_its_own_node_only(cluster: LocalCluster) -> None:
