@@ -13,6 +13,7 @@ from gpushare_operator.host_jobs import Action, host_job
 from gpushare_operator.installation import Installation
 from gpushare_operator.naming import HASH_ANNOTATION, job_name
 from gpushare_operator.share_nodes import share_node, share_node_spec
+from gpushare_scheduler.main import DRAIN_SECONDS
 
 PLUGIN = plugin_daemon_set(policy(), INSTALLATION)["spec"]["template"]["spec"]
 EXTENDER = extender_daemon_set(INSTALLATION)["spec"]["template"]["spec"]
@@ -51,6 +52,10 @@ def test_the_plugin_mounts_the_two_folders_of_the_kubelet_that_it_needs() -> Non
     assert mounts == ["/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources"]
     assert mounts == [each["hostPath"]["path"] for each in PLUGIN["volumes"]]
     assert "hostNetwork" not in PLUGIN
+
+
+def test_the_extender_may_take_the_time_to_finish_its_binds() -> None:
+    assert EXTENDER["terminationGracePeriodSeconds"] >= 2 * DRAIN_SECONDS
 
 
 def test_the_extender_listens_on_the_loopback_of_its_host_only_and_mounts_nothing() -> None:
