@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gpushare_core.allocation import Allocation, encode_allocation
-from gpushare_core.api_model import rfc3339
+from gpushare_core.moments import rfc3339
 from gpushare_core.units import MemoryUnit
 from gpushare_plugin.books import Books, PodUnits, pod_units
 from gpushare_plugin.effective import parse_unit

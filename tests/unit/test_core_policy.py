@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gpushare_core.api_model import Condition, condition, merge_conditions, rfc3339
+from gpushare_core.api_model import Condition, condition, merge_conditions
+from gpushare_core.moments import rfc3339
 from gpushare_core.policy import Mode, PolicySpec, Source
 from gpushare_core.share_node import GPUShareNode, NodeSpec
 
