@@ -13,6 +13,8 @@ from gpushare_operator.views import PolicyView, ShareNodeView
 
 
 def nodes_ready(snapshot: Snapshot, policy: PolicyView, assignment: Assignment) -> Verdict:
+    if policy.deleting:
+        return fails(reasons.NODES_READY, reasons.DELETING, "the policy lets its nodes go")
     late = {
         name: why
         for name in assignment.enabled

@@ -21,6 +21,7 @@ from gpushare_operator.daemon_sets import plugin_daemon_set
 from gpushare_operator.difference import says
 from gpushare_operator.installation import Installation
 from gpushare_operator.journal import Entry, Standing
+from gpushare_operator.leaving import awaited, leftovers
 from gpushare_operator.naming import plugin_name
 from gpushare_operator.share_nodes import NODE_LABELS, node_labels, share_node, share_node_spec
 from gpushare_operator.snapshot import Snapshot
@@ -52,25 +53,6 @@ def plan_shared(snapshot: Snapshot, installation: Installation, now: datetime) -
         rests = _rests(scheduler_plan.restores(snapshot, now))
     orphaned = (action for name in sorted(_orphans(snapshot)) for action in _remove(snapshot, name))
     return Plan((*actions, *orphaned, *_clear(snapshot)), min(rests, default=None))
-
-
-def leftovers(snapshot: Snapshot) -> list[NodeView]:
-    """Nodes that still show our resources though no plugin offers any there."""
-    return [node for node in snapshot.nodes.values() if node.offered and not snapshot.holders(node.name)]
-
-
-def is_taken_back(snapshot: Snapshot, policy: PolicyView) -> bool:
-    """Whether nothing of ``policy`` is left that its deletion must wait for."""
-    is_held = snapshot.shared_by(policy.name) or snapshot.labelled(policy.name)
-    is_running = plugin_name(policy.name) in snapshot.daemon_sets or lingering(snapshot, policy.name)
-    is_last_done = snapshot.scheduler_needed or scheduler_plan.is_disconnected(snapshot)
-    return not is_held and not is_running and not leftovers(snapshot) and is_last_done
-
-
-def lingering(snapshot: Snapshot, policy: str) -> list[str]:
-    """Nodes where the policy's plugin still stops. A kubelet that is away cannot say that it has stopped."""
-    hosts = (snapshot.nodes.get(node) for node, held in snapshot.plugin_hosts.items() if policy in held)
-    return sorted(node.name for node in hosts if node and node.ready)
 
 
 def _enable(
@@ -110,7 +92,7 @@ def _take_back(snapshot: Snapshot, policy: PolicyView) -> Iterator[Action]:
     if FINALIZER not in policy.finalizers:
         return
     yield from _remove(snapshot, policy.name)
-    if is_taken_back(snapshot, policy):
+    if not awaited(snapshot, policy):
         rest = tuple(each for each in policy.finalizers if each != FINALIZER)
         yield _finalizers(policy, rest)
 

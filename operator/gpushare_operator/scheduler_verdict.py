@@ -66,7 +66,13 @@ def _restoring(snapshot: Snapshot, now: datetime) -> Verdict:
     entries = restores(snapshot, now)
     stuck = _stuck(entries, reasons.RESTORE_FAILED)
     waiting = [entry.node.name for entry in entries if entry.standing is not Standing.DONE]
-    return stuck or _verdict(reasons.RESTORING, f"kube-scheduler is being restored on {listed(waiting)}")
+    if stuck:
+        return stuck
+    if waiting:
+        return _verdict(reasons.RESTORING, f"kube-scheduler is being restored on {listed(waiting)}")
+    return _verdict(
+        reasons.RESTORING, "every kube-scheduler is as it was before; the extender is being removed"
+    )
 
 
 def _stuck(entries: list[Entry], reason: str) -> Verdict | None:

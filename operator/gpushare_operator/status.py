@@ -7,6 +7,7 @@ from gpushare_core.api_model import Condition, condition, merge_conditions
 from gpushare_core.policy import PolicyStatus
 from gpushare_operator import reasons
 from gpushare_operator.assignment import Assignment, assign
+from gpushare_operator.leaving import awaited
 from gpushare_operator.node_verdicts import conflicted, degraded, nodes_ready, unit_change_blocked
 from gpushare_operator.scheduler_verdict import scheduler_configured
 from gpushare_operator.snapshot import Snapshot
@@ -44,14 +45,12 @@ def _verdicts(
         unit_change_blocked(shares),
         degraded(policy, shares, failures),
     ]
-    return [_ready(policy, parts), *parts]
+    ready = _leaving(snapshot, policy, parts) if policy.deleting else _ready(policy, parts)
+    return [ready, *parts]
 
 
 def _ready(policy: PolicyView, parts: list[Verdict]) -> Verdict:
     """The policy is Ready when all of it is in force; else the gravest obstacle is repeated here."""
-    if policy.deleting:
-        message = next(part.message for part in parts if part.kind == reasons.SCHEDULER_CONFIGURED)
-        return fails(reasons.READY, reasons.DELETING, f"everything is being taken back: {message}")
     by_kind = {part.kind: part for part in parts}
     obstacles = [
         _if(by_kind[reasons.DEGRADED], _is_unserved(policy)),
@@ -64,6 +63,13 @@ def _ready(policy: PolicyView, parts: list[Verdict]) -> Verdict:
         message = by_kind[reasons.NODES_READY].message
         return holds(reasons.READY, reasons.SERVING, message)
     return fails(reasons.READY, worst.reason, worst.message)
+
+
+def _leaving(snapshot: Snapshot, policy: PolicyView, parts: list[Verdict]) -> Verdict:
+    scheduler = next(part.message for part in parts if part.kind == reasons.SCHEDULER_CONFIGURED)
+    still = ", ".join(awaited(snapshot, policy)) or "nothing"
+    message = f"everything is being taken back: {scheduler}; still there: {still}"
+    return fails(reasons.READY, reasons.DELETING, message)
 
 
 def _if(verdict: Verdict, holds: bool) -> Verdict | None:  # noqa: FBT001

@@ -15,6 +15,7 @@ from tests.unit.operator_objects import (
     job_pod,
     node,
     plugin_pod,
+    plugins,
     policy,
     restored,
     rule,
@@ -266,7 +267,11 @@ class TestScheduler:
         [
             pytest.param([installed()], "Restoring: kube-scheduler is being restored on cp", id="restoring"),
             pytest.param([], "Restored: every kube-scheduler is as it was before", id="restored"),
-            pytest.param([extender(), restored()], "Restoring", id="extender still there"),
+            pytest.param(
+                [extender(), restored()],
+                "Restoring: every kube-scheduler is as it was before; the extender is being removed",
+                id="extender still there",
+            ),
             pytest.param([failed(Action.RESTORE, ago=1, sequence=2)], "RestoreFailed", id="failed"),
         ],
     )
@@ -274,6 +279,32 @@ class TestScheduler:
         conditions = told(snapshot(policy(deleting=True), control_plane(), seen))
         assert f"False {expected}" in line(conditions["SchedulerConfigured"])
         assert conditions["Ready"].reason == "Deleting"
+
+    @pytest.mark.parametrize(
+        ("seen", "still"),
+        [
+            pytest.param([], "nothing", id="done"),
+            pytest.param([share("gpu-1", policy())], "GPUShareNodes gpu-1", id="GPUShareNode"),
+            pytest.param([plugins(policy())], "DaemonSet gpushare-plugin-default", id="DaemonSet"),
+            pytest.param([node("gpu-1"), plugin_pod("gpu-1")], "the plugin on gpu-1", id="plugin"),
+            pytest.param([node("gpu-1", "default")], "labels on gpu-1", id="labels"),
+            pytest.param(
+                [node("gpu-1", offered=("gpushare.io/memory",))],
+                "our resources in the status of gpu-1",
+                id="capacity",
+            ),
+            pytest.param([installed()], "the scheduler's connection", id="scheduler"),
+        ],
+    )
+    def test_a_deletion_says_what_is_still_there(self, seen: list[Any], still: str) -> None:
+        message = told(snapshot(policy(deleting=True), control_plane(), seen))["Ready"].message
+        assert message.endswith(f"; still there: {still}")
+
+    def test_a_deletion_is_no_reason_to_warn_of_missing_nodes(self) -> None:
+        before = policy_status(snapshot(serving(policy(), "gpu-1")), policy(), now=NOW)
+        leaving = policy(deleting=True, status=before)
+        after = policy_status(snapshot(leaving), leaving, now=NOW)
+        assert [event["reason"] for event in events_for(leaving, after, NOW)] == []
 
     def test_a_deletion_leaves_the_scheduler_to_other_policies(self) -> None:
         other = policy("other", rule("gpu-2"))
