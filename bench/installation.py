@@ -12,8 +12,8 @@ SYSTEM = "gpushare-system"
 
 CONFIG = ClusterConfig(
     nodes=ClusterConfig.of_size(workers=1).nodes,
-    # Nodes that only exist as objects would be tainted as lost.
-    component_flags={"kube-controller-manager": ["--controllers=*,-node-lifecycle-controller"]},
+    # Nodes that only exist as objects never send a heartbeat.
+    component_flags={"kube-controller-manager": ["--node-monitor-grace-period=24h"]},
 )
 
 POLICY = {
@@ -45,7 +45,9 @@ def install(cluster: LocalCluster) -> None:
 
 
 def stop_operator(cluster: LocalCluster) -> None:
-    """It would take back GPUShareNodes that no policy asked for."""
+    """It would take back GPUShareNodes that no policy asked for, and the admission policy would refuse pods
+    with allocations that the extender did not grant."""
+    cluster.kubectl("delete", "validatingadmissionpolicybinding", "gpushare-pods")
     cluster.kubectl("scale", "deployment/gpushare-operator", "-n", SYSTEM, "--replicas=0")
     cluster.kubectl(
         "wait",

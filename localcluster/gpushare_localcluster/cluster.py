@@ -23,6 +23,11 @@ from gpushare_localcluster.waiting import wait_until
 READY_SECONDS = 120.0
 STOP_SECONDS = 30.0
 LOG_LINES = 30
+STARVED = "too many open files"
+STARVED_ADVICE = (
+    "the machine has run out of inotify instances or file descriptors: stop other clusters, or raise the "
+    "sysctl fs.inotify.max_user_instances"
+)
 
 # A node's folders that are the host's too, and survive its reboots.
 SHARED_FOLDERS = {
@@ -136,7 +141,12 @@ class LocalCluster:
                     raise LocalClusterError(node.failure)
             return not missing
 
-        wait_until("cluster is ready", is_ready, timeout=timeout, explain=lambda: "; ".join(missing))
+        wait_until("cluster is ready", is_ready, timeout=timeout, explain=lambda: self._explain(missing))
+
+    def _explain(self, missing: Sequence[str]) -> str:
+        logs = (tail(path) for path in self.log_files().values() if path.exists())
+        starved = any(STARVED in log for log in logs)
+        return "; ".join([*missing, STARVED_ADVICE] if starved else missing)
 
     def _status_if_started(self) -> Status | None:
         try:

@@ -239,3 +239,13 @@ def test_a_cluster_has_not_ended_while_its_supervisor_holds_the_lock(tmp_path: P
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert not cluster._has_ended()
     assert cluster._has_ended()
+
+
+def test_a_cluster_that_starves_of_inotify_instances_says_so(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path)
+    log = tmp_path / "nodes" / "gpu-1" / "log" / "kubelet.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("E1121 inotify_init: too many open files\n")
+    assert "fs.inotify.max_user_instances" in cluster._explain(["node gpu-1 is not Ready"])
+    log.write_text("E1121 something else\n")
+    assert cluster._explain(["node gpu-1 is not Ready"]) == "node gpu-1 is not Ready"
