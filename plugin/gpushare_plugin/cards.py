@@ -25,10 +25,7 @@ class PhysicalCard:
 
 
 class DeviceSource(Protocol):
-    """Where a node's plugin learns of its cards."""
+    """Where a node's plugin learns of its cards: it is asked again in every round of the reconciler."""
 
     async def cards(self) -> Sequence[PhysicalCard]:
         """All cards of the node, in the order of their index."""
-
-    async def changed(self) -> None:
-        """Return when it is worth listing the cards again, such as when one's health changed."""

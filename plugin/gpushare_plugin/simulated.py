@@ -1,6 +1,5 @@
 """Cards that do not exist, for trying the system out and for tests."""
 
-import asyncio
 import uuid
 from collections.abc import Iterator, Sequence
 
@@ -19,9 +18,6 @@ class SimulatedSource:
 
     async def cards(self) -> Sequence[PhysicalCard]:
         return self._cards
-
-    async def changed(self) -> None:
-        await asyncio.Event().wait()
 
 
 def simulate(node: str, groups: Sequence[SimulatedCards]) -> Iterator[PhysicalCard]:
