@@ -1,6 +1,7 @@
 """Connecting the cluster's schedulers to the extender while any policy needs it, and undoing that after."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from gpushare_operator.actions import Action as Act
@@ -46,9 +47,20 @@ def installs(snapshot: Snapshot, now: datetime) -> list[Entry]:
 
 
 def restores(snapshot: Snapshot, now: datetime) -> list[Entry]:
-    """One for every node with a journal; a node that is gone needs no restoring."""
-    nodes = (snapshot.nodes.get(name) for name in sorted(snapshot.journals))
-    return [read_journal(snapshot, node, Action.RESTORE, now) for node in nodes if node]
+    """One for every node with a journal, and for every control plane while the extender stands.
+
+    Somebody may have deleted Jobs: a scheduler that asks an extender that is gone would place no pod that
+    shares cards, and restoring one that was never edited does nothing. A node that is gone needs none.
+    """
+    names = {*snapshot.journals, *(node.name for node in _under_extender(snapshot))}
+    nodes = (snapshot.nodes.get(name) for name in sorted(names))
+    entries = [read_journal(snapshot, node, Action.RESTORE, now) for node in nodes if node]
+    return [entry if entry.job else replace(entry, standing=Standing.DUE) for entry in entries]
+
+
+def _under_extender(snapshot: Snapshot) -> Sequence[NodeView]:
+    extender = snapshot.daemon_sets.get(EXTENDER_NAME)
+    return [] if extender is None or extender.deleting else snapshot.control_planes
 
 
 def extender_ready(snapshot: Snapshot, node: NodeView) -> bool:

@@ -71,6 +71,8 @@ async def run_until_stopped(agent: Agent) -> int:
     except asyncio.CancelledError:
         _log.info("stopped")
         return 0
+    except OSError as error:
+        _log.error("cannot serve health checks: %s; is another plugin running on this node?", error)
     except ExceptionGroup:
         _log.exception("ending, because a part of the process failed")
     return 1

@@ -245,6 +245,8 @@ class Cluster:
             job["metadata"]["labels"][ACTION_LABEL],
             job["metadata"]["annotations"][NODE_ANNOTATION],
         )
+        if node not in self.api.of(paths.NODES):
+            return  # nothing runs on a machine that is gone
         fails = self.broken.get(action, 0) > 0
         if fails:
             self.broken[action] -= 1

@@ -99,8 +99,10 @@ def test_while_a_policy_needs_it(entries: list[JobView], expected: list[str]) ->
         pytest.param([failed(RESTORE, ago=1, sequence=2)], [], id="just failed: rest"),
         pytest.param([failed(RESTORE, ago=11, sequence=2)], ["+restore-cp-3"], id="failed: again"),
         pytest.param([restored()], ["-extender"], id="restored: the extender goes"),
-        pytest.param([installed("gone")], ["-extender"], id="a node that is gone needs no restoring"),
-        pytest.param([], ["-extender"], id="never installed"),
+        pytest.param(
+            [installed("gone"), restored()], ["-extender"], id="a node that is gone needs no restoring"
+        ),
+        pytest.param([], ["+restore-cp-1"], id="no journal: somebody may have deleted it"),
     ],
 )
 def test_when_no_policy_is_left(entries: list[JobView], expected: list[str]) -> None:
