@@ -13,12 +13,14 @@ from tests.e2e.settled import is_running
 from tests.e2e.workloads import create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.config import NodeConfig
 from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
 CONTROL_PLANE = "control-plane-1"
+SECOND = "control-plane-2"
 MANIFESTS = "/etc/kubernetes/manifests"
 MANIFEST = f"{MANIFESTS}/kube-scheduler.yaml"
 OURS = "gpushare"
@@ -173,6 +175,33 @@ def test_a_configuration_file_of_the_administrators_is_kept_and_restored(
     schedules(cluster, namespace, "second-before", scheduler="second")
     cluster.kubectl("delete", "pod", "second-before", "-n", namespace)
     come_and_go(cluster, product, namespace)
+
+
+def scheduler_hashes(cluster: LocalCluster) -> dict[str, str]:
+    paths = {node: cluster.node_path(node, MANIFEST) for node in (CONTROL_PLANE, SECOND)}
+    return {node: hashlib.sha256(path.read_bytes()).hexdigest() for node, path in paths.items()}
+
+
+def test_every_control_plane_is_connected_and_restored(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    cluster.add_node(NodeConfig(SECOND, control_plane=True))
+    cluster.wait_ready()
+    before = scheduler_hashes(cluster)
+    product.apply(policy("default", nodes=WORKERS))
+    product.await_ready("default", seconds=180)
+    connected = scheduler_hashes(cluster)
+    assert all(connected[node] != before[node] for node in before)
+    create(cluster, namespace, [pod("shares", {"main": 4})])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(is_running(each) for each in pods),
+        what="a pod that shares a card runs",
+    )
+    product.delete("default")
+    assert scheduler_hashes(cluster) == before
+    cluster.remove_node(SECOND)
 
 
 def test_what_somebody_else_changed_meanwhile_stays(
