@@ -29,7 +29,7 @@ class Console:
     def command(self, command: str, answer: str) -> None:
         """A command that the reader can repeat, and its answer."""
         self._write(f"    $ {command}")
-        self.say(answer)
+        self.say(answer or "(none)")
 
     def _write(self, text: str) -> None:
         sys.stdout.write(text + "\n")
