@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from gpushare_core.dialect import Dialect
@@ -51,6 +52,10 @@ class Binder:
         if flight.node != args.node and not flight.task.result():
             return f"the pod is bound to node {flight.node} already"
         return flight.task.result()
+
+    def under_way(self) -> Collection[str]:
+        """UIDs of the pods whose binds have not ended."""
+        return self._flights.keys()
 
     async def drain(self, seconds: float) -> int:
         """Wait for the flights under way; return how many did not end in time."""

@@ -154,6 +154,10 @@ class Ledger:
         confirmed = ((uid, when) for uid, when in self._reservations.items() if when is not None)
         return [self._holdings[uid] for uid, when in confirmed if when <= moment]
 
+    def in_flight(self) -> list[Holding]:
+        """Reservations of which is not known yet whether their pods are bound."""
+        return [self._holdings[uid] for uid, when in self._reservations.items() if when is _IN_FLIGHT]
+
     def node(self, name: str) -> NodeBooks | None:
         """For reading only."""
         return self._nodes.get(name)

@@ -70,7 +70,7 @@ async def serve(
             watches = (
                 watch_pods(client, ledger, dialect, pods),
                 watch_share_nodes(client, ledger, nodes),
-                review_reservations(client, ledger, binder.times),
+                review_reservations(client, ledger, binder.times, under_way=binder.under_way),
             )
             code = await _watch_until(stop, watches)
         await _finish(binder)

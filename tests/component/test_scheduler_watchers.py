@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 
 import pytest
 from tests.component.fake_api import PODS, SHARE_NODES, FakeApi, error_event, fake_api, status, stream
@@ -173,7 +173,9 @@ class TestReview:
         books.confirm("uid-a", now=0.0)
         return books
 
-    async def review_once(self, client: KubeClient, ledger: Ledger, *, now: float = 100.0) -> None:
+    async def review_once(
+        self, client: KubeClient, ledger: Ledger, *, now: float = 100.0, under_way: Collection[str] = ()
+    ) -> None:
         rounds = iter([None])
 
         async def sleep(seconds: float) -> None:
@@ -182,7 +184,8 @@ class TestReview:
                 raise EOFError
 
         with pytest.raises(EOFError):
-            await review_reservations(client, ledger, Times(clock=lambda: now, sleep=sleep))
+            times = Times(clock=lambda: now, sleep=sleep)
+            await review_reservations(client, ledger, times, under_way=lambda: under_way)
 
     @pytest.mark.parametrize(
         "bearer",
@@ -219,3 +222,17 @@ class TestReview:
     ) -> None:
         await self.review_once(client, ledger, now=OVERDUE_SECONDS - 1)
         assert api.seen == []
+
+    async def test_what_a_defect_left_in_flight_is_freed_with_its_pod(
+        self, client: KubeClient, ledger: Ledger
+    ) -> None:
+        ledger.reserve(uid="uid-c", namespace="default", name="c", node="n1", units=4)
+        await self.review_once(client, ledger)
+        assert ledger.holding("uid-c") is None
+
+    async def test_a_bind_under_way_looks_after_its_units_itself(
+        self, client: KubeClient, ledger: Ledger
+    ) -> None:
+        ledger.reserve(uid="uid-c", namespace="default", name="c", node="n1", units=4)
+        await self.review_once(client, ledger, under_way={"uid-c"})
+        assert ledger.holding("uid-c") is not None
