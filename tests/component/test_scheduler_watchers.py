@@ -183,8 +183,8 @@ class TestReview:
             if next(rounds, "over") == "over":
                 raise EOFError
 
+        times = Times(clock=lambda: now, sleep=sleep)
         with pytest.raises(EOFError):
-            times = Times(clock=lambda: now, sleep=sleep)
             await review_reservations(client, ledger, times, under_way=lambda: under_way)
 
     @pytest.mark.parametrize(
