@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from gpushare_core.names import SCHEDULER_LABEL
 from gpushare_operator.actions import Action as Act
-from gpushare_operator.actions import ApplyDaemonSet, CreateJob, DeleteDaemonSet, DeleteJob
+from gpushare_operator.actions import ApplyDaemonSet, CreateJob, DeleteDaemonSet, DeleteJob, LabelNode
 from gpushare_operator.daemon_sets import extender_daemon_set
 from gpushare_operator.difference import says
 from gpushare_operator.host_jobs import Action, host_job
@@ -23,20 +24,26 @@ def connect(snapshot: Snapshot, installation: Installation, now: datetime) -> It
     if present is None or not (present.deleting or says(present.body, wanted)):
         yield ApplyDaemonSet(EXTENDER_NAME, wanted)
     for entry in installs(snapshot, now):
-        if entry.standing is Standing.DUE and extender_ready(snapshot, entry.node):
+        if not extender_ready(snapshot, entry.node):
+            continue
+        if SCHEDULER_LABEL not in entry.node.labels:
+            yield _mark(entry.node, "connected")
+        elif entry.standing is Standing.DUE:
             yield _next_job(entry, installation)
     yield from _superseded(snapshot)
 
 
 def disconnect(snapshot: Snapshot, installation: Installation, now: datetime) -> Iterator[Act]:
-    """Schedulers first, while the extender still answers; then the extender; the journal last."""
+    """Schedulers first, while the extender still answers; then the extender, the marks, the journal."""
     entries = restores(snapshot, now)
     yield from (_next_job(entry, installation) for entry in entries if entry.standing is Standing.DUE)
     if any(entry.standing is not Standing.DONE for entry in entries):
         yield from _superseded(snapshot)
         return
     extender = snapshot.daemon_sets.get(EXTENDER_NAME)
-    if extender is None:
+    if extender is None and (marked := _marked(snapshot)):
+        yield from (_mark(node, None) for node in marked)
+    elif extender is None:
         yield from (DeleteJob(job.name, job.uid) for job in snapshot.jobs.values() if not job.deleting)
     elif not extender.deleting:
         yield DeleteDaemonSet(extender.name, extender.uid)
@@ -47,12 +54,14 @@ def installs(snapshot: Snapshot, now: datetime) -> list[Entry]:
 
 
 def restores(snapshot: Snapshot, now: datetime) -> list[Entry]:
-    """One for every node with a journal, and for every control plane while the extender stands.
+    """One for every node with a journal or a mark, and for every control plane while the extender stands.
 
-    Somebody may have deleted Jobs: a scheduler that asks an extender that is gone would place no pod that
-    shares cards, and restoring one that was never edited does nothing. A node that is gone needs none.
+    Somebody may have deleted the Jobs, or the whole namespace: a scheduler that asks an extender that is gone
+    would place no pod that shares cards, and restoring one that was never edited does nothing. A node that is
+    gone needs none.
     """
-    names = {*snapshot.journals, *(node.name for node in _under_extender(snapshot))}
+    suspects = (*_marked(snapshot), *_under_extender(snapshot))
+    names = {*snapshot.journals, *(node.name for node in suspects)}
     nodes = (snapshot.nodes.get(name) for name in sorted(names))
     entries = [read_journal(snapshot, node, Action.RESTORE, now) for node in nodes if node]
     return [entry if entry.job else replace(entry, standing=Standing.DUE) for entry in entries]
@@ -63,6 +72,15 @@ def _under_extender(snapshot: Snapshot) -> Sequence[NodeView]:
     return [] if extender is None or extender.deleting else snapshot.control_planes
 
 
+def _marked(snapshot: Snapshot) -> list[NodeView]:
+    """Nodes that say so themselves: no Job, no namespace and no policy has to survive for it."""
+    return [node for node in snapshot.nodes.values() if SCHEDULER_LABEL in node.labels]
+
+
+def _mark(node: NodeView, value: str | None) -> LabelNode:
+    return LabelNode(node.name, node.uid, {SCHEDULER_LABEL: value})
+
+
 def extender_ready(snapshot: Snapshot, node: NodeView) -> bool:
     pod = snapshot.extender_hosts.get(node.name)
     return pod is not None and pod.ready
@@ -70,7 +88,8 @@ def extender_ready(snapshot: Snapshot, node: NodeView) -> bool:
 
 def is_disconnected(snapshot: Snapshot) -> bool:
     """Whether nothing of ours is left at the schedulers."""
-    return not (snapshot.jobs or EXTENDER_NAME in snapshot.daemon_sets or _extender_stopping(snapshot))
+    ours = snapshot.jobs or EXTENDER_NAME in snapshot.daemon_sets or _marked(snapshot)
+    return not (ours or _extender_stopping(snapshot))
 
 
 def _extender_stopping(snapshot: Snapshot) -> bool:

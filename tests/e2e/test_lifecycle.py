@@ -255,6 +255,21 @@ def kill_operator(cluster: LocalCluster) -> None:
     wait_until("the operator ran and was killed", killed, timeout=120)
 
 
+def test_removed_in_the_wrong_order_it_still_restores_the_scheduler_when_it_is_back(
+    cluster: LocalCluster, product: Product
+) -> None:
+    """The namespace goes, and with it operator, extender and all Jobs, while a policy is in force."""
+    before = files(cluster)
+    product.apply(policy("default", nodes=WORKERS))
+    product.await_ready("default")
+    cluster.kubectl("delete", "namespace", SYSTEM, "--timeout=90s")
+    cluster.kubectl("delete", "gpusharepolicy", "default", "--wait=false")
+    product.install()
+    cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s", timeout=200)
+    assert files(cluster) == before
+    assert not any(traces(cluster).values())
+
+
 def test_two_policies_never_share_a_node(cluster: LocalCluster, product: Product) -> None:
     product.apply(policy("default", nodes=["gpu-1", "gpu-2"]))
     product.await_ready("default")

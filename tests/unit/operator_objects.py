@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpushare_core.api_model import Condition
-from gpushare_core.names import CONTROL_PLANE_LABEL, FINALIZER, MODE_LABEL, POLICY_LABEL
+from gpushare_core.names import CONTROL_PLANE_LABEL, FINALIZER, MODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
 from gpushare_core.policy import PolicySpec
 from gpushare_operator.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.host_jobs import Action, work_hash
@@ -52,7 +52,12 @@ def node(name: str, policy: str = "", labels: Mapping[str, str] | None = None, *
 
 
 def control_plane(name: str = "cp", **extra: Any) -> NodeView:
-    return node(name, labels={CONTROL_PLANE_LABEL: ""}, **extra)
+    """Marked, as it is from the first moment at which its scheduler may be edited."""
+    return node(name, labels={CONTROL_PLANE_LABEL: "", SCHEDULER_LABEL: "connected"}, **extra)
+
+
+def untouched(name: str = "cp") -> NodeView:
+    return node(name, labels={CONTROL_PLANE_LABEL: ""})
 
 
 def share(name: str, owner: PolicyView, **extra: Any) -> ShareNodeView:

@@ -16,10 +16,11 @@ from tests.unit.operator_objects import (
     policy,
     restored,
     snapshot,
+    untouched,
 )
 
 from gpushare_operator.actions import Action as Act
-from gpushare_operator.actions import ApplyDaemonSet, CreateJob, DeleteDaemonSet, DeleteJob
+from gpushare_operator.actions import ApplyDaemonSet, CreateJob, DeleteDaemonSet, DeleteJob, LabelNode
 from gpushare_operator.host_jobs import Action
 from gpushare_operator.plan import plan_shared
 from gpushare_operator.snapshot import Snapshot
@@ -48,6 +49,8 @@ def told(action: Act) -> str:
             return "+extender"
         case DeleteDaemonSet():
             return "-extender"
+        case LabelNode():
+            return f"{'+' if any(action.labels.values()) else '-'}mark-{action.node}"
     raise TypeError(action)
 
 
@@ -110,9 +113,18 @@ def test_when_no_policy_is_left(entries: list[JobView], expected: list[str]) -> 
 
 
 def test_the_journal_is_thrown_away_last() -> None:
-    assert due(snapshot(control_plane(), restored())) == ["-restore-cp-2"]
+    assert due(snapshot(control_plane(), restored())) == ["-mark-cp"]
+    assert due(snapshot(untouched(), restored())) == ["-restore-cp-2"]
     assert due(snapshot(control_plane(), restored(), extender(deleting=True))) == []
-    assert due(snapshot(control_plane())) == []
+    assert due(snapshot(untouched())) == []
+
+
+def test_a_node_is_marked_before_its_scheduler_is_edited() -> None:
+    assert due(snapshot(policy(), untouched(), extender(), extender_pod())) == ["+mark-cp"]
+
+
+def test_a_marked_node_is_restored_though_all_else_of_ours_was_deleted() -> None:
+    assert due(snapshot(control_plane())) == ["+restore-cp-1"]
 
 
 def test_one_node_that_cannot_be_restored_keeps_the_extender_for_all() -> None:

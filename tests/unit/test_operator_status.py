@@ -24,6 +24,7 @@ from tests.unit.operator_objects import (
     share,
     snapshot,
     spec,
+    untouched,
 )
 
 from gpushare_core.api_model import Condition
@@ -276,7 +277,7 @@ class TestScheduler:
         ],
     )
     def test_a_deletion_says_how_far_it_is(self, seen: list[Any], expected: str) -> None:
-        conditions = told(snapshot(policy(deleting=True), control_plane(), seen))
+        conditions = told(snapshot(policy(deleting=True), untouched(), seen))
         assert f"False {expected}" in line(conditions["SchedulerConfigured"])
         assert conditions["Ready"].reason == "Deleting"
 
@@ -297,7 +298,7 @@ class TestScheduler:
         ],
     )
     def test_a_deletion_says_what_is_still_there(self, seen: list[Any], still: str) -> None:
-        message = told(snapshot(policy(deleting=True), control_plane(), seen))["Ready"].message
+        message = told(snapshot(policy(deleting=True), untouched(), seen))["Ready"].message
         assert message.endswith(f"; still there: {still}")
 
     def test_a_deletion_is_no_reason_to_warn_of_missing_nodes(self) -> None:
