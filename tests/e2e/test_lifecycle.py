@@ -21,6 +21,7 @@ pytestmark = pytest.mark.e2e
 
 CONTROL_PLANE = "control-plane-1"
 SECOND = "control-plane-2"
+CAPACITY = ("capacity", "allocatable")
 MANIFESTS = "/etc/kubernetes/manifests"
 MANIFEST = f"{MANIFESTS}/kube-scheduler.yaml"
 OURS = "gpushare"
@@ -37,7 +38,7 @@ def files(cluster: LocalCluster) -> dict[str, str]:
 
 
 def traces(cluster: LocalCluster) -> dict[str, Any]:
-    """What of ours could be left on nodes and in the cluster."""
+    """What of ours could be left on nodes and in the cluster, but for the nodes' capacity."""
     nodes = get(cluster, NODES)["items"]
     return {
         "labels": {
@@ -46,8 +47,6 @@ def traces(cluster: LocalCluster) -> dict[str, Any]:
         "annotations": [
             key for each in nodes for key in each["metadata"].get("annotations", {}) if OURS in key
         ],
-        "capacity": [key for each in nodes for key in each["status"]["capacity"] if OURS in key],
-        "allocatable": [key for each in nodes for key in each["status"]["allocatable"] if OURS in key],
         "share nodes": get(cluster, SHARE_NODES)["items"],
         "daemonsets": get(cluster, f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets")["items"],
         "jobs": get(cluster, f"/apis/batch/v1/namespaces/{SYSTEM}/jobs")["items"],
@@ -58,6 +57,16 @@ def traces(cluster: LocalCluster) -> dict[str, Any]:
             if OURS in path.name
         ],
     }
+
+
+def await_no_capacity(cluster: LocalCluster) -> None:
+    """For five minutes the kubelet writes the resource back now and then, and the operator takes it out."""
+    watch_until(
+        cluster,
+        NODES,
+        lambda nodes: not any(OURS in str(each["status"][part]) for each in nodes for part in CAPACITY),
+        what="no node shows our resource",
+    )
 
 
 def edit_manifest(cluster: LocalCluster, content: bytes) -> None:
@@ -151,6 +160,7 @@ def come_and_go(cluster: LocalCluster, product: Product, namespace: str) -> None
     product.delete("default")
     assert files(cluster) == files_before
     assert traces(cluster) == untouched
+    await_no_capacity(cluster)
     schedules(cluster, namespace, "after")
     running = get(cluster, PODS.format(namespace=namespace))["items"]
     assert all(is_running(each) for each in running)
