@@ -1,7 +1,8 @@
 """The runs of hostctl on one node, read as a journal: its last entry says what was done to the scheduler.
 
-A Job is created before the node is touched and deleted after it was restored, so a node without an entry was
-never edited or is as it was. Entries are numbered through; an entry goes only when a later one exists.
+A Job is created before the node is touched and deleted after it was restored. Somebody else may delete it
+earlier, so a node without an entry tells nothing, and whatever is wanted is due: both runs may be repeated.
+Entries are numbered through; an entry goes only when a later one exists.
 
 ::
 
@@ -58,8 +59,7 @@ def read_journal(snapshot: Snapshot, node: NodeView, wanted: Action, now: dateti
     """Judge ``node`` by the last entry of its journal."""
     entries = valid_entries(snapshot, node)
     if not entries:
-        standing = Standing.DUE if wanted is Action.INSTALL else Standing.DONE
-        return Entry(node, wanted, standing)
+        return Entry(node, wanted, Standing.DUE)
     last = entries[-1]
     pod = snapshot.job_pod(last.name)
     rest = _rest(last, pod, now) if last.action == wanted and last.failed else 0.0

@@ -1,7 +1,6 @@
 """Connecting the cluster's schedulers to the extender while any policy needs it, and undoing that after."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from gpushare_core.names import SCHEDULER_LABEL
@@ -63,8 +62,7 @@ def restores(snapshot: Snapshot, now: datetime) -> list[Entry]:
     suspects = (*_marked(snapshot), *_under_extender(snapshot))
     names = {*snapshot.journals, *(node.name for node in suspects)}
     nodes = (snapshot.nodes.get(name) for name in sorted(names))
-    entries = [read_journal(snapshot, node, Action.RESTORE, now) for node in nodes if node]
-    return [entry if entry.job else replace(entry, standing=Standing.DUE) for entry in entries]
+    return [read_journal(snapshot, node, Action.RESTORE, now) for node in nodes if node]
 
 
 def _under_extender(snapshot: Snapshot) -> Sequence[NodeView]:
