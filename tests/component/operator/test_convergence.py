@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fakes.operator_cluster import DAEMON_SETS, Cluster, KilledError, Operator, settle
 
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
-from gpushare_operator import paths
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
 WORKERS = ("gpu-1", "gpu-2", "gpu-3")
@@ -163,10 +164,10 @@ async def test_a_restarted_operator_repeats_no_event() -> None:
     cluster = workers_and_control_planes()
     apply(cluster, "default")
     await settle(cluster)
-    told = set(cluster.api.of(paths.events("default")))
-    assert len(told) >= 2
+    posted = set(cluster.api.of(paths.events("default")))
+    assert len(posted) >= 2
     await settle(cluster, Operator(cluster))
-    assert set(cluster.api.of(paths.events("default"))) == told
+    assert set(cluster.api.of(paths.events("default"))) == posted
 
 
 async def test_one_node_that_cannot_be_written_does_not_hold_up_the_others() -> None:
@@ -191,10 +192,10 @@ async def test_an_unreadable_cluster_is_not_taken_for_an_empty_one(monkeypatch: 
     await settle(cluster)
     operator, pages = Operator(cluster), cluster.api.pages
 
-    async def no_nodes(path: str, *, label_selector: str = "") -> AsyncIterator[Any]:
+    async def no_nodes(path: str, *, limit: int, label_selector: str = "") -> AsyncIterator[Page]:
         if path == paths.NODES:
             raise ApiError(500, "InternalError", "not now")
-        async for page in pages(path, label_selector=label_selector):
+        async for page in pages(path, limit=limit, label_selector=label_selector):
             yield page
 
     monkeypatch.setattr(cluster.api, "pages", no_nodes)
@@ -213,7 +214,7 @@ async def test_an_edit_while_the_policy_is_being_applied_is_just_applied() -> No
     await operator.look()
     await operator.work("default")
     await operator.work("default")
-    cluster.api._change(paths.POLICIES, "default", {"spec": {"memoryUnit": "256Mi"}})
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"memoryUnit": "256Mi"}})
     await settle(cluster, operator)
     units = {share["spec"]["memoryUnit"] for share in cluster.api.of(paths.SHARE_NODES).values()}
     assert units == {"256Mi"}
@@ -228,7 +229,7 @@ async def test_a_daemon_set_that_somebody_edited_is_put_right() -> None:
     name = "gpushare-plugin-default"
     good = copy.deepcopy(cluster.api.of(DAEMON_SETS)[name]["spec"])
     edit = {"spec": {"template": {"spec": {"priorityClassName": "none"}}}}
-    cluster.api._change(DAEMON_SETS, name, edit)
+    cluster.api.change(DAEMON_SETS, name, edit)
     await settle(cluster)
     assert cluster.api.of(DAEMON_SETS)[name]["spec"] == good
 

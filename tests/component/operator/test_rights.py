@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 from tests.fakes.operator_cluster import NAMESPACE, Cluster, settle
 
-from gpushare_operator import paths
-from gpushare_operator.reconcile import collections
+from gpushare_core.kube import paths
+from gpushare_operator.cluster.kinds import KINDS
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.yaml"
 
@@ -48,7 +48,7 @@ def group_and_resource(path: str) -> tuple[str, str]:
 
 
 def followed() -> set[Right]:
-    places = [group_and_resource(path) for path, _ in collections(NAMESPACE).values()]
+    places = [group_and_resource(kind.path(NAMESPACE)) for kind in KINDS]
     return {(*place, verb) for place in places for verb in ("list", "watch")}
 
 

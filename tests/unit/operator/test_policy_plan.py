@@ -33,7 +33,8 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     SetFinalizers,
 )
-from gpushare_operator.decide.policy import plan_policy, plan_shared
+from gpushare_operator.decide.policy import plan_policy
+from gpushare_operator.decide.shared import plan_shared
 
 MEMORY = "gpushare.io/memory"
 OURS = {POLICY_LABEL: "default", MODE_LABEL: "Memory"}
@@ -41,7 +42,7 @@ NOTHING_OF_OURS = {POLICY_LABEL: None, MODE_LABEL: None}
 
 
 def due(seen: Snapshot, name: str = "default") -> list[Action]:
-    return list(plan_policy(seen, seen.policies[name], INSTALLATION).actions)
+    return list(plan_policy(seen, seen.policies[name], INSTALLATION, NOW).actions)
 
 
 def shared(seen: Snapshot) -> list[Action]:

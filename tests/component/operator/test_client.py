@@ -11,15 +11,17 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from gpushare_core.api.names import FIELD_MANAGER
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient, Page
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_operator.cluster.api import Api, connect
-
-Json = dict[str, Any]
+from gpushare_operator.cluster.login import login
+from gpushare_operator.reconcile import PAGE
 
 
 @dataclass
 class Server:
-    """Answers with what it is told, and keeps what it was asked."""
+    """Gives ``answers`` one after the other, and keeps what it was asked."""
 
     answers: list[Json | web.Response] = field(default_factory=list)
     asked: list[tuple[str, str, dict[str, str], str, Any]] = field(default_factory=list)
@@ -40,14 +42,14 @@ def server() -> Server:
 
 
 @pytest.fixture
-async def api(server: Server, tmp_path: Path) -> AsyncIterator[Api]:
+async def api(server: Server, tmp_path: Path) -> AsyncIterator[KubeClient]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.answer)
     async with TestServer(app) as running:
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(yaml.safe_dump(config_for(str(running.make_url("")).rstrip("/"))))
-        async with connect(kubeconfig) as connected:
-            yield connected
+        async with KubeClient(await login(kubeconfig), field_manager=FIELD_MANAGER) as client:
+            yield client
 
 
 def config_for(url: str) -> Json:
@@ -59,13 +61,13 @@ def config_for(url: str) -> Json:
     }
 
 
-async def test_a_list_is_read_page_by_page_and_knows_its_version(server: Server, api: Api) -> None:
+async def test_a_list_is_read_page_by_page_and_knows_its_version(server: Server, api: KubeClient) -> None:
     server.answers = [
         {"items": [{"a": 1}], "metadata": {"resourceVersion": "5", "continue": "more"}},
         {"items": [{"a": 2}], "metadata": {"resourceVersion": "5"}},
     ]
-    pages = [page async for page in api.pages("/api/v1/pods", label_selector="a=b")]
-    assert pages == [([{"a": 1}], "5"), ([{"a": 2}], "5")]
+    pages = [page async for page in api.pages("/api/v1/pods", limit=PAGE, label_selector="a=b")]
+    assert pages == [Page([{"a": 1}], "5"), Page([{"a": 2}], "5")]
     queries = [query for _, _, query, _, _ in server.asked]
     assert queries == [
         {"limit": "100", "labelSelector": "a=b"},
@@ -109,7 +111,7 @@ WRITES: list[Any] = [
 
 @pytest.mark.parametrize(("write", "expected"), WRITES)
 async def test_a_write_goes_out_as(
-    server: Server, api: Api, write: Callable[[Api], Awaitable[Json]], expected: Any
+    server: Server, api: KubeClient, write: Callable[[KubeClient], Awaitable[Json]], expected: Any
 ) -> None:
     server.answers = [{"metadata": {"name": "x"}}]
     assert await write(api) == {"metadata": {"name": "x"}}
@@ -126,13 +128,13 @@ async def test_a_write_goes_out_as(
             web.json_response({"reason": "Conflict", "message": "changed"}, status=409),
             409,
             "changed",
-            id="told",
+            id="the API server",
         ),
         pytest.param(web.Response(text="<html>busy", status=503), 503, "<html>busy", id="a proxy's page"),
     ],
 )
 async def test_a_refusal_says_why(
-    server: Server, api: Api, answer: web.Response, status: int, message: str
+    server: Server, api: KubeClient, answer: web.Response, status: int, message: str
 ) -> None:
     server.answers = [answer]
     with pytest.raises(ApiError, match=message) as refusal:
@@ -143,6 +145,6 @@ async def test_a_refusal_says_why(
 async def test_no_answer_is_not_a_refusal(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(config_for("http://127.0.0.1:1")))
-    async with connect(kubeconfig) as api:
+    async with KubeClient(await login(kubeconfig)) as api:
         with pytest.raises(UnreachableError, match="GET /x"):
-            await anext(api.pages("/x"))
+            await anext(api.pages("/x", limit=PAGE))

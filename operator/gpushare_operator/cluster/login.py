@@ -1,0 +1,53 @@
+"""Who the operator is at the API server: kubernetes-asyncio reads that, core's client uses it."""
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+from kubernetes_asyncio import config
+from kubernetes_asyncio.client import Configuration
+
+from gpushare_core.kube.credentials import Credentials, NoCredentialsError
+
+
+async def login(kubeconfig: Path | None) -> Credentials:
+    """Returns what ``kubeconfig`` says, or what the pod has that this process runs in.
+
+    Raises:
+        NoCredentialsError: it does not say enough, or this is no pod with a ServiceAccount.
+    """
+    configuration = Configuration()
+    try:
+        if kubeconfig:
+            await config.load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
+        else:
+            config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    except config.ConfigException as error:
+        raise NoCredentialsError(str(error)) from error
+    return credentials_of(configuration)
+
+
+def credentials_of(configuration: Configuration) -> Credentials:
+    """Returns credentials that ask ``configuration`` for its token at every request."""
+
+    # Within a cluster it reads the token anew that the kubelet renews on disk.
+    refresh: Any = configuration.refresh_api_key_hook
+
+    def token() -> str | None:
+        if refresh:
+            refresh(configuration)
+        header = configuration.api_key.get("BearerToken")
+        return header.removeprefix("Bearer ") if header else None
+
+    return Credentials(server=str(configuration.host), tls=_tls(configuration), token=token)
+
+
+def _tls(configuration: Configuration) -> ssl.SSLContext:
+    tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    if configuration.cert_file:
+        tls.load_cert_chain(configuration.cert_file, configuration.key_file)
+    if not configuration.verify_ssl:
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    if configuration.disable_strict_ssl_verification:
+        tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return tls
