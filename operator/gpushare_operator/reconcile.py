@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from gpushare_core.kube.client import Page
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
-from gpushare_operator.cluster.kinds import KINDS, Kind
+from gpushare_operator.cluster.kinds import KINDS, PAGE, Kind
 from gpushare_operator.decide.policy import plan_policy
 from gpushare_operator.decide.shared import plan_shared
 from gpushare_operator.desired.names import Installation
@@ -20,9 +20,6 @@ SHARED = "*"
 RESYNC = "*resync"
 """Key of reading everything anew: a watch that was cut off does not say what vanished meanwhile."""
 RESYNC_SECONDS = 600.0
-
-PAGE = 100
-"""Objects read at once: a node is some 15 kB, and ten times that in memory."""
 
 
 class Api(Writer, Protocol):

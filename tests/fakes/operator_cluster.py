@@ -300,7 +300,7 @@ class Operator:
             enqueue=lambda _: None,
         )
 
-    async def look(self) -> None:
+    async def resync(self) -> None:
         await self.reconciler.resync()
 
     async def work(self, key: str) -> None:
@@ -310,17 +310,17 @@ class Operator:
         except UnfinishedError:
             return
 
-    def known(self) -> list[str]:
+    def work_keys(self) -> list[str]:
         return [*self.reconciler.cache.policies(), SHARED]
 
 
-async def settle(cluster: Cluster, operator: Operator | None = None, *, rounds: int = 60) -> Operator:
+async def converge(cluster: Cluster, operator: Operator | None = None, *, rounds: int = 60) -> Operator:
     """Let operator and cluster go on until neither has anything to do; fails if they never stop."""
     working, idle = operator or Operator(cluster), 0
     for _ in range(rounds):
         before = len(cluster.api.writes)
-        await working.look()
-        for key in working.known():
+        await working.resync()
+        for key in working.work_keys():
             await working.work(key)
         steps = cluster.steps()
         for step in steps:

@@ -1,4 +1,4 @@
-"""Snapshots for the operator's tests, in a line or two."""
+"""Snapshots for the operator's tests, and what is planned for them, in a line or two."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -18,6 +18,9 @@ from gpushare_operator.cluster.objects import (
     ShareNodeObject,
 )
 from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.decide.actions import Action
+from gpushare_operator.decide.policy import plan_policy
+from gpushare_operator.decide.shared import plan_shared
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, work_hash
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, job_name, plugin_name
@@ -181,3 +184,17 @@ def serving(owner: PolicyObject, *names: str) -> list[SeenObject]:
         workers += [node(name, owner.name, offered=("gpushare.io/memory",)), share(name, owner)]
         workers.append(plugin_pod(name, owner.name))
     return [owner, *workers, plugins(owner), control_plane(), extender(), extender_pod(), installed()]
+
+
+def policy_actions(seen: Snapshot, name: str = "default") -> list[Action]:
+    """What is planned for one policy."""
+    return list(plan_policy(seen, seen.policies[name], INSTALLATION, NOW).actions)
+
+
+def shared_actions(seen: Snapshot) -> list[Action]:
+    """What is planned for all policies together."""
+    return list(plan_shared(seen, INSTALLATION, NOW).actions)
+
+
+def class_names(actions: Iterable[Action]) -> list[str]:
+    return [type(action).__name__ for action in actions]

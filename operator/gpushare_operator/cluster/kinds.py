@@ -18,6 +18,9 @@ from gpushare_operator.cluster.objects import (
     ShareNodeObject,
 )
 
+PAGE = 100
+"""Objects read at once: a node is some 15 kB, and ten times that in memory."""
+
 T = TypeVar("T")
 
 

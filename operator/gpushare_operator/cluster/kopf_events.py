@@ -12,13 +12,10 @@ import kopf
 from gpushare_core.api.names import GROUP
 from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import Backoff, Jitter
-from gpushare_operator.cluster.kinds import KINDS, Kind
+from gpushare_operator.cluster.kinds import KINDS, PAGE, Kind
 
 Observer = Callable[[Kind[Any], str | None, Json], None]
 """Gets the type of a watch event (None for an item of kopf's own list) and the object."""
-
-PAGE = 100
-"""Objects read at once: a node is some 15 kB, and ten times that in memory."""
 
 
 class EndlessBackoff:

@@ -6,8 +6,9 @@ from datetime import datetime
 from gpushare_core.api.names import POLICY_LABEL
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan
+from gpushare_operator.decide.leftovers import Teardown
 from gpushare_operator.decide.scheduler import plan_connection, scheduler_needed
-from gpushare_operator.decide.teardown import Scope, Teardown, plan_nodes, plan_teardown
+from gpushare_operator.decide.teardown import Scope, plan_nodes, plan_teardown
 from gpushare_operator.desired.names import Installation
 
 

@@ -9,8 +9,9 @@ from gpushare_core.api.policy import PolicyStatus
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import served
+from gpushare_operator.decide.leftovers import Leftover
 from gpushare_operator.decide.nodes import Assignment, assign
-from gpushare_operator.decide.teardown import Remainder, still_there
+from gpushare_operator.decide.teardown import still_there
 from gpushare_operator.status import conditions as reasons
 from gpushare_operator.status.checks import first_failure
 from gpushare_operator.status.nodes import conflicted, degraded, nodes_ready, unit_change_blocked
@@ -85,15 +86,15 @@ def _ready(snapshot: Snapshot, policy: PolicyObject, parts: _Parts) -> Condition
 
 
 def _deleting(snapshot: Snapshot, policy: PolicyObject, parts: _Parts) -> ConditionState:
-    remaining = ", ".join(map(_remaining, still_there(snapshot, policy.name))) or "nothing"
+    remaining = ", ".join(map(_in_words, still_there(snapshot, policy.name))) or "nothing"
     message = (
         f"everything is being taken back: {parts.scheduler_configured.message}; still there: {remaining}"
     )
     return condition_false(reasons.READY, reasons.DELETING, message)
 
 
-def _remaining(remainder: Remainder) -> str:
-    return " ".join((remainder.description, *((listed(remainder.names),) if remainder.names else ())))
+def _in_words(leftover: Leftover) -> str:
+    return f"{leftover.description} {listed(leftover.names)}" if leftover.names else leftover.description
 
 
 def _whole_spec_is_served(parts: _Parts) -> ConditionState | None:

@@ -70,10 +70,10 @@ async def running(
             await asyncio.wait_for(task, SECONDS)
 
 
-async def until(cluster: Cluster, holds: Callable[[], bool], what: str) -> None:
-    """Let the cluster react to the operator until ``holds`` is true."""
+async def until(cluster: Cluster, is_reached: Callable[[], bool], what: str) -> None:
+    """Lets the cluster react to the operator until ``is_reached``."""
     deadline = asyncio.get_running_loop().time() + SECONDS
-    while not holds():
+    while not is_reached():
         if asyncio.get_running_loop().time() > deadline:
             raise AssertionError(f"{what}: not so after {SECONDS:g} s; {cluster.traces()}")
         for step in cluster.steps():

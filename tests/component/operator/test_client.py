@@ -15,8 +15,8 @@ from gpushare_core.api.names import FIELD_MANAGER
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Page
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_operator.cluster.kinds import PAGE
 from gpushare_operator.cluster.login import login
-from gpushare_operator.reconcile import PAGE
 
 
 @dataclass

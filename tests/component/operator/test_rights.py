@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.fakes.operator_cluster import NAMESPACE, Cluster, settle
+from tests.fakes.operator_cluster import NAMESPACE, Cluster, converge
 
 from gpushare_core.kube import paths
 from gpushare_operator.cluster.kinds import KINDS
@@ -59,9 +59,9 @@ def whole_life() -> list[str]:
     cluster.add_node("cp", control_plane=True)
     cards = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
     cluster.add_policy("default", {"names": ["gpu-1"], "devices": cards})
-    asyncio.run(settle(cluster))
+    asyncio.run(converge(cluster))
     cluster.delete_policy("default")
-    asyncio.run(settle(cluster))
+    asyncio.run(converge(cluster))
     assert cluster.api.of(paths.POLICIES) == {}
     return cluster.api.writes
 

@@ -309,9 +309,9 @@ class TestScheduler:
 
     def test_a_deletion_is_no_reason_to_warn_of_missing_nodes(self) -> None:
         before = policy_status(snapshot(serving(policy(), "gpu-1")), policy(), now=NOW)
-        leaving = policy(deleting=True, status=before)
-        after = policy_status(snapshot(leaving), leaving, now=NOW)
-        assert [event["reason"] for event in events_for(leaving, after, NOW)] == []
+        deleted = policy(deleting=True, status=before)
+        after = policy_status(snapshot(deleted), deleted, now=NOW)
+        assert [event["reason"] for event in events_for(deleted, after, NOW)] == []
 
     def test_a_deletion_leaves_the_scheduler_to_other_policies(self) -> None:
         other = policy("other", rule("gpu-2"))

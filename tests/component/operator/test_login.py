@@ -1,0 +1,56 @@
+"""Who the operator is at the API server."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+import yaml
+from kubernetes_asyncio.client import Configuration
+
+from gpushare_core.kube.credentials import NoCredentialsError
+from gpushare_operator import main as operator
+from gpushare_operator.cluster.login import credentials_of, login
+
+
+def test_a_token_that_was_renewed_is_used_for_the_next_request() -> None:
+    tokens = iter(["Bearer first", "Bearer second"])
+
+    def refresh(configuration: Configuration) -> None:
+        configuration.api_key["BearerToken"] = next(tokens)
+
+    configuration = Configuration(host="https://10.0.0.1")
+    configuration.refresh_api_key_hook = refresh
+    credentials = credentials_of(configuration)
+    assert [credentials.token(), credentials.token()] == ["first", "second"]
+
+
+async def test_a_kubeconfig_gives_server_token_and_trust(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    cluster = {"server": "https://10.0.0.1:6443", "insecure-skip-tls-verify": True}
+    config = {
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "clusters": [{"name": "it", "cluster": cluster}],
+        "users": [{"name": "it", "user": {"token": "secret"}}],
+    }
+    kubeconfig.write_text(yaml.safe_dump(config))
+    credentials = await login(kubeconfig)
+    assert (credentials.server, credentials.token()) == ("https://10.0.0.1:6443", "secret")
+    assert credentials.tls.verify_mode is ssl.CERT_NONE
+
+
+async def test_outside_a_cluster_without_a_kubeconfig_nobody_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(NoCredentialsError):
+        await login(None)
+
+
+def test_the_program_says_why_it_cannot_start(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setattr(operator, "configure_logging", lambda _: None)
+    assert operator.main([]) == 1
+    assert "Service host/port is not set" in caplog.text
