@@ -8,7 +8,7 @@ KEEP ?= 1
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := core operator plugin scheduler hostctl localcluster demo bench tests
+CODE := core operator plugin extender hostctl localcluster demo bench tests
 PYTEST_ARGS ?=
 
 help: ## Explain the targets
@@ -35,7 +35,7 @@ check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
-	$(BIN)/python -m gpushare_core.crd --check crds/
+	$(BIN)/python -m gpushare_core.api.crd --check crds/
 	$(BIN)/python plugin/generate_protos.py --check
 
 format: $(STAMP) ## Format the code
@@ -43,7 +43,7 @@ format: $(STAMP) ## Format the code
 	$(BIN)/ruff check --fix $(CODE)
 
 crds: $(STAMP) ## Generate crds/ from the models
-	$(BIN)/python -m gpushare_core.crd crds/
+	$(BIN)/python -m gpushare_core.api.crd crds/
 
 protos: $(STAMP) ## Generate the kubelet's APIs from their .proto files
 	$(BIN)/python plugin/generate_protos.py

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gpushare_core.allocation import Allocation, encode_allocation
-from gpushare_core.dialect import GPUSHARE
-from gpushare_core.names import API_VERSION, NODE_KIND
+from gpushare_core.api.names import API_VERSION, NODE_KIND
+from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.books.dialects import GPUSHARE
 
 Json = dict[str, Any]
 

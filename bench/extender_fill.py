@@ -21,9 +21,9 @@ from bench.cluster_objects import (
 )
 from bench.many import for_each
 
+from gpushare_core.api.names import API_VERSION, NODE_PLURAL
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
-from gpushare_core.names import API_VERSION, NODE_PLURAL
 
 SHARE_NODES = f"/apis/{API_VERSION}/{NODE_PLURAL}"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"

@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
 
+from gpushare_core.api.names import API_VERSION, POLICY_PLURAL
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Changed, Collection, follow
-from gpushare_core.names import API_VERSION, POLICY_PLURAL
 
 Condition = dict[str, Any]
 

@@ -3,14 +3,14 @@
 import logging
 from dataclasses import dataclass, replace
 
-from gpushare_hostctl import endpoint, manifest, plan, state
-from gpushare_hostctl.configuration import Extender
-from gpushare_hostctl.endpoint import Endpoint
+from gpushare_hostctl.decide import endpoint, manifest, plan, state
+from gpushare_hostctl.decide.configuration import Extender
+from gpushare_hostctl.decide.endpoint import Endpoint
+from gpushare_hostctl.decide.plan import InstallPlan, Snapshot
+from gpushare_hostctl.decide.state import File, Pending
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
-from gpushare_hostctl.node import Node, Outcome
-from gpushare_hostctl.plan import InstallPlan, Snapshot
-from gpushare_hostctl.probe import Look, SchedulerNotServingError
-from gpushare_hostctl.state import File, Pending
+from gpushare_hostctl.host.node import Node, Outcome
+from gpushare_hostctl.host.probe import Look, SchedulerNotServingError
 
 _LOG = logging.getLogger(__name__)
 

@@ -13,13 +13,14 @@ from urllib.parse import urlsplit
 
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
-from gpushare_hostctl import install, plan, restore
-from gpushare_hostctl.configuration import Extender
+from gpushare_hostctl import install, restore
+from gpushare_hostctl.decide import plan
+from gpushare_hostctl.decide.configuration import Extender
+from gpushare_hostctl.decide.plan import Location
 from gpushare_hostctl.errors import ExitCode, HostctlError
-from gpushare_hostctl.host import Host
-from gpushare_hostctl.node import Node, Outcome
-from gpushare_hostctl.plan import Location
-from gpushare_hostctl.probe import HttpsProber, Prober, Waiter
+from gpushare_hostctl.host.files import Host
+from gpushare_hostctl.host.node import Node, Outcome
+from gpushare_hostctl.host.probe import HttpsProber, Prober, Waiter
 from gpushare_hostctl.report import Report
 
 _LOG = logging.getLogger(__name__)

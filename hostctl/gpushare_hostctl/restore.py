@@ -3,13 +3,13 @@
 import logging
 from dataclasses import replace
 
-from gpushare_hostctl import endpoint, manifest, plan
-from gpushare_hostctl.endpoint import Endpoint
+from gpushare_hostctl.decide import endpoint, manifest, plan
+from gpushare_hostctl.decide.endpoint import Endpoint
+from gpushare_hostctl.decide.plan import Snapshot
+from gpushare_hostctl.decide.state import File, Pending
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
-from gpushare_hostctl.node import Node, Outcome
-from gpushare_hostctl.plan import Snapshot
-from gpushare_hostctl.probe import SchedulerNotServingError
-from gpushare_hostctl.state import File, Pending
+from gpushare_hostctl.host.node import Node, Outcome
+from gpushare_hostctl.host.probe import SchedulerNotServingError
 
 _LOG = logging.getLogger(__name__)
 

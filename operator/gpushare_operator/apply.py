@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_operator import paths
-from gpushare_operator.actions import (
+from gpushare_operator.cluster.cache import Inventory, Kind
+from gpushare_operator.decide.actions import (
     Action,
     ApplyDaemonSet,
     ApplyShareNode,
@@ -22,7 +23,6 @@ from gpushare_operator.actions import (
     LabelNode,
     SetFinalizers,
 )
-from gpushare_operator.inventory import Inventory, Kind
 
 Json = Any
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import kopf
 
+from gpushare_core.api.names import NAMESPACE
 from gpushare_core.log import configure_logging
-from gpushare_core.names import NAMESPACE
 from gpushare_core.version import VERSION
-from gpushare_operator.installation import Installation
-from gpushare_operator.process import Process
+from gpushare_operator.app import Process
+from gpushare_operator.desired.installation import Installation
 
 HEALTH_PORT = 9650
 

@@ -1,6 +1,6 @@
 """Where things are in the API."""
 
-from gpushare_core.names import GROUP, NODE_PLURAL, POLICY_PLURAL, VERSION
+from gpushare_core.api.names import GROUP, NODE_PLURAL, POLICY_PLURAL, VERSION
 
 _CUSTOM = f"/apis/{GROUP}/{VERSION}"
 

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from gpushare_core.api.policy import PolicyStatus
 from gpushare_core.kube.errors import ApiError
-from gpushare_core.policy import PolicyStatus
-from gpushare_operator import events, paths
+from gpushare_operator import paths
 from gpushare_operator.apply import Applier, Failure, Writer
-from gpushare_operator.installation import Installation
-from gpushare_operator.inventory import Inventory, Kind, Listing
-from gpushare_operator.naming import MANAGED
-from gpushare_operator.plan import plan_policy, plan_shared
-from gpushare_operator.status import policy_status
-from gpushare_operator.views import PolicyView
+from gpushare_operator.cluster.cache import Inventory, Kind, Listing
+from gpushare_operator.cluster.objects import PolicyView
+from gpushare_operator.decide.policy import plan_policy, plan_shared
+from gpushare_operator.desired.installation import Installation
+from gpushare_operator.desired.names import MANAGED
+from gpushare_operator.status import events
+from gpushare_operator.status.policy import policy_status
 
 Json = dict[str, Any]
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpushare_core.kube.client import KubeClient
-from gpushare_plugin.allocator import Allocator
-from gpushare_plugin.bookkeeper import Bookkeeper
-from gpushare_plugin.device_stream import DeviceStream
+from gpushare_plugin.cluster.node_watch import NodeWatch
+from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.health import HealthServer
-from gpushare_plugin.kubelet import Registrar
-from gpushare_plugin.node_watch import NodeWatch
-from gpushare_plugin.pod_resources import PodResources
-from gpushare_plugin.pod_watch import PodWatch
+from gpushare_plugin.kubelet.allocator import Allocator
+from gpushare_plugin.kubelet.bookkeeper import Bookkeeper
+from gpushare_plugin.kubelet.device_stream import DeviceStream
+from gpushare_plugin.kubelet.pod_resources import PodResources
+from gpushare_plugin.kubelet.registration import Registrar
+from gpushare_plugin.kubelet.service import DevicePlugin, handler
 from gpushare_plugin.reconciler import Reconciler
-from gpushare_plugin.service import DevicePlugin, handler
 from gpushare_plugin.state import NodeState
 
 ENDPOINT = "gpushare-memory.sock"

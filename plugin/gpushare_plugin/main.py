@@ -7,13 +7,13 @@ import signal
 import sys
 from pathlib import Path
 
+from gpushare_core.api.policy import LogLevel
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
 from gpushare_core.log import configure_logging
-from gpushare_core.policy import LogLevel
 from gpushare_core.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
-from gpushare_plugin.pod_resources import PodResources
+from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.state import NodeState
 
 _log = logging.getLogger(__name__)

@@ -5,21 +5,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.share_node import GPUShareNode, NodeStatus
-from gpushare_plugin.bookkeeper import Bookkeeper
-from gpushare_plugin.conditions import Ledger, Registration, conditions
-from gpushare_plugin.device_list import encode_devices
-from gpushare_plugin.device_stream import DeviceStream
-from gpushare_plugin.devices import open_source
-from gpushare_plugin.effective import parse_unit
-from gpushare_plugin.node_watch import NODES_PATH
-from gpushare_plugin.offering import Offering, Snapshot, decide_offering
-from gpushare_plugin.pod_watch import pod_path
-from gpushare_plugin.repairs import Repair, Truth, plan_repairs, settled
+from gpushare_plugin.cluster.node_watch import NODES_PATH
+from gpushare_plugin.cluster.pod_watch import pod_path
+from gpushare_plugin.decide.conditions import Ledger, Registration, conditions
+from gpushare_plugin.decide.device_list import encode_devices
+from gpushare_plugin.decide.effective import parse_unit
+from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
+from gpushare_plugin.decide.repairs import Repair, Truth, plan_repairs, settled
+from gpushare_plugin.decide.status import node_status
+from gpushare_plugin.devices.source import open_source
+from gpushare_plugin.kubelet.bookkeeper import Bookkeeper
+from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.state import NodeState
-from gpushare_plugin.status import node_status
 
 NO_DEVICES = b""
 """A list of devices without any, as protobuf."""

@@ -3,15 +3,15 @@
 import asyncio
 from dataclasses import dataclass, field, replace
 
-from gpushare_core.dialect import GPUSHARE, Dialect
-from gpushare_core.engine import Strategy
-from gpushare_core.share_node import GPUShareNode
-from gpushare_plugin.books import Books
-from gpushare_plugin.cards import PhysicalCard
-from gpushare_plugin.identity import Grant
-from gpushare_plugin.layout import Layout
-from gpushare_plugin.offering import Offering
-from gpushare_plugin.pods import Pod, PodName
+from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.books.dialects import GPUSHARE, Dialect
+from gpushare_core.placement.cards import Strategy
+from gpushare_plugin.decide.admission import Grant
+from gpushare_plugin.decide.holdings import Books
+from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.decide.pods import Pod, PodName
+from gpushare_plugin.devices.cards import PhysicalCard
 
 
 @dataclass(slots=True)

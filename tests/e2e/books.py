@@ -13,11 +13,11 @@ import grpc
 from tests.e2e.observe import PODS, SHARE_NODES, Json, get
 from tests.e2e.workloads import MEMORY
 
-from gpushare_core.quantity import parse_quantity
+from gpushare_core.placement.quantity import parse_quantity
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_plugin.pod_resources import LIST
-from gpushare_plugin.proto import podresources_pb2 as api
-from gpushare_plugin.unit_ids import decode_id
+from gpushare_plugin.decide.unit_ids import decode_id
+from gpushare_plugin.kubelet.pod_resources import LIST
+from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 
 SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 

@@ -1,0 +1,272 @@
+"""GPUSharePolicy: what the administrator writes and reads. The CRD is generated from these models."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from gpushare_core.api.api_model import ApiModel, Condition, Quantity, rule, rules
+from gpushare_core.placement.cards import Strategy
+
+MAX_RULES = 12
+MAX_NAMES = 256
+"""In one rule. With ``MAX_RULES`` the most that the API server's cost estimate for CEL lets pass."""
+MAX_NAMES_TOGETHER = 800
+"""In all rules. The most that comparing each with each costs within the API server's limit at run time."""
+MAX_POLICY_NAME = 40
+"""Leaves room for ``gpushare-plugin-`` and what Kubernetes adds in the names of pods."""
+
+NodeName = Annotated[str, Field(min_length=1, max_length=253)]
+LabelText = Annotated[str, Field(max_length=317)]
+
+
+class Mode(StrEnum):
+    """How the cards of a node are shared."""
+
+    MEMORY = "Memory"
+    SLICES = "Slices"
+    EXCLUSIVE = "Exclusive"
+    MIXED = "Mixed"
+    OFF = "Off"
+
+
+class Source(StrEnum):
+    """Where a node's plugin learns of its cards."""
+
+    NVML = "NVML"
+    SIMULATED = "Simulated"
+    INVENTORY = "Inventory"
+
+
+class Backend(StrEnum):
+    """How the cluster's scheduler is connected to the extender."""
+
+    KUBE_SCHEDULER = "KubeScheduler"
+    DEDICATED = "Dedicated"
+    VOLCANO = "Volcano"
+    EXTERNAL = "External"
+
+
+class DialectName(StrEnum):
+    """Whose resource names, labels, annotations and variables are spoken."""
+
+    GPUSHARE = "gpushare.io"
+    ALIYUN = "aliyun.com"
+    VOLCANO = "volcano.sh"
+    ENFLAME = "enflame.com"
+    TUYA = "tuya.com"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class SelectorOperator(StrEnum):
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+class LabelExpression(ApiModel):
+    """One requirement on a label. Source: ``metav1.LabelSelectorRequirement``."""
+
+    key: LabelText
+    operator: SelectorOperator
+    values: list[LabelText] = Field(default_factory=list, max_length=64)
+
+
+class NodeSelector(ApiModel):
+    """Selects by labels; all requirements must hold. Source: ``metav1.LabelSelector``."""
+
+    match_labels: dict[str, LabelText] = Field(default_factory=dict, json_schema_extra={"maxProperties": 32})
+    match_expressions: list[LabelExpression] = Field(default_factory=list, max_length=32)
+
+
+class SimulatedCards(ApiModel):
+    """Cards that do not exist, for trying the system out and for tests."""
+
+    count: int = Field(ge=1, le=64)
+    memory: Quantity
+    """Of each card."""
+    model: str = Field(default="Sim", max_length=63)
+    compute_score: int = Field(default=100, ge=0, le=1_000_000)
+    """How fast a card is; shared work goes to nodes with slow cards first."""
+
+
+class Devices(ApiModel):
+    """Where the cards of a node come from."""
+
+    source: Source = Source.NVML
+    """Where the node's plugin learns of its cards."""
+    simulated: list[SimulatedCards] = Field(default_factory=list, max_length=16)
+    """With source Simulated: the cards to pretend."""
+    inventory_path: str = Field(default="/etc/gpushare/inventory.yaml", max_length=4096)
+    """With source Inventory: the file on the node that lists its cards."""
+
+
+_DEVICES = rules(
+    rule(
+        "!has(self.source) || self.source != 'Simulated'"
+        " || (has(self.simulated) && size(self.simulated) > 0)",
+        "source Simulated needs at least one entry in simulated, such as {count: 8, memory: 16Gi}",
+    ),
+    rule(
+        "!has(self.simulated) || size(self.simulated) == 0"
+        " || (has(self.source) && self.source == 'Simulated')",
+        "simulated is only read with source: Simulated",
+    ),
+)
+
+_RULE = rules(
+    rule(
+        "has(self.names) != has(self.selector)",
+        "each entry of nodes has either names or a selector, not both and not neither",
+    ),
+    rule("!has(self.names) || size(self.names) > 0", "names must name at least one node"),
+    rule(
+        "!has(self.selector) || (has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0)"
+        " || (has(self.selector.matchExpressions) && size(self.selector.matchExpressions) > 0)",
+        "an empty selector would take every node: give matchLabels or matchExpressions",
+    ),
+    rule(
+        "!has(self.slicesPerCard) || self.mode == 'Slices' || self.mode == 'Mixed'",
+        "slicesPerCard only has a meaning with mode Slices or Mixed",
+    ),
+    rule(
+        "has(self.slicesPerCard) || !(self.mode == 'Slices' || self.mode == 'Mixed')",
+        "mode Slices or Mixed needs slicesPerCard",
+    ),
+)
+
+
+class NodeRule(ApiModel):
+    """Some nodes and how their cards are shared. A node belongs to the first rule that matches it."""
+
+    names: list[NodeName] | None = Field(
+        default=None, max_length=MAX_NAMES, json_schema_extra={"x-kubernetes-list-type": "set"}
+    )
+    """Names of nodes. Either these or a selector."""
+    selector: NodeSelector | None = None
+    """Selects nodes by their labels."""
+    mode: Mode = Mode.MEMORY
+    """Memory: units of one card. Slices: equal parts of distinct cards. Exclusive: whole cards.
+    Mixed: all three. Off: this policy leaves the node alone."""
+    slices_per_card: int | None = Field(default=None, ge=1, le=64)
+    """With mode Slices or Mixed: how many parts a card is cut into."""
+    reserved_memory: Quantity = Field(default="0", description="Per card, kept out of sharing.")
+    devices: Devices = Field(default_factory=Devices, json_schema_extra=_DEVICES)
+
+
+class Placement(ApiModel):
+    """How units are laid out over cards."""
+
+    strategy: Strategy = Strategy.BINPACK
+    """Binpack: the tightest card that fits. Spread: the emptiest one."""
+
+
+class Scheduler(ApiModel):
+    """How pods reach the extender."""
+
+    backend: Backend = Backend.KUBE_SCHEDULER
+    """KubeScheduler: the control plane's static pod is edited, and restored with the last policy."""
+
+
+class PluginSettings(ApiModel):
+    """Settings of the plugin on each node."""
+
+    log_level: LogLevel = LogLevel.INFO
+
+
+_MEMORY_UNIT = rules(
+    rule(
+        "self.matches('^[1-9][0-9]*(M|G|Mi|Gi)$')",
+        "memoryUnit must be a whole number of M, G, Mi or Gi, such as 1Gi (default), 256Mi, 1G, 100M or 1M",
+    )
+)
+
+_TOGETHER = f"self.map(a, has(a.names) ? size(a.names) : 0).sum() <= {MAX_NAMES_TOGETHER}"
+
+_NODES = rules(
+    rule(_TOGETHER, f"at most {MAX_NAMES_TOGETHER} nodes by name: select more by their labels"),
+    rule(
+        f"!({_TOGETHER}) || self.all(a, !has(a.names)"
+        " || a.names.all(name, self.exists_one(b, has(b.names) && name in b.names)))",
+        "a node is named by more than one entry of nodes: name each node once",
+    ),
+)
+
+
+class PolicySpec(ApiModel):
+    """What the administrator asks for."""
+
+    memory_unit: str = Field(
+        default="1Gi", max_length=12, description="Size of one unit.", json_schema_extra=_MEMORY_UNIT
+    )
+    nodes: Annotated[
+        list[Annotated[NodeRule, Field(json_schema_extra=_RULE)]],
+        Field(min_length=1, max_length=MAX_RULES, json_schema_extra=_NODES),
+    ]
+    """Which nodes share their cards, and how. A node belongs to the first entry that matches it."""
+    dialect: DialectName = DialectName.GPUSHARE
+    placement: Placement = Field(default_factory=Placement)
+    scheduler: Scheduler = Field(default_factory=Scheduler)
+    plugin: PluginSettings = Field(default_factory=PluginSettings)
+
+
+class NodeTotals(ApiModel):
+    enabled: int = 0
+    ready: int = 0
+    summary: str = Field(default="", description="Ready/enabled, for people.")
+
+
+class CardTotals(ApiModel):
+    total: int = 0
+    healthy: int = 0
+
+
+class UnitTotals(ApiModel):
+    total: int = 0
+    allocated: int = 0
+
+
+class MemoryTotals(ApiModel):
+    """Quantities."""
+
+    total: str = "0"
+    allocated: str = "0"
+    used: str = "0"
+
+
+class PolicyStatus(ApiModel):
+    """What came of it."""
+
+    observed_generation: int = 0
+    conditions: list[Condition] = Field(
+        default_factory=list,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    )
+    nodes: NodeTotals = Field(default_factory=NodeTotals)
+    cards: CardTotals = Field(default_factory=CardTotals)
+    units: UnitTotals = Field(default_factory=UnitTotals)
+    memory: MemoryTotals = Field(default_factory=MemoryTotals)
+
+
+class ObjectMeta(ApiModel):
+    """The part of ``metav1.ObjectMeta`` that the programs read."""
+
+    name: str
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+
+
+class GPUSharePolicy(ApiModel):
+    """Who shares what, and how. Cluster-scoped."""
+
+    metadata: ObjectMeta
+    spec: PolicySpec
+    status: PolicyStatus = Field(default_factory=PolicyStatus)

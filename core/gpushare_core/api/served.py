@@ -1,0 +1,48 @@
+"""What of the API this version serves. The rest is accepted, and a condition says what works instead."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from gpushare_core.api.policy import Backend, DialectName, Mode, Source
+from gpushare_core.books.dialects import DIALECTS
+
+MODES = frozenset({Mode.MEMORY, Mode.OFF})
+SOURCES = frozenset({Source.SIMULATED})
+BACKENDS = frozenset({Backend.KUBE_SCHEDULER})
+
+UNSUPPORTED_MODE = "UnsupportedMode"
+UNSUPPORTED_SOURCE = "UnsupportedSource"
+UNSUPPORTED_DIALECT = "UnsupportedDialect"
+UNSUPPORTED_BACKEND = "UnsupportedBackend"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why something cannot be served as asked, and what to do: a condition's reason and message."""
+
+    reason: str
+    message: str
+
+
+def mode_problem(mode: Mode) -> Problem | None:
+    return _problem(UNSUPPORTED_MODE, "mode", mode, MODES)
+
+
+def source_problem(source: Source) -> Problem | None:
+    return _problem(UNSUPPORTED_SOURCE, "devices.source", source, SOURCES)
+
+
+def dialect_problem(dialect: DialectName) -> Problem | None:
+    return _problem(UNSUPPORTED_DIALECT, "dialect", dialect, DIALECTS)
+
+
+def backend_problem(backend: Backend) -> Problem | None:
+    return _problem(UNSUPPORTED_BACKEND, "scheduler.backend", backend, BACKENDS)
+
+
+def _problem(reason: str, field: str, asked: str, served: Collection[str]) -> Problem | None:
+    if asked in served:
+        return None
+    return Problem(
+        reason, f"{field} {asked} is not served by this version; use {' or '.join(sorted(served))}"
+    )

@@ -1,0 +1,110 @@
+"""GPUShareNode: one per enabled node. The operator writes ``spec``, that node's plugin writes ``status``."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from gpushare_core.api.api_model import ApiModel, Condition, Quantity
+from gpushare_core.api.policy import (
+    Devices,
+    DialectName,
+    LogLevel,
+    MemoryTotals,
+    Mode,
+    NodeRule,
+    ObjectMeta,
+    PolicySpec,
+    UnitTotals,
+)
+from gpushare_core.placement.cards import Strategy
+
+
+class Health(StrEnum):
+    HEALTHY = "Healthy"
+    UNHEALTHY = "Unhealthy"
+
+
+class NodeSpec(ApiModel):
+    """What the policy asks of this node."""
+
+    policy: str
+    mode: Mode
+    memory_unit: str
+    dialect: DialectName = DialectName.GPUSHARE
+    strategy: Strategy = Strategy.BINPACK
+    slices_per_card: int | None = None
+    reserved_memory: Quantity = "0"
+    devices: Devices = Field(default_factory=Devices)
+    log_level: LogLevel = LogLevel.INFO
+
+    @classmethod
+    def of_rule(cls, policy: str, spec: PolicySpec, rule: NodeRule) -> "NodeSpec":
+        return cls(
+            policy=policy,
+            mode=rule.mode,
+            memory_unit=spec.memory_unit,
+            dialect=spec.dialect,
+            strategy=spec.placement.strategy,
+            slices_per_card=rule.slices_per_card,
+            reserved_memory=rule.reserved_memory,
+            devices=rule.devices,
+            log_level=spec.plugin.log_level,
+        )
+
+
+class PodShare(ApiModel):
+    """What one container holds of a card, by the kubelet's books."""
+
+    namespace: str
+    name: str
+    uid: str
+    container: str
+    units: int
+    used_memory: str = "0"
+
+
+class CardStatus(ApiModel):
+    """One card. Programs name it by UUID; the index is for people."""
+
+    index: int
+    uuid: str
+    model: str = ""
+    memory: str
+    units: int
+    allocated_units: int = 0
+    used_memory: str = "0"
+    compute_score: int = 0
+    numa_node: int = 0
+    health: Health = Health.HEALTHY
+    health_reason: str = ""
+    lock: str = ""
+    pods: list[PodShare] = Field(default_factory=list)
+
+
+class NodeStatus(ApiModel):
+    """What the plugin found and gave out."""
+
+    observed_generation: int = 0
+    plugin_version: str = ""
+    memory_unit: str = Field(
+        default="", description="The unit in force; differs from spec while UnitChangeBlocked."
+    )
+    summary: str = Field(default="", description="Allocated/total units of each card, in order of index.")
+    conditions: list[Condition] = Field(
+        default_factory=list,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    )
+    units: UnitTotals = Field(default_factory=UnitTotals)
+    memory: MemoryTotals = Field(default_factory=MemoryTotals)
+    cards: list[CardStatus] = Field(
+        default_factory=list,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uuid"]},
+    )
+
+
+class GPUShareNode(ApiModel):
+    """The cards of one node and who has what on them. Cluster-scoped, named like the node."""
+
+    metadata: ObjectMeta
+    spec: NodeSpec
+    status: NodeStatus = Field(default_factory=NodeStatus)

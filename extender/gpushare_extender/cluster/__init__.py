@@ -1,0 +1,1 @@
+"""What the extender watches in the cluster."""

@@ -1,0 +1,1 @@
+"""Which nodes take a pod, and which are better. Pure."""

@@ -1,0 +1,1 @@
+"""What becomes of the scheduler's files. Pure: bytes in, bytes out."""

@@ -1,0 +1,205 @@
+"""The KubeSchedulerConfiguration with our extender in it.
+
+Source: ``kubescheduler.config.k8s.io/v1`` and, for what ``--config`` switches off,
+``cmd/kube-scheduler/app/options`` of Kubernetes 1.36: with ``--config`` the leader election flags still
+count (``ApplyLeaderElectionTo``), those in ``ApplyDeprecated`` no longer do. Both ways start from the same
+defaults, so a flag that is not given needs no entry.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from gpushare_hostctl.decide import yamltext
+from gpushare_hostctl.decide.flags import CommandLine
+from gpushare_hostctl.errors import NeedsPersonError
+
+_GROUP = "kubescheduler.config.k8s.io/"
+_KIND = "KubeSchedulerConfiguration"
+_HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it. Edits here are lost.\n"
+
+
+@dataclass(frozen=True)
+class Extender:
+    """Our entry in ``extenders``.
+
+    ``url`` is the prefix before the verbs, ``http_timeout`` a Go duration such as ``5s``. A verb that is None
+    is not called; filter and bind always are.
+    """
+
+    url: str
+    managed_resources: tuple[str, ...]
+    http_timeout: str = "5s"
+    prioritize_verb: str | None = None
+    preempt_verb: str | None = None
+    weight: int = 1
+
+    def entry(self) -> dict[str, Any]:
+        """Give the entry as kube-scheduler reads it.
+
+        It sees nodes by name, is never skipped when it fails, and binds only pods that ask for a managed
+        resource; the scheduler counts those resources by node as well.
+        """
+        return {
+            "urlPrefix": self.url,
+            "filterVerb": "filter",
+            **self._optional_verbs(),
+            "bindVerb": "bind",
+            "nodeCacheCapable": True,
+            "ignorable": False,
+            "httpTimeout": self.http_timeout,
+            "managedResources": [
+                {"name": name, "ignoredByScheduler": False} for name in self.managed_resources
+            ],
+        }
+
+    def _optional_verbs(self) -> dict[str, Any]:
+        verbs: dict[str, Any] = {}
+        if self.prioritize_verb:
+            # kube-scheduler refuses a prioritize verb without a positive weight.
+            verbs |= {"prioritizeVerb": self.prioritize_verb, "weight": self.weight}
+        if self.preempt_verb:
+            verbs |= {"preemptVerb": self.preempt_verb}
+        return verbs
+
+
+def from_flags(command_line: CommandLine, extender: Extender) -> bytes:
+    """Build the configuration for a scheduler that had no ``--config``. Raises NeedsPersonError."""
+    client = _client_connection(command_line)
+    debugging = {
+        "enableProfiling": command_line.boolean("profiling"),
+        "enableContentionProfiling": command_line.boolean("contention-profiling"),
+    }
+    document = {
+        "apiVersion": f"{_GROUP}v1",
+        "kind": _KIND,
+        **({"clientConnection": client} if client else {}),
+        **{key: value for key, value in debugging.items() if value is not None},
+        "extenders": [extender.entry()],
+    }
+    return (_HEADER + yaml.safe_dump(document, sort_keys=False)).encode()
+
+
+def merge(content: bytes, extender: Extender) -> bytes:
+    """Add our extender to a configuration of somebody else's, every other byte of which stays.
+
+    An entry with our URL is replaced. Raises NeedsPersonError for what kube-scheduler would refuse: a second
+    extender that binds, or one that manages the same resource.
+    """
+    text = _decode(content)
+    document = _checked(yamltext.first_document(text))
+    for index in reversed(_with_url(document, extender.url)):
+        text = yamltext.remove_item(text, ("extenders",), index=index)
+    others = _extenders(yamltext.first_document(text))
+    _check_conflicts(others, extender)
+    text = yamltext.insert_item(text, ("extenders",), value=extender.entry())
+    _verify(text, {**document, "extenders": [*others, extender.entry()]})
+    return text.encode()
+
+
+def is_idle_until_leading(content: bytes) -> bool:
+    """Tell whether a scheduler with this configuration is not ready before it leads.
+
+    Field ``delayCacheUntilActive`` of KubeSchedulerConfiguration.
+    """
+    document = yamltext.first_document(_decode(content))
+    return isinstance(document, dict) and document.get("delayCacheUntilActive") is True
+
+
+# In a configuration file an empty value means kube-scheduler's default; by flag it meant client-go's
+# default, which is another one. So that is written out.
+def _content_type(text: str) -> str:
+    return text or "application/json"
+
+
+def _rate(text: str) -> float:
+    return _number("kube-api-qps", text, float) or 5.0
+
+
+def _burst(text: str) -> int:
+    return int(_number("kube-api-burst", text, int)) or 10
+
+
+def _number(name: str, text: str, parse: Callable[[str], float]) -> float:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise NeedsPersonError(f"the flag --{name}={text} of kube-scheduler is not a number") from error
+
+
+_CLIENT_FLAGS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
+    ("kubeconfig", "kubeconfig", str),
+    ("contentType", "kube-api-content-type", _content_type),
+    ("qps", "kube-api-qps", _rate),
+    ("burst", "kube-api-burst", _burst),
+)
+
+
+def _client_connection(command_line: CommandLine) -> dict[str, Any]:
+    given = [(key, command_line.value(flag), parse) for key, flag, parse in _CLIENT_FLAGS]
+    return {key: parse(text) for key, text, parse in given if text is not None}
+
+
+def _decode(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NeedsPersonError(f"the scheduler's --config file is not UTF-8 (byte {error.start})") from error
+
+
+def _checked(document: Any) -> dict[str, Any]:
+    ours = isinstance(document, dict) and document.get("kind") == _KIND
+    if not ours or not str(document.get("apiVersion")).startswith(_GROUP):
+        raise NeedsPersonError(f"the scheduler's --config file is not a {_KIND} of {_GROUP}v1; correct it")
+    _extenders(document)
+    return dict(document)
+
+
+def _extenders(document: dict[str, Any]) -> list[dict[str, Any]]:
+    extenders = document.get("extenders") or []
+    if not isinstance(extenders, list) or not all(isinstance(entry, dict) for entry in extenders):
+        raise NeedsPersonError("extenders in the scheduler's --config file is not a list of mappings")
+    return extenders
+
+
+def _with_url(document: dict[str, Any], url: str) -> list[int]:
+    return [
+        index
+        for index, entry in enumerate(_extenders(document))
+        if str(entry.get("urlPrefix")).rstrip("/") == url.rstrip("/")
+    ]
+
+
+def _check_conflicts(others: list[dict[str, Any]], extender: Extender) -> None:
+    for entry in others:
+        if entry.get("bindVerb"):
+            raise NeedsPersonError(
+                f"the extender {entry.get('urlPrefix')} in the scheduler's --config file binds pods, and "
+                "kube-scheduler allows one such extender; remove it or use another scheduler backend"
+            )
+        _check_resources(entry, extender)
+
+
+def _check_resources(entry: dict[str, Any], extender: Extender) -> None:
+    items = entry.get("managedResources") or []
+    managed = {str(item.get("name")) for item in items if isinstance(item, dict)}
+    both = sorted(managed & set(extender.managed_resources))
+    if both:
+        raise NeedsPersonError(
+            f"the extender {entry.get('urlPrefix')} in the scheduler's --config file manages "
+            f"{', '.join(both)} already, and kube-scheduler allows one extender per resource; remove it there"
+        )
+
+
+def _verify(text: str, expected: dict[str, Any]) -> None:
+    try:
+        as_expected = yamltext.first_document(text) == expected
+    except yamltext.YamlTextError:
+        as_expected = False
+    if not as_expected:
+        raise NeedsPersonError(
+            "the scheduler's --config file is written in a way that an extender cannot be added to "
+            "(aliases or merge keys, perhaps); write it out plainly"
+        )

@@ -1,0 +1,165 @@
+"""Files on the host, below the folder where its root is mounted; every write is atomic and durable."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from gpushare_hostctl.decide.state import File
+from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+
+_MOST_LINKS = 40
+
+
+class Host:
+    """The host's file system, mounted at ``root``. Paths are the host's own, absolute ones."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def read(self, path: str) -> File | None:
+        """Read a regular file; None when there is none."""
+        try:
+            with self._resolve(path).open("rb") as stream:
+                status = os.fstat(stream.fileno())
+                mode = stat.S_IMODE(status.st_mode)
+                return File(content=stream.read(), mode=mode, uid=status.st_uid, gid=status.st_gid)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def read_folder(self, path: str) -> dict[str, File]:
+        """Read the regular files in a folder by name; empty when there is no folder."""
+        folder = self._resolve(path)
+        names = sorted(entry.name for entry in folder.iterdir() if entry.is_file()) if folder.is_dir() else []
+        files = {name: self.read(str(PurePosixPath(path) / name)) for name in names}
+        return {name: file for name, file in files.items() if file is not None}
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is a file or a folder."""
+        return self._resolve(path).exists()
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder that only root can look into, unless it is there."""
+        folder = self._resolve(path)
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700)
+            _sync_folder(folder.parent)
+
+    def write(self, path: str, file: File, *, through: str) -> None:
+        """Put a file in its place in one step: written in the folder ``through``, then renamed.
+
+        After a crash there is either the old content or the new one, and nothing else beside it.
+        Raises NeedsPersonError when the two folders are not on one file system.
+        """
+        target = self._resolve(path)
+        passing = self._resolve(through) / f"{target.name}.new"
+        _write_durably(passing, file, like=target)
+        try:
+            passing.replace(target)
+        except OSError as error:
+            passing.unlink()
+            raise NeedsPersonError(
+                f"cannot move {passing.name} from {through} to {path}: {error.strerror}; both have to be on "
+                "one file system, and writable (see --folder)"
+            ) from error
+        _sync_folder(target.parent)
+        _sync_folder(passing.parent)
+
+    def remove(self, path: str) -> None:
+        """Remove a file if it is there."""
+        self._resolve(path).unlink(missing_ok=True)
+
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder with everything in it, if it is there."""
+        folder = self._resolve(path)
+        if folder.exists():
+            shutil.rmtree(folder)
+            _sync_folder(folder.parent)
+
+    @contextlib.contextmanager
+    def lock(self, folder: str) -> Iterator[None]:
+        """Keep every other run of this program off the host. Raises RetryableError.
+
+        The lock is on the folder itself and ends with the process, so that it leaves nothing behind.
+        """
+        descriptor = os.open(self._existing_folder(folder), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _lock(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _existing_folder(self, folder: str) -> Path:
+        path = self._resolve(folder)
+        if not path.is_dir():
+            raise NeedsPersonError(f"there is no folder {folder} below {self._root}; mount the host's there")
+        return path
+
+    def _resolve(self, path: str) -> Path:
+        """Follow links as the host would: an absolute one begins at the host's root, not at ours."""
+        rest = list(PurePosixPath(path).parts[1:])
+        found = PurePosixPath()
+        links = 0
+        while rest:
+            step = rest.pop(0)
+            place = self._root / found / step
+            if step != ".." and place.is_symlink():
+                links += 1
+                found, rest = _follow(place, found=found, rest=rest)
+            else:
+                found = found.parent if step == ".." else found / step
+            if links > _MOST_LINKS:
+                raise NeedsPersonError(f"too many links on the way to {path}; name the file itself")
+        return self._root / found
+
+
+def _follow(link: Path, *, found: PurePosixPath, rest: list[str]) -> tuple[PurePosixPath, list[str]]:
+    target = PurePosixPath(link.readlink())
+    if target.is_absolute():
+        return PurePosixPath(), [*target.parts[1:], *rest]
+    return found, [*target.parts, *rest]
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise RetryableError("another gpushare-hostctl is at work on this node; run again later") from error
+
+
+def _write_durably(path: Path, file: File, *, like: Path) -> None:
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with open(descriptor, "wb") as stream:  # noqa: PTH123
+        stream.write(file.content)
+        stream.flush()
+        _set_owner(descriptor, file)
+        os.fchmod(descriptor, file.mode)
+        _copy_labels(descriptor, like)
+        os.fsync(descriptor)
+
+
+def _set_owner(descriptor: int, file: File) -> None:
+    status = os.fstat(descriptor)
+    # Asked for only when needed: it takes a capability that the program otherwise does without.
+    if (status.st_uid, status.st_gid) != (file.uid, file.gid):
+        os.fchown(descriptor, file.uid, file.gid)
+
+
+def _copy_labels(descriptor: int, like: Path) -> None:
+    """Carry over what the old file has besides: SELinux label, access lists."""
+    with contextlib.suppress(OSError):
+        for name in os.listxattr(like):
+            with contextlib.suppress(OSError):
+                os.setxattr(descriptor, name, os.getxattr(like, name))
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

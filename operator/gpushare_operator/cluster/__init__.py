@@ -1,0 +1,1 @@
+"""What the operator knows of the cluster: watched objects, cached, read as snapshots."""

@@ -1,0 +1,1 @@
+"""What is to be done. Pure: a snapshot in, a plan out."""

@@ -1,0 +1,1 @@
+"""The objects that the operator wants to exist. Pure."""

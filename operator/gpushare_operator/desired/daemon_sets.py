@@ -1,0 +1,103 @@
+"""The DaemonSets that the operator wants: a plugin per policy, one extender for all."""
+
+from typing import Any
+
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, POLICY_LABEL
+from gpushare_operator.cluster.objects import PolicyView
+from gpushare_operator.desired.installation import Installation
+from gpushare_operator.desired.names import EXTENDER, EXTENDER_NAME, PLUGIN, labels, plugin_name, selector
+from gpushare_operator.desired.pod_template import EVERYWHERE, confined, daemon_set, host_path, mount, probe
+from gpushare_operator.desired.share_nodes import owner_reference
+
+Json = dict[str, Any]
+
+PLUGIN_HEALTH_PORT = 9640
+LOOPBACK = "127.0.0.1"
+UNPRIVILEGED = 65532
+KUBELET_FOLDERS = {
+    "device-plugins": "/var/lib/kubelet/device-plugins",
+    "pod-resources": "/var/lib/kubelet/pod-resources",
+}
+
+
+def plugin_daemon_set(policy: PolicyView, installation: Installation) -> Json:
+    """Runs on every node that carries the policy's label."""
+    return daemon_set(
+        plugin_name(policy.name),
+        namespace=installation.namespace,
+        labels=labels(PLUGIN, policy.name),
+        selector=selector(PLUGIN, policy.name),
+        owners=[owner_reference(policy)],
+        pod={
+            "serviceAccountName": "gpushare-plugin",
+            "priorityClassName": "system-node-critical",
+            "nodeSelector": {POLICY_LABEL: policy.name},
+            "tolerations": EVERYWHERE,
+            "terminationGracePeriodSeconds": 10,
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [_plugin_container(installation)],
+            "volumes": [host_path(name, path) for name, path in KUBELET_FOLDERS.items()],
+        },
+    )
+
+
+def _plugin_container(installation: Installation) -> Json:
+    return {
+        "name": "plugin",
+        "image": installation.image,
+        "command": ["gpushare-plugin"],
+        "args": ["--node", "$(NODE_NAME)", "--health-port", str(PLUGIN_HEALTH_PORT)],
+        "env": [
+            {
+                "name": "NODE_NAME",
+                "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}},
+            },
+            # It trusts the cluster's authority only; the system's would cost 2 MiB on every node.
+            {"name": "SSL_CERT_FILE", "value": "/dev/null"},
+        ],
+        # The kubelet's sockets belong to root.
+        "securityContext": confined(runAsUser=0),
+        "volumeMounts": [mount(name, path) for name, path in KUBELET_FOLDERS.items()],
+        "livenessProbe": probe("/healthz", PLUGIN_HEALTH_PORT),
+        "readinessProbe": probe("/readyz", PLUGIN_HEALTH_PORT, period=5),
+        "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+    }
+
+
+def extender_daemon_set(installation: Installation) -> Json:
+    """Runs beside every kube-scheduler, reachable from its own host only."""
+    return daemon_set(
+        EXTENDER_NAME,
+        namespace=installation.namespace,
+        labels=labels(EXTENDER),
+        selector=selector(EXTENDER),
+        pod={
+            "serviceAccountName": "gpushare-extender",
+            "priorityClassName": "system-cluster-critical",
+            "hostNetwork": True,
+            "dnsPolicy": "ClusterFirstWithHostNet",
+            "nodeSelector": {CONTROL_PLANE_LABEL: ""},
+            "tolerations": EVERYWHERE,
+            # It answers what has come, then sees the binds under way to their end: 15 s each at the most.
+            "terminationGracePeriodSeconds": 30,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": UNPRIVILEGED,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [_extender_container(installation)],
+        },
+    )
+
+
+def _extender_container(installation: Installation) -> Json:
+    return {
+        "name": "extender",
+        "image": installation.image,
+        "command": ["gpushare-extender"],
+        "args": ["--listen", f"{LOOPBACK}:{EXTENDER_PORT}"],
+        "securityContext": confined(),
+        "livenessProbe": probe("/healthz", EXTENDER_PORT, host=LOOPBACK),
+        "readinessProbe": probe("/readyz", EXTENDER_PORT, host=LOOPBACK, period=2),
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+    }

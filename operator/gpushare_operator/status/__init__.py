@@ -1,0 +1,1 @@
+"""What a policy's status and Events say. Pure."""

@@ -1,0 +1,41 @@
+"""Condition types and reasons of a GPUSharePolicy: part of the API, never rename.
+
+Those for what this version does not serve are in ``gpushare_core.api.served``.
+"""
+
+READY = "Ready"
+NODES_READY = "NodesReady"
+SCHEDULER_CONFIGURED = "SchedulerConfigured"
+CONFLICTED = "Conflicted"
+UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
+DEGRADED = "Degraded"
+
+AS_EXPECTED = "AsExpected"
+SERVING = "Serving"
+
+ALL_NODES_READY = "AllNodesReady"
+NODES_NOT_READY = "NodesNotReady"
+NO_NODES_SELECTED = "NoNodesSelected"
+
+CONFIGURED = "Configured"
+EXTENDER_NOT_READY = "ExtenderNotReady"
+INSTALLING = "Installing"
+INSTALL_FAILED = "InstallFailed"
+RESTORING = "Restoring"
+RESTORED = "Restored"
+RESTORE_FAILED = "RestoreFailed"
+NEEDS_ATTENTION = "NeedsAttention"
+NO_CONTROL_PLANE = "NoControlPlane"
+
+NODES_CLAIMED = "NodesClaimedByOlderPolicy"
+NO_CONFLICT = "NoConflict"
+
+PODS_HOLD_UNITS = "PodsHoldUnits"
+NOT_BLOCKED = "NotBlocked"
+
+INVALID_SPEC = "InvalidSpec"
+API_ERRORS = "ApiErrors"
+UNIT_TOO_FINE = "UnitTooFine"
+CARDS_UNHEALTHY = "CardsUnhealthy"
+
+DELETING = "Deleting"

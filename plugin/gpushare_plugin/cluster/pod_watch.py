@@ -1,0 +1,112 @@
+"""Follows this node's pods: their metadata as it changes, their specs once."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.follow import Backoff, Changed, Collection, Json, Listed, follow
+from gpushare_plugin.decide.pods import PodName, read_metadata, read_pod
+from gpushare_plugin.state import NodeState
+
+AT_ONCE = 8
+"""Specs that are read at the same time."""
+SPEC_TIMEOUT = 30.0
+FINISHED = ("Succeeded", "Failed")
+"""Phases of pods that no watch tells of any more, so that nothing would make us forget them."""
+
+_log = logging.getLogger(__name__)
+
+
+class PodWatch:
+    """Keeps ``state.pods``.
+
+    Only metadata is watched, because the status of a pod lists every single unit that it holds. Source:
+    ``AllocatedResourcesStatus`` of core/v1, on by default since Kubernetes 1.36.
+    """
+
+    def __init__(self, state: NodeState, client: KubeClient, *, ended: Callable[[], None]) -> None:
+        """``ended`` is called when a pod is gone: its units may be free."""
+        self._state = state
+        self._ended = ended
+        self._client = client
+        self._arrived = asyncio.Event()
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self.synced = asyncio.Event()
+
+    async def run(self) -> None:
+        """Never returns."""
+        running = ",".join(f"status.phase!={phase}" for phase in FINISHED)
+        selector = f"spec.nodeName={self._state.name},{running}"
+        pods = Collection("/api/v1/pods", field_selector=selector, metadata_only=True)
+        async for event in follow(self._client, pods):
+            self._take(event)
+            self._arrived.set()
+
+    async def run_learning(self) -> None:
+        """Read the specs of pods as they arrive. Never returns."""
+        backoff = Backoff()
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            await self.learn(self._unlearned(), timeout=SPEC_TIMEOUT)
+            self.synced.set()
+            if self._unlearned():
+                await backoff.pause()
+                self._arrived.set()
+            else:
+                backoff.reset()
+
+    async def learn(self, names: Iterable[PodName], *, timeout: float) -> None:
+        """Read these pods, as far as that is possible within ``timeout`` seconds."""
+        try:
+            async with asyncio.timeout(timeout), asyncio.TaskGroup() as group:
+                for name in names:
+                    group.create_task(self._learn(name))
+        except TimeoutError:
+            _log.warning("the API server is too slow to tell what the pods of this node ask for")
+
+    def _unlearned(self) -> list[PodName]:
+        return [name for name, pod in self._state.pods.items() if pod.ask is None]
+
+    def _take(self, event: Listed[Json] | Changed[Json]) -> None:
+        key = self._state.dialect.allocation_annotation
+        if isinstance(event, Listed):
+            pods = [read_metadata(item, key) for item in event.items]
+            self._state.keep_pods({pod.name for pod in pods})
+            for pod in pods:
+                self._state.put_pod(pod)
+            return
+        pod = read_metadata(event.item, key)
+        if event.kind == "DELETED":
+            self._state.drop_pod(pod.name, pod.uid)
+            self._ended()
+        else:
+            self._state.put_pod(pod)
+
+    async def _learn(self, name: PodName) -> None:
+        watched = name in self._state.pods
+        try:
+            async with self._at_once:
+                item = await self._client.get(pod_path(name))
+        except ApiError as error:
+            self._refused(name, error)
+            return
+        except UnreachableError as error:
+            _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
+            return
+        ended = (watched and name not in self._state.pods) or item["status"].get("phase") in FINISHED
+        if item["spec"].get("nodeName") == self._state.name and not ended:
+            dialect = self._state.dialect
+            self._state.put_pod(read_pod(item, dialect.allocation_annotation, dialect.memory_resource))
+
+    def _refused(self, name: PodName, error: ApiError) -> None:
+        if not error.is_not_found:
+            _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
+        elif name in self._state.pods:
+            self._state.drop_pod(name, self._state.pods[name].uid)
+
+
+def pod_path(name: PodName) -> str:
+    return f"/api/v1/namespaces/{name.namespace}/pods/{name.name}"

@@ -1,0 +1,1 @@
+"""What is offered, given out, repaired and reported. Pure."""

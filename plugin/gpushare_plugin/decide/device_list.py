@@ -1,0 +1,92 @@
+"""The list of devices that the kubelet gets: its bytes, and its size before anything is sent.
+
+Source: ``ListAndWatchResponse`` of the device plugin API v1beta1, protobuf wire format. A list that is too
+long breaks the registration, because the kubelet's client takes no message above ``MESSAGE_LIMIT``.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gpushare_core.placement.units import MemoryUnit
+from gpushare_plugin.decide.layout import Layout, PlacedCard, lay_out
+from gpushare_plugin.decide.unit_ids import CAPACITY, ID_LENGTH, encode_id
+from gpushare_plugin.devices.cards import PhysicalCard
+
+MESSAGE_LIMIT = 4 * 2**20
+"""Bytes. Source: ``defaultClientMaxReceiveMessageSize`` of grpc-go, which the kubelet does not raise."""
+
+_DEVICES, _ID, _HEALTH, _TOPOLOGY, _NODES = b"\x0a", b"\x0a", b"\x12", b"\x1a", b"\x0a"
+_ENTRY_HEAD = 2 + 2 + ID_LENGTH
+"""Bytes of one device before its health: tag and length of the device, tag and length of its ID, the ID."""
+
+_HEALTHY = _HEALTH + b"\x07Healthy"
+_UNHEALTHY = _HEALTH + b"\x09Unhealthy"
+_NO_HEALTH = b""
+"""The kubelet takes everything but ``Healthy`` for unhealthy; this is the short way to say it."""
+
+
+def encode_devices(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bytes:
+    """The whole message. What the kubelet can do without is left out where it would exceed ``limit``."""
+    tails = _tails(layout.cards, unhealthy=_UNHEALTHY, with_topology=_has_topology(layout))
+    if _size(layout.cards, tails) > limit:
+        tails = _tails(layout.cards, unhealthy=_NO_HEALTH, with_topology=False)
+    message = bytearray()  # joined from a list of entries, the largest would take 20 MB for a moment
+    for entry in _entries(layout.cards, tails):
+        message += entry
+    return bytes(message)
+
+
+def fits(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bool:
+    """Whether all units have IDs and the list of all of them, healthy, can be sent."""
+    tails = [_HEALTHY] * len(layout.cards)
+    return layout.end <= CAPACITY and _size(layout.cards, tails) <= limit
+
+
+def finest_unit(
+    cards: Sequence[PhysicalCard], unit: MemoryUnit, *, reserved: int, limit: int = MESSAGE_LIMIT
+) -> MemoryUnit:
+    """The smallest unit, a whole number in the suffix of ``unit``, with which ``cards`` fit.
+
+    Units get coarser until they do: one unit a card always fits.
+    """
+    suffix = re.sub(r"^\d+", "", unit.text)
+    coarsest = max(card.memory for card in cards) // MemoryUnit.parse(f"1{suffix}").size + 1
+    low, high = 1, coarsest
+    while low < high:
+        middle = (low + high) // 2
+        candidate = MemoryUnit.parse(f"{middle}{suffix}")
+        enough = fits(lay_out(cards, candidate, reserved=reserved), limit=limit)
+        low, high = (low, middle) if enough else (middle + 1, high)
+    return MemoryUnit.parse(f"{low}{suffix}")
+
+
+def _has_topology(layout: Layout) -> bool:
+    """Whether there is anything to align: more than one NUMA node, all of them known."""
+    nodes = {placed.card.numa_node for placed in layout.cards}
+    return len(nodes) > 1 and min(nodes) >= 0
+
+
+def _tails(cards: Sequence[PlacedCard], *, unhealthy: bytes, with_topology: bool) -> list[bytes]:
+    """Per card: what follows the ID in each of its devices."""
+    return [
+        (_HEALTHY if placed.card.healthy else unhealthy)
+        + (_topology(placed.card.numa_node) if with_topology else b"")
+        for placed in cards
+    ]
+
+
+def _topology(node: int) -> bytes:
+    number = b"\x08" + bytes([node]) if node else b""  # proto3 leaves zero out
+    inner = _NODES + bytes([len(number)]) + number
+    return _TOPOLOGY + bytes([len(inner)]) + inner
+
+
+def _size(cards: Sequence[PlacedCard], tails: Sequence[bytes]) -> int:
+    return sum(placed.units * (_ENTRY_HEAD + len(tail)) for placed, tail in zip(cards, tails, strict=True))
+
+
+def _entries(cards: Sequence[PlacedCard], tails: Sequence[bytes]) -> Iterator[bytes]:
+    for placed, tail in zip(cards, tails, strict=True):
+        head = _DEVICES + bytes([_ENTRY_HEAD - 2 + len(tail)]) + _ID + bytes([ID_LENGTH])
+        for number in placed.numbers:
+            yield head + encode_id(number).encode() + tail

@@ -1,0 +1,1 @@
+"""Where the node's cards come from."""

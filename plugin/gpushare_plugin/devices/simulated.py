@@ -1,0 +1,38 @@
+"""Cards that do not exist, for trying the system out and for tests."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+
+from gpushare_core.api.policy import SimulatedCards
+from gpushare_core.placement.quantity import parse_quantity
+from gpushare_plugin.devices.cards import PhysicalCard
+
+_NAMESPACE = uuid.UUID("a1f0c1f4-6f0b-5b1c-9a57-2f2f6f1c0e11")
+
+
+class SimulatedSource:
+    """The cards that a policy describes. They never change by themselves."""
+
+    def __init__(self, node: str, groups: Sequence[SimulatedCards]) -> None:
+        self._cards = tuple(simulate(node, groups))
+
+    async def cards(self) -> Sequence[PhysicalCard]:
+        return self._cards
+
+
+def simulate(node: str, groups: Sequence[SimulatedCards]) -> Iterator[PhysicalCard]:
+    """Cards of all groups, one after the other; the same node and index always give the same UUID."""
+    every = (group for group in groups for _ in range(group.count))
+    for index, group in enumerate(every):
+        yield PhysicalCard(
+            uuid=card_uuid(node, index),
+            index=index,
+            memory=parse_quantity(group.memory),
+            model=group.model,
+            compute_score=group.compute_score,
+            numa_node=0,
+        )
+
+
+def card_uuid(node: str, index: int) -> str:
+    return f"GPU-{uuid.uuid5(_NAMESPACE, f'{node}/{index}')}"

@@ -1,0 +1,1 @@
+"""Talking with the kubelet: registration, the device plugin API, PodResources."""

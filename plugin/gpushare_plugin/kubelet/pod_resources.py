@@ -1,0 +1,90 @@
+"""Client of the kubelet's PodResources API, from which its books are read."""
+
+import asyncio
+from pathlib import Path
+
+import grpc
+import grpc.aio
+
+from gpushare_plugin.decide.holdings import Books, Holding, holding
+from gpushare_plugin.decide.pods import PodName
+from gpushare_plugin.kubelet.proto import podresources_pb2 as api
+
+LIST = "/v1.PodResourcesLister/List"
+LARGEST_ANSWER = 64 * 2**20
+"""Bytes: the kubelet sends some 30 for every unit that is held."""
+BUSY_PAUSE = 0.05
+"""Seconds. The kubelet takes 100 calls a second, of all its clients together, and refuses the others."""
+
+_OPTIONS = (
+    ("grpc.max_receive_message_length", LARGEST_ANSWER),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+)
+
+
+class BooksUnavailableError(Exception):
+    """The kubelet did not answer in time."""
+
+
+class PodResources:
+    """Use as an asynchronous context manager."""
+
+    def __init__(self, socket: Path, resource: str) -> None:
+        self._socket = socket
+        self._resource = resource
+
+    async def __aenter__(self) -> "PodResources":
+        self._channel = grpc.aio.insecure_channel(f"unix://{self._socket}", options=_OPTIONS)
+        self._call = self._channel.unary_unary(
+            LIST,
+            request_serializer=api.ListPodResourcesRequest.SerializeToString,
+            response_deserializer=api.ListPodResourcesResponse.FromString,
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._channel.close()
+
+    async def books(self, *, timeout: float) -> Books:
+        """What all active pods hold now, the one that is being admitted included.
+
+        Raises:
+            BooksUnavailableError: no answer within ``timeout`` seconds.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                return read_books(await self._list(), self._resource)
+        except grpc.aio.AioRpcError as error:
+            raise BooksUnavailableError(f"{self._socket}: {error.code().name} {error.details()}") from error
+        except TimeoutError as error:
+            raise BooksUnavailableError(f"{self._socket}: no answer in {timeout} s") from error
+
+    async def _list(self) -> api.ListPodResourcesResponse:
+        while True:
+            try:
+                response: api.ListPodResourcesResponse = await self._call(api.ListPodResourcesRequest())
+                return response
+            except grpc.aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
+                    raise
+            await asyncio.sleep(BUSY_PAUSE)
+
+
+def read_books(response: api.ListPodResourcesResponse, resource: str) -> Books:
+    """The books as far as ``resource`` goes."""
+    holdings = (_holding(pod, resource) for pod in response.pod_resources)
+    return Books({each.name: each for each in holdings})
+
+
+def _holding(pod: api.PodResources, resource: str) -> Holding:
+    return holding(
+        PodName(pod.namespace, pod.name),
+        {container.name: _ids(container, resource) for container in pod.containers},
+    )
+
+
+def _ids(container: api.ContainerResources, resource: str) -> list[str]:
+    """The kubelet lists every device in an entry of its own."""
+    own = (devices for devices in container.devices if devices.resource_name == resource)
+    return [unit_id for devices in own for unit_id in devices.device_ids]

@@ -1,0 +1,236 @@
+"""List and watch survives everything an API server does, and misses nothing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+
+import pytest
+from tests.fakes.api_server import (
+    PODS,
+    Answer,
+    FakeApi,
+    bookmark,
+    cut,
+    error_event,
+    fake_api,
+    status,
+    stream,
+)
+
+from gpushare_core.kube.client import METADATA, METADATA_LIST, KubeClient
+from gpushare_core.kube.follow import (
+    Backoff,
+    Changed,
+    Collection,
+    Follower,
+    Listed,
+    as_json,
+    follow,
+    follow_views,
+)
+
+Json = dict[str, Any]
+COLLECTION = Collection(PODS, field_selector="spec.nodeName!=", metadata_only=True)
+
+
+class Pauses:
+    """In place of sleeping: remembers how long it would have been."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+        await asyncio.sleep(0)
+
+    def backoff(self) -> Backoff:
+        return Backoff(sleep=self, jitter=lambda: 1.0)
+
+
+class Seen:
+    """What a follower yields, one event at a time."""
+
+    def __init__(self, events: AsyncIterator[Listed[Json] | Changed[Json]]) -> None:
+        self._events = events
+
+    async def next(self) -> Listed[Json] | Changed[Json]:
+        return await asyncio.wait_for(anext(self._events), 5)
+
+    async def listed(self) -> list[str]:
+        event = await self.next()
+        assert isinstance(event, Listed)
+        return [item["metadata"]["name"] for item in event.items]
+
+    async def changed(self) -> tuple[str, str]:
+        event = await self.next()
+        assert isinstance(event, Changed)
+        return event.kind, event.item["metadata"]["name"]
+
+
+def pod(name: str) -> Json:
+    return {"metadata": {"namespace": "default", "name": name, "uid": name}, "spec": {"nodeName": "n"}}
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[FakeApi]:
+    async with fake_api() as fake:
+        fake.put(PODS, pod("first"))
+        yield fake
+
+
+@pytest.fixture
+async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
+    async with KubeClient(api.credentials()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def pauses() -> Pauses:
+    return Pauses()
+
+
+@pytest.fixture
+def seen(client: KubeClient, pauses: Pauses) -> Seen:
+    return Seen(follow(client, COLLECTION, backoff=pauses.backoff()))
+
+
+async def test_first_the_whole_then_each_change(api: FakeApi, seen: Seen) -> None:
+    assert await seen.listed() == ["first"]
+    api.put(PODS, pod("second"))
+    assert await seen.changed() == ("ADDED", "second")
+    api.put(PODS, pod("second"))
+    assert await seen.changed() == ("MODIFIED", "second")
+    api.delete(PODS, "second", "default")
+    assert await seen.changed() == ("DELETED", "second")
+
+
+async def test_lists_come_in_pages_and_as_one(api: FakeApi, seen: Seen) -> None:
+    api.page = 2
+    for name in ("second", "third", "fourth", "fifth"):
+        api.put(PODS, pod(name))
+    assert await seen.listed() == ["first", "second", "third", "fourth", "fifth"]
+    assert len(api.seen) == 3
+
+
+async def test_it_asks_for_metadata_only_with_bookmarks_and_an_end(api: FakeApi, seen: Seen) -> None:
+    await seen.listed()
+    api.put(PODS, pod("second"))
+    await seen.changed()
+    listing, watching = api.seen
+    assert (listing.accept, watching.accept) == (METADATA_LIST, METADATA)
+    assert listing.query == {"fieldSelector": "spec.nodeName!=", "limit": "500"}
+    assert watching.query["allowWatchBookmarks"] == "1" or watching.query["allowWatchBookmarks"] == "true"
+    assert int(watching.query["timeoutSeconds"]) > 60
+
+
+async def test_bookmarks_move_the_point_to_resume_from(api: FakeApi, seen: Seen) -> None:
+    api.fail("GET", PODS, stream(bookmark(4711)), stream(), watch=True)
+    await seen.listed()
+    api.version = 4711
+    waiting = asyncio.create_task(seen.next())
+    await api.stirred("the watch to be resumed", lambda: sum(each.is_watch for each in api.seen) >= 3)
+    api.put(PODS, pod("second"))
+    await waiting
+    assert [each.query["resourceVersion"] for each in api.seen if each.is_watch][1:3] == ["4711", "4711"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(stream(), id="stream closed at once"),
+        pytest.param(cut, id="connection cut"),
+        pytest.param(status(429, "slow down"), id="429"),
+        pytest.param(status(503, "overloaded"), id="503"),
+    ],
+)
+async def test_a_broken_watch_resumes_without_a_new_list(api: FakeApi, seen: Seen, fault: Answer) -> None:
+    api.fail("GET", PODS, fault, fault, watch=True)
+    assert await seen.listed() == ["first"]
+    api.put(PODS, pod("second"))
+    assert await seen.changed() == ("ADDED", "second")
+    assert sum(not each.is_watch for each in api.seen) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(stream(error_event(410)), id="410 within the stream"),
+        pytest.param(status(410, "too old"), id="410 as status"),
+        pytest.param(stream(error_event(500)), id="500 within the stream"),
+        pytest.param(status(403, "forbidden"), id="403"),
+        pytest.param(stream("<html>"), id="garbage"),
+        pytest.param(stream('{"type":"ADDED"}'), id="an event without an object"),
+        pytest.param(stream('{"type":"ADDED","object":{"metadata":{"x":' + "[" * 5000), id="nested for ever"),
+    ],
+)
+async def test_a_lost_watch_lists_again(api: FakeApi, seen: Seen, fault: Answer) -> None:
+    api.fail("GET", PODS, fault, watch=True)
+    assert await seen.listed() == ["first"]
+    api.put(PODS, pod("second"))
+    assert await seen.listed() == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(status(500), id="500"),
+        pytest.param(status(403), id="403"),
+        pytest.param(status(404), id="404: CRD not there yet"),
+        pytest.param(status(410), id="410: a page too late"),
+    ],
+)
+async def test_a_failed_list_is_tried_again(api: FakeApi, seen: Seen, pauses: Pauses, fault: Answer) -> None:
+    api.fail("GET", PODS, fault, fault, fault)
+    assert await seen.listed() == ["first"]
+    assert pauses.taken == [0.2, 0.4, 0.8]
+
+
+async def test_a_list_cut_off_is_tried_again(api: FakeApi, seen: Seen) -> None:
+    api.fail("GET", PODS, *[cut] * 5)
+    assert await seen.listed() == ["first"]
+
+
+async def test_under_constant_410_the_lists_become_rare(api: FakeApi, seen: Seen, pauses: Pauses) -> None:
+    api.fail("GET", PODS, *[status(410)] * 8, watch=True)
+    for _ in range(8):
+        await seen.listed()
+    assert pauses.taken[-1] == 10.0
+
+
+async def test_pauses_are_short_again_after_the_server_has_spoken(
+    api: FakeApi, seen: Seen, pauses: Pauses
+) -> None:
+    overloaded = [status(503)] * 6
+    api.fail("GET", PODS, *overloaded, stream(bookmark(101)), stream(), watch=True)
+    await seen.listed()
+    api.put(PODS, pod("second"))
+    await seen.changed()
+    assert pauses.taken[5:8] == [6.4, 0.2, 0.4]
+
+
+async def test_a_list_tells_when_it_began(api: FakeApi, client: KubeClient, pauses: Pauses) -> None:
+    ticks = count(1.0)
+    follower = Follower(backoff=pauses.backoff(), clock=lambda: next(ticks))
+    api.fail("GET", PODS, status(500))
+    event = await anext(follow_views(client, COLLECTION, as_json, follower=follower))
+    assert isinstance(event, Listed)
+    assert event.begun == 2.0, "the read that succeeded, not the one that failed"
+
+
+async def test_every_attempt_and_every_event_is_a_sign_of_life(api: FakeApi, client: KubeClient) -> None:
+    signs: list[int] = []
+    follower = Follower(pulse=lambda: signs.append(1))
+    events = follow_views(client, COLLECTION, as_json, follower=follower)
+    await anext(events)
+    before = len(signs)
+    api.put(PODS, pod("second"))
+    await asyncio.wait_for(anext(events), 5)
+    assert (before, len(signs)) == (1, 3)
+
+
+async def test_a_view_keeps_only_what_is_wanted(client: KubeClient) -> None:
+    events = follow_views(client, COLLECTION, lambda raw: len(bytes(raw)))
+    event = await anext(events)
+    assert isinstance(event, Listed)
+    assert event.items[0] > 50

@@ -1,0 +1,167 @@
+"""The program as a process: its command line, its start and its end."""
+
+import asyncio
+import json
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+from aiohttp import web
+from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
+from tests.samples.extender import pod, share_node
+
+from gpushare_core.version import VERSION
+
+Json = dict[str, Any]
+BIND = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[FakeApi]:
+    async with fake_api() as fake:
+        fake.put(SHARE_NODES, share_node("n1"))
+        fake.put(PODS, pod("a", units=4))
+        yield fake
+
+
+@pytest.fixture
+def kubeconfig(api: FakeApi, tmp_path: Path) -> Path:
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "clusters": [{"name": "c", "cluster": {"server": api.credentials().server}}],
+        "users": [{"name": "c", "user": {"token": "t"}}],
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+async def start(*arguments: str | Path) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "gpushare_extender.main",
+        *map(str, arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def outcome(*arguments: str | Path) -> tuple[int, str, str]:
+    process = await start(*arguments)
+    out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+@asynccontextmanager
+async def running(kubeconfig: Path, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The extender, ready."""
+    process = await start("--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
+    try:
+        await asyncio.wait_for(_ready(port), 20)
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def _ready(port: int) -> None:
+    async with aiohttp.ClientSession() as session:
+        while True:
+            try:
+                async with session.get(f"http://127.0.0.1:{port}/readyz") as response:
+                    if response.status == 200:
+                        return
+            except aiohttp.ClientConnectionError:
+                pass
+            await asyncio.sleep(0.02)
+
+
+async def post(port: int, path: str, body: Json) -> Json:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"http://127.0.0.1:{port}{path}", data=json.dumps(body)) as response,
+    ):
+        answer: Json = await response.json()
+        return answer
+
+
+async def test_version() -> None:
+    assert await outcome("--version") == (0, f"{VERSION}\n", "")
+
+
+@pytest.mark.parametrize("address", ["32766", ":1", "localhost:port", "127.0.0.1:70000"])
+async def test_an_address_that_is_none_is_refused(address: str) -> None:
+    code, _, told = await outcome("--listen", address)
+    assert (code, "is not HOST:PORT" in told) == (2, True)
+
+
+async def test_without_credentials_it_says_what_to_give(tmp_path: Path) -> None:
+    code, _, told = await outcome("--kubeconfig", tmp_path / "nothing")
+    assert (code, "is no usable kubeconfig" in told) == (1, True)
+
+
+async def test_a_taken_port_is_told_and_ends_it(kubeconfig: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, told = await outcome("--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in json.loads(told.splitlines()[-1])["message"]
+
+
+async def test_it_serves_filter_and_bind_and_stops_on_sigterm(
+    api: FakeApi, kubeconfig: Path, unused_tcp_port: int
+) -> None:
+    async with running(kubeconfig, unused_tcp_port) as process:
+        filtered = await post(
+            unused_tcp_port, "/gpushare/filter", {"Pod": pod("a", units=4), "NodeNames": ["n1"]}
+        )
+        bound = await post(unused_tcp_port, "/gpushare/bind", BIND)
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    assert (filtered, bound) == ({"NodeNames": ["n1"]}, {"Error": ""})
+    assert api.pod("a")["spec"]["nodeName"] == "n1"
+
+
+async def test_a_bind_in_flight_is_finished_before_the_end(
+    api: FakeApi, kubeconfig: Path, unused_tcp_port: int
+) -> None:
+    arrived, free = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: web.Request) -> None:
+        arrived.set()
+        await free.wait()
+
+    api.fail("POST", "/api/v1/namespaces/default/pods/a/binding", slow)
+    async with running(kubeconfig, unused_tcp_port) as process:
+        binding = asyncio.create_task(post(unused_tcp_port, "/gpushare/bind", BIND))
+        await asyncio.wait_for(arrived.wait(), 5)
+        process.send_signal(signal.SIGTERM)
+        await asyncio.sleep(0.2)
+        assert process.returncode is None
+        free.set()
+        assert await asyncio.wait_for(binding, 5) == {"Error": ""}
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    assert api.pod("a")["spec"]["nodeName"] == "n1"
+
+
+async def test_after_a_restart_the_books_are_the_same(
+    api: FakeApi, kubeconfig: Path, unused_tcp_port: int
+) -> None:
+    api.put(PODS, pod("b", units=14))
+    async with running(kubeconfig, unused_tcp_port):
+        assert await post(unused_tcp_port, "/gpushare/bind", BIND) == {"Error": ""}
+    async with running(kubeconfig, unused_tcp_port):
+        again = {**BIND, "PodName": "b", "PodUID": "uid-b"}
+        assert await post(unused_tcp_port, "/gpushare/bind", again) == {"Error": ""}
+    assert "n1-1" in api.pod("b")["metadata"]["annotations"]["gpushare.io/allocation"]

@@ -1,0 +1,222 @@
+"""The extender as kube-scheduler, the kubelet's probes and people talk to it, over HTTP."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession
+from aiohttp.test_utils import TestServer
+from tests.fakes.api_server import PODS, FakeApi, fake_api
+from tests.samples.extender import inventory, news, pod
+
+from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.kube.client import KubeClient
+from gpushare_extender.bind.binder import Binder
+from gpushare_extender.cluster.watchers import DEAD_AFTER, Watcher
+from gpushare_extender.decide.requests import NeedsMemory
+from gpushare_extender.http.server import Extender, application
+from gpushare_extender.ledger.ledger import Ledger
+
+Json = dict[str, Any]
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Caller:
+    """Speaks to the extender as the scheduler does."""
+
+    def __init__(self, session: ClientSession, server: TestServer) -> None:
+        self.session = session
+        self.server = server
+
+    async def post(self, path: str, body: Json | bytes | str) -> Json:
+        """The answer, after checking what the scheduler needs of every answer."""
+        data = json.dumps(body) if isinstance(body, dict) else body
+        async with self.session.post(self.server.make_url(path), data=data) as response:
+            assert response.status == 200
+            assert "Content-Length" in response.headers, "a chunked answer costs the scheduler its connection"
+            assert response.headers.get("Connection", "keep-alive") == "keep-alive"
+            answer: Json = await response.json()
+            return answer
+
+    async def get(self, path: str) -> tuple[int, Json]:
+        async with self.session.get(self.server.make_url(path)) as response:
+            return response.status, await response.json()
+
+    async def filter(self, *names: str, units: int | None = 4) -> Json:
+        return await self.post("/gpushare/filter", {"Pod": pod("a", units=units), "NodeNames": names})
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[FakeApi]:
+    async with fake_api() as fake:
+        fake.put(PODS, pod("a", units=4))
+        yield fake
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def extender(api: FakeApi, clock: Clock) -> AsyncIterator[Extender]:
+    """Ready; n1 is empty, n2 has 2 units left on its emptiest card."""
+    ledger, memory = Ledger(), NeedsMemory()
+    ledger.replace_inventories([inventory("n1"), inventory("n2")])
+    ledger.set_pod(news("x", node="n2", c0=14))
+    ledger.set_pod(news("y", node="n2", c1=15))
+    watchers = (Watcher("pods", clock, listed=True), Watcher("gpusharenodes", clock, listed=True))
+    async with KubeClient(api.credentials()) as client:
+        yield Extender(ledger, memory, Binder(client, ledger, memory, GPUSHARE), GPUSHARE, watchers)
+
+
+@pytest.fixture
+async def caller(extender: Extender) -> AsyncIterator[Caller]:
+    server = TestServer(application(extender))
+    await server.start_server(shutdown_timeout=0.1)
+    async with ClientSession() as session:
+        yield Caller(session, server)
+    await server.close()
+
+
+BIND = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}
+
+
+class TestFilter:
+    async def test_names_in_names_out(self, caller: Caller) -> None:
+        assert await caller.filter("n1", "n2", "n3") == {
+            "NodeNames": ["n1"],
+            "FailedNodes": {"n2": "insufficient GPU memory in one card: asked 4, largest free 2"},
+            "FailedAndUnresolvableNodes": {"n3": "node does not share GPU cards"},
+        }
+
+    async def test_nobody_passes_is_an_empty_list_not_a_missing_one(self, caller: Caller) -> None:
+        assert (await caller.filter("n2"))["NodeNames"] == []
+
+    async def test_a_pod_that_asks_for_nothing_passes_everywhere(self, caller: Caller) -> None:
+        assert await caller.filter("n1", "n3", units=None) == {"NodeNames": ["n1", "n3"]}
+
+    async def test_whole_nodes_in_whole_nodes_out(self, caller: Caller) -> None:
+        nodes = [{"metadata": {"name": name, "labels": {"a": "b"}}, "spec": {}} for name in ("n1", "n2")]
+        body = {"Pod": pod("a", units=4), "Nodes": {"items": nodes}, "NodeNames": None}
+        answer = await caller.post("/gpushare/filter", body)
+        assert answer["Nodes"] == {"items": nodes[:1]}
+        assert list(answer["FailedNodes"]) == ["n2"]
+
+    @pytest.mark.parametrize(
+        ("body", "error"),
+        [
+            pytest.param("", "not the arguments of a filter", id="empty"),
+            pytest.param("{", "not the arguments of a filter", id="bad JSON"),
+            pytest.param("[]", "not the arguments of a filter", id="not an object"),
+            pytest.param(b"\xff\xfe", "not the arguments of a filter", id="not text"),
+            pytest.param('{"Pod":' + "[" * 100_000, "not the arguments of a filter", id="nested without end"),
+            pytest.param('{"NodeNames":["n1"]}', "no Pod", id="no pod"),
+            pytest.param('{"Pod":null,"NodeNames":["n1"]}', "no Pod", id="nil pod"),
+            pytest.param('{"Pod":{"spec":{"containers":"x"}}}', "not the arguments", id="odd containers"),
+            pytest.param('{"Pod":{},"Nodes":{"items":[{}]}}', "not the arguments", id="a node without name"),
+        ],
+    )
+    async def test_what_it_cannot_read_is_an_error_for_the_scheduler(
+        self, caller: Caller, body: str | bytes, error: str
+    ) -> None:
+        assert error in (await caller.post("/gpushare/filter", body))["Error"]
+
+    async def test_an_odd_but_readable_pod_is_no_error(self, caller: Caller) -> None:
+        body = {"Pod": {"metadata": {}, "spec": {"containers": None}}, "NodeNames": ["n1"]}
+        assert await caller.post("/gpushare/filter", body) == {"NodeNames": ["n1"]}
+
+
+class TestBind:
+    async def test_the_pod_is_bound_with_the_share_its_filter_asked_for(
+        self, caller: Caller, api: FakeApi
+    ) -> None:
+        await caller.filter("n1")
+        assert await caller.post("/gpushare/bind", BIND) == {"Error": ""}
+        assert api.pod("a")["spec"]["nodeName"] == "n1"
+        assert [each.method for each in api.seen] == ["POST"]
+
+    async def test_after_a_restart_the_pod_is_read(self, caller: Caller, api: FakeApi) -> None:
+        assert await caller.post("/gpushare/bind", BIND) == {"Error": ""}
+        assert api.seen[0].method == "GET"
+
+    async def test_why_not_is_told_with_status_200(self, caller: Caller) -> None:
+        answer = await caller.post("/gpushare/bind", {**BIND, "Node": "n2"})
+        assert answer == {"Error": "insufficient GPU memory in one card: asked 4, largest free 2"}
+
+    @pytest.mark.parametrize("body", ["", "{}", "[]", '{"PodName":null}', '{"PodName":"a","Node":"n1"}'])
+    async def test_what_it_cannot_read_is_an_error_for_the_scheduler(self, caller: Caller, body: str) -> None:
+        assert "not the arguments of a bind" in (await caller.post("/gpushare/bind", body))["Error"]
+
+
+class TestInspect:
+    async def test_all_nodes(self, caller: Caller) -> None:
+        code, answer = await caller.get("/gpushare/inspect")
+        assert (code, [node["name"] for node in answer["nodes"]]) == (200, ["n1", "n2"])
+
+    async def test_one_node(self, caller: Caller) -> None:
+        code, answer = await caller.get("/gpushare/inspect/n2")
+        assert (code, answer["units"]) == (200, {"total": 32, "allocated": 29})
+        assert answer["cards"][0]["pods"][0]["name"] == "x"
+
+    async def test_an_unknown_node(self, caller: Caller) -> None:
+        assert await caller.get("/gpushare/inspect/n9") == (
+            404,
+            {"error": "node n9 does not share GPU cards"},
+        )
+
+
+class TestHealth:
+    async def test_ready_once_both_collections_are_in_the_books(
+        self, caller: Caller, extender: Extender
+    ) -> None:
+        assert (await caller.get("/readyz"))[0] == 200
+        extender.watchers[0].listed = False
+        assert await caller.get("/readyz") == (
+            503,
+            {"ok": False, "missing": "the extender has not read all pods yet"},
+        )
+        extender.watchers[1].listed = False
+        assert "pods and gpusharenodes" in (await caller.get("/readyz"))[1]["missing"]
+
+    async def test_before_that_nothing_is_answered_that_could_over_commit(
+        self, caller: Caller, extender: Extender, api: FakeApi
+    ) -> None:
+        extender.watchers[0].listed = False
+        assert (await caller.filter("n1"))["Error"] == "the extender has not read all pods yet"
+        answer = await caller.post("/gpushare/bind", BIND)
+        assert answer["Error"] == "the extender has not read all pods yet"
+        assert api.seen == []
+
+    async def test_healthy_until_a_watcher_is_stuck(
+        self, caller: Caller, extender: Extender, clock: Clock
+    ) -> None:
+        clock.now = DEAD_AFTER
+        assert (await caller.get("/healthz"))[0] == 200
+        clock.now += 1.0
+        extender.watchers[0].pulse()
+        code, answer = await caller.get("/healthz")
+        assert (code, answer["secondsSinceLastSign"]["pods"]) == (503, 0.0)
+        extender.watchers[1].pulse()
+        assert (await caller.get("/healthz"))[0] == 200
+
+
+async def test_an_unknown_path_is_not_found(caller: Caller) -> None:
+    assert await caller.get("/gpushare-scheduler/filter") == (404, {"error": "Not Found"})
+
+
+async def test_a_defect_fails_one_request_only(
+    caller: Caller, extender: Extender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extender.ledger, "node_names", lambda: 1 / 0)
+    code, answer = await caller.get("/gpushare/inspect")
+    assert (code, "ZeroDivisionError" in answer["error"]) == (500, True)
+    monkeypatch.undo()
+    assert (await caller.get("/gpushare/inspect"))[0] == 200

@@ -1,0 +1,134 @@
+"""Files on the host: atomic, durable, and resolved as the host would."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpushare_hostctl.decide.state import File
+from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+from gpushare_hostctl.host.files import Host
+
+CONTENT = File(content=b"new", mode=0o640, uid=os.getuid(), gid=os.getgid())
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "etc/folder").mkdir(parents=True)
+    (tmp_path / "etc/target").mkdir()
+    return tmp_path
+
+
+def test_a_file_is_written_with_its_mode_and_nothing_beside_it(root: Path) -> None:
+    Host(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+
+    assert Host(root).read("/etc/target/file") == CONTENT
+    assert [path.name for path in (root / "etc/target").iterdir()] == ["file"]
+    assert not list((root / "etc/folder").iterdir())
+
+
+def test_writing_is_one_rename_of_a_finished_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = root / "etc/target/file"
+    target.write_bytes(b"old")
+    seen: list[bytes] = []
+    rename = Path.replace
+
+    def watched(self: Path, other: Path) -> Path:
+        seen.extend([target.read_bytes(), self.read_bytes()])
+        return rename(self, other)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    Host(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+
+    assert seen == [b"old", b"new"]
+
+
+def test_a_leftover_of_an_earlier_run_is_overwritten(root: Path) -> None:
+    (root / "etc/folder/file.new").write_bytes(b"torn")
+
+    Host(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+
+    assert (root / "etc/target/file").read_bytes() == b"new"
+
+
+def test_folders_on_two_file_systems_need_a_person(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, other: Path) -> Path:
+        raise OSError(18, "Invalid cross-device link", str(self), None, str(other))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+
+    with pytest.raises(NeedsPersonError, match="one file system"):
+        Host(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+    assert not list((root / "etc/folder").iterdir())
+
+
+def test_what_is_missing_is_none_or_empty(root: Path) -> None:
+    host = Host(root)
+
+    assert host.read("/etc/nothing") is None
+    assert host.read("/etc/nothing/below") is None
+    assert host.read_folder("/etc/nothing") == {}
+
+
+def test_a_folder_is_read_without_what_is_no_file(root: Path) -> None:
+    (root / "etc/folder/a").write_bytes(b"1")
+    (root / "etc/folder/below").mkdir()
+
+    assert list(Host(root).read_folder("/etc/folder")) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [
+        pytest.param("etc/link", "/etc/target", id="an absolute link begins at the host's root"),
+        pytest.param("etc/link", "target", id="a relative link"),
+        pytest.param("etc/link", "../../../etc/target", id="a link that climbs too high"),
+        pytest.param("etc/link", "/etc/folder/../target", id="a link with a step back"),
+    ],
+)
+def test_links_are_followed_inside_the_host(root: Path, link: str, target: str) -> None:
+    (root / link).symlink_to(target)
+    (root / "etc/target/file").write_bytes(b"x")
+
+    found = Host(root).read("/etc/link/file")
+
+    assert found is not None
+    assert found.content == b"x"
+
+
+def test_writing_through_a_link_keeps_the_link(root: Path) -> None:
+    (root / "etc/target/file").write_bytes(b"x")
+    (root / "etc/link").symlink_to("/etc/target/file")
+
+    Host(root).write("/etc/link", CONTENT, through="/etc/folder")
+
+    assert (root / "etc/link").is_symlink()
+    assert (root / "etc/target/file").read_bytes() == b"new"
+
+
+def test_links_in_a_circle_need_a_person(root: Path) -> None:
+    (root / "etc/link").symlink_to("link")
+
+    with pytest.raises(NeedsPersonError, match="too many links"):
+        Host(root).read("/etc/link")
+
+
+def test_a_folder_of_ours_is_for_its_owner_only(root: Path) -> None:
+    Host(root).make_folder("/etc/ours")
+    Host(root).make_folder("/etc/ours")
+
+    assert (root / "etc/ours").stat().st_mode & 0o777 == 0o700
+
+
+def test_removing_what_is_not_there_is_no_error(root: Path) -> None:
+    Host(root).remove("/etc/nothing")
+    Host(root).remove_folder("/etc/nothing")
+
+    assert Host(root).exists("/etc/folder")
+
+
+def test_the_lock_is_for_one(root: Path) -> None:
+    with Host(root).lock("/etc"), pytest.raises(RetryableError, match="another"), Host(root).lock("/etc"):
+        pytest.fail("two hold the lock")
+    with Host(root).lock("/etc"):
+        assert Host(root).exists("/etc")

@@ -1,0 +1,313 @@
+"""gpushare-hostctl as the Job runs it, beside a kube-scheduler that answers over HTTPS."""
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpushare_hostctl.decide.endpoint import Endpoint
+from gpushare_hostctl.host.probe import HttpsProber, Look
+from gpushare_hostctl.main import main
+
+DATA = Path(__file__).parents[2] / "data" / "hostctl"
+MANIFEST = "etc/kubernetes/manifests/kube-scheduler.yaml"
+EXTENDER = ("--extender-url", "http://127.0.0.1:32766", "--managed-resource", "gpushare.io/memory")
+
+
+class HttpsServer:
+    """One process of kube-scheduler: answers each path with its status, shows certificate 1 or 2."""
+
+    def __init__(self, *, port: int = 0, process: int = 1, statuses: dict[str, int]) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(statuses.get(self.path, 404))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                """Keep the test's output readable."""
+
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(DATA / f"process-{process}.pem")
+        self._server = HTTPServer(("127.0.0.1", port), Handler)
+        self._server.socket = context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
+        )
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class Kubelet:
+    """Starts another process of kube-scheduler for every change of the manifest, unless that is broken."""
+
+    def __init__(self, path: Path, *, port: int) -> None:
+        self._path = path
+        self._port = port
+        self._stop = threading.Event()
+        self._server: HttpsServer | None = None
+        self._running = b""
+        self._process = 0
+        self.broken = b"never"
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.02):
+            content = self._path.read_bytes()
+            if content != self._running:
+                self._restart(content)
+        self._end()
+
+    def _restart(self, content: bytes) -> None:
+        self._end()
+        self._running = content
+        self._process += 1
+        if self.broken not in content:
+            process = 1 + self._process % 2
+            self._server = HttpsServer(port=self._port, process=process, statuses={"/readyz": 200})
+
+    def _end(self) -> None:
+        if self._server:
+            self._server.stop()
+            self._server = None
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+@dataclass
+class Host:
+    """The root of a control-plane node below a temporary folder."""
+
+    root: Path
+    kubelet: Kubelet
+
+    @property
+    def manifest(self) -> Path:
+        return self.root / MANIFEST
+
+    @property
+    def termination_log(self) -> Path:
+        return self.root / "termination-log"
+
+    def arguments(self, action: str, *more: str, timeout: float = 10) -> list[str]:
+        log = str(self.termination_log)
+        common = ["--root", str(self.root), "--timeout", str(timeout), "--termination-log", log]
+        return [action, *common, *(EXTENDER if action == "install" else ()), *more]
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return int(server.getsockname()[1])
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    port = free_port()
+    text = (DATA / "kubeadm-kube-scheduler.yaml").read_text()
+    manifest = tmp_path / MANIFEST
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text(text.replace("--leader-elect=true", f"--secure-port={port}"))
+    kubelet = Kubelet(manifest, port=port)
+    yield Host(tmp_path, kubelet)
+    kubelet.stop()
+
+
+def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return report
+
+
+def test_a_whole_life_of_install_status_and_restore(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    original = host.manifest.read_bytes()
+
+    assert main(host.arguments("install")) == 0
+    installed = last_line(capsys)
+    assert installed["result"] == "Installed"
+    assert json.loads(host.termination_log.read_text()) == installed
+    assert main(host.arguments("install")) == 0
+    assert last_line(capsys)["result"] == "AlreadyInstalled"
+
+    assert main(host.arguments("status")) == 0
+    status = last_line(capsys)
+    assert status["state"] == "Installed"
+    assert status["sha256"] == status["sha256Written"] == installed["sha256After"]
+
+    assert main(host.arguments("restore")) == 0
+    restored = last_line(capsys)
+    assert restored["result"] == "Restored"
+    assert restored["sha256After"] == installed["sha256Before"]
+    assert host.manifest.read_bytes() == original
+    assert main(host.arguments("status")) == 0
+    assert last_line(capsys)["state"] == "Absent"
+
+
+def test_restore_takes_the_options_of_install_as_well(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(host.arguments("restore", *EXTENDER)) == 0
+    assert last_line(capsys)["result"] == "NothingToDo"
+
+
+def test_a_scheduler_that_stays_away_ends_with_1(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    original = host.manifest.read_bytes()
+    host.kubelet.broken = b"gpushare"
+
+    assert main(host.arguments("install", timeout=2)) == 1
+
+    report = last_line(capsys)
+    assert report["result"] == "Failed"
+    assert "serves again" in report["message"]
+    assert report["sha256Before"] == report["sha256After"]
+    assert host.manifest.read_bytes() == original
+
+
+def test_a_manifest_that_is_none_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = tmp_path / MANIFEST
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text("kind: ConfigMap\n")
+
+    assert main(["install", "--root", str(tmp_path), *EXTENDER]) == 2
+    assert last_line(capsys)["result"] == "Failed"
+
+
+def test_a_node_without_the_folder_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["install", "--root", str(tmp_path), *EXTENDER]) == 2
+    assert "there is no folder /etc/kubernetes" in last_line(capsys)["message"]
+
+
+def test_two_runs_at_once_are_kept_apart(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    descriptor = os.open(host.root / "etc/kubernetes", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        assert main(host.arguments("install")) == 1
+    finally:
+        os.close(descriptor)
+
+    assert "another gpushare-hostctl" in last_line(capsys)["message"]
+
+
+def test_a_damaged_record_is_unknown_in_the_status(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = host.root / "etc/kubernetes/gpushare"
+    folder.mkdir()
+    (folder / "state.json").write_text("{")
+
+    assert main(host.arguments("status")) == 2
+    assert last_line(capsys)["state"] == "Unknown"
+
+
+def test_a_stopped_job_says_so_and_the_next_one_finishes(host: Host) -> None:
+    host.kubelet.broken = b"gpushare"
+    program = [sys.executable, "-m", "gpushare_hostctl.main", *host.arguments("install", timeout=60)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "waiting for kube-scheduler" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        output, _ = process.communicate(timeout=30)
+
+    assert process.returncode == 1
+    assert "stopped from outside" in json.loads(output)["message"]
+    host.kubelet.broken = b"never"
+    assert main(host.arguments("restore")) == 0
+    assert not (host.root / "etc/kubernetes/gpushare").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["install", "--root", "/x"], id="no URL"),
+        pytest.param(["install", "--root", "/x", "--extender-url", "127.0.0.1"], id="no http"),
+        pytest.param(["install", "--root", "/x", *EXTENDER, "--managed-resource", "memory"], id="no domain"),
+        pytest.param(["install", "--root", "/x", *EXTENDER, "--http-timeout", "5"], id="no unit"),
+        pytest.param(["install", "--root", "/x", *EXTENDER, "--manifest", "k.yaml"], id="not absolute"),
+        pytest.param(["status"], id="no root"),
+        pytest.param([], id="no action"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(arguments)
+    assert raised.value.code == 2
+
+
+def test_the_version_is_the_distributions(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("gpushare-hostctl ")
+
+
+def look(statuses: dict[str, int]) -> Look:
+    server = HttpsServer(statuses=statuses)
+    try:
+        return HttpsProber().look(endpoint(server.port))
+    finally:
+        server.stop()
+
+
+def endpoint(port: int) -> Endpoint:
+    return Endpoint(host="127.0.0.1", port=port, path="/readyz", lasting_certificate=False)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "serving"),
+    [
+        pytest.param({"/readyz": 200}, True, id="ready"),
+        pytest.param({"/readyz": 500}, False, id="not ready"),
+        pytest.param({"/readyz": 403}, True, id="we may not ask"),
+        pytest.param({"/healthz": 200}, True, id="an older release"),
+        pytest.param({"/healthz": 500}, False, id="an older release that is ill"),
+        pytest.param({}, False, id="another program"),
+    ],
+)
+def test_the_answer_tells_whether_it_serves(statuses: dict[str, int], serving: bool) -> None:  # noqa: FBT001
+    assert look(statuses).serving is serving
+
+
+def test_every_process_has_its_own_fingerprint() -> None:
+    servers = [HttpsServer(process=process, statuses={"/readyz": 200}) for process in (1, 2, 1)]
+    first, second, third = (HttpsProber().look(endpoint(server.port)).fingerprint for server in servers)
+    for server in servers:
+        server.stop()
+
+    assert first == third
+    assert first != second
+
+
+def test_nobody_at_the_port_is_no_fingerprint() -> None:
+    found = HttpsProber().look(endpoint(free_port()))
+
+    assert (found.serving, found.fingerprint) == (False, None)
+
+
+def test_a_server_without_tls_does_not_serve() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        thread = threading.Thread(target=lambda: server.accept()[0].close())
+        thread.start()
+        found = HttpsProber().look(endpoint(port))
+        thread.join()
+
+    assert not found.serving

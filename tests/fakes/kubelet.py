@@ -1,0 +1,280 @@
+"""A kubelet on real sockets, as far as plugins see it: registration, admission, books, restarts.
+
+Its device manager follows ``pkg/kubelet/cm/devicemanager`` of Kubernetes 1.36: it dials back within Register,
+takes the newest registration, lists a pod that is being admitted without devices, lends an ordinary init
+container's devices to the containers after it, and removes all plugins' sockets when it starts.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from gpushare_core.placement.requests import pod_request
+from gpushare_plugin.decide.pods import PodName
+from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
+
+Json = dict[str, Any]
+Call = Callable[..., Any]
+
+PLUGIN = "/v1beta1.DevicePlugin/"
+
+
+class AdmissionError(Exception):
+    """UnexpectedAdmissionError: the pod fails; the text is what the user sees."""
+
+
+@dataclass(slots=True)
+class Plugin:
+    """One registration: the connection that the kubelet dialled back."""
+
+    channel: grpc.aio.Channel
+    request: api.RegisterRequest
+    watching: asyncio.Task[None] | None = None
+
+    def call(self, method: str, request: type[Any], response: type[Any]) -> Call:
+        return self.channel.unary_unary(
+            PLUGIN + method,
+            request_serializer=request.SerializeToString,
+            response_deserializer=response.FromString,
+        )
+
+
+@dataclass(slots=True)
+class Admitted:
+    """A pod that the kubelet knows, and what its containers hold."""
+
+    spec: Json
+    held: dict[str, list[str]] = field(default_factory=dict)
+    variables: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def shown(self) -> Iterable[str]:
+        """Containers that PodResources list."""
+        for init in self.spec.get("initContainers") or ():
+            if init.get("restartPolicy") == "Always":
+                yield init["name"]
+        for container in self.spec["containers"]:
+            yield container["name"]
+
+
+@dataclass(slots=True)
+class FakeKubelet:
+    """``busy`` List calls are refused, as when others used up the rate; ``deaf``: List never answers."""
+
+    directory: Path
+    resource: str = "gpushare.io/memory"
+    seed: int = 7
+    plugin: Plugin | None = None
+    devices: dict[str, str] = field(default_factory=dict)
+    """ID -> health, as of the last list."""
+    lists: list[int] = field(default_factory=list)
+    """Bytes of each list that came."""
+    registrations: int = 0
+    pods: dict[PodName, Admitted] = field(default_factory=dict)
+    busy: int = 0
+    deaf: bool = False
+    forgetful: bool = False
+    """Set: units that are held are offered again, as after ``UpdateAllocatedDevices`` at a bad moment."""
+    refuse: str = ""
+    """Set: Register fails with this text."""
+    _server: grpc.aio.Server | None = None
+    _books: grpc.aio.Server | None = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _admission: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def device_plugins(self) -> Path:
+        return self.directory / "device-plugins"
+
+    @property
+    def pod_resources(self) -> Path:
+        return self.directory / "pod-resources.sock"
+
+    # Life
+
+    async def start(self) -> None:
+        self.device_plugins.mkdir(exist_ok=True)
+        for socket in self.device_plugins.iterdir():
+            socket.unlink()
+        self._server = await _serve(
+            self.device_plugins / "kubelet.sock",
+            "v1beta1.Registration",
+            Register=(self._register, api.RegisterRequest, api.Empty),
+        )
+        self._books = await _serve(
+            self.pod_resources,
+            "v1.PodResourcesLister",
+            List=(self._list, resources.ListPodResourcesRequest, resources.ListPodResourcesResponse),
+        )
+
+    async def stop(self) -> None:
+        """As when the process ends: connections break, books stay on disk."""
+        for server in (self._server, self._books):
+            if server is not None:
+                await server.stop(None)
+        if self.plugin is not None:
+            await self._forget(self.plugin)
+        self.plugin, self.devices = None, {}
+        (self.device_plugins / "kubelet.sock").unlink(missing_ok=True)
+
+    async def _forget(self, plugin: Plugin) -> None:
+        if plugin.watching is not None:
+            plugin.watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await plugin.watching
+        await plugin.channel.close()
+
+    # Registration
+
+    async def _register(self, request: api.RegisterRequest, context: Any) -> api.Empty:
+        if self.refuse:
+            await context.abort(grpc.StatusCode.UNKNOWN, self.refuse)
+        socket = self.device_plugins / request.endpoint
+        channel = grpc.aio.insecure_channel(f"unix://{socket}")
+        async with asyncio.timeout(2):
+            await channel.channel_ready()
+        plugin = Plugin(channel, request)
+        await plugin.call("GetDevicePluginOptions", api.Empty, api.DevicePluginOptions)(api.Empty())
+        plugin.watching = asyncio.create_task(self._watch(plugin))
+        self.plugin = plugin
+        self.registrations += 1
+        self._stir()
+        return api.Empty()
+
+    async def _watch(self, plugin: Plugin) -> None:
+        listen: Call = plugin.channel.unary_stream(
+            PLUGIN + "ListAndWatch", request_serializer=api.Empty.SerializeToString
+        )
+        stream = listen(api.Empty())
+        try:
+            async for message in stream:
+                self.lists.append(len(message))
+                listed = api.ListAndWatchResponse.FromString(message)
+                self.devices = {device.ID: device.health for device in listed.devices}
+                self._stir()
+        except grpc.aio.AioRpcError:
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        """As ``server.runClient``: whatever was registered last is disconnected, not who went away."""
+        self.plugin, self.devices = None, dict.fromkeys(self.devices, "Unhealthy")
+        self._stir()
+
+    # Admission
+
+    async def admit(self, pod: Json) -> Admitted:
+        """Admit ``pod``, one at a time. Raises ``AdmissionError``, and forgets it, when it is refused."""
+        name = PodName(pod["metadata"]["namespace"], pod["metadata"]["name"])
+        async with self._admission:
+            admitted = self.pods[name] = Admitted(pod["spec"])
+            reusable: list[str] = []
+            try:
+                for container, units in pod_request(pod["spec"], self.resource).containers.items():
+                    await self._allocate(admitted, container, units, reusable)
+            except AdmissionError:
+                del self.pods[name]
+                raise
+        return admitted
+
+    async def _allocate(self, pod: Admitted, container: str, units: int, reusable: list[str]) -> None:
+        reused = reusable[:units]
+        chosen = list(reused)
+        if len(chosen) < units:
+            chosen = await self._choose(units, reused)
+        answer = await self._ask("Allocate", _allocate_request(chosen), api.AllocateResponse)
+        pod.held[container] = chosen
+        pod.variables[container] = dict(answer.container_responses[0].envs)
+        if container in set(pod.shown()):
+            reusable[:] = [unit for unit in reusable if unit not in chosen]
+        else:
+            reusable.extend(unit for unit in chosen if unit not in reusable)
+
+    async def _choose(self, units: int, reused: list[str]) -> list[str]:
+        pods = () if self.forgetful else self.pods.values()
+        taken = {unit for pod in pods for held in pod.held.values() for unit in held}
+        free = [unit for unit, health in self.devices.items() if health == "Healthy" and unit not in taken]
+        if len(free) + len(reused) < units:
+            raise AdmissionError(f"Requested: {units}, Available: {len(free)}")
+        random.Random(self.seed).shuffle(free)  # noqa: S311  # any order will do
+        ask = api.ContainerPreferredAllocationRequest(
+            available_deviceIDs=[*free, *reused], must_include_deviceIDs=reused, allocation_size=units
+        )
+        request = api.PreferredAllocationRequest(container_requests=[ask])
+        answer = await self._ask("GetPreferredAllocation", request, api.PreferredAllocationResponse)
+        given = dict.fromkeys([*reused, *answer.container_responses[0].deviceIDs, *free])
+        usable = {*reused, *free}
+        return [unit for unit in given if unit in usable][:units]
+
+    async def _ask(self, method: str, request: Any, response: type[Any]) -> Any:
+        if self.plugin is None:
+            raise AdmissionError("cannot allocate unregistered device")
+        try:
+            return await self.plugin.call(method, type(request), response)(request)
+        except grpc.aio.AioRpcError as error:
+            raise AdmissionError(error.details()) from error
+
+    # Books
+
+    async def _list(self, _: resources.ListPodResourcesRequest, context: Any) -> Any:
+        if self.deaf:
+            await asyncio.sleep(60)
+        if self.busy > 0:
+            self.busy -= 1
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
+        return resources.ListPodResourcesResponse(
+            pod_resources=[self._shown(name, pod) for name, pod in self.pods.items()]
+        )
+
+    def _shown(self, name: PodName, pod: Admitted) -> resources.PodResources:
+        return resources.PodResources(
+            name=name.name,
+            namespace=name.namespace,
+            containers=[
+                resources.ContainerResources(
+                    name=container,
+                    devices=[
+                        resources.ContainerDevices(resource_name=self.resource, device_ids=[unit])
+                        for unit in pod.held.get(container, ())
+                    ],
+                )
+                for container in pod.shown()
+            ],
+        )
+
+    # Waiting
+
+    def _stir(self) -> None:
+        self._changed.set()
+
+    async def until(self, what: str, holds: Callable[["FakeKubelet"], bool], within: float = 10.0) -> None:
+        deadline = asyncio.get_running_loop().time() + within
+        while not holds(self):
+            left = deadline - asyncio.get_running_loop().time()
+            assert left > 0, f"waited {within} s for {what}"
+            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, 0.05)):
+                    await self._changed.wait()
+
+
+def _allocate_request(chosen: list[str]) -> api.AllocateRequest:
+    return api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=chosen)])
+
+
+async def _serve(socket: Path, service: str, **methods: tuple[Call, type[Any], type[Any]]) -> grpc.aio.Server:
+    handlers = {
+        name: grpc.unary_unary_rpc_method_handler(answer, request.FromString, response.SerializeToString)
+        for name, (answer, request, response) in methods.items()
+    }
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+    server.add_insecure_port(f"unix://{socket}")
+    await server.start()
+    return server

@@ -1,0 +1,331 @@
+"""A cluster in memory for the operator: an API server that knows what matters, and all that reacts to it."""
+
+import copy
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from gpushare_core.api.names import COMPONENT_LABEL, CONTROL_PLANE_LABEL, POLICY_LABEL
+from gpushare_core.kube.errors import ApiError
+from gpushare_operator import paths
+from gpushare_operator.cluster.cache import Inventory
+from gpushare_operator.desired.installation import Installation
+from gpushare_operator.desired.names import ACTION_LABEL, EXTENDER, NODE_ANNOTATION, PLUGIN
+from gpushare_operator.reconcile import SHARED, Reconciler, UnfinishedError
+
+Json = dict[str, Any]
+
+NAMESPACE = "gpushare-system"
+DAEMON_SETS = paths.daemon_sets(NAMESPACE)
+JOBS = paths.jobs(NAMESPACE)
+PODS = paths.pods(NAMESPACE)
+MEMORY = "gpushare.io/memory"
+AMOUNTS = ("capacity", "allocatable")
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+class KilledError(Exception):
+    """The operator's process ended before its next write."""
+
+
+@dataclass
+class FakeApi:
+    """Objects by collection and name, with uids, generations, preconditions and finalizers."""
+
+    objects: dict[str, dict[str, Json]] = field(default_factory=dict)
+    writes: list[str] = field(default_factory=list)
+    fuse: int | None = None
+    """Writes that still go through before the writer is killed."""
+    refuse: Callable[[str], bool] = lambda _: False
+    """Of a write: whether it is answered with 500."""
+    tell: Callable[[str, str, Json], None] = lambda *_: None
+    """Hears of every change: collection, type of the watch event, object."""
+    _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    async def pages(self, path: str, *, label_selector: str = "") -> AsyncIterator[tuple[list[Json], str]]:
+        yield await self.list_all(path, label_selector=label_selector)
+
+    async def list_all(self, path: str, *, label_selector: str = "") -> tuple[list[Json], str]:
+        wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
+        items = [copy.deepcopy(each) for each in self.of(path).values()]
+        matching = [each for each in items if wanted.items() <= each["metadata"].get("labels", {}).items()]
+        return matching, str(next(self._versions))
+
+    async def apply(self, path: str, body: Mapping[str, Any]) -> Json:
+        self._write("apply", path)
+        collection, name = path.rsplit("/", 1)
+        if name not in self.of(collection):
+            return copy.deepcopy(self.put(collection, dict(body)))
+        return self._change(collection, name, body)
+
+    async def merge(self, path: str, body: Mapping[str, Any]) -> Json:
+        self._write("merge", path)
+        collection, name = path.removesuffix("/status").rsplit("/", 1)
+        self._check(collection, name, body["metadata"])
+        return self._change(collection, name, body)
+
+    async def create(self, path: str, body: Mapping[str, Any]) -> Json:
+        self._write("create", path)
+        if body["metadata"]["name"] in self.of(path):
+            raise ApiError(409, "AlreadyExists", body["metadata"]["name"])
+        return copy.deepcopy(self.put(path, dict(body)))
+
+    async def delete(self, path: str, *, uid: str) -> Json:
+        self._write("delete", path)
+        collection, name = path.rsplit("/", 1)
+        self._check(collection, name, {"uid": uid})
+        self.remove(collection, name)
+        return {}
+
+    def of(self, collection: str) -> dict[str, Json]:
+        return self.objects.setdefault(collection, {})
+
+    def put(self, collection: str, body: Json) -> Json:
+        """Create an object as a user or controller would."""
+        held = copy.deepcopy(body)
+        version = str(next(self._versions))
+        held["metadata"] = {
+            "uid": f"uid-{version}",
+            "generation": 1,
+            "creationTimestamp": f"2026-11-21T11:{int(version) // 60 % 60:02}:{int(version) % 60:02}Z",
+            **held["metadata"],
+            "resourceVersion": version,
+        }
+        self._keep(collection, held, "ADDED")
+        return held
+
+    def remove(self, collection: str, name: str) -> None:
+        """Delete as a user would: finalizers hold it up."""
+        held = self.of(collection)[name]
+        if held["metadata"].get("finalizers"):
+            held["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+            self._keep(collection, held, "MODIFIED")
+        else:
+            self._drop(collection, name)
+
+    def _keep(self, collection: str, body: Json, event: str) -> None:
+        body["metadata"]["resourceVersion"] = str(next(self._versions))
+        self.of(collection)[body["metadata"]["name"]] = body
+        self.tell(collection, event, copy.deepcopy(body))
+
+    def _drop(self, collection: str, name: str) -> None:
+        body = self.of(collection).pop(name)
+        body["metadata"]["resourceVersion"] = str(next(self._versions))
+        self.tell(collection, "DELETED", body)
+
+    def _change(self, collection: str, name: str, patch: Mapping[str, Any]) -> Json:
+        old = self.of(collection)[name]
+        new = merged(old, patch)
+        if new == old:
+            return copy.deepcopy(old)
+        if new.get("spec") != old.get("spec"):
+            new["metadata"]["generation"] += 1
+        self._keep(collection, new, "MODIFIED")
+        if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
+            self._drop(collection, name)
+        return copy.deepcopy(new)
+
+    def _check(self, collection: str, name: str, wanted: Mapping[str, Any]) -> None:
+        if name not in self.of(collection):
+            raise ApiError(404, "NotFound", name)
+        held = self.of(collection)[name]["metadata"]
+        for key in ("uid", "resourceVersion"):
+            if key in wanted and wanted[key] != held[key]:
+                raise ApiError(409, "Conflict", f"{key} of {name}")
+
+    def _write(self, verb: str, path: str) -> None:
+        if self.fuse is not None:
+            if self.fuse == 0:
+                raise KilledError
+            self.fuse -= 1
+        if self.refuse(f"{verb} {path}"):
+            raise ApiError(500, "InternalError", "refused by the test")
+        self.writes.append(f"{verb} {path}")
+
+
+def merged(old: Any, patch: Any) -> Any:
+    """RFC 7396."""
+    if not isinstance(patch, Mapping):
+        return copy.deepcopy(patch)
+    base = dict(old) if isinstance(old, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            base.pop(key, None)
+        else:
+            base[key] = merged(base.get(key), value)
+    return base
+
+
+@dataclass
+class Cluster:
+    """The API server, its controllers, kubelets, plugins and control-plane nodes."""
+
+    api: FakeApi = field(default_factory=FakeApi)
+    edited: set[str] = field(default_factory=set)
+    """Nodes whose scheduler is connected to the extender."""
+    broken: dict[str, int] = field(default_factory=dict)
+    """Runs of hostctl that still fail, by action."""
+
+    def add_node(self, name: str, *, control_plane: bool = False, **labels: str) -> None:
+        given = {**labels, **({CONTROL_PLANE_LABEL: ""} if control_plane else {})}
+        status = {"conditions": [{"type": "Ready", "status": "True"}], "capacity": {}, "allocatable": {}}
+        self.api.put(paths.NODES, {"metadata": {"name": name, "labels": given}, "status": status})
+
+    def add_policy(self, name: str, *rules: Json, **extra: Any) -> None:
+        self.api.put(paths.POLICIES, {"metadata": {"name": name}, "spec": {"nodes": list(rules), **extra}})
+
+    def delete_policy(self, name: str) -> None:
+        self.api.remove(paths.POLICIES, name)
+
+    def steps(self) -> list[Callable[[], None]]:
+        """What may happen next by itself, in any order."""
+        return [*self._scheduling(), *self._stopping(), *self._registering(), *self._running()]
+
+    def _scheduling(self) -> Iterator[Callable[[], None]]:
+        for pod in self._wanted_pods():
+            if pod["metadata"]["name"] not in self.api.of(PODS):
+                yield partial(self._start, pod)
+
+    def _start(self, pod: Json) -> None:
+        self.api.put(PODS, pod)
+
+    def _stopping(self) -> Iterator[Callable[[], None]]:
+        wanted = {pod["metadata"]["name"] for pod in self._wanted_pods()}
+        for name in self.api.of(PODS).keys() - wanted:
+            yield partial(self.api.remove, PODS, name)
+
+    def _wanted_pods(self) -> list[Json]:
+        """Those of DaemonSets on the nodes that their selectors name."""
+        return [
+            _pod(daemon_set, node)
+            for daemon_set in self.api.of(DAEMON_SETS).values()
+            for node in self.api.of(paths.NODES).values()
+            if daemon_set["spec"]["template"]["spec"]["nodeSelector"].items()
+            <= node["metadata"]["labels"].items()
+        ]
+
+    def _registering(self) -> Iterator[Callable[[], None]]:
+        """A plugin answers its GPUShareNode's present generation, and the kubelet shows the units."""
+        for name, share in self.api.of(paths.SHARE_NODES).items():
+            is_late = share.get("status", {}).get("observedGeneration") != share["metadata"]["generation"]
+            is_run = f"plugin-{share['spec']['policy']}-{name}" in self.api.of(PODS)
+            if is_late and is_run and name in self.api.of(paths.NODES):
+                yield partial(self._register, name)
+
+    def _register(self, name: str) -> None:
+        share = self.api.of(paths.SHARE_NODES)[name]
+        status = {
+            "observedGeneration": share["metadata"]["generation"],
+            "units": {"total": 32, "allocated": 0},
+            "conditions": [
+                {
+                    "type": "Registered",
+                    "status": "True",
+                    "reason": "Registered",
+                    "message": "",
+                    "lastTransitionTime": "2026-11-21T12:00:00Z",
+                }
+            ],
+        }
+        self.api._change(paths.SHARE_NODES, name, {"status": status})
+        shown = {"capacity": {MEMORY: "32"}, "allocatable": {MEMORY: "32"}}
+        self.api._change(paths.NODES, name, {"status": shown})
+
+    def _running(self) -> Iterator[Callable[[], None]]:
+        for name, job in self.api.of(JOBS).items():
+            if not job.get("status"):
+                yield partial(self._run, name)
+
+    def _run(self, name: str) -> None:
+        job = self.api.of(JOBS)[name]
+        action, node = (
+            job["metadata"]["labels"][ACTION_LABEL],
+            job["metadata"]["annotations"][NODE_ANNOTATION],
+        )
+        if node not in self.api.of(paths.NODES):
+            return  # nothing runs on a machine that is gone
+        fails = self.broken.get(action, 0) > 0
+        if fails:
+            self.broken[action] -= 1
+        if action == "install":
+            self.edited.add(node)  # even a run that fails may have edited something
+        elif not fails:
+            self.edited.discard(node)
+        end = {"type": "Failed" if fails else "Complete", "status": "True"}
+        moment = {"lastTransitionTime": "2026-11-21T12:00:00Z"}
+        self.api._change(JOBS, name, {"status": {"conditions": [{**end, **moment}]}})
+
+    def traces(self) -> dict[str, Any]:
+        """Everything of ours that is anywhere."""
+        nodes = self.api.of(paths.NODES).values()
+        return {
+            "objects": [
+                name for kind in (paths.SHARE_NODES, DAEMON_SETS, JOBS, PODS) for name in self.api.of(kind)
+            ],
+            "labels": [
+                each["metadata"]["name"] for each in nodes if POLICY_LABEL in each["metadata"]["labels"]
+            ],
+            "capacity": [
+                each for each in nodes if each["status"]["capacity"] or each["status"]["allocatable"]
+            ],
+            "schedulers": sorted(self.edited),
+        }
+
+
+def _pod(daemon_set: Json, node: Json) -> Json:
+    labels = daemon_set["spec"]["template"]["metadata"]["labels"]
+    component, on = labels[COMPONENT_LABEL], node["metadata"]["name"]
+    name = f"plugin-{labels[POLICY_LABEL]}-{on}" if component == PLUGIN else f"{EXTENDER}-{on}"
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"nodeName": on}, "status": status}
+
+
+@dataclass
+class Operator:
+    """One life of the operator's process: it knows nothing but what it reads."""
+
+    cluster: Cluster
+    now: datetime = NOON
+
+    def __post_init__(self) -> None:
+        self.reconciler = Reconciler(
+            api=self.cluster.api,
+            inventory=Inventory(),
+            installation=Installation(namespace=NAMESPACE, image="gpushare:test"),
+            now=lambda: self.now,
+            enqueue=lambda _: None,
+        )
+
+    async def look(self) -> None:
+        await self.reconciler.resync()
+
+    async def work(self, key: str) -> None:
+        """As the queue does: what failed is tried again some other time."""
+        try:
+            await self.reconciler.work(key)
+        except UnfinishedError:
+            return
+
+    def known(self) -> list[str]:
+        return [*self.reconciler.inventory.policies(), SHARED]
+
+
+async def settle(cluster: Cluster, operator: Operator | None = None, *, rounds: int = 60) -> Operator:
+    """Let operator and cluster go on until neither has anything to do; fails if they never stop."""
+    working, idle = operator or Operator(cluster), 0
+    for _ in range(rounds):
+        before = len(cluster.api.writes)
+        await working.look()
+        for key in working.known():
+            await working.work(key)
+        steps = cluster.steps()
+        for step in steps:
+            step()
+        idle = 0 if steps or len(cluster.api.writes) > before else idle + 1
+        if idle == 2:
+            return working  # also after the longest rest between two tries
+        working.now = datetime.fromtimestamp(working.now.timestamp() + 400, UTC)
+    raise AssertionError(f"still busy after {rounds} rounds: {cluster.api.writes[-20:]}")

@@ -1,0 +1,61 @@
+"""The API server as a plugin sees it: besides reading it patches pods and the status of its GPUShareNode."""
+
+import copy
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, status
+
+Json = dict[str, Any]
+
+
+class PluginApi(FakeApi):
+    """``patched`` holds the path of every write, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patched: list[str] = []
+
+    async def _missing(self, request: web.Request) -> web.StreamResponse:
+        collection, key = _target(request.path)
+        found = self.objects[collection].get(key)
+        if request.method != "PATCH" or found is None:
+            return await super()._missing(request)
+        body = await request.json()
+        if body["metadata"].get("uid", found["metadata"]["uid"]) != found["metadata"]["uid"]:
+            refusal = await status(409, "the UID in the precondition does not match")(request)
+            assert refusal
+            return refusal
+        self.patched.append(request.path)
+        return web.json_response(self.put(collection, merged(found, body)))
+
+
+def _target(path: str) -> tuple[str, tuple[str, str]]:
+    words = path.removesuffix("/status").split("/")
+    if path.startswith(SHARE_NODES):
+        return SHARE_NODES, ("", words[-1])
+    return PODS, (words[4], words[-1]) if len(words) == 7 else ("", "")
+
+
+def merged(into: Json, patch: Json) -> Json:
+    """JSON merge patch (RFC 7396), without removals."""
+    result = copy.deepcopy(into)
+    for key, value in patch.items():
+        known = result.get(key)
+        both = isinstance(value, dict) and isinstance(known, dict)
+        result[key] = merged(result[key], value) if both else value
+    return result
+
+
+@asynccontextmanager
+async def plugin_api() -> AsyncIterator[PluginApi]:
+    fake = PluginApi()
+    fake.server = TestServer(fake.application())
+    await fake.server.start_server(shutdown_timeout=0.1)
+    try:
+        yield fake
+    finally:
+        await fake.server.close()

@@ -1,0 +1,136 @@
+"""One plugin between a fake kubelet and a fake API server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.api_server import PODS, SHARE_NODES
+from tests.fakes.kubelet import Admitted, FakeKubelet
+from tests.fakes.plugin_api import PluginApi, plugin_api
+from tests.samples.plugin import ANNOTATION, NODE, RESOURCE, name_of, share_node_json
+
+from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.books.allocation import Allocation, decode_allocation
+from gpushare_core.kube.client import KubeClient
+from gpushare_plugin.agent import Agent, Settings
+from gpushare_plugin.kubelet.pod_resources import PodResources
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Node:
+    """A node with a kubelet, and with a plugin while ``plugin`` runs."""
+
+    kubelet: FakeKubelet
+    api: PluginApi
+    agent: Agent | None = None
+    _plugin: asyncio.Task[None] | None = field(default=None)
+
+    async def start_plugin(self) -> None:
+        self._plugin = asyncio.create_task(self._run())
+
+    async def stop_plugin(self) -> None:
+        """As by SIGTERM."""
+        if self._plugin is not None:
+            self._plugin.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._plugin
+            self._plugin = None
+
+    async def restart_plugin(self) -> None:
+        """Until the kubelet has its list again."""
+        await self.stop_plugin()
+        await self.kubelet.until("the loss", lambda it: it.plugin is None)
+        await self.start_plugin()
+        await self.kubelet.until("the list", lambda it: "Healthy" in it.devices.values())
+
+    async def _run(self) -> None:
+        settings = Settings(
+            node=NODE,
+            device_plugins=self.kubelet.device_plugins,
+            pod_resources=self.kubelet.pod_resources,
+            health_port=0,
+        )
+        async with (
+            KubeClient(self.api.credentials()) as client,
+            PodResources(self.kubelet.pod_resources, RESOURCE) as resources,
+        ):
+            self.agent = Agent(settings, client, resources)
+            await self.agent.run()
+
+    # What people and the scheduler do
+
+    def share(self, unit: str = "1Gi", **spec: Any) -> None:
+        """Create the GPUShareNode or change its spec."""
+        before = self.api.objects[SHARE_NODES].get(("", NODE))
+        after = share_node_json(unit, **spec)
+        if before is not None:
+            after["status"] = before["status"]
+            after["metadata"]["generation"] = before["metadata"]["generation"] + 1
+        self.api.put(SHARE_NODES, after)
+
+    async def run_pod(self, pod: Json) -> Admitted:
+        """Bind it and have it admitted."""
+        self.api.put(PODS, pod)
+        return await self.kubelet.admit(pod)
+
+    def end_pod(self, name: str) -> None:
+        self.api.delete(PODS, name, "default")
+        self.kubelet.pods.pop(name_of(name))
+
+    # What there is to see
+
+    @property
+    def share_node(self) -> GPUShareNode:
+        return GPUShareNode.model_validate(self.api.objects[SHARE_NODES]["", NODE])
+
+    def condition(self, kind: str) -> tuple[str, str]:
+        found = {each.type: (each.status, each.reason) for each in self.share_node.status.conditions}
+        return found.get(kind, ("", ""))
+
+    def message(self, kind: str) -> str:
+        return next((each.message for each in self.share_node.status.conditions if each.type == kind), "")
+
+    def allocation(self, name: str) -> Allocation | None:
+        text = (self.api.pod(name)["metadata"].get("annotations") or {}).get(ANNOTATION)
+        return decode_allocation(text) if text else None
+
+    def on_cards(self) -> dict[str, dict[str, int]]:
+        """Pod -> card -> units, by the status."""
+        found: dict[str, dict[str, int]] = {}
+        for card in self.share_node.status.cards:
+            for share in card.pods:
+                cards = found.setdefault(share.name, {})
+                cards[card.uuid] = cards.get(card.uuid, 0) + share.units
+        return found
+
+    async def until(self, what: str, holds: Callable[[], bool], within: float = 10.0) -> None:
+        """Wait for something to be seen; a plugin that died ends the wait with its error."""
+        deadline = asyncio.get_running_loop().time() + within
+        while not holds():
+            if self._plugin is not None and self._plugin.done():
+                self._plugin.result()
+            assert asyncio.get_running_loop().time() < deadline, f"waited {within} s for {what}"
+            await asyncio.sleep(0.01)
+
+    async def until_registered(self) -> None:
+        await self.until("the registration", lambda: self.condition("Registered") == ("True", "Registered"))
+
+
+@asynccontextmanager
+async def running_node(directory: Path) -> AsyncIterator[Node]:
+    """A kubelet, an API server and a GPUShareNode of two cards with 16 units each; no plugin yet."""
+    async with plugin_api() as api:
+        kubelet = FakeKubelet(directory)
+        await kubelet.start()
+        node = Node(kubelet, api)
+        node.share()
+        try:
+            yield node
+        finally:
+            await node.stop_plugin()
+            await kubelet.stop()

@@ -1,0 +1,122 @@
+"""Cards, pods, nodes and books for the plugin's tests."""
+
+from typing import Any
+
+from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.placement.units import MemoryUnit
+from gpushare_plugin.decide.holdings import Books, holding
+from gpushare_plugin.decide.layout import Layout, lay_out
+from gpushare_plugin.decide.pods import Pod, PodName, read_pod
+from gpushare_plugin.decide.unit_ids import encode_id
+from gpushare_plugin.devices.cards import PhysicalCard
+
+Json = dict[str, Any]
+GIB = 2**30
+NODE = "gpu-1"
+RESOURCE = GPUSHARE.memory_resource
+ANNOTATION = GPUSHARE.allocation_annotation
+
+
+def card(index: int, *, memory: int = 16 * GIB, healthy: bool = True, numa_node: int = 0) -> PhysicalCard:
+    return PhysicalCard(
+        uuid=f"GPU-{index}",
+        index=index,
+        memory=memory,
+        healthy=healthy,
+        numa_node=numa_node,
+        reason="" if healthy else "Xid 79",
+    )
+
+
+def layout(*cards: PhysicalCard, unit: str = "1Gi", reserved: int = 0) -> Layout:
+    """Two cards of 16 units when none are given: GPU-0 has units 0 to 15, GPU-1 has 16 to 31."""
+    return lay_out(cards or (card(0), card(1)), MemoryUnit.parse(unit), reserved=reserved)
+
+
+def ids(*numbers: int) -> list[str]:
+    return [encode_id(number) for number in numbers]
+
+
+def container(name: str = "main", units: int = 0, **extra: Any) -> Json:
+    limits = {RESOURCE: str(units)} if units else {}
+    return {"name": name, "resources": {"limits": limits}, **extra}
+
+
+def sidecar(name: str, units: int) -> Json:
+    return container(name, units, restartPolicy="Always")
+
+
+def pod_json(
+    name: str,
+    *containers: Json,
+    inits: tuple[Json, ...] = (),
+    annotation: str | None = None,
+    uid: str | None = None,
+    node: str = NODE,
+) -> Json:
+    metadata: Json = {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"}
+    metadata["creationTimestamp"] = "2026-11-21T09:00:00Z"
+    if annotation is not None:
+        metadata["annotations"] = {ANNOTATION: annotation}
+    spec = {"nodeName": node, "containers": list(containers), "initContainers": list(inits)}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
+
+
+def pod(
+    name: str,
+    *containers: Json,
+    inits: tuple[Json, ...] = (),
+    annotation: str | None = None,
+    deleting: bool = False,
+) -> Pod:
+    body = pod_json(name, *containers, inits=inits, annotation=annotation)
+    if deleting:
+        body["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    return read_pod(body, ANNOTATION, RESOURCE)
+
+
+def annotation(
+    containers: dict[str, dict[str, int]] | None = None,
+    *,
+    node: str = NODE,
+    unit: str = "1Gi",
+    at: str = "2026-11-21T10:00:00Z",
+    cards: dict[str, int] | None = None,
+) -> str:
+    return encode_allocation(
+        Allocation(
+            node=node, at=at, unit=unit, containers=containers or {"main": {"GPU-0": 4}}, cards=cards or {}
+        )
+    )
+
+
+def by_name(*pods: Pod) -> dict[PodName, Pod]:
+    return {each.name: each for each in pods}
+
+
+def name_of(name: str) -> PodName:
+    return PodName("default", name)
+
+
+def books(**pods: dict[str, list[int]]) -> Books:
+    """Pod name -> container -> numbers of the units it holds."""
+    entries = (
+        holding(name_of(pod), {container: ids(*numbers) for container, numbers in containers.items()})
+        for pod, containers in pods.items()
+    )
+    return Books({each.name: each for each in entries})
+
+
+def share_node(unit: str = "1Gi", *, status: Json | None = None, **spec: Any) -> GPUShareNode:
+    return GPUShareNode.model_validate(share_node_json(unit, status=status, **spec))
+
+
+def share_node_json(unit: str = "1Gi", *, status: Json | None = None, **spec: Any) -> Json:
+    devices = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
+    return {
+        "metadata": {"name": NODE, "uid": "uid-node", "generation": 1},
+        "spec": {"policy": "default", "mode": "Memory", "memoryUnit": unit, "devices": devices, **spec},
+        "status": status or {},
+    }

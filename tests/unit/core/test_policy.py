@@ -1,0 +1,106 @@
+"""The models of the API: tolerant readers, exact writers."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from gpushare_core.api.api_model import Condition, condition, merge_conditions
+from gpushare_core.api.policy import Mode, PolicySpec, Source
+from gpushare_core.api.share_node import GPUShareNode, NodeSpec
+from gpushare_core.api.timestamps import rfc3339
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def test_the_least_policy_gets_all_defaults() -> None:
+    spec = PolicySpec.model_validate({"nodes": [{"names": ["gpu-1"]}]})
+    assert spec.memory_unit == "1Gi"
+    assert spec.nodes[0].mode is Mode.MEMORY
+    assert spec.nodes[0].devices.source is Source.NVML
+    assert spec.nodes[0].reserved_memory == "0"
+
+
+def test_fields_of_a_newer_version_are_ignored() -> None:
+    spec = PolicySpec.model_validate({"nodes": [{"names": ["a"], "colour": "red"}], "future": {}})
+    assert "future" not in spec.to_json()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({}, id="no nodes"),
+        pytest.param({"nodes": []}, id="empty nodes"),
+        pytest.param({"nodes": [{"mode": "Half"}]}, id="unknown mode"),
+        pytest.param({"nodes": [{"reservedMemory": "much"}]}, id="no quantity"),
+        pytest.param({"nodes": [{"devices": {"simulated": [{"count": 0, "memory": "1Gi"}]}}]}, id="no card"),
+        pytest.param({"nodes": [{"slicesPerCard": 65}]}, id="too many slices"),
+        pytest.param({"nodes": [{"names": [""]}]}, id="empty name"),
+    ],
+)
+def test_what_the_schema_refuses_does_not_parse(spec: Any) -> None:
+    with pytest.raises(ValidationError):
+        PolicySpec.model_validate(spec)
+
+
+def test_a_policy_is_written_as_it_was_read() -> None:
+    body = {
+        "memoryUnit": "256Mi",
+        "nodes": [
+            {
+                "names": ["gpu-1"],
+                "mode": "Slices",
+                "slicesPerCard": 2,
+                "reservedMemory": "512Mi",
+                "devices": {"source": "NVML", "simulated": [], "inventoryPath": "/x"},
+            }
+        ],
+        "dialect": "aliyun.com",
+        "placement": {"strategy": "Spread"},
+        "scheduler": {"backend": "External"},
+        "plugin": {"logLevel": "debug"},
+    }
+    assert PolicySpec.model_validate(body).to_json() == body
+
+
+def test_a_node_gets_what_its_rule_and_its_policy_say() -> None:
+    spec = PolicySpec.model_validate(
+        {
+            "memoryUnit": "2Gi",
+            "nodes": [{"names": ["a"], "reservedMemory": "1Gi"}],
+            "placement": {"strategy": "Spread"},
+            "plugin": {"logLevel": "debug"},
+        }
+    )
+    written = NodeSpec.of_rule("default", spec, spec.nodes[0]).to_json()
+    assert written["policy"] == "default"
+    assert (written["memoryUnit"], written["reservedMemory"]) == ("2Gi", "1Gi")
+    assert (written["strategy"], written["logLevel"]) == ("Spread", "debug")
+
+
+def test_a_share_node_without_status_is_read() -> None:
+    spec = {"policy": "p", "mode": "Memory", "memoryUnit": "1Gi"}
+    node = GPUShareNode.model_validate({"metadata": {"name": "gpu-1"}, "spec": spec})
+    assert node.status.cards == []
+
+
+def made(*, status: bool | None, at: datetime = NOW, message: str = "") -> Condition:
+    return condition("Ready", status=status, reason="Because", message=message, generation=1, now=at)
+
+
+@pytest.mark.parametrize(("status", "text"), [(True, "True"), (False, "False"), (None, "Unknown")])
+def test_a_condition_is_true_false_or_unknown(status: bool | None, text: str) -> None:  # noqa: FBT001
+    assert made(status=status).status == text
+
+
+def test_the_time_of_transition_stays_while_the_status_stays() -> None:
+    old = made(status=True)
+    (kept,) = merge_conditions([old], [made(status=True, at=NOW + timedelta(hours=1), message="new")])
+    (turned,) = merge_conditions([old], [made(status=False, at=NOW + timedelta(hours=1))])
+    assert (kept.last_transition_time, kept.message) == ("2026-11-21T12:00:00Z", "new")
+    assert turned.last_transition_time == "2026-11-21T13:00:00Z"
+
+
+def test_times_are_written_in_utc_with_whole_seconds() -> None:
+    assert rfc3339(datetime.fromisoformat("2026-11-21T13:00:00.987+01:00")) == "2026-11-21T12:00:00Z"

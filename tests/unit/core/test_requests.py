@@ -1,0 +1,145 @@
+"""A pod asks for what the scheduler and the kubelet count, container by container."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpushare_core.placement.requests import PodRequest, asked_sum, pod_request
+
+RESOURCE = "gpushare.io/memory"
+Json = dict[str, Any]
+
+
+def container(name: str, units: object = None, *, sidecar: bool = False, **requests: str) -> Json:
+    limits = {} if units is None else {RESOURCE: units}
+    stays = {"restartPolicy": "Always"} if sidecar else {}
+    return {"name": name, "resources": {"limits": limits, "requests": requests}, **stays}
+
+
+def spec(*containers: Json, init: tuple[Json, ...] = ()) -> Json:
+    return {"containers": list(containers), "initContainers": list(init)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "containers", "total"),
+    [
+        pytest.param(spec(container("main", "4")), {"main": 4}, 4, id="one container"),
+        pytest.param(spec(container("a", "4"), container("b", "2")), {"a": 4, "b": 2}, 6, id="two add up"),
+        pytest.param(spec(container("a", "4"), container("b")), {"a": 4}, 4, id="one does not ask"),
+        pytest.param(spec(container("main")), {}, 0, id="none asks"),
+        pytest.param(
+            spec(container("main", "4"), init=(container("init", "3"),)),
+            {"init": 3, "main": 4},
+            4,
+            id="an init container lends its units",
+        ),
+        pytest.param(
+            spec(container("main", "4"), init=(container("init", "9"),)),
+            {"init": 9, "main": 4},
+            9,
+            id="a bigger init container is the peak",
+        ),
+        pytest.param(
+            spec(container("main", "4"), init=(container("sidecar", "3", sidecar=True),)),
+            {"sidecar": 3, "main": 4},
+            7,
+            id="a sidecar stays and adds up",
+        ),
+        pytest.param(
+            spec(
+                container("main", "1"),
+                init=(container("sidecar", "3", sidecar=True), container("init", "5")),
+            ),
+            {"sidecar": 3, "init": 5, "main": 1},
+            8,
+            id="an init container after a sidecar runs beside it",
+        ),
+        pytest.param(
+            spec(
+                container("main", "1"),
+                init=(container("init", "5"), container("sidecar", "3", sidecar=True)),
+            ),
+            {"init": 5, "sidecar": 3, "main": 1},
+            5,
+            id="an init container before a sidecar does not",
+        ),
+    ],
+)
+def test_a_pod_asks_for(asked: Json, containers: dict[str, int], total: int) -> None:
+    assert pod_request(asked, RESOURCE) == PodRequest(containers, total)
+
+
+def test_containers_come_in_the_order_in_which_they_start() -> None:
+    asked = spec(container("z", "1"), container("a", "1"), init=(container("m", "1"),))
+    assert list(pod_request(asked, RESOURCE).containers) == ["m", "z", "a"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "units"),
+    [
+        pytest.param(4, 4, id="a number"),
+        pytest.param("2k", 2000, id="a suffix"),
+        pytest.param("2e3", 2000, id="an exponent"),
+        pytest.param("4000m", 4, id="whole although in thousandths"),
+        pytest.param("0", 0, id="zero"),
+        pytest.param("-4", 0, id="negative"),
+        pytest.param("1.5", 0, id="a fraction"),
+        pytest.param("500m", 0, id="thousandths"),
+        pytest.param("four", 0, id="a word"),
+        pytest.param("", 0, id="empty"),
+        pytest.param(None, 0, id="null"),
+        pytest.param("9" * 5000, 0, id="more digits than Python reads"),
+    ],
+)
+def test_an_amount_counts_as(amount: object, units: int) -> None:
+    assert pod_request(spec(container("main", amount)), RESOURCE).total == units
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        pytest.param({}, id="no containers"),
+        pytest.param({"containers": None, "initContainers": None}, id="nulls"),
+        pytest.param({"containers": [{"name": "a"}]}, id="no resources"),
+        pytest.param({"containers": [{"name": "a", "resources": {"limits": None}}]}, id="null limits"),
+    ],
+)
+def test_a_pod_that_asks_for_nothing(empty: Json) -> None:
+    assert pod_request(empty, RESOURCE) == PodRequest({}, 0)
+
+
+@given(
+    st.lists(st.integers(0, 9), max_size=4), st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=4)
+)
+def test_the_total_lies_between_the_peak_and_the_sum(main: list[int], init: list[tuple[int, bool]]) -> None:
+    asked = spec(
+        *(container(f"c{place}", str(units)) for place, units in enumerate(main)),
+        init=tuple(
+            container(f"i{place}", str(units), sidecar=stays) for place, (units, stays) in enumerate(init)
+        ),
+    )
+    total = pod_request(asked, RESOURCE).total
+    staying = sum(units for units, stays in init if stays)
+    assert max([sum(main) + staying, *(units for units, _ in init)]) <= total
+    assert total <= sum(main) + sum(units for units, _ in init)
+
+
+def test_requests_of_containers_that_run_together_add_up() -> None:
+    asked = spec(
+        container("main", cpu="500m"),
+        container("plain"),
+        init=(container("sidecar", cpu="1", sidecar=True), container("init", cpu="8")),
+    )
+    assert asked_sum(asked, "cpu") == "1500m"
+
+
+@pytest.mark.parametrize("cpu", [pytest.param("lots", id="a word"), pytest.param("-1", id="negative")])
+def test_a_request_that_nobody_can_read_is_told_as_nothing(cpu: str) -> None:
+    assert asked_sum(spec(container("main", cpu=cpu), container("other", cpu="1")), "cpu") == "0"
+
+
+def test_a_limit_stands_for_a_request_that_is_not_there() -> None:
+    limited = {"name": "a", "resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}}
+    assert (asked_sum(spec(limited), "cpu"), asked_sum(spec(limited), "memory")) == ("1", "1Gi")

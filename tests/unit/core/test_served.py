@@ -1,0 +1,53 @@
+"""What this version does not serve is named, together with what it serves instead."""
+
+import pytest
+
+from gpushare_core.api.policy import Backend, DialectName, Mode, Source
+from gpushare_core.api.served import Problem, backend_problem, dialect_problem, mode_problem, source_problem
+
+
+@pytest.mark.parametrize(
+    ("found", "reason", "told"),
+    [
+        pytest.param(
+            mode_problem(Mode.SLICES),
+            "UnsupportedMode",
+            "mode Slices is not served by this version; use Memory or Off",
+            id="mode",
+        ),
+        pytest.param(
+            source_problem(Source.NVML),
+            "UnsupportedSource",
+            "devices.source NVML is not served by this version; use Simulated",
+            id="source",
+        ),
+        pytest.param(
+            dialect_problem(DialectName.VOLCANO),
+            "UnsupportedDialect",
+            "dialect volcano.sh is not served by this version; use gpushare.io",
+            id="dialect",
+        ),
+        pytest.param(
+            backend_problem(Backend.EXTERNAL),
+            "UnsupportedBackend",
+            "scheduler.backend External is not served by this version; use KubeScheduler",
+            id="backend",
+        ),
+    ],
+)
+def test_it_says_what_works_instead(found: Problem | None, reason: str, told: str) -> None:
+    assert found == Problem(reason, told)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(mode_problem(Mode.MEMORY), id="mode Memory"),
+        pytest.param(mode_problem(Mode.OFF), id="mode Off"),
+        pytest.param(source_problem(Source.SIMULATED), id="simulated cards"),
+        pytest.param(dialect_problem(DialectName.GPUSHARE), id="our own dialect"),
+        pytest.param(backend_problem(Backend.KUBE_SCHEDULER), id="kube-scheduler"),
+    ],
+)
+def test_what_is_served_is_no_problem(found: Problem | None) -> None:
+    assert found is None

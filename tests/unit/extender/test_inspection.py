@@ -1,0 +1,75 @@
+"""The books as people and tools see them."""
+
+import msgspec
+from tests.samples.extender import GI, inventory, news
+
+from gpushare_extender.http.inspection import inspect_all, inspect_node
+from gpushare_extender.ledger.ledger import Ledger
+
+
+def test_a_node_shows_its_cards_and_who_has_what() -> None:
+    ledger = Ledger()
+    ledger.set_inventory(inventory("n1", 16, 8, sick=(1,)))
+    ledger.set_pod(news("b", c0=2, c1=1))
+    ledger.set_pod(news("a", c0=4))
+    ledger.reserve(uid="c", namespace="default", name="c", node="n1", units=3)
+    view = msgspec.to_builtins(inspect_node(ledger, "n1"))
+    pods = [
+        {"namespace": "default", "name": name, "uid": name, "units": units, "reserved": reserved}
+        for name, units, reserved in (("a", 4, False), ("b", 2, False), ("c", 3, True))
+    ]
+    assert view == {
+        "name": "n1",
+        "unit": "1Gi",
+        "strategy": "Binpack",
+        "refusal": "",
+        "units": {"total": 24, "allocated": 10},
+        "cards": [
+            {
+                "index": 0,
+                "uuid": "n1-0",
+                "units": 16,
+                "allocated": 9,
+                "reserved": 3,
+                "healthy": True,
+                "pods": pods,
+            },
+            {
+                "index": 1,
+                "uuid": "n1-1",
+                "units": 8,
+                "allocated": 1,
+                "reserved": 0,
+                "healthy": False,
+                "pods": [{"namespace": "default", "name": "b", "uid": "b", "units": 1, "reserved": False}],
+            },
+        ],
+    }
+
+
+def test_units_are_shown_in_the_node_s_own() -> None:
+    ledger = Ledger()
+    ledger.set_inventory(inventory("n1", 16))
+    ledger.set_pod(news("a", unit_size=GI // 4, c0=8))
+    view = inspect_node(ledger, "n1")
+    assert view is not None
+    assert view.cards[0].pods[0].units == view.cards[0].allocated == 2
+
+
+def test_a_node_says_why_it_takes_no_pods() -> None:
+    ledger = Ledger()
+    ledger.set_inventory(inventory("n1", refusal="no healthy GPU card"))
+    view = inspect_node(ledger, "n1")
+    assert view is not None
+    assert view.refusal == "no healthy GPU card"
+
+
+def test_all_nodes_that_share_cards_sorted_by_name() -> None:
+    ledger = Ledger()
+    ledger.replace_inventories([inventory("n2"), inventory("n1")])
+    ledger.set_pod(news("a", node="gone", c0=4))
+    assert [view.name for view in inspect_all(ledger).nodes] == ["n1", "n2"]
+
+
+def test_a_node_that_does_not_share_cards_has_no_view() -> None:
+    assert inspect_node(Ledger(), "n1") is None

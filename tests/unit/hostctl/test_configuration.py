@@ -1,0 +1,215 @@
+"""The KubeSchedulerConfiguration with our extender in it."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from gpushare_hostctl.decide.configuration import Extender, from_flags, is_idle_until_leading, merge
+from gpushare_hostctl.decide.flags import CommandLine
+from gpushare_hostctl.errors import NeedsPersonError
+
+OURS = Extender(url="http://127.0.0.1:32766", managed_resources=("gpushare.io/memory", "gpushare.io/card"))
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def built(*flags: str, extender: Extender = OURS) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(from_flags(CommandLine(flags), extender))
+    return document
+
+
+def merged(text: str) -> str:
+    return merge(text.encode(), OURS).decode()
+
+
+def test_the_entry_is_what_kube_scheduler_reads() -> None:
+    assert OURS.entry() == {
+        "urlPrefix": "http://127.0.0.1:32766",
+        "filterVerb": "filter",
+        "bindVerb": "bind",
+        "nodeCacheCapable": True,
+        "ignorable": False,
+        "httpTimeout": "5s",
+        "managedResources": [
+            {"name": "gpushare.io/memory", "ignoredByScheduler": False},
+            {"name": "gpushare.io/card", "ignoredByScheduler": False},
+        ],
+    }
+
+
+def test_a_verb_for_scores_comes_with_the_weight_it_needs() -> None:
+    entry = Extender(url="http://x", managed_resources=(), prioritize_verb="score", weight=3).entry()
+
+    assert (entry["prioritizeVerb"], entry["weight"]) == ("score", 3)
+
+
+def test_a_verb_for_victims_is_passed_on() -> None:
+    assert Extender(url="http://x", managed_resources=(), preempt_verb="preempt").entry()["preemptVerb"] == (
+        "preempt"
+    )
+
+
+def test_without_flags_there_is_only_the_extender() -> None:
+    assert built() == {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "extenders": [OURS.entry()],
+    }
+
+
+@pytest.mark.parametrize(
+    ("flag", "section", "value"),
+    [
+        pytest.param("--kubeconfig=/etc/k", ("clientConnection", "kubeconfig"), "/etc/k", id="kubeconfig"),
+        pytest.param("--kube-api-qps=12.5", ("clientConnection", "qps"), 12.5, id="qps"),
+        pytest.param("--kube-api-qps=0", ("clientConnection", "qps"), 5.0, id="qps 0 meant client-go's 5"),
+        pytest.param("--kube-api-burst=7", ("clientConnection", "burst"), 7, id="burst"),
+        pytest.param(
+            "--kube-api-burst=0", ("clientConnection", "burst"), 10, id="burst 0 meant client-go's 10"
+        ),
+        pytest.param(
+            "--kube-api-content-type=application/json",
+            ("clientConnection", "contentType"),
+            "application/json",
+            id="content type",
+        ),
+        pytest.param(
+            "--kube-api-content-type=",
+            ("clientConnection", "contentType"),
+            "application/json",
+            id="no content type meant JSON",
+        ),
+        pytest.param("--profiling=false", ("enableProfiling",), False, id="profiling"),
+        pytest.param(
+            "--contention-profiling", ("enableContentionProfiling",), True, id="contention profiling"
+        ),
+    ],
+)
+def test_a_flag_that_config_switches_off_is_carried_over(
+    flag: str, section: tuple[str, ...], value: object
+) -> None:
+    found: Any = built(flag)
+    for key in section:
+        found = found[key]
+
+    assert found == value
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--leader-elect=false",
+        "--leader-elect-resource-name=other",
+        "--pod-max-in-unschedulable-pods-duration=1m",
+        "--authentication-kubeconfig=/etc/k",
+        "--master=https://m",
+        "--v=4",
+    ],
+)
+def test_a_flag_that_still_counts_beside_config_is_left_alone(flag: str) -> None:
+    assert built(flag) == built()
+
+
+@pytest.mark.parametrize("flag", ["--kube-api-qps=fast", "--kube-api-burst=1.5", "--kubeconfig=$(K)"])
+def test_a_flag_that_cannot_be_carried_over_needs_a_person(flag: str) -> None:
+    with pytest.raises(NeedsPersonError):
+        built(flag)
+
+
+THEIRS = f"""# ours since 2023
+{HEAD}profiles:
+  - schedulerName: default-scheduler   # the only one
+    plugins: {{score: {{disabled: [{{name: NodeResourcesFit}}]}}}}
+extenders:
+  - urlPrefix: "http://other"
+    filterVerb: filter
+    httpTimeout: 10s
+parallelism: 8
+"""
+
+
+def test_their_configuration_stays_to_the_byte_and_ours_comes_last() -> None:
+    text = merged(THEIRS)
+
+    assert [line for line in THEIRS.splitlines() if line not in text.splitlines()] == []
+    assert yaml.safe_load(text)["extenders"] == [*yaml.safe_load(THEIRS)["extenders"], OURS.entry()]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(HEAD, id="no extenders"),
+        pytest.param(HEAD + "extenders: []\n", id="an empty list"),
+        pytest.param(HEAD + "extenders:\n", id="a null"),
+        pytest.param(HEAD.rstrip("\n"), id="no line end at the end"),
+        pytest.param(json.dumps(yaml.safe_load(HEAD)), id="JSON"),
+        pytest.param(json.dumps(yaml.safe_load(THEIRS), indent="\t"), id="JSON with tabs"),
+        pytest.param(HEAD.replace("\n", "\r\n"), id="carriage returns"),
+        pytest.param(HEAD.replace("v1\n", "v1beta3\n"), id="an older version"),
+    ],
+)
+def test_the_extender_is_added_however_theirs_is_written(text: str) -> None:
+    before = yaml.safe_load(text.replace("\t", " "))
+
+    after = yaml.safe_load(merged(text).replace("\t", " "))
+
+    assert after == {**before, "extenders": [*(before.get("extenders") or []), OURS.entry()]}
+
+
+def test_an_entry_with_our_url_is_replaced_and_not_doubled() -> None:
+    text = THEIRS.replace("http://other", "http://127.0.0.1:32766/")
+
+    assert yaml.safe_load(merged(text))["extenders"] == [OURS.entry()]
+
+
+def test_merging_twice_changes_nothing_more() -> None:
+    once = merged(THEIRS)
+
+    assert yaml.safe_load(merged(once)) == yaml.safe_load(once)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("", "not a KubeSchedulerConfiguration", id="empty"),
+        pytest.param("- a\n", "not a KubeSchedulerConfiguration", id="a list"),
+        pytest.param(
+            HEAD.replace("kubescheduler", "kubelet"), "not a KubeSchedulerConfiguration", id="other group"
+        ),
+        pytest.param("a: [", "not valid YAML", id="not YAML"),
+        pytest.param(HEAD + "extenders: 1\n", "not a list", id="extenders that are none"),
+        pytest.param(HEAD + "extenders: [1]\n", "not a list", id="an extender that is none"),
+        pytest.param(
+            HEAD + "extenders: [{urlPrefix: http://b, bindVerb: bind}]\n",
+            "allows one such",
+            id="another binder",
+        ),
+        pytest.param(
+            HEAD + "extenders: [{urlPrefix: http://b, managedResources: [{name: gpushare.io/card}]}]\n",
+            "gpushare.io/card",
+            id="a resource that another manages",
+        ),
+        pytest.param(HEAD + "a: &a\n- b: 1\nextenders: *a\n", "aliases", id="extenders that are an alias"),
+    ],
+)
+def test_what_kube_scheduler_would_refuse_needs_a_person(text: str, said: str) -> None:
+    with pytest.raises(NeedsPersonError, match=said):
+        merged(text)
+
+
+def test_bytes_that_are_no_text_need_a_person() -> None:
+    with pytest.raises(NeedsPersonError, match="not UTF-8"):
+        merge(b"\xff", OURS)
+
+
+@pytest.mark.parametrize(
+    ("text", "idle"),
+    [
+        pytest.param(HEAD, False, id="by default it is ready at once"),
+        pytest.param(HEAD + "delayCacheUntilActive: true\n", True, id="with a late cache it is not"),
+        pytest.param("", False, id="nothing"),
+    ],
+)
+def test_a_late_cache_is_noticed(text: str, idle: bool) -> None:  # noqa: FBT001
+    assert is_idle_until_leading(text.encode()) is idle

@@ -1,0 +1,341 @@
+"""The surgical edit of kube-scheduler's static pod, over the ways people write such a manifest."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpushare_hostctl.decide import manifest
+from gpushare_hostctl.errors import NeedsPersonError
+
+KUBEADM = (Path(__file__).parents[2] / "data" / "hostctl" / "kubeadm-kube-scheduler.yaml").read_text()
+FOLDER = "/etc/kubernetes/gpushare"
+CONFIG = f"{FOLDER}/scheduler-config-0123456789ab.yaml"
+
+
+def pod(container: str, *, spec: str = "") -> str:
+    """Write a manifest around a container whose lines are given at the container's own indentation."""
+    lines = "".join(f"    {line}\n" for line in container.splitlines())
+    return f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  -\n{lines}{spec}"
+
+
+def added(text: str) -> str:
+    return manifest.add(manifest.parse(text.encode()), config=CONFIG).decode()
+
+
+def removed(text: str, *, previous: str | None = None) -> str:
+    return manifest.remove(manifest.parse(text.encode()), folder=FOLDER, previous=previous).decode()
+
+
+def container_of(text: str) -> dict[str, Any]:
+    container: dict[str, Any] = next(yaml.safe_load_all(text))["spec"]["containers"][0]
+    return container
+
+
+WRITTEN = [
+    pytest.param(KUBEADM, id="kubeadm"),
+    pytest.param(KUBEADM.rstrip("\n"), id="no line end at the end"),
+    pytest.param(KUBEADM.replace("\n", "\r\n"), id="carriage returns"),
+    pytest.param("\ufeff" + KUBEADM, id="byte order mark"),
+    pytest.param("# head\n---\n" + KUBEADM + "# tail\n", id="document start and comments around"),
+    pytest.param(KUBEADM + "---\nanother: document\n", id="a second document"),
+    pytest.param(KUBEADM.replace("  - hostPath", "  # why\n  - hostPath"), id="a comment above the volume"),
+    pytest.param(
+        KUBEADM.replace("    - kube-scheduler\n", "    - kube-scheduler # it\n"), id="comment at it"
+    ),
+    pytest.param(KUBEADM.replace("    - --", "    -   --"), id="wide dashes"),
+    pytest.param(
+        KUBEADM.replace("kube-scheduler\n    - --", "kube-scheduler\n    # f\n    - --"), id="comment"
+    ),
+    pytest.param(yaml.safe_dump(yaml.safe_load(KUBEADM), default_flow_style=True), id="flow style"),
+    pytest.param(json.dumps(yaml.safe_load(KUBEADM)), id="JSON on one line"),
+    pytest.param(json.dumps(yaml.safe_load(KUBEADM), indent=2), id="JSON"),
+    pytest.param(json.dumps(yaml.safe_load(KUBEADM), indent="\t"), id="JSON indented with tabs"),
+    pytest.param(pod("command:\n- kube-scheduler\n- --leader-elect=true\n"), id="no volumes at all"),
+    pytest.param(pod("command:\n  - kube-scheduler\n  - --v=2\n"), id="indented lists and no volumes"),
+    pytest.param(pod("command: [kube-scheduler, --v=2]\n"), id="flow command in a block pod"),
+    pytest.param(pod("command: [kube-scheduler]\nargs:\n- --v=2\n"), id="flags in args"),
+    pytest.param(pod("command:\n- kube-scheduler\nargs: []\n"), id="empty args"),
+    pytest.param(pod("name: kube-scheduler\nargs:\n- --v=2\n"), id="the image's entry point"),
+    pytest.param(
+        pod("command:\n- /go-runner\nargs:\n- --log-file=/x\n- /usr/local/bin/kube-scheduler\n- --v=2\n"),
+        id="behind a runner",
+    ),
+    pytest.param(pod("command:\n- 'kube-scheduler'\n- \"--v=2\"\n"), id="quoted words"),
+    pytest.param(
+        pod("command:\n- kube-scheduler\nvolumeMounts: []\n", spec="  volumes: []\n"), id="empty lists"
+    ),
+    pytest.param(pod("command:\n- kube-scheduler\nvolumeMounts:\n", spec="  volumes: null\n"), id="nulls"),
+    pytest.param(
+        pod("command:\n- kube-scheduler\n", spec="  hostNetwork: true\n"), id="a key behind the list"
+    ),
+    pytest.param(
+        pod("command:\n- kube-scheduler\n", spec="  - name: beside\n    command: [sleep]\n"), id="one beside"
+    ),
+    pytest.param(
+        pod("name: beside\ncommand: [sleep]\n", spec="  - command: [kube-scheduler]\n"),
+        id="the second container",
+    ),
+    pytest.param(pod("command:\n- kube-scheduler\n- --config=\n"), id="an empty --config"),
+    pytest.param(pod("command:\n- kube-scheduler\n- --config=/x.yaml\n"), id="--config joined"),
+    pytest.param(pod("command:\n- kube-scheduler\n- --config\n- /x.yaml\n"), id="--config as two words"),
+    pytest.param(pod("command:\n- kube-scheduler\n- '--config=/x.yaml'\n"), id="--config in single quotes"),
+    pytest.param(pod('command: [kube-scheduler, "--config", "/x.yaml"]\n'), id="--config in a flow list"),
+    pytest.param(pod("command:\n- kube-scheduler\n- --config=/a\n- --config=/x.yaml\n"), id="--config twice"),
+    pytest.param(pod("command:\n- kube-scheduler\nenv:\n- {name: A, value: on}\n"), id="an old boolean"),
+]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_removing_what_was_added_gives_the_same_bytes(text: str) -> None:
+    scheduler = manifest.parse(text.encode())
+
+    back = removed(added(text), previous=manifest.raw_config(scheduler))
+
+    # Where an empty list or a null was filled, an empty list stays.
+    assert back in (text, text.replace("volumeMounts:\n", "volumeMounts: []\n").replace("null", "[]"))
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_the_edited_scheduler_reads_our_mounted_file(text: str) -> None:
+    scheduler = manifest.parse(added(text).encode())
+
+    assert scheduler.config == CONFIG
+    assert manifest.host_path(scheduler, CONFIG) == CONFIG
+    assert manifest.carries(scheduler, folder=FOLDER)
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_the_kubelets_own_reading_finds_only_our_additions(text: str) -> None:
+    before, after = (next(yaml.safe_load_all(each.replace("\t", " "))) for each in (text, added(text)))
+    for owner in (after["spec"], *after["spec"]["containers"]):
+        for key in ("volumes", "volumeMounts"):
+            owner[key] = [entry for entry in owner.get(key) or [] if entry["name"] != manifest.VOLUME]
+    for spec in (before["spec"], after["spec"]):
+        for container in spec["containers"]:
+            words = container.get("command", []) + container.get("args", [])
+            container["words"] = [word for word in words if "config" not in word and word != "/x.yaml"]
+            container.pop("command", None)
+            container.pop("args", None)
+
+    assert _without_empty(after) == _without_empty(before)
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_empty(item) for key, item in value.items() if item not in ([], None)}
+    return [_without_empty(item) for item in value] if isinstance(value, list) else value
+
+
+def test_the_edit_of_a_kubeadm_manifest_is_eight_lines() -> None:
+    old, new = KUBEADM.splitlines(), added(KUBEADM).splitlines()
+
+    assert [line for line in new if line not in old] == [
+        f"    - --config={CONFIG}",
+        f"    - mountPath: {CONFIG}",
+        f"      name: {manifest.VOLUME}",
+        f"      path: {CONFIG}",
+        "      type: File",
+        f"    name: {manifest.VOLUME}",
+    ]
+    assert len(new) == len(old) + 8
+
+
+def test_the_new_flag_stands_before_every_other() -> None:
+    assert container_of(added(KUBEADM))["command"][:2] == ["kube-scheduler", f"--config={CONFIG}"]
+
+
+def test_an_edit_by_others_in_between_is_kept() -> None:
+    edited = added(KUBEADM).replace("v1.36.3", "v1.36.4").replace("cpu: 100m", "cpu: 200m # more")
+
+    back = removed(edited)
+
+    assert back == KUBEADM.replace("v1.36.3", "v1.36.4").replace("cpu: 100m", "cpu: 200m # more")
+
+
+def test_our_part_is_found_after_a_rewrite_in_another_style() -> None:
+    rewritten = json.dumps(yaml.safe_load(added(KUBEADM)), indent=1)
+
+    assert json.loads(removed(rewritten)) == yaml.safe_load(KUBEADM)
+
+
+def test_a_flag_that_others_changed_since_stays_theirs() -> None:
+    edited = added(KUBEADM).replace(f"--config={CONFIG}", "--config=/theirs.yaml")
+
+    assert "--config=/theirs.yaml" in container_of(removed(edited))["command"]
+
+
+def test_two_words_of_ours_go_together() -> None:
+    edited = added(KUBEADM).replace(f"- --config={CONFIG}", f"- --config\n    - {CONFIG}")
+
+    assert removed(edited) == KUBEADM
+
+
+def test_a_manifest_without_us_carries_nothing() -> None:
+    assert not manifest.carries(manifest.parse(KUBEADM.encode()), folder=FOLDER)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param(b"", "not a Pod", id="empty"),
+        pytest.param(b"kind: Deployment\nspec: {}\n", "not a Pod", id="not a pod"),
+        pytest.param(b"kind: Pod\nspec: []\n", "not a Pod", id="a spec that is a list"),
+        pytest.param(b"kind: Pod\nspec: {containers: 1}\n", "exactly one", id="containers that are none"),
+        pytest.param(b"kind: Pod\nspec: {containers: [1]}\n", "exactly one", id="a container that is none"),
+        pytest.param(pod("command: [etcd]").encode(), "exactly one", id="another program"),
+        pytest.param(
+            pod('command: [sh, -c, "exec kube-scheduler --v=2"]').encode(), "not by a shell", id="a shell"
+        ),
+        pytest.param(
+            pod("command: [kube-scheduler]", spec="  - command: [kube-scheduler]\n").encode(),
+            "exactly one",
+            id="two schedulers",
+        ),
+        pytest.param(pod("command: [kube-scheduler, 5]").encode(), "not a string", id="a number as a word"),
+        pytest.param(b"a: [", "not valid YAML", id="not YAML"),
+        pytest.param(b"\xff\xfe\x00", "not UTF-8", id="not text"),
+    ],
+)
+def test_what_is_no_scheduler_pod_needs_a_person(content: bytes, said: str) -> None:
+    with pytest.raises(NeedsPersonError, match=said):
+        manifest.parse(content)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            pod("command: &c\n- kube-scheduler\n", spec="  initContainers:\n  - args: *c\n"),
+            id="an anchored command that another container shares",
+        ),
+        pytest.param(
+            "x: &x\n- kube-scheduler\nkind: Pod\nspec:\n  containers:\n  - command: *x\n",
+            id="a command that is an alias",
+        ),
+        pytest.param(pod("command:\n- kube-scheduler\n- --config\n"), id="a --config without a value"),
+    ],
+)
+def test_what_cannot_be_edited_alone_needs_a_person(text: str) -> None:
+    with pytest.raises(NeedsPersonError):
+        added(text)
+
+
+def test_an_edit_that_differs_from_what_was_meant_is_refused() -> None:
+    scheduler = manifest.parse(KUBEADM.encode())
+
+    with pytest.raises(NeedsPersonError, match="without changing something else"):
+        manifest.verify(scheduler, KUBEADM.replace("100m", "200m"), expected=scheduler.pod)
+
+
+MOUNTS = """command: [kube-scheduler]
+volumeMounts:
+- {name: folder, mountPath: /config}
+- {name: file, mountPath: /config/file.yaml}
+- {name: part, mountPath: /part, subPath: sub}
+- {name: expression, mountPath: /expression, subPathExpr: $(X)}
+- {name: map, mountPath: /map}
+- {name: nowhere, mountPath: /nowhere}
+"""
+VOLUMES = """  volumes:
+  - {name: folder, hostPath: {path: /etc/kubernetes/folder}}
+  - {name: file, hostPath: {path: /etc/kubernetes/other.yaml}}
+  - {name: part, hostPath: {path: /etc/kubernetes/whole}}
+  - {name: expression, hostPath: {path: /etc/kubernetes/whole}}
+  - {name: map, configMap: {name: m}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "host_path"),
+    [
+        pytest.param("/config/a/b.yaml", "/etc/kubernetes/folder/a/b.yaml", id="in a mounted folder"),
+        pytest.param("/config/file.yaml", "/etc/kubernetes/other.yaml", id="a mounted file inside it"),
+        pytest.param("/part/b.yaml", "/etc/kubernetes/whole/sub/b.yaml", id="below a sub path"),
+    ],
+)
+def test_a_path_in_the_container_is_found_on_the_host(path: str, host_path: str) -> None:
+    assert manifest.host_path(manifest.parse(pod(MOUNTS, spec=VOLUMES).encode()), path) == host_path
+
+
+@pytest.mark.parametrize("path", ["/other/x.yaml", "/configuration", "/expression/x", "/map/x", "/nowhere/x"])
+def test_a_path_that_is_not_on_the_host_needs_a_person(path: str) -> None:
+    with pytest.raises(NeedsPersonError, match="mount it from the host"):
+        manifest.host_path(manifest.parse(pod(MOUNTS, spec=VOLUMES).encode()), path)
+
+
+FLAGS = st.lists(
+    st.sampled_from(
+        ["--v=2", "--leader-elect", "--kubeconfig=/k", "'--bind-address=::'", '"--x=a b"', "--y=#z", "--e="]
+    ),
+    max_size=4,
+)
+
+
+@st.composite
+def manifests(draw: st.DrawFn) -> str:
+    """Write kube-scheduler pods in many hands: indentation, comments, order of keys, line ends."""
+    offset = " " * draw(st.integers(0, 3))
+    noise = st.sampled_from(["", "    # a comment\n", "\n", "    # - --config=/not/this\n\n"])
+    config = draw(
+        st.sampled_from([[], ["--config=/x.yaml"], ["--config", "/x.yaml"], ['"--config=/x.yaml"']])
+    )
+    words = ["kube-scheduler", *draw(FLAGS), *config, *draw(FLAGS)]
+    command = "    command:\n" + "".join(draw(noise) + f"    {offset}- {word}\n" for word in words)
+    keys = [command, "    image: i # v1\n", "    name: kube-scheduler\n"]
+    if draw(st.booleans()):
+        keys.append(f"    volumeMounts:\n    {offset}- mountPath: /k\n    {offset}  name: k\n")
+    container = "".join(each + draw(noise) for each in draw(st.permutations(keys)))
+    spec = [f"  containers:\n  -\n{container}", "  hostNetwork: true\n"]
+    if draw(st.booleans()):
+        spec.append(f"  volumes:\n  {offset}- name: k\n  {offset}  hostPath: {{path: /k}}\n")
+    text = (
+        "kind: Pod\nspec:\n"
+        + "".join(draw(st.permutations(spec)))
+        + draw(st.sampled_from(["", "status: {}\n"]))
+    )
+    text = draw(st.sampled_from([text, text.rstrip("\n")]))
+    return draw(st.sampled_from([text, text.replace("\n", "\r\n")]))
+
+
+@settings(deadline=None, max_examples=60)
+@given(manifests())
+def test_however_it_is_written_adding_and_removing_gives_the_same_bytes(text: str) -> None:
+    scheduler = manifest.parse(text.encode())
+
+    edited = added(text)
+
+    assert removed(edited, previous=manifest.raw_config(scheduler)) == text
+    assert _is_subsequence(text.replace("/x.yaml", ""), edited)
+
+
+def _is_subsequence(part: str, whole: str) -> bool:
+    """Tell whether nothing of ``part`` was lost or moved in ``whole``."""
+    rest = iter(whole)
+    return all(character in rest for character in part)
+
+
+@given(st.text(max_size=60))
+def test_no_text_makes_the_parser_fail_otherwise(text: str) -> None:
+    content = text.encode("utf-8", "surrogatepass")
+    with pytest.raises(NeedsPersonError):
+        manifest.parse(content)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, len(KUBEADM)), st.sampled_from(["\n", "[", "{", "'", "&a ", "*a", "- ", ": ", "#", "\t"])
+)
+def test_a_damaged_manifest_is_edited_exactly_or_refused(place: int, damage: str) -> None:
+    text = KUBEADM[:place] + damage + KUBEADM[place:]
+    try:
+        scheduler = manifest.parse(text.encode())
+        edited = added(text)
+        back = removed(edited, previous=manifest.raw_config(scheduler))
+    except NeedsPersonError:
+        return
+    assert list(yaml.safe_load_all(back)) == list(yaml.safe_load_all(text))

@@ -1,0 +1,86 @@
+"""An ID means the same card for as long as a pod holds it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.samples.plugin import GIB, card, layout
+
+from gpushare_core.api.share_node import CardStatus
+from gpushare_core.placement.units import MemoryUnit
+from gpushare_plugin.decide.layout import GONE, lay_out, recorded_cards, settle
+from gpushare_plugin.devices.cards import PhysicalCard
+
+UNIT = MemoryUnit.parse("1Gi")
+MEMORIES = st.lists(st.integers(0, 40), min_size=1, max_size=6)
+
+
+def spans(*cards: PhysicalCard, reserved: int = 0) -> list[tuple[int, int]]:
+    placed = lay_out(cards, UNIT, reserved=reserved).cards
+    return [(each.first, each.units) for each in placed]
+
+
+@pytest.mark.parametrize(
+    ("cards", "reserved", "expected"),
+    [
+        pytest.param([card(0), card(1)], 0, [(0, 16), (16, 16)], id="one after the other"),
+        pytest.param([card(0), card(1)], 1, [(0, 15), (16, 15)], id="reserved memory moves no card"),
+        pytest.param([card(0, memory=8 * GIB), card(1)], 0, [(0, 8), (8, 16)], id="sizes differ"),
+        pytest.param([card(0, memory=GIB // 2), card(1)], 0, [(0, 0), (0, 16)], id="smaller than a unit"),
+        pytest.param([], 0, [], id="no cards"),
+    ],
+)
+def test_units_lie_one_card_after_the_other(
+    cards: list[PhysicalCard], reserved: int, expected: list[tuple[int, int]]
+) -> None:
+    assert spans(*cards, reserved=reserved) == expected
+
+
+@given(MEMORIES, st.integers(0, 3))
+def test_every_unit_lies_on_its_card_and_only_there(sizes: list[int], reserved: int) -> None:
+    cards = [card(index, memory=size * GIB) for index, size in enumerate(sizes)]
+    made = lay_out(cards, UNIT, reserved=reserved * GIB)
+    for placed in made.cards:
+        assert all(made.card_of(number) is placed for number in placed.numbers)
+    assert made.card_of(made.end) is None
+    assert made.card_of(-1) is None
+    assert made.units == sum(max(0, size - reserved) for size in sizes)
+
+
+def test_shares_count_units_by_card() -> None:
+    made = layout()
+    assert made.shares([]) == {}
+    assert made.shares([3, 0, 15]) == {"GPU-0": 3}
+    assert made.shares([15, 16, 17]) == {"GPU-0": 1, "GPU-1": 2}
+    assert made.shares([31, 32, 9999]) == {"GPU-1": 1}
+
+
+def test_without_held_units_the_cards_are_as_they_are_found() -> None:
+    found = [card(0, memory=8 * GIB), card(1)]
+    assert settle(found, [card(1), card(2)], held=False) == tuple(found)
+
+
+def test_while_units_are_held_known_cards_keep_place_and_size_and_new_ones_follow() -> None:
+    known = [card(1), card(0)]
+    found = [card(0, memory=99 * GIB), card(5), card(1)]
+    settled = settle(found, known, held=True)
+    assert [each.uuid for each in settled] == ["GPU-1", "GPU-0", "GPU-5"]
+    assert [each.memory for each in settled] == [16 * GIB] * 3
+    assert [each.index for each in settled] == [1, 0, 2]
+
+
+def test_a_card_that_vanished_while_units_are_held_stays_in_its_place_unhealthy() -> None:
+    gone, kept = settle([card(1)], [card(0), card(1)], held=True)
+    assert (gone.uuid, gone.healthy, gone.reason) == ("GPU-0", False, GONE)
+    assert kept == card(1)
+
+
+def test_what_was_recorded_leads_to_the_same_layout_after_a_restart() -> None:
+    before = layout(card(0, memory=8 * GIB), card(1))
+    written = [
+        CardStatus(
+            index=each.card.index, uuid=each.uuid, memory=f"{each.card.memory // GIB}Gi", units=each.units
+        )
+        for each in before.cards
+    ]
+    after = lay_out(settle([card(1), card(0)], recorded_cards(written), held=True), UNIT, reserved=0)
+    assert [(each.uuid, each.first) for each in after.cards] == [("GPU-0", 0), ("GPU-1", 8)]

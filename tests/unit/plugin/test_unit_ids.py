@@ -1,0 +1,44 @@
+"""Three letters name every unit of a node, and nothing else."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpushare_plugin.decide.unit_ids import ALPHABET, CAPACITY, UnknownUnitError, decode_id, encode_id
+from gpushare_plugin.decide.unit_set import UnitSet, known_numbers
+
+NUMBERS = st.integers(0, CAPACITY - 1)
+
+
+@given(NUMBERS)
+def test_an_id_leads_back_to_its_number(number: int) -> None:
+    assert decode_id(encode_id(number)) == number
+    assert len(encode_id(number)) == 3
+
+
+@given(NUMBERS, NUMBERS)
+def test_ids_are_in_the_order_of_their_numbers_by_the_alphabet(one: int, other: int) -> None:
+    places = [[ALPHABET.index(letter) for letter in encode_id(number)] for number in (one, other)]
+    assert (places[0] < places[1]) == (one < other)
+
+
+@given(st.text(max_size=5))
+def test_other_texts_are_refused_by_name(text: str) -> None:
+    if len(text) == 3 and set(text) <= set(ALPHABET):
+        return
+    with pytest.raises(UnknownUnitError, match="names no unit"):
+        decode_id(text)
+
+
+def test_known_numbers_leave_foreign_ids_out() -> None:
+    assert known_numbers(["AAB", "GPU-1-_-7", "", "AAé", "__-"]) == [1, decode_id("__-")]
+
+
+@given(st.sets(st.integers(0, 300)), st.sets(st.integers(0, 300)), st.integers(0, 300), st.integers(0, 300))
+def test_a_unit_set_is_a_set(members: set[int], discarded: set[int], begin: int, end: int) -> None:
+    units = UnitSet(members)
+    units.discard(discarded)
+    inside = sorted(number for number in members - discarded if begin <= number < end)
+    assert units.count(range(begin, end)) == len(inside)
+    assert units.lowest(len(inside) + 1, range(begin, end)) == inside
+    assert units.lowest(2, range(begin, end)) == inside[:2]
