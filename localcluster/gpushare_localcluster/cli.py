@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
+from gpushare_localcluster import preflight
 from gpushare_localcluster.binary import ensure_binary
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import ClusterConfig, NodeConfig, control_plane_nodes, worker_nodes
@@ -50,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--name", default="default", help="which cluster (default: %(default)s)")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     _add_up(commands)
+    _add_build(commands)
     _add_simple(commands)
     _add_kubectl(commands)
     _add_logs(commands)
@@ -76,11 +78,19 @@ def _add_up(commands: Commands) -> None:
     up.set_defaults(run=_up)
 
 
+def _add_build(commands: Commands) -> None:
+    build = _command(commands, "build", "build the cluster's program and print its path")
+    build.add_argument(
+        "--ignore-preflight-errors", action="store_true", help="build it for another machine than this one"
+    )
+    build.set_defaults(run=_build)
+
+
 def _add_simple(commands: Commands) -> None:
     _command(commands, "down", "stop a cluster").set_defaults(run=_down)
     _command(commands, "kubeconfig", "print the path of the kubeconfig").set_defaults(run=_kubeconfig)
     _command(commands, "status", "show nodes and components").set_defaults(run=_status)
-    _command(commands, "build", "build the cluster's program and print its path").set_defaults(run=_build)
+    _command(commands, "preflight", "say what this machine lacks for a cluster").set_defaults(run=_preflight)
 
 
 def _add_kubectl(commands: Commands) -> None:
@@ -112,6 +122,8 @@ def _add_node(node: argparse.ArgumentParser) -> None:
 
 def _up(options: argparse.Namespace) -> int:
     cluster = LocalCluster(cluster_folder(options.name))
+    # `start` checks it too, but after a build that takes minutes.
+    preflight.check(preflight.Machine.this())
     ensure_binary(report=to_stderr)
     nodes = [*control_plane_nodes(options.control_planes), *worker_nodes(options.nodes)]
     started = time.monotonic()
@@ -139,8 +151,16 @@ def _kubeconfig(options: argparse.Namespace) -> int:
     return 0
 
 
-def _build(options: argparse.Namespace) -> int:
+def _preflight(options: argparse.Namespace) -> int:
     del options
+    preflight.check(preflight.Machine.this())
+    to_stderr("this machine can run a local cluster")
+    return 0
+
+
+def _build(options: argparse.Namespace) -> int:
+    if not options.ignore_preflight_errors:
+        preflight.check(preflight.Machine.this())
     print(ensure_binary(report=to_stderr).path)
     return 0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_localcluster import preflight, processes
+from gpushare_localcluster import processes
 from gpushare_localcluster.binary import Binary
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig, NodeConfig
@@ -14,44 +14,6 @@ from gpushare_localcluster.directories import cache_folder, cluster_folder
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
 from gpushare_localcluster.records import read_records
 from gpushare_localcluster.waiting import wait_until
-
-# Preflight
-
-
-def machine(
-    *,
-    platform: str = "linux",
-    user_id: int = 0,
-    filesystems: str = "nodev\toverlay\n",
-    has_nsenter: bool = True,
-) -> preflight.Machine:
-    return preflight.Machine(
-        platform=platform,
-        user_id=user_id,
-        filesystems=filesystems,
-        find_program=lambda name: f"/usr/bin/{name}" if has_nsenter else None,
-    )
-
-
-@pytest.mark.parametrize(
-    ("broken", "advice"),
-    [
-        pytest.param(machine(platform="darwin"), ["needs Linux"], id="another system"),
-        pytest.param(machine(user_id=1000), ["sudo"], id="an ordinary user"),
-        pytest.param(machine(filesystems="ext4\n"), ["overlay"], id="a kernel without overlay"),
-        pytest.param(machine(has_nsenter=False), ["util-linux"], id="no nsenter"),
-        pytest.param(machine(user_id=1000, filesystems=""), ["sudo", "overlay"], id="two things at once"),
-    ],
-)
-def test_everything_a_machine_lacks_is_named(broken: preflight.Machine, advice: list[str]) -> None:
-    with pytest.raises(LocalClusterError) as error:
-        preflight.check(broken)
-    assert [word for word in advice if word in str(error.value)] == advice
-
-
-def test_a_good_machine_passes() -> None:
-    assert preflight.problems(machine()) == []
-
 
 # Configuration
 
