@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_localcluster.records import ContainerRecord
+from gpushare_localcluster.containers import ContainerRecord
 
 SYSTEM = "gpushare-system"
 

@@ -16,7 +16,7 @@ from gpushare_localcluster.config import ClusterConfig, NodeConfig, control_plan
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError
 
-NODE_ORDERS = {
+NODE_COMMANDS = {
     "stop": LocalCluster.stop_node,
     "kill": LocalCluster.kill_node,
     "start": LocalCluster.start_node,
@@ -26,7 +26,7 @@ NODE_ORDERS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Runs one command and returns the exit code."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         return int(options.run(options))
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line. What follows `kubectl` is kubectl's, options too; argparse cannot say that."""
+    """Returns the options. What follows `kubectl` is kubectl's, options too; argparse cannot say that."""
     if "kubectl" not in arguments:
         return parser().parse_args(arguments)
     at = list(arguments).index("kubectl") + 1
@@ -104,17 +104,17 @@ def _add_logs(commands: Commands) -> None:
 
 
 def _add_node(node: argparse.ArgumentParser) -> None:
-    orders = node.add_subparsers(required=True, metavar="ORDER")
-    add = _command(orders, "add", "add a node")
+    commands = node.add_subparsers(required=True, metavar="COMMAND")
+    add = _command(commands, "add", "add a node")
     add.add_argument("node")
     add.add_argument("--control-plane", action="store_true")
     add.add_argument("--label", action="append", default=[], metavar="KEY=VALUE")
     add.set_defaults(run=_node_add)
-    for name in NODE_ORDERS:
-        order = _command(orders, name, f"{name} a node")
-        order.add_argument("node")
-        order.set_defaults(run=_node_order, order=name)
-    execute = orders.add_parser("exec", help="run a command on a node")
+    for name in NODE_COMMANDS:
+        command = _command(commands, name, f"{name} a node")
+        command.add_argument("node")
+        command.set_defaults(run=_node_command, command=name)
+    execute = commands.add_parser("exec", help="run a command on a node")
     execute.add_argument("node")
     execute.add_argument("arguments", nargs=argparse.REMAINDER)
     execute.set_defaults(run=_node_exec)
@@ -214,8 +214,8 @@ def _label(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _node_order(options: argparse.Namespace) -> int:
-    NODE_ORDERS[options.order](LocalCluster.attach(options.name), options.node)
+def _node_command(options: argparse.Namespace) -> int:
+    NODE_COMMANDS[options.command](LocalCluster.attach(options.name), options.node)
     return 0
 
 

@@ -20,13 +20,13 @@ NODES = [
 
 
 class Supervisor(socketserver.ThreadingUnixStreamServer):
-    """Answers with the status it is given and remembers what it is asked."""
+    """Answers with the status it is given and remembers the requests."""
 
     daemon_threads = True
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path), Handler)
-        self.asked: list[tuple[str, str, str]] = []
+        self.requests: list[tuple[str, str, str]] = []
         self.refusal = ""
         self.status = {"missing": [], "components": {"etcd": 5}, "nodes": NODES}
 
@@ -39,7 +39,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-        self.server.asked.append((self.command, self.path, body))
+        self.server.requests.append((self.command, self.path, body))
         if self.server.refusal:
             self._answer(409, self.server.refusal + "\n")
         else:
@@ -49,7 +49,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(code)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body.encode())
+        if body:  # the client has hung up already where it expects none
+            self.wfile.write(body.encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
         pass
@@ -79,7 +80,7 @@ def test_the_status_names_nodes_that_are_on_and_off(cluster: LocalCluster) -> No
 
 
 @pytest.mark.parametrize(
-    ("order", "path"),
+    ("command", "path"),
     [
         pytest.param(LocalCluster.stop_node, "/nodes/gpu-1/stop", id="stop"),
         pytest.param(LocalCluster.kill_node, "/nodes/gpu-1/kill", id="kill"),
@@ -89,23 +90,23 @@ def test_the_status_names_nodes_that_are_on_and_off(cluster: LocalCluster) -> No
         pytest.param(LocalCluster.kill_component, "/components/gpu-1/kill", id="kill a component"),
     ],
 )
-def test_orders_go_to_their_paths(
-    cluster: LocalCluster, supervisor: Supervisor, order: Callable[[LocalCluster, str], None], path: str
+def test_commands_go_to_their_paths(
+    cluster: LocalCluster, supervisor: Supervisor, command: Callable[[LocalCluster, str], None], path: str
 ) -> None:
-    order(cluster, "gpu-1")
-    assert supervisor.asked == [("POST", path, "")]
+    command(cluster, "gpu-1")
+    assert supervisor.requests == [("POST", path, "")]
 
 
 def test_a_new_node_is_described(cluster: LocalCluster, supervisor: Supervisor) -> None:
     cluster.add_node(NodeConfig(name="gpu-2", labels={"a": "b"}))
-    [(_, path, body)] = supervisor.asked
+    [(_, path, body)] = supervisor.requests
     assert (path, json.loads(body)) == (
         "/nodes",
         {"name": "gpu-2", "labels": {"a": "b"}, "controlPlane": False},
     )
 
 
-def test_a_refused_order_gives_the_supervisors_reason(cluster: LocalCluster, supervisor: Supervisor) -> None:
+def test_a_refused_command_gives_the_reason(cluster: LocalCluster, supervisor: Supervisor) -> None:
     supervisor.refusal = "node gpu-1 is off; start it first"
     with pytest.raises(LocalClusterError, match=r"^node gpu-1 is off; start it first$"):
         cluster.kill_node("gpu-1")
@@ -114,6 +115,20 @@ def test_a_refused_order_gives_the_supervisors_reason(cluster: LocalCluster, sup
 def test_waiting_in_vain_says_what_is_missing(cluster: LocalCluster, supervisor: Supervisor) -> None:
     supervisor.status["missing"] = ["node gpu-1 is not Ready", "no kube-scheduler is elected"]
     with pytest.raises(LocalClusterError, match="node gpu-1 is not Ready; no kube-scheduler is elected"):
+        cluster.wait_ready(timeout=0)
+
+
+def test_a_cluster_that_is_out_of_inotify_instances_says_so(
+    cluster: LocalCluster, supervisor: Supervisor
+) -> None:
+    supervisor.status["missing"] = ["node gpu-1 is not Ready"]
+    log = cluster.directory / "nodes" / "gpu-1" / "log" / "kubelet.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("E1121 inotify_init: too many open files\n")
+    with pytest.raises(LocalClusterError, match=r"fs\.inotify\.max_user_instances"):
+        cluster.wait_ready(timeout=0)
+    log.write_text("E1121 something else\n")
+    with pytest.raises(LocalClusterError, match=r"not so after 0 s\. node gpu-1 is not Ready$"):
         cluster.wait_ready(timeout=0)
 
 

@@ -1,4 +1,4 @@
-"""What the container runtime tells about its containers."""
+"""The containers of a node, as its container runtime records them in files."""
 
 import json
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ContainerRecord:
-    """A container on a node. `pid` counts within the node; `state` is created, running or exited."""
+    """A container on a node. `pid` is the one within the node; `state` is created, running or exited."""
 
     id: str
     node: str
@@ -43,7 +43,7 @@ class ContainerRecord:
 
 
 def read_records(node: str, folder: Path) -> list[ContainerRecord]:
-    """The containers of a node; one that goes away meanwhile is left out."""
+    """Returns the containers recorded in `folder`, without those that go away meanwhile."""
     records = []
     for path in sorted(folder.glob("*.json")):
         try:

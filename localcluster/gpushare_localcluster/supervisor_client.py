@@ -1,4 +1,4 @@
-"""Orders to a running supervisor: HTTP on a Unix socket."""
+"""The client of a cluster's supervisor: HTTP on a Unix socket."""
 
 import http.client
 import json
@@ -10,13 +10,17 @@ from typing import Any
 
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
 
-# Above the patience of the supervisor with a node that is being shut down.
+# Longer than the supervisor waits for a node to shut down.
 TIMEOUT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """One node as a machine. `pid` is that of its process 1 within the cluster, 0 while it is off."""
+    """A node as a machine.
+
+    `pid` is that of its process 1 within the cluster, 0 while it is off. `failure` says why it went off if
+    nobody asked for that.
+    """
 
     name: str
     address: str
@@ -30,15 +34,15 @@ class NodeStatus:
 
 
 @dataclass(frozen=True)
-class Status:
-    """The state of a cluster; it is ready when `missing` is empty."""
+class ClusterStatus:
+    """The state of a cluster, with PIDs by component; it is ready when `missing` is empty."""
 
     missing: Sequence[str]
     components: Mapping[str, int]
     nodes: Sequence[NodeStatus]
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "Status":
+    def from_json(cls, content: Mapping[str, Any]) -> "ClusterStatus":
         return cls(
             missing=content["missing"],
             components=content["components"],
@@ -55,17 +59,17 @@ class Status:
         )
 
 
-class Control:
-    """A client of the socket at `path`. Methods raise NotRunningError where nobody listens."""
+class SupervisorClient:
+    """A client of the socket at `path`. Methods raise NotRunningError when nobody listens there."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def status(self) -> Status:
-        return Status.from_json(json.loads(self._request("GET", "/status")))
+    def status(self) -> ClusterStatus:
+        return ClusterStatus.from_json(json.loads(self._request("GET", "/status")))
 
     def post(self, path: str, content: Mapping[str, Any] | None = None) -> None:
-        """Give an order; raises LocalClusterError with the supervisor's reason if it is refused."""
+        """Sends a command. Raises LocalClusterError with the supervisor's reason if it is refused."""
         self._request("POST", path, body=json.dumps(content) if content is not None else None)
 
     def _request(self, method: str, path: str, *, body: str | None = None) -> bytes:
