@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_hostctl.decide.flags import CommandLine
+from gpushare_hostctl.decide.scheduler_flags import CommandLine
 from gpushare_hostctl.errors import NeedsPersonError
 
 
@@ -46,15 +46,15 @@ def test_booleans_have_the_spellings_of_go(word: str, value: bool | None) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         pytest.param(["--config"], "no value", id="no value at the end"),
         pytest.param(["--config", "--other=1"], "no value", id="no value before another flag"),
         pytest.param(["--config=$(CONFIG)"], "environment", id="a value from the environment"),
     ],
 )
-def test_a_value_that_is_not_in_the_manifest_needs_a_person(words: list[str], said: str) -> None:
-    with pytest.raises(NeedsPersonError, match=said):
+def test_a_value_that_is_not_in_the_manifest_needs_a_person(words: list[str], message: str) -> None:
+    with pytest.raises(NeedsPersonError, match=message):
         CommandLine(tuple(words)).value("config")
 
 
