@@ -1,7 +1,7 @@
 """The manifest of kube-scheduler's static pod: what it says, and the one surgical edit of it.
 
-Every edit is checked twice over: the text is changed by splicing, the parsed pod
-by ordinary list operations, and unless both come to the same the edit is refused.
+Every edit is checked twice over: the text is changed by splicing, the parsed pod by ordinary list operations,
+and unless both come to the same the edit is refused.
 """
 
 import json
@@ -86,8 +86,8 @@ def has_our_edit(scheduler: SchedulerPod, *, folder: str) -> bool:
     """Returns whether the manifest has a ``--config`` below ``folder``, our volume or our mount."""
     return (
         _is_below(raw_config(scheduler), folder)
-        or _position(scheduler.pod["spec"], "volumes") is not None
-        or _position(scheduler.container, "volumeMounts") is not None
+        or _our_index(scheduler.pod["spec"], "volumes") is not None
+        or _our_index(scheduler.container, "volumeMounts") is not None
     )
 
 
@@ -113,8 +113,8 @@ def remove(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> byt
     text = scheduler.text
     if _is_below(raw_config(scheduler), folder):
         text = _reset_config(scheduler, previous)
-    text = _remove_named(text, scheduler.container, path=(*scheduler.container_path, "volumeMounts"))
-    text = _remove_named(text, scheduler.pod["spec"], path=("spec", "volumes"))
+    text = _remove_ours(text, scheduler.container, path=(*scheduler.container_path, "volumeMounts"))
+    text = _remove_ours(text, scheduler.pod["spec"], path=("spec", "volumes"))
     verify(scheduler, text, expected=_expected_removal(scheduler, folder=folder, previous=previous))
     return text.encode()
 
@@ -278,7 +278,7 @@ def _config_words(scheduler: SchedulerPod) -> list[_Word]:
     return [word for place, word in enumerate(scheduler.words) if place in places]
 
 
-def _position(owner: dict[str, Any], key: str) -> int | None:
+def _our_index(owner: dict[str, Any], key: str) -> int | None:
     """Returns the index of our entry in the list ``volumes`` or ``volumeMounts``, None without one."""
     for index, entry in enumerate(_list(owner, key)):
         if isinstance(entry, dict) and entry.get("name") == VOLUME_NAME:
@@ -286,8 +286,8 @@ def _position(owner: dict[str, Any], key: str) -> int | None:
     return None
 
 
-def _remove_named(text: str, owner: dict[str, Any], *, path: YamlPath) -> str:
-    index = _position(owner, str(path[-1]))
+def _remove_ours(text: str, owner: dict[str, Any], *, path: YamlPath) -> str:
+    index = _our_index(owner, str(path[-1]))
     return text if index is None else yaml_edit.remove_item(text, path, index=index)
 
 
@@ -343,7 +343,7 @@ def _expect_reset(pod: dict[str, Any], scheduler: SchedulerPod, previous: str | 
 
 
 def _expect_without(owner: dict[str, Any], key: str) -> None:
-    index = _position(owner, key)
+    index = _our_index(owner, key)
     if index is not None:
         del owner[key][index]
 

@@ -90,10 +90,10 @@ def test_links_are_followed_inside_the_host(root: Path, link: str, target: str) 
     (root / link).symlink_to(target)
     (root / "etc/target/file").write_bytes(b"x")
 
-    found = HostFiles(root).read("/etc/link/file")
+    file = HostFiles(root).read("/etc/link/file")
 
-    assert found is not None
-    assert found.content == b"x"
+    assert file is not None
+    assert file.content == b"x"
 
 
 def test_writing_through_a_link_keeps_the_link(root: Path) -> None:

@@ -364,40 +364,40 @@ PREPARATIONS = [
 
 
 def _crashes(
-    folder: Path, original: bytes, prepare: Callable[[FakeNode], None], action: Run
+    folder: Path, original: bytes, prepare: Callable[[FakeNode], None], run: Run
 ) -> Iterator[tuple[str, FakeNode]]:
-    """Run ``action`` on fresh nodes, ended at one point after the other until it runs through."""
+    """Yields fresh nodes on which ``run`` ended at one point after the other, until it runs through."""
     for torn in (False, True):
         for point in range(1, 50):
             node = FakeNode(folder / f"write-{point}-{torn}", original)
             prepare(node)
-            if not _ends_early(action, node, CrashingHostFiles(node.root, crash_at=point, torn=torn)):
+            if not _ends_early(run, node, CrashingHostFiles(node.root, crash_at=point, torn=torn)):
                 break
             yield f"write {point}", node
     for point in range(1, 50):
         node = FakeNode(folder / f"probe-{point}", original)
         prepare(node)
         node.scheduler.interrupt_at = node.scheduler.probes + point
-        if not _ends_early(action, node, HostFiles(node.root)):
+        if not _ends_early(run, node, HostFiles(node.root)):
             break
         yield f"probe {point}", node
 
 
-def _ends_early(action: Run, node: FakeNode, files: HostFiles) -> bool:
+def _ends_early(run: Run, node: FakeNode, files: HostFiles) -> bool:
     try:
-        action(node, files)
+        run(node, files)
     except CrashError:
         return True
     return False
 
 
 @pytest.mark.parametrize("original", ORIGINALS)
-@pytest.mark.parametrize(("prepare", "action"), PREPARATIONS)
+@pytest.mark.parametrize(("prepare", "run"), PREPARATIONS)
 def test_wherever_it_ends_restoring_leaves_no_trace(
-    tmp_path: Path, original: bytes, prepare: Callable[[FakeNode], None], action: Run
+    tmp_path: Path, original: bytes, prepare: Callable[[FakeNode], None], run: Run
 ) -> None:
     points = 0
-    for point, node in _crashes(tmp_path, original, prepare, action):
+    for point, node in _crashes(tmp_path, original, prepare, run):
         points += 1
         assert len(list(node.manifest_path.parent.iterdir())) == 1, point
         node.restore()
@@ -407,11 +407,11 @@ def test_wherever_it_ends_restoring_leaves_no_trace(
 
 
 @pytest.mark.parametrize("original", ORIGINALS)
-@pytest.mark.parametrize(("prepare", "action"), PREPARATIONS)
+@pytest.mark.parametrize(("prepare", "run"), PREPARATIONS)
 def test_wherever_it_ends_installing_finishes(
-    tmp_path: Path, original: bytes, prepare: Callable[[FakeNode], None], action: Run
+    tmp_path: Path, original: bytes, prepare: Callable[[FakeNode], None], run: Run
 ) -> None:
-    for point, node in _crashes(tmp_path, original, prepare, action):
+    for point, node in _crashes(tmp_path, original, prepare, run):
         node.install()
         assert node.state == "Installed", point
         assert node.extenders == [EXTENDER.url], point
