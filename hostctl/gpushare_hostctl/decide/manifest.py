@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from gpushare_core.json_object import Json
 from gpushare_hostctl.decide import yaml_edit
 from gpushare_hostctl.decide.scheduler_flags import CommandLine
 from gpushare_hostctl.decide.yaml_edit import YamlPath
@@ -35,16 +36,16 @@ class SchedulerPod:
     """A kube-scheduler static pod: its text, the parsed pod, and where the scheduler's flags are."""
 
     text: str
-    pod: dict[str, Any]
+    pod: Json
     container_path: YamlPath
     words: tuple[_Word, ...]
     first_flag: YamlPath
     """Where a new flag goes: before every other, so that it cannot become another flag's value."""
 
     @property
-    def container(self) -> dict[str, Any]:
+    def container(self) -> Json:
         """Returns the scheduler's container."""
-        container: dict[str, Any] = self.pod["spec"]["containers"][self.container_path[-1]]
+        container: Json = self.pod["spec"]["containers"][self.container_path[-1]]
         return container
 
     @property
@@ -119,7 +120,7 @@ def remove(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> byt
     return text.encode()
 
 
-def verify(scheduler: SchedulerPod, text: str, *, expected: dict[str, Any]) -> None:
+def verify(scheduler: SchedulerPod, text: str, *, expected: Json) -> None:
     """Raises NeedsPersonError unless ``text`` parses to ``expected``, further documents unchanged."""
     others = yaml_edit.documents(scheduler.text)[1:]
     if _canonical(_documents(text)) != _canonical([expected, *others]):
@@ -161,12 +162,12 @@ def _decode(content: bytes) -> str:
         raise NeedsPersonError(f"the manifest is not UTF-8 text (byte {error.start})") from error
 
 
-def _list(owner: dict[str, Any], key: str) -> list[Any]:
+def _list(owner: Json, key: str) -> list[Any]:
     value = owner.get(key)
     return value if isinstance(value, list) else []
 
 
-def _scheduler_index(spec: dict[str, Any]) -> int:
+def _scheduler_index(spec: Json) -> int:
     containers = _list(spec, "containers")
     running = [index for index, container in enumerate(containers) if _runs_scheduler(container)]
     named = [index for index in running if _name(containers[index]) == _PROGRAM]
@@ -196,13 +197,13 @@ def _is_program(word: Any) -> bool:
     return isinstance(word, str) and " " not in word and PurePosixPath(word).name == _PROGRAM
 
 
-def _runs_by_image(container: dict[str, Any]) -> bool:
+def _runs_by_image(container: Json) -> bool:
     # No command: the image's entry point is the scheduler and args are its flags.
     args = _list(container, "args")
     return container.get("name") == _PROGRAM and not container.get("command") and bool(args)
 
 
-def _flag_words(container: dict[str, Any], path: YamlPath) -> tuple[tuple[_Word, ...], YamlPath]:
+def _flag_words(container: Json, path: YamlPath) -> tuple[tuple[_Word, ...], YamlPath]:
     words = [
         _Word(path=(*path, key, index), text=_string(word))
         for key in ("command", "args")
@@ -227,11 +228,11 @@ def _is_below(path: str | None, folder: str) -> bool:
     return path is not None and PurePosixPath(path).is_relative_to(folder)
 
 
-def _mount(config: str) -> dict[str, Any]:
+def _mount(config: str) -> Json:
     return {"mountPath": config, "name": VOLUME_NAME, "readOnly": True}
 
 
-def _volume(config: str) -> dict[str, Any]:
+def _volume(config: str) -> Json:
     return {"hostPath": {"path": config, "type": "File"}, "name": VOLUME_NAME}
 
 
@@ -278,7 +279,7 @@ def _config_words(scheduler: SchedulerPod) -> list[_Word]:
     return [word for place, word in enumerate(scheduler.words) if place in places]
 
 
-def _our_index(owner: dict[str, Any], key: str) -> int | None:
+def _our_index(owner: Json, key: str) -> int | None:
     """Returns the index of our entry in the list ``volumes`` or ``volumeMounts``, None without one."""
     for index, entry in enumerate(_list(owner, key)):
         if isinstance(entry, dict) and entry.get("name") == VOLUME_NAME:
@@ -286,27 +287,27 @@ def _our_index(owner: dict[str, Any], key: str) -> int | None:
     return None
 
 
-def _remove_ours(text: str, owner: dict[str, Any], *, path: YamlPath) -> str:
+def _remove_ours(text: str, owner: Json, *, path: YamlPath) -> str:
     index = _our_index(owner, str(path[-1]))
     return text if index is None else yaml_edit.remove_item(text, path, index=index)
 
 
-def _edited_pod(scheduler: SchedulerPod, edit: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def _edited_pod(scheduler: SchedulerPod, edit: Callable[[Json], None]) -> Json:
     # Through JSON: what YAML shares by an alias must not be shared in the expectation.
-    pod: dict[str, Any] = json.loads(_canonical(scheduler.pod))
+    pod: Json = json.loads(_canonical(scheduler.pod))
     edit(pod)
     return pod
 
 
-def _at(pod: dict[str, Any], path: YamlPath) -> Any:
+def _at(pod: Json, path: YamlPath) -> Any:
     value: Any = pod
     for step in path:
         value = value[step]
     return value
 
 
-def _expected_addition(scheduler: SchedulerPod, config: str) -> dict[str, Any]:
-    def edit(pod: dict[str, Any]) -> None:
+def _expected_addition(scheduler: SchedulerPod, config: str) -> Json:
+    def edit(pod: Json) -> None:
         container = _at(pod, scheduler.container_path)
         _expect_config(pod, scheduler, config)
         container["volumeMounts"] = [*(container.get("volumeMounts") or []), _mount(config)]
@@ -315,7 +316,7 @@ def _expected_addition(scheduler: SchedulerPod, config: str) -> dict[str, Any]:
     return _edited_pod(scheduler, edit)
 
 
-def _expect_config(pod: dict[str, Any], scheduler: SchedulerPod, config: str) -> None:
+def _expect_config(pod: Json, scheduler: SchedulerPod, config: str) -> None:
     if scheduler.command_line.last(_CONFIG) is None:
         *sequence, index = scheduler.first_flag
         _at(pod, tuple(sequence)).insert(index, f"--{_CONFIG}={config}")
@@ -324,8 +325,8 @@ def _expect_config(pod: dict[str, Any], scheduler: SchedulerPod, config: str) ->
     _at(pod, word.path[:-1])[word.path[-1]] = word.text
 
 
-def _expected_removal(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> dict[str, Any]:
-    def edit(pod: dict[str, Any]) -> None:
+def _expected_removal(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> Json:
+    def edit(pod: Json) -> None:
         if _is_below(raw_config(scheduler), folder):
             _expect_reset(pod, scheduler, previous)
         _expect_without(_at(pod, scheduler.container_path), "volumeMounts")
@@ -334,7 +335,7 @@ def _expected_removal(scheduler: SchedulerPod, *, folder: str, previous: str | N
     return _edited_pod(scheduler, edit)
 
 
-def _expect_reset(pod: dict[str, Any], scheduler: SchedulerPod, previous: str | None) -> None:
+def _expect_reset(pod: Json, scheduler: SchedulerPod, previous: str | None) -> None:
     if previous is not None:
         _expect_config(pod, scheduler, previous)
         return
@@ -342,7 +343,7 @@ def _expect_reset(pod: dict[str, Any], scheduler: SchedulerPod, previous: str | 
         del _at(pod, word.path[:-1])[word.path[-1]]
 
 
-def _expect_without(owner: dict[str, Any], key: str) -> None:
+def _expect_without(owner: Json, key: str) -> None:
     index = _our_index(owner, key)
     if index is not None:
         del owner[key][index]
@@ -361,7 +362,7 @@ def _without_empty_lists(value: Any) -> Any:
     return value
 
 
-def _innermost_mount(container: dict[str, Any], path: str) -> dict[str, Any] | None:
+def _innermost_mount(container: Json, path: str) -> Json | None:
     mounts = [
         mount
         for mount in _list(container, "volumeMounts")
@@ -370,7 +371,7 @@ def _innermost_mount(container: dict[str, Any], path: str) -> dict[str, Any] | N
     return max(mounts, key=lambda mount: len(PurePosixPath(mount["mountPath"]).parts), default=None)
 
 
-def _volume_named(spec: dict[str, Any], name: Any) -> dict[str, Any]:
+def _volume_named(spec: Json, name: Any) -> Json:
     for volume in _list(spec, "volumes"):
         if isinstance(volume, dict) and volume.get("name") == name:
             return volume

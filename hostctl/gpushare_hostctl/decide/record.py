@@ -3,8 +3,8 @@
 import hashlib
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
 
+from gpushare_core.json_object import Json
 from gpushare_hostctl.errors import NeedsPersonError
 
 VERSION = 1
@@ -80,7 +80,7 @@ def decode(content: bytes) -> InstallationRecord:
         ) from error
 
 
-def _record(document: dict[str, Any]) -> InstallationRecord:
+def _record(document: Json) -> InstallationRecord:
     fields = {key: value for key, value in document.items() if key != "version"}
     pending = fields.pop("pending")
     return InstallationRecord(

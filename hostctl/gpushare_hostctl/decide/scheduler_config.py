@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from gpushare_core.json_object import Json
 from gpushare_hostctl.decide import yaml_edit
 from gpushare_hostctl.decide.scheduler_flags import CommandLine
 from gpushare_hostctl.errors import NeedsPersonError
@@ -35,7 +36,7 @@ class ExtenderEntry:
     prioritize_verb: str | None = None
     weight: int = 1
 
-    def to_mapping(self) -> dict[str, Any]:
+    def to_mapping(self) -> Json:
         """Returns the entry as kube-scheduler reads it.
 
         It sees nodes by name, is never skipped when it fails, and binds only pods that ask for a managed
@@ -54,7 +55,7 @@ class ExtenderEntry:
             ],
         }
 
-    def _prioritizing(self) -> dict[str, Any]:
+    def _prioritizing(self) -> Json:
         # kube-scheduler refuses a prioritize verb without a positive weight.
         return {"prioritizeVerb": self.prioritize_verb, "weight": self.weight} if self.prioritize_verb else {}
 
@@ -143,7 +144,7 @@ _CLIENT_FLAGS = (
 )
 
 
-def _client_connection(command_line: CommandLine) -> dict[str, Any]:
+def _client_connection(command_line: CommandLine) -> Json:
     given = [(client, command_line.value(client.flag)) for client in _CLIENT_FLAGS]
     return {client.field: client.parse(text) for client, text in given if text is not None}
 
@@ -155,7 +156,7 @@ def _decode(content: bytes) -> str:
         raise NeedsPersonError(f"the scheduler's --config file is not UTF-8 (byte {error.start})") from error
 
 
-def _checked(document: Any) -> dict[str, Any]:
+def _checked(document: Any) -> Json:
     has_kind = isinstance(document, dict) and document.get("kind") == _KIND
     if not has_kind or not str(document.get("apiVersion")).startswith(_GROUP):
         raise NeedsPersonError(f"the scheduler's --config file is not a {_KIND} of {_GROUP}v1; correct it")
@@ -163,14 +164,14 @@ def _checked(document: Any) -> dict[str, Any]:
     return dict(document)
 
 
-def _extenders(document: dict[str, Any]) -> list[dict[str, Any]]:
+def _extenders(document: Json) -> list[Json]:
     extenders = document.get("extenders") or []
     if not isinstance(extenders, list) or not all(isinstance(entry, dict) for entry in extenders):
         raise NeedsPersonError("extenders in the scheduler's --config file is not a list of mappings")
     return extenders
 
 
-def _with_url(document: dict[str, Any], url: str) -> list[int]:
+def _with_url(document: Json, url: str) -> list[int]:
     return [
         index
         for index, entry in enumerate(_extenders(document))
@@ -178,7 +179,7 @@ def _with_url(document: dict[str, Any], url: str) -> list[int]:
     ]
 
 
-def _check_conflicts(others: list[dict[str, Any]], extender: ExtenderEntry) -> None:
+def _check_conflicts(others: list[Json], extender: ExtenderEntry) -> None:
     for entry in others:
         if entry.get("bindVerb"):
             raise NeedsPersonError(
@@ -188,7 +189,7 @@ def _check_conflicts(others: list[dict[str, Any]], extender: ExtenderEntry) -> N
         _check_resources(entry, extender)
 
 
-def _check_resources(entry: dict[str, Any], extender: ExtenderEntry) -> None:
+def _check_resources(entry: Json, extender: ExtenderEntry) -> None:
     items = entry.get("managedResources") or []
     managed = {str(item.get("name")) for item in items if isinstance(item, dict)}
     both = sorted(managed & set(extender.managed_resources))
@@ -199,7 +200,7 @@ def _check_resources(entry: dict[str, Any], extender: ExtenderEntry) -> None:
         )
 
 
-def _verify(text: str, expected: dict[str, Any]) -> None:
+def _verify(text: str, expected: Json) -> None:
     try:
         as_expected = yaml_edit.first_document(text) == expected
     except yaml_edit.YamlEditError:

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.fakes.hostctl_kubelet import HttpsServer, Kubelet, free_port
 from tests.samples.hostctl import ENDPOINT, KUBEADM
 
+from gpushare_core.json_object import Json
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
 from gpushare_hostctl.decide.restart_detector import ProbeResult
 from gpushare_hostctl.host.health_probe import HttpsProber
@@ -58,8 +58,8 @@ def host(tmp_path: Path) -> Iterator[Host]:
     kubelet.stop()
 
 
-def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+def last_line(capsys: pytest.CaptureFixture[str]) -> Json:
+    report: Json = json.loads(capsys.readouterr().out.splitlines()[-1])
     return report
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.samples import hostctl as samples
 
+from gpushare_core.json_object import Json
 from gpushare_hostctl.decide import manifest
 from gpushare_hostctl.errors import NeedsPersonError
 
@@ -31,8 +32,8 @@ def removed(text: str, *, previous: str | None = None) -> str:
     return manifest.remove(manifest.parse(text.encode()), folder=FOLDER, previous=previous).decode()
 
 
-def container_of(text: str) -> dict[str, Any]:
-    container: dict[str, Any] = next(yaml.safe_load_all(text))["spec"]["containers"][0]
+def container_of(text: str) -> Json:
+    container: Json = next(yaml.safe_load_all(text))["spec"]["containers"][0]
     return container
 
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from tests.samples.hostctl import CONFIG_HEAD, EXTENDER
 
+from gpushare_core.json_object import Json
 from gpushare_hostctl.decide.scheduler_config import (
     ExtenderEntry,
     delays_cache_until_active,
@@ -20,8 +21,8 @@ from gpushare_hostctl.errors import NeedsPersonError
 OURS = replace(EXTENDER, managed_resources=("gpushare.io/memory", "gpushare.io/card"))
 
 
-def built(*flags: str, extender: ExtenderEntry = OURS) -> dict[str, Any]:
-    document: dict[str, Any] = yaml.safe_load(from_flags(CommandLine(flags), extender))
+def built(*flags: str, extender: ExtenderEntry = OURS) -> Json:
+    document: Json = yaml.safe_load(from_flags(CommandLine(flags), extender))
     return document
 
 
