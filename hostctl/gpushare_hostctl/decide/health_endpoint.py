@@ -35,7 +35,7 @@ def find(scheduler: SchedulerPod, *, config: bytes | None) -> HealthEndpoint | N
     ``config`` is the content of the scheduler's configuration file, None without one. Raises
     NeedsPersonError for flags that cannot be read.
     """
-    flags = scheduler.command_line
+    flags = scheduler.flags
     port = _port(flags.value("secure-port") or _DEFAULT_PORT)
     address = flags.value("bind-address") or ""
     lasting = bool(flags.value("tls-cert-file") or flags.value("cert-dir"))

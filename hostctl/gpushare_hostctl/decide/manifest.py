@@ -12,7 +12,7 @@ from typing import Any
 
 from gpushare_core.json_object import Json
 from gpushare_hostctl.decide import yaml_edit
-from gpushare_hostctl.decide.scheduler_flags import CommandLine
+from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.decide.yaml_edit import YamlPath
 from gpushare_hostctl.errors import NeedsPersonError
 
@@ -49,9 +49,9 @@ class SchedulerPod:
         return container
 
     @property
-    def command_line(self) -> CommandLine:
+    def flags(self) -> SchedulerFlags:
         """Returns the scheduler's flags."""
-        return CommandLine(tuple(word.text for word in self.words))
+        return SchedulerFlags(tuple(word.text for word in self.words))
 
     @property
     def config(self) -> str | None:
@@ -59,7 +59,7 @@ class SchedulerPod:
 
         Raises NeedsPersonError for a value that is not in the manifest.
         """
-        return self.command_line.value(_CONFIG) or None
+        return self.flags.value(_CONFIG) or None
 
 
 def parse(content: bytes) -> SchedulerPod:
@@ -79,7 +79,7 @@ def parse(content: bytes) -> SchedulerPod:
 
 def raw_config(scheduler: SchedulerPod) -> str | None:
     """Returns the value of ``--config`` as it stands there; None when there is no such flag."""
-    flag = scheduler.command_line.last(_CONFIG)
+    flag = scheduler.flags.last(_CONFIG)
     return flag.value if flag else None
 
 
@@ -237,7 +237,7 @@ def _volume(config: str) -> Json:
 
 
 def _set_config(scheduler: SchedulerPod, config: str) -> str:
-    flag = scheduler.command_line.last(_CONFIG)
+    flag = scheduler.flags.last(_CONFIG)
     if flag is None:
         *sequence, index = scheduler.first_flag
         return yaml_edit.insert_item(
@@ -253,7 +253,7 @@ def _replace_config(scheduler: SchedulerPod, value: str) -> str:
 
 def _config_word(scheduler: SchedulerPod, value: str) -> _Word:
     """Returns the word that holds the value of ``--config``, with another value in it."""
-    flag = scheduler.command_line.last(_CONFIG)
+    flag = scheduler.flags.last(_CONFIG)
     if flag is None or flag.value_index is None:
         raise NeedsPersonError(
             "the flag --config of kube-scheduler has no value; give it one or take it away"
@@ -274,7 +274,7 @@ def _reset_config(scheduler: SchedulerPod, previous: str | None) -> str:
 
 
 def _config_words(scheduler: SchedulerPod) -> list[_Word]:
-    flag = scheduler.command_line.last(_CONFIG)
+    flag = scheduler.flags.last(_CONFIG)
     places = {flag.index, flag.value_index} if flag else set()
     return [word for place, word in enumerate(scheduler.words) if place in places]
 
@@ -317,7 +317,7 @@ def _expected_addition(scheduler: SchedulerPod, config: str) -> Json:
 
 
 def _expect_config(pod: Json, scheduler: SchedulerPod, config: str) -> None:
-    if scheduler.command_line.last(_CONFIG) is None:
+    if scheduler.flags.last(_CONFIG) is None:
         *sequence, index = scheduler.first_flag
         _at(pod, tuple(sequence)).insert(index, f"--{_CONFIG}={config}")
         return

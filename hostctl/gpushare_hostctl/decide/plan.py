@@ -170,7 +170,7 @@ def _check_network(scheduler: SchedulerPod, extender: ExtenderEntry) -> None:
 
 def _config_file(scheduler: SchedulerPod, *, source: File | None, extender: ExtenderEntry) -> File:
     if scheduler.config is None:
-        content = scheduler_config.from_flags(scheduler.command_line, extender)
+        content = scheduler_config.from_flags(scheduler.flags, extender)
         # Without --config there is nothing secret in it, and the scheduler may run as any user.
         return File(content=content, mode=0o644, uid=0, gid=0)
     if source is None:

@@ -14,7 +14,7 @@ import yaml
 
 from gpushare_core.json_object import Json
 from gpushare_hostctl.decide import yaml_edit
-from gpushare_hostctl.decide.scheduler_flags import CommandLine
+from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
 _GROUP = "kubescheduler.config.k8s.io/"
@@ -60,15 +60,15 @@ class ExtenderEntry:
         return {"prioritizeVerb": self.prioritize_verb, "weight": self.weight} if self.prioritize_verb else {}
 
 
-def from_flags(command_line: CommandLine, extender: ExtenderEntry) -> bytes:
+def from_flags(flags: SchedulerFlags, extender: ExtenderEntry) -> bytes:
     """Returns the configuration for a scheduler that had no ``--config``.
 
     Raises NeedsPersonError when a flag that has to be carried over cannot be read.
     """
-    client = _client_connection(command_line)
+    client = _client_connection(flags)
     debugging = {
-        "enableProfiling": command_line.boolean("profiling"),
-        "enableContentionProfiling": command_line.boolean("contention-profiling"),
+        "enableProfiling": flags.boolean("profiling"),
+        "enableContentionProfiling": flags.boolean("contention-profiling"),
     }
     document = {
         "apiVersion": f"{_GROUP}v1",
@@ -144,8 +144,8 @@ _CLIENT_FLAGS = (
 )
 
 
-def _client_connection(command_line: CommandLine) -> Json:
-    given = [(client, command_line.value(client.flag)) for client in _CLIENT_FLAGS]
+def _client_connection(flags: SchedulerFlags) -> Json:
+    given = [(client, flags.value(client.flag)) for client in _CLIENT_FLAGS]
     return {client.field: client.parse(text) for client, text in given if text is not None}
 
 

@@ -25,8 +25,8 @@ class Flag:
 
 
 @dataclass(frozen=True)
-class CommandLine:
-    """The words after the name of the program, kube-scheduler."""
+class SchedulerFlags:
+    """The words of kube-scheduler's command line after the program's name."""
 
     words: tuple[str, ...]
 

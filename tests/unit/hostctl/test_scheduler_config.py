@@ -15,14 +15,14 @@ from gpushare_hostctl.decide.scheduler_config import (
     from_flags,
     merge,
 )
-from gpushare_hostctl.decide.scheduler_flags import CommandLine
+from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
 OURS = replace(EXTENDER, managed_resources=("gpushare.io/memory", "gpushare.io/card"))
 
 
 def built(*flags: str, extender: ExtenderEntry = OURS) -> Json:
-    document: Json = yaml.safe_load(from_flags(CommandLine(flags), extender))
+    document: Json = yaml.safe_load(from_flags(SchedulerFlags(flags), extender))
     return document
 
 
