@@ -4,7 +4,7 @@ import json
 
 from gpushare_core.json_object import Json
 from gpushare_core.placement.cards import Strategy
-from gpushare_extender.ledger.holder import Holder, PodUpdate
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
@@ -38,7 +38,7 @@ def reference(name: str = "a", *, uid: str = "") -> PodReference:
 
 def holder(uid: str, *, node: str = "n1", unit_size: int = GI, **cards: int) -> Holder:
     """``c0=4`` stands for 4 units of the node's card 0."""
-    shares = tuple((f"{node}-{card.removeprefix('c')}", units) for card, units in cards.items())
+    shares = tuple(CardUnits(f"{node}-{card.removeprefix('c')}", units) for card, units in cards.items())
     return Holder(uid=uid, namespace="default", name=uid, node=node, cards=shares, unit_size=unit_size)
 
 

@@ -49,7 +49,7 @@ def share_binding(pod: PodReference, allocation: Allocation, *, annotation: str)
 
 def allocation_of(holder: Holder, request: PodRequest, *, unit: str, now: datetime) -> Allocation:
     """Returns the durable form of a reservation: one card, spread over the containers that request units."""
-    card, _ = holder.cards[0]
+    card = holder.cards[0].card
     return Allocation(
         node=holder.node,
         at=rfc3339(now),

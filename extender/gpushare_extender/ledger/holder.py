@@ -2,12 +2,21 @@
 
 import sys
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
 from gpushare_core.books.allocation import MalformedAllocationError, decode_allocation
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import unit_size
+
+
+class CardUnits(NamedTuple):
+    """Units of one card. A tuple: a cluster has tens of thousands of them."""
+
+    card: str
+    """UUID."""
+    units: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +27,7 @@ class Holder:
     namespace: str
     name: str
     node: str
-    cards: tuple[tuple[str, int], ...]
-    """Card UUID and units. Plain tuples: a cluster has tens of thousands of them."""
+    cards: tuple[CardUnits, ...]
     unit_size: int = 0
     """Bytes of one unit; 0 stands for the node's own unit."""
 
@@ -82,6 +90,6 @@ def _holder(metadata: _Metadata, text: str) -> Holder:
         namespace=sys.intern(metadata.namespace),
         name=metadata.name,
         node=sys.intern(allocation.node),
-        cards=tuple((sys.intern(card), units) for card, units in allocation.held().items()),
+        cards=tuple(CardUnits(sys.intern(card), units) for card, units in allocation.held().items()),
         unit_size=unit_size(allocation.unit),
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from gpushare_core.placement.cards import Card, explain
-from gpushare_extender.ledger.holder import Holder, PodUpdate
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.node_ledger import FreeUnits, NodeLedger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNode
@@ -119,7 +119,7 @@ class Ledger:
             namespace=pod.namespace,
             name=pod.name,
             node=node,
-            cards=((card.uuid, units),),
+            cards=(CardUnits(card.uuid, units),),
             unit_size=share_node.unit_size,
         )
         self._reservations[pod.uid] = _UNCONFIRMED

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.samples.extender import ANNOTATION, GI, annotation, pod_json
 
-from gpushare_extender.ledger.holder import Holder, PodUpdate, read_pod
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, read_pod
 
 
 def read(**annotations: str) -> PodUpdate:
@@ -19,7 +19,7 @@ def test_an_annotated_pod_holds_what_its_annotation_says() -> None:
         namespace="default",
         name="a",
         node="n1",
-        cards=(("n1-0", 4), ("n1-1", 2)),
+        cards=(CardUnits("n1-0", 4), CardUnits("n1-1", 2)),
         unit_size=GI,
     )
 
