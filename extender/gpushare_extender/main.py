@@ -128,7 +128,7 @@ async def _watch_until(stop: asyncio.Event, watches: Iterable[Coroutine[Any, Any
     if stopping in done:
         return 0
     for task in done:
-        _log.error("a watch ended, the books would go stale: stopping", exc_info=task.exception())
+        _log.error("a watch ended, the ledger would go stale: stopping", exc_info=task.exception())
     return 1
 
 

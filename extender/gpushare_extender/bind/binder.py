@@ -107,9 +107,9 @@ class Binder:
         self.requests.drop(pod.uid)
 
     async def _read_request(self, pod: PodReference) -> PodRequest:
-        request = Request(path=pod_path(pod.namespace, pod.name))
+        path = pod_path(pod.namespace, pod.name)
         try:
-            present = await self.client.read(request, shape=Pod)
+            present = await self.client.read(Request(path=path), shape=Pod)
         except (ApiError, UnreachableError) as error:
             raise NotBoundError(f"cannot read the pod to learn what it asks for: {error}") from error
         if present.metadata.uid != pod.uid:

@@ -53,9 +53,9 @@ async def _is_gone(client: KubeClient, holder: Holder) -> bool:
         return error.is_not_found
     except UnreachableError:
         return False
-    return has_left(pod, holder.uid)
+    return _has_left(pod, holder.uid)
 
 
-def has_left(pod: Json, uid: str) -> bool:
+def _has_left(pod: Json, uid: str) -> bool:
     """Returns whether ``pod``, which has the name now, is not the one with ``uid`` or has finished."""
     return pod["metadata"]["uid"] != uid or (pod.get("status") or {}).get("phase") in FINISHED

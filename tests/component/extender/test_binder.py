@@ -333,7 +333,7 @@ async def test_drain_counts_what_does_not_end(api: FakeApi, binder: Binder) -> N
 
     api.fail("POST", BINDING, slow)
     waiting = asyncio.create_task(binder.bind(reference(), "n1"))
-    await api.stirred("the Binding to be sent", lambda: bool(api.requests("POST", BINDING)))
+    await api.wait_for("the Binding to be sent", lambda: bool(api.requests("POST", BINDING)))
     assert await binder.drain(0.01) == 1
     free.set()
     assert await waiting == ""
