@@ -27,7 +27,7 @@ async def release_stale_reservations(
     ledger: Ledger,
     timing: BindTiming,
     *,
-    being_bound: Callable[[], Collection[str]] = frozenset,
+    being_bound: Callable[[], Collection[str]],
 ) -> None:
     """Frees what pods that are gone still have reserved; never returns.
 

@@ -34,8 +34,6 @@ class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
 class PodMetadata(msgspec.Struct):
     """Source: ``metav1.ObjectMeta``."""
 
-    name: str = ""
-    namespace: str = ""
     uid: str = ""
 
 
