@@ -3,27 +3,25 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
-from typing import Any
 
-from gpushare_core.api.names import API_VERSION, POLICY_PLURAL
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Changed, Collection, follow
-
-Condition = dict[str, Any]
 
 
 class NotInTimeError(Exception):
     """The policy did not get there in time; the text has its last conditions."""
 
 
-def conditions(kubeconfig: Path, *, seconds: float) -> Iterator[list[Condition]]:
-    """Yield the conditions of all policies, again with every change.
+def follow_conditions(kubeconfig: Path, *, seconds: float) -> Iterator[list[Json]]:
+    """Yields the conditions of all policies, again with every change.
 
     Raises:
         NotInTimeError: after ``seconds``.
     """
-    last: list[Condition] = []
+    last: list[Json] = []
     with asyncio.Runner() as runner:
         deadline = runner.get_loop().time() + seconds
         watch = _watch(kubeconfig)
@@ -38,12 +36,12 @@ def conditions(kubeconfig: Path, *, seconds: float) -> Iterator[list[Condition]]
             runner.run(watch.aclose())
 
 
-async def _next(watch: AsyncGenerator[list[Condition], None], seconds: float) -> list[Condition]:
+async def _next(watch: AsyncGenerator[list[Json], None], seconds: float) -> list[Json]:
     return await asyncio.wait_for(anext(watch), seconds)
 
 
-async def _watch(kubeconfig: Path) -> AsyncGenerator[list[Condition], None]:
+async def _watch(kubeconfig: Path) -> AsyncGenerator[list[Json], None]:
     async with KubeClient(from_kubeconfig(kubeconfig)) as client:
-        async for event in follow(client, Collection(f"/apis/{API_VERSION}/{POLICY_PLURAL}")):
+        async for event in follow(client, Collection(paths.POLICIES)):
             items = [event.item] if isinstance(event, Changed) else event.items
-            yield [each for item in items for each in item.get("status", {}).get("conditions", ())]
+            yield [condition for item in items for condition in item.get("status", {}).get("conditions", ())]

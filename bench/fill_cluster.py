@@ -1,7 +1,7 @@
-"""Fill a cluster with nodes that share cards and pods that hold parts of them, without any kubelet.
+"""Fills a cluster with nodes that share cards and pods that hold parts of them, without any kubelet.
 
 Run it against a cluster whose node lifecycle controller is off: nothing keeps these nodes alive.
-``python -m bench.extender_fill --kubeconfig FILE --nodes N``
+``python -m bench.fill_cluster --kubeconfig FILE --nodes N``
 """
 
 import argparse
@@ -11,41 +11,40 @@ from pathlib import Path
 
 from bench.cluster_objects import (
     NAMESPACE,
-    Held,
     Layout,
+    PlacedPod,
     node,
     node_name,
     running_pod,
     share_node,
     share_node_status,
 )
-from bench.many import for_each
+from bench.concurrency import for_each
 
-from gpushare_core.api.names import API_VERSION, NODE_PLURAL
+from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 
-SHARE_NODES = f"/apis/{API_VERSION}/{NODE_PLURAL}"
-PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 RUNNING = {"status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}}
 
 
 async def fill(client: KubeClient, layout: Layout) -> None:
-    """Create everything that ``layout`` tells; the CRDs must be there."""
+    """Creates everything that ``layout`` describes; the CRDs must be there."""
 
     async def add_node(index: int) -> None:
-        made = await client.post("/api/v1/nodes", node(index, layout))
-        if made["spec"].get("taints"):  # put there at admission, for a kubelet to take away
-            await client.patch(f"/api/v1/nodes/{node_name(index)}", {"spec": {"taints": None}})
-        await client.post(SHARE_NODES, share_node(index))
-        await client.patch(f"{SHARE_NODES}/{node_name(index)}/status", share_node_status(index, layout))
+        created = await client.create(paths.NODES, node(index, layout))
+        if created["spec"].get("taints"):  # put there at admission, for a kubelet to take away
+            await client.merge(f"{paths.NODES}/{node_name(index)}", {"spec": {"taints": None}})
+        await client.create(paths.SHARE_NODES, share_node(index))
+        path = f"{paths.SHARE_NODES}/{node_name(index)}/status"
+        await client.merge(path, share_node_status(index, layout))
 
-    async def add_pod(held: Held) -> None:
-        await client.post(PODS, running_pod(held))
-        await client.patch(f"{PODS}/{held.name}/status", RUNNING)
+    async def add_pod(pod: PlacedPod) -> None:
+        await client.create(paths.pods(NAMESPACE), running_pod(pod))
+        await client.merge(f"{paths.pod_path(NAMESPACE, pod.name)}/status", RUNNING)
 
     await for_each(range(layout.nodes), add_node)
-    await for_each((held for index in range(layout.nodes) for held in layout.held(index)), add_pod)
+    await for_each((pod for index in range(layout.nodes) for pod in layout.pods(index)), add_pod)
 
 
 async def main() -> None:

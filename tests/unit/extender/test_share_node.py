@@ -5,35 +5,36 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
-from tests.samples.extender import GI, Json, share_node
+from tests.samples.extender import GI, share_node_json
 
+from gpushare_core.json_object import Json
 from gpushare_core.placement.cards import Strategy
-from gpushare_extender.ledger.share_node import CardInventory, NodeInventory, read_inventory
+from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard, read_share_node
 
 
-def read(node: Json) -> NodeInventory:
-    return read_inventory(json.dumps(node).encode())
+def read(node: Json) -> ShareNode:
+    return read_share_node(json.dumps(node).encode())
 
 
 def test_a_registered_node_takes_pods() -> None:
-    assert read(share_node(cards=2, units=16)) == NodeInventory(
+    assert read(share_node_json(cards=2, units=16)) == ShareNode(
         name="n1",
-        cards=(CardInventory("n1-0", 0, 16, healthy=True), CardInventory("n1-1", 1, 16, healthy=True)),
+        cards=(ShareNodeCard("n1-0", 0, 16, healthy=True), ShareNodeCard("n1-1", 1, 16, healthy=True)),
         unit="1Gi",
         unit_size=GI,
         strategy=Strategy.BINPACK,
-        refusal="",
+        closed_reason="",
     )
 
 
 def test_cards_come_in_order_of_index() -> None:
-    node = share_node(cards=3)
+    node = share_node_json(cards=3)
     node["status"]["cards"].reverse()
     assert [card.index for card in read(node).cards] == [0, 1, 2]
 
 
-def test_the_unit_in_force_counts_not_the_one_wished_for() -> None:
-    node = share_node()
+def test_the_unit_in_force_counts_not_the_one_of_the_spec() -> None:
+    node = share_node_json()
     node["spec"]["memoryUnit"] = "256Mi"
     assert read(node).unit == "1Gi"
 
@@ -46,7 +47,7 @@ def test_the_unit_in_force_counts_not_the_one_wished_for() -> None:
     ],
 )
 def test_the_strategy_is(text: str, strategy: Strategy) -> None:
-    node = share_node()
+    node = share_node_json()
     node["spec"]["strategy"] = text
     assert read(node).strategy is strategy
 
@@ -98,25 +99,25 @@ def nonsense(node: Json) -> None:
     ],
 )
 def test_a_node_takes_no_pods_because(change: Callable[[Json], None], reason: str) -> None:
-    node = share_node()
+    node = share_node_json()
     change(node)
-    assert reason in read(node).refusal
+    assert reason in read(node).closed_reason
 
 
 def test_a_sick_card_is_kept_apart_from_the_healthy_ones() -> None:
-    node = share_node()
+    node = share_node_json()
     node["status"]["cards"][0]["health"] = "Unhealthy"
     assert [card.healthy for card in read(node).cards] == [False, True]
-    assert read(node).refusal == ""
+    assert read(node).closed_reason == ""
 
 
 @pytest.mark.parametrize("unit", ["", "much", "1.0000001Ki"])
 def test_an_unreadable_unit_has_no_size(unit: str) -> None:
-    node = share_node()
+    node = share_node_json()
     node["status"]["memoryUnit"] = unit
     assert read(node).unit_size == 0
 
 
 def test_what_is_no_object_is_an_error() -> None:
     with pytest.raises(msgspec.DecodeError):
-        read_inventory(b"[]")
+        read_share_node(b"[]")

@@ -4,11 +4,11 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from demo.console import Console
-from demo.progress import conditions
+from demo.policy_conditions import follow_conditions
 from demo.workload import Placement, placement, pod
+from gpushare_core.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 
@@ -31,11 +31,11 @@ class Demo:
     console: Console
 
     def play(self) -> None:
-        """Install, apply a policy, place pods. Raises ``DemoFailedError`` when a promise is broken."""
+        """Installs, applies a policy, places pods. Raises ``DemoFailedError`` when a promise is broken."""
         self.install()
         self.apply_policy()
         self.place_pods()
-        self.show_books()
+        self.show_allocations()
 
     def install(self) -> None:
         self.console.step("Installing from manifests/")
@@ -47,26 +47,30 @@ class Demo:
     def apply_policy(self) -> None:
         self.console.step("Applying a policy: unit 1Gi, 8 simulated cards of 16Gi on every worker")
         self.show(f"apply -f {POLICY.relative_to(ROOT)}", "apply", "-f", str(POLICY))
-        self.follow_conditions()
+        self.show_conditions()
         self.show("get gpushare", "get", "gpushare")
 
-    def follow_conditions(self) -> None:
-        """Print every condition when it becomes true, until Ready is."""
-        told: set[str] = set()
-        for changed in conditions(self.cluster.kubeconfig, seconds=READY_SECONDS):
-            true = {each["type"]: each["message"] for each in changed if each["status"] == "True"}
-            for kind in sorted(true.keys() - told, key=lambda kind: kind == "Ready"):
-                self.console.say(f"{kind}: {true[kind]}")
-            told |= true.keys()
-            if "Ready" in told:
+    def show_conditions(self) -> None:
+        """Prints every condition when it becomes true, until Ready is."""
+        shown: set[str] = set()
+        for conditions in follow_conditions(self.cluster.kubeconfig, seconds=READY_SECONDS):
+            messages = {
+                condition["type"]: condition["message"]
+                for condition in conditions
+                if condition["status"] == "True"
+            }
+            for kind in sorted(messages.keys() - shown, key=lambda kind: kind == "Ready"):
+                self.console.say(f"{kind}: {messages[kind]}")
+            shown |= messages.keys()
+            if "Ready" in shown:
                 return
 
     def place_pods(self) -> None:
         self.console.step("Pods of 4, 8, 12 and 20 units, one after the other")
         places = {units: self.place(units) for units in (4, 8, 12)}
         self.require(places[4] == places[8], "4 and 8 units share one card", places)
-        self.require(places[12] not in (places[4],), "12 units are on another card", places)
-        self.refuse(20)
+        self.require(places[12] != places[4], "12 units are on another card", places)
+        self.show_unschedulable(20)
 
     def place(self, units: int) -> Placement:
         name = f"units-{units}"
@@ -77,7 +81,7 @@ class Demo:
         self.console.command(f"kubectl logs {name}", self.kubectl("logs", name))
         return place
 
-    def refuse(self, units: int) -> None:
+    def show_unschedulable(self, units: int) -> None:
         name = f"units-{units}"
         self.create(pod(name, units))
         self.kubectl("wait", "--for=condition=PodScheduled=False", f"pod/{name}", "--timeout=60s")
@@ -90,13 +94,13 @@ class Demo:
         )
         self.console.command(f"kubectl {' '.join(events)}", message)
 
-    def show_books(self) -> None:
+    def show_allocations(self) -> None:
         self.console.step("Who has what")
         self.show("get pods -o wide", "get", "pods", "-o", "wide")
         self.show("get gpushare", "get", "gpushare")
 
     def undo(self, manifest_before: str) -> None:
-        """Delete the policy and show that everything is as it was, pods running on."""
+        """Deletes the policy and shows that everything is as it was, pods running on."""
         self.console.step("Undo: deleting the policy")
         self.show("delete gpusharepolicy default", "delete", "gpusharepolicy", "default", "--timeout=180s")
         self.show("get gpusharenodes", "get", "gpusharenodes")
@@ -108,15 +112,15 @@ class Demo:
         self.require(after == manifest_before, "kube-scheduler.yaml is byte for byte as before", after)
 
     def scheduler_manifest(self) -> str:
-        """The SHA-256 of the control plane's kube-scheduler.yaml."""
+        """Returns the SHA-256 of the control plane's kube-scheduler.yaml."""
         content = self.cluster.node_path(CONTROL_PLANE, SCHEDULER_MANIFEST).read_bytes()
         return hashlib.sha256(content).hexdigest()
 
-    def create(self, body: dict[str, Any]) -> None:
+    def create(self, body: Json) -> None:
         self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(body))
 
-    def read(self, kind: str, name: str) -> dict[str, Any]:
-        body: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-o", "json"))
+    def read(self, kind: str, name: str) -> Json:
+        body: Json = json.loads(self.kubectl("get", kind, name, "-o", "json"))
         return body
 
     def kubectl(self, *arguments: str) -> str:

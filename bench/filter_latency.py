@@ -1,7 +1,7 @@
 """How long the extender's filter takes, serially over one connection as kube-scheduler calls it.
 
 Every answer is checked against the layout that filled the cluster.
-``python -m bench.extender_load --url http://127.0.0.1:32766 --nodes N [--names M] [--pid PID]``
+``python -m bench.filter_latency --url http://127.0.0.1:32766 --nodes N [--names M] [--pid PID]``
 """
 
 import argparse
@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.cluster_objects import Json, Layout, node_name, pod
-from bench.many import Spread
+from bench.cluster_objects import Layout, node_name, pending_pod
+from bench.footprint import mebibytes
+from bench.percentiles import Percentiles
+
+from gpushare_core.json_object import Json
 
 DEADLINE = 60.0
 """Seconds to wait for the first right answer."""
@@ -25,14 +28,16 @@ class WrongAnswerError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class FilterLoad:
-    """Milliseconds of one call, and bytes of its request and answer."""
+class FilterLatency:
+    """Of many calls with the same question."""
 
     names: int
     passing: int
-    milliseconds: Spread
-    request: int
-    answer: int
+    milliseconds: Percentiles
+    request_size: int
+    """Bytes."""
+    answer_size: int
+    """Bytes."""
 
 
 class Caller:
@@ -45,7 +50,7 @@ class Caller:
         self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
 
     def filter(self, body: bytes) -> tuple[float, bytes]:
-        """Milliseconds and the answer."""
+        """Returns the milliseconds that the call took, and the answer."""
         begun = time.perf_counter()
         self._connection.request("POST", "/gpushare/filter", body, {"Content-Type": "application/json"})
         answer = self._connection.getresponse().read()
@@ -56,15 +61,15 @@ class Caller:
 
 
 def filter_request(names: list[str], *, units: int) -> bytes:
-    """As kube-scheduler sends it to an extender with ``nodeCacheCapable``; no API server knows the pod."""
-    pending: Json = pod("load", units=units)
-    pending["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": "2026-01-01T00:00:00Z"}
-    arguments = {"Pod": pending, "Nodes": None, "NodeNames": names}
+    """Returns what kube-scheduler sends to an extender with ``nodeCacheCapable``, for a pod that is new."""
+    pod = pending_pod("load", units=units)
+    pod["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": "2026-01-01T00:00:00Z"}
+    arguments = {"Pod": pod, "Nodes": None, "NodeNames": names}
     return json.dumps(arguments, separators=(",", ":")).encode()
 
 
-def measure(url: str, layout: Layout, *, names: int, units: int, count: int = 1000) -> FilterLoad:
-    """Call the filter ``count`` times, after waiting for the first right answer.
+def measure(url: str, layout: Layout, *, names: int, units: int, count: int = 1000) -> FilterLatency:
+    """Calls the filter ``count`` times, after waiting for the first right answer.
 
     Raises:
         WrongAnswerError: an answer is not what ``layout`` makes right.
@@ -73,18 +78,18 @@ def measure(url: str, layout: Layout, *, names: int, units: int, count: int = 10
     expected = [node_name(index) for index in range(names) if layout.most_free(index) >= units]
     body = filter_request(offered, units=units)
     caller = Caller(url)
-    _await_right_answer(caller, body, expected)
-    taken: list[float] = []
+    _wait_for_right_answer(caller, body, expected)
+    milliseconds: list[float] = []
     answer = b""
     for _ in range(count):
-        milliseconds, answer = caller.filter(body)
-        taken.append(milliseconds)
+        taken, answer = caller.filter(body)
+        milliseconds.append(taken)
         _check(answer, expected)
     caller.close()
-    return FilterLoad(names, len(expected), Spread.of(taken), len(body), len(answer))
+    return FilterLatency(names, len(expected), Percentiles.of(milliseconds), len(body), len(answer))
 
 
-def _await_right_answer(caller: Caller, body: bytes, expected: list[str]) -> None:
+def _wait_for_right_answer(caller: Caller, body: bytes, expected: list[str]) -> None:
     deadline = time.monotonic() + DEADLINE
     while True:
         try:
@@ -97,38 +102,32 @@ def _await_right_answer(caller: Caller, body: bytes, expected: list[str]) -> Non
 
 
 def _check(answer: bytes, expected: list[str]) -> None:
-    told: Json = json.loads(answer)
-    if told.get("Error") or told.get("NodeNames") != expected:
-        found = len(told.get("NodeNames") or ())
-        raise WrongAnswerError(f"{found} nodes pass, {len(expected)} should: {told.get('Error', '')}")
-
-
-def resident(pid: int) -> float:
-    """MiB of process ``pid``."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    fields = dict(line.split(":", 1) for line in lines)
-    return int(fields["VmRSS"].split()[0]) / 1024
+    result: Json = json.loads(answer)
+    if result.get("Error") or result.get("NodeNames") != expected:
+        passing = len(result.get("NodeNames") or ())
+        raise WrongAnswerError(f"{passing} nodes pass, {len(expected)} should: {result.get('Error', '')}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", required=True, help="of the extender")
-    parser.add_argument("--nodes", type=int, required=True, help="as given to bench.extender_fill")
+    parser.add_argument("--nodes", type=int, required=True, help="as given to bench.fill_cluster")
     parser.add_argument("--pods-per-node", type=int, default=8)
     parser.add_argument("--names", type=int, help="offer only the first so many nodes")
     parser.add_argument("--units", type=int, default=4)
     parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--pid", type=int, help="of the extender, to tell its memory")
+    parser.add_argument("--pid", type=int, help="of the extender, to show its memory")
     options = parser.parse_args()
     layout = Layout(nodes=options.nodes, pods_per_node=options.pods_per_node)
     names = min(options.names or options.nodes, options.nodes)
-    load = measure(options.url, layout, names=names, units=options.units, count=options.count)
-    taken = load.milliseconds
-    print(f"{load.names} names, {load.passing} pass (checked every time)")
-    print(f"p50 {taken.p50:.2f} p99 {taken.p99:.2f} max {taken.most:.2f} ms")
-    print(f"request {load.request} bytes, answer {load.answer} bytes")
+    latency = measure(options.url, layout, names=names, units=options.units, count=options.count)
+    taken = latency.milliseconds
+    print(f"{latency.names} names, {latency.passing} pass (checked every time)")
+    print(f"p50 {taken.p50:.2f} p99 {taken.p99:.2f} max {taken.highest:.2f} ms")
+    print(f"request {latency.request_size} bytes, answer {latency.answer_size} bytes")
     if options.pid:
-        print(f"resident {resident(options.pid):.0f} MiB")
+        status = Path(f"/proc/{options.pid}/status").read_text()
+        print(f"resident {mebibytes(status, 'VmRSS'):.0f} MiB")
 
 
 if __name__ == "__main__":
