@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from gpushare_core.books.allocation import Allocation, MalformedAllocationError, decode_allocation
-from gpushare_core.placement.requests import PodRequest, asked_sum, pod_request
+from gpushare_core.placement.requests import asked_sum, pod_request
 
 Json = Mapping[str, Any]
 
@@ -21,20 +21,14 @@ class PodName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PodRequest:
     """What a pod's spec asks for; it never changes."""
 
-    request: PodRequest
-    hidden: frozenset[str]
-    """Ordinary init containers: PodResources do not show what they hold."""
+    containers: dict[str, int]
+    total: int
+    init_containers: frozenset[str]
     cpu: str = "0"
     memory: str = "0"
-
-    @property
-    def visible(self) -> dict[str, int]:
-        """Containers that PodResources show, and their units."""
-        asked = self.request.containers.items()
-        return {name: units for name, units in asked if name not in self.hidden}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +38,11 @@ class Pod:
     name: PodName
     uid: str
     created: str = ""
+    """RFC 3339, UTC."""
     deleting: bool = False
     annotation: str | None = None
-    ask: Ask | None = None
-    """None until the pod's spec was read."""
+    request: PodRequest | None = None
+    """None until the pod's spec was read; it never changes."""
 
     @property
     def allocation(self) -> Allocation | None:
@@ -57,12 +52,17 @@ class Pod:
         except MalformedAllocationError:
             return None
 
+    @property
+    def annotated_card(self) -> str | None:
+        """UUID of the card that the pod was promised."""
+        return next(iter(self.allocation.held()), None) if self.allocation else None
+
 
 Pods = Mapping[PodName, Pod]
 
 
 def read_metadata(item: Json, annotation: str) -> Pod:
-    """A pod from its metadata alone; ``annotation`` is the key of the allocation."""
+    """Returns a pod by its metadata alone; ``annotation`` is the key of the allocation."""
     metadata = item["metadata"]
     return Pod(
         name=PodName(metadata["namespace"], metadata["name"]),
@@ -74,15 +74,23 @@ def read_metadata(item: Json, annotation: str) -> Pod:
 
 
 def read_pod(item: Json, annotation: str, resource: str) -> Pod:
-    """A pod from its whole object."""
-    return replace(read_metadata(item, annotation), ask=read_ask(item["spec"], resource))
+    """Returns a pod by its whole object; ``resource`` is the extended resource that it may ask for."""
+    return replace(read_metadata(item, annotation), request=read_request(item["spec"], resource))
 
 
-def read_ask(spec: Json, resource: str) -> Ask:
+def read_request(spec: Json, resource: str) -> PodRequest:
     inits = spec.get("initContainers") or ()
-    return Ask(
-        request=pod_request(spec, resource),
-        hidden=frozenset(each["name"] for each in inits if each.get("restartPolicy") != "Always"),
+    found = pod_request(spec, resource)
+    return PodRequest(
+        containers=found.containers,
+        total=found.total,
+        init_containers=frozenset(each["name"] for each in inits if each.get("restartPolicy") != "Always"),
         cpu=asked_sum(spec, "cpu"),
         memory=asked_sum(spec, "memory"),
     )
+
+
+def shown_containers(request: PodRequest) -> dict[str, int]:
+    """Returns the containers that PodResources show -> units: all but ordinary init containers."""
+    requested = request.containers.items()
+    return {name: units for name, units in requested if name not in request.init_containers}
