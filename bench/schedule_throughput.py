@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.cluster_objects import NAMESPACE, pod
 from bench.many import Spread, for_each
 
-from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Collection, Listed, follow
 
@@ -97,7 +97,7 @@ async def _watch(client: KubeClient, run: _Run, pods: int) -> None:
 
 async def _delete(client: KubeClient, run: _Run) -> None:
     async def delete(name: str) -> None:
-        await client.delete(f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+        await client.send(Request(method="DELETE", path=f"{PODS}/{name}", body={"gracePeriodSeconds": 0}))
 
     await for_each(list(run.created), delete)
 

@@ -13,7 +13,7 @@ import grpc
 from tests.e2e.observe import PODS, SHARE_NODES, Json, get
 from tests.e2e.workloads import MEMORY
 
-from gpushare_core.placement.quantity import parse_quantity
+from gpushare_core.placement.quantity import parse_memory
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_plugin.decide.unit_ids import decode_id
 from gpushare_plugin.kubelet.pod_resources import LIST
@@ -71,9 +71,9 @@ def read_layout(nodes: Iterable[Json]) -> Layout:
 
 
 def _rooms(status: Json) -> list[tuple[str, int]]:
-    unit = parse_quantity(status.get("memoryUnit", "1Gi"))
+    unit = parse_memory(status.get("memoryUnit", "1Gi"))
     cards = sorted(status.get("cards", ()), key=lambda card: card["index"])
-    return [(card["uuid"], parse_quantity(card["memory"]) // unit) for card in cards]
+    return [(card["uuid"], parse_memory(card["memory"]) // unit) for card in cards]
 
 
 Book = dict[Key, Share]

@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from gpushare_core.json_object import Json as Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_localcluster.cluster import LocalCluster
 
-Json = dict[str, Any]
 State = dict[str, Json]
 """``namespace/name`` -> object."""
 

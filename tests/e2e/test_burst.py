@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 from tests.e2e.observe import PODS, Json, watch_until
+from tests.e2e.outcomes import await_outcomes, is_active, is_running, summary
 from tests.e2e.product import SYSTEM
-from tests.e2e.settled import await_settled, is_active, is_running, summary
 from tests.e2e.workloads import create, pod, replica_set
 
 from gpushare_localcluster.cluster import LocalCluster
@@ -78,7 +78,7 @@ def test_a_hundred_pods_at_once_fill_the_cards_and_the_rest_waits(
         for number in range(count)
     ]
     create(cluster, namespace, bodies)
-    pods = await_settled(cluster, namespace, pods=100, capacity=CARDS)
+    pods = await_outcomes(cluster, namespace, pods=100, capacity=CARDS)
     running = [each for each in pods if is_running(each)]
     assert len(running) < len(pods)
     assert failed(pods) == []
@@ -101,7 +101,7 @@ def test_a_fault_in_the_middle_of_the_burst_changes_nothing_in_the_end(
     create(cluster, namespace, sets)
     await_running(cluster, namespace, 20)
     fault(cluster)
-    pods = await_settled(cluster, namespace, pods=100, capacity=CARDS)
+    pods = await_outcomes(cluster, namespace, pods=100, capacity=CARDS)
     assert sum(is_running(each) for each in pods) < 100
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.e2e.fixtures import WORKERS
 from tests.e2e.observe import NODES, PODS, SHARE_NODES, get, watch_until
+from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, policy
-from tests.e2e.settled import is_running
 from tests.e2e.workloads import create, pod
 
 from gpushare_localcluster.cluster import LocalCluster

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 from tests.e2e.observe import PODS, SHARE_NODES, get, watch_until
+from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM
-from tests.e2e.settled import is_running
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.kube.client import KubeClient

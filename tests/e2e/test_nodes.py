@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.e2e.books import read_books
 from tests.e2e.observe import NODES, PODS, SHARE_NODES, condition, is_true, watch_until
+from tests.e2e.outcomes import is_running
 from tests.e2e.product import Product, named, policy
-from tests.e2e.settled import is_running
 from tests.e2e.workloads import MEMORY, create, pod
 
 from gpushare_localcluster.cluster import LocalCluster

@@ -28,11 +28,15 @@ def in_force(product: Product) -> Any:
 
 
 def versions(cluster: LocalCluster) -> dict[str, str]:
-    """Changes with every write, also with one that changes nothing that the object says."""
+    """Changes with every write of the operator.
+
+    Of a policy with any write at all. The others' status is written by plugins and by Kubernetes itself:
+    there a new object or a new generation tells.
+    """
     return {
         each["metadata"]["name"]: each["metadata"]["resourceVersion"]
         if path == POLICIES
-        else each["metadata"]["uid"]
+        else f"{each['metadata']['uid']} generation {each['metadata']['generation']}"
         for path in FOLLOWED
         for each in get(cluster, path)["items"]
         if each["metadata"]["name"] != "marker"

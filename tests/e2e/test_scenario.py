@@ -3,7 +3,7 @@
 import pytest
 from tests.e2e.books import Key, read_books
 from tests.e2e.observe import PODS, condition, get, watch_until
-from tests.e2e.settled import is_running
+from tests.e2e.outcomes import is_running
 from tests.e2e.workloads import create, pod
 
 from gpushare_localcluster.cluster import LocalCluster

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gpushare_core.api.api_model import Condition
+from gpushare_core.api.conditions import Condition
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, FINALIZER, MODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
 from gpushare_core.api.policy import PolicySpec
 from gpushare_operator.cluster.objects import (

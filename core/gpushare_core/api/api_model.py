@@ -1,13 +1,11 @@
 """Base of the API's models: camelCase outside, snake_case inside, tolerant of newer fields."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from gpushare_core.api.timestamps import rfc3339
-from gpushare_core.placement.quantity import parse_quantity
+from gpushare_core.placement.quantity import parse_memory
 
 
 class ApiModel(BaseModel):
@@ -36,7 +34,7 @@ def rules(*checks: dict[str, str], **extra: Any) -> dict[str, Any]:
 
 
 def _is_quantity(text: str) -> str:
-    parse_quantity(text)
+    parse_memory(text)
     return text
 
 
@@ -53,40 +51,3 @@ Quantity = Annotated[
         ),
     ),
 ]
-
-
-class Condition(ApiModel):
-    """What holds, since when, and why. Source: ``metav1.Condition``."""
-
-    type: str
-    status: str = Field(json_schema_extra={"enum": ["True", "False", "Unknown"]})
-    reason: str
-    message: str
-    last_transition_time: str = Field(json_schema_extra={"format": "date-time"})
-    observed_generation: int = 0
-
-
-def condition(
-    kind: str, *, status: bool | None, reason: str, message: str, generation: int, now: datetime
-) -> Condition:
-    """A condition that became so at ``now``; ``status`` None stands for Unknown."""
-    return Condition(
-        type=kind,
-        status="Unknown" if status is None else str(status),
-        reason=reason,
-        message=message,
-        last_transition_time=rfc3339(now),
-        observed_generation=generation,
-    )
-
-
-def merge_conditions(old: list[Condition], new: list[Condition]) -> list[Condition]:
-    """``new``, but where the status did not change the time of the last transition stays."""
-    before = {each.type: each for each in old}
-    return [_keep_transition(before.get(each.type), each) for each in new]
-
-
-def _keep_transition(old: Condition | None, new: Condition) -> Condition:
-    if old is None or old.status != new.status:
-        return new
-    return new.model_copy(update={"last_transition_time": old.last_transition_time})

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -24,8 +23,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.policy import MAX_POLICY_NAME, GPUSharePolicy
 from gpushare_core.api.share_node import GPUShareNode
-
-Json = dict[str, Any]
+from gpushare_core.json_object import Json
 
 CATEGORY = "gpushare"
 HEADER = "# Generated from the models in core/gpushare_core by `make crds`. Do not edit.\n"
@@ -46,7 +44,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class CustomResource:
     """What a CRD says besides its schema."""
 
     model: type[ApiModel]
@@ -67,7 +65,7 @@ def _condition(kind: str, field: str = "status") -> str:
 
 AGE = Column("Age", ".metadata.creationTimestamp", "date")
 
-POLICY = Resource(
+POLICY = CustomResource(
     model=GPUSharePolicy,
     kind=POLICY_KIND,
     plural=POLICY_PLURAL,
@@ -93,7 +91,7 @@ POLICY = Resource(
     ),
 )
 
-NODE = Resource(
+NODE = CustomResource(
     model=GPUShareNode,
     kind=NODE_KIND,
     plural=NODE_PLURAL,
@@ -114,10 +112,10 @@ NODE = Resource(
     ),
 )
 
-RESOURCES = (POLICY, NODE)
+CUSTOM_RESOURCES = (POLICY, NODE)
 
 
-def definition(resource: Resource) -> Json:
+def definition(resource: CustomResource) -> Json:
     """The CustomResourceDefinition as plain JSON."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -139,7 +137,7 @@ def definition(resource: Resource) -> Json:
     }
 
 
-def _version(resource: Resource) -> Json:
+def _version(resource: CustomResource) -> Json:
     return {
         "name": VERSION,
         "served": True,
@@ -150,7 +148,7 @@ def _version(resource: Resource) -> Json:
     }
 
 
-def root_schema(resource: Resource) -> Json:
+def root_schema(resource: CustomResource) -> Json:
     """Structural schema of the whole object; the API server itself knows ``metadata``."""
     raw = resource.model.model_json_schema(by_alias=True)
     schema = inlined(raw, raw.get("$defs", {}))
@@ -225,20 +223,20 @@ def without_defaults(schema: Json) -> Json:
     return changed
 
 
-def rendered(resource: Resource) -> str:
+def rendered(resource: CustomResource) -> str:
     """The file's text."""
     return HEADER + yaml.safe_dump(definition(resource), sort_keys=False, width=110)
 
 
 def drifted(folder: Path) -> list[Path]:
     """The files in ``folder`` that are not what the models say."""
-    wanted = {folder / resource.file_name: rendered(resource) for resource in RESOURCES}
+    wanted = {folder / resource.file_name: rendered(resource) for resource in CUSTOM_RESOURCES}
     return [path for path, text in wanted.items() if not path.is_file() or path.read_text() != text]
 
 
 def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for resource in RESOURCES:
+    for resource in CUSTOM_RESOURCES:
         (folder / resource.file_name).write_text(rendered(resource))
 
 

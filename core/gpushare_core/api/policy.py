@@ -1,11 +1,17 @@
 """GPUSharePolicy: what the administrator writes and reads. The CRD is generated from these models."""
 
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
 
-from gpushare_core.api.api_model import ApiModel, Condition, Quantity, rule, rules
+from gpushare_core.api.api_model import ApiModel, Quantity, rule, rules
+from gpushare_core.api.conditions import Condition
+from gpushare_core.api.enums import Backend as Backend
+from gpushare_core.api.enums import DialectName as DialectName
+from gpushare_core.api.enums import LogLevel as LogLevel
+from gpushare_core.api.enums import Mode as Mode
+from gpushare_core.api.enums import SelectorOperator as SelectorOperator
+from gpushare_core.api.enums import Source as Source
 from gpushare_core.placement.cards import Strategy
 
 MAX_RULES = 12
@@ -18,57 +24,6 @@ MAX_POLICY_NAME = 40
 
 NodeName = Annotated[str, Field(min_length=1, max_length=253)]
 LabelText = Annotated[str, Field(max_length=317)]
-
-
-class Mode(StrEnum):
-    """How the cards of a node are shared."""
-
-    MEMORY = "Memory"
-    SLICES = "Slices"
-    EXCLUSIVE = "Exclusive"
-    MIXED = "Mixed"
-    OFF = "Off"
-
-
-class Source(StrEnum):
-    """Where a node's plugin learns of its cards."""
-
-    NVML = "NVML"
-    SIMULATED = "Simulated"
-    INVENTORY = "Inventory"
-
-
-class Backend(StrEnum):
-    """How the cluster's scheduler is connected to the extender."""
-
-    KUBE_SCHEDULER = "KubeScheduler"
-    DEDICATED = "Dedicated"
-    VOLCANO = "Volcano"
-    EXTERNAL = "External"
-
-
-class DialectName(StrEnum):
-    """Whose resource names, labels, annotations and variables are spoken."""
-
-    GPUSHARE = "gpushare.io"
-    ALIYUN = "aliyun.com"
-    VOLCANO = "volcano.sh"
-    ENFLAME = "enflame.com"
-    TUYA = "tuya.com"
-
-
-class LogLevel(StrEnum):
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class SelectorOperator(StrEnum):
-    IN = "In"
-    NOT_IN = "NotIn"
-    EXISTS = "Exists"
-    DOES_NOT_EXIST = "DoesNotExist"
 
 
 class LabelExpression(ApiModel):

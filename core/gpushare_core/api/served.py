@@ -3,10 +3,12 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gpushare_core.api.policy import Backend, DialectName, Mode, Source
+from gpushare_core.api.enums import Backend, DialectName, Mode, Source
 from gpushare_core.books.dialects import DIALECTS
 
 MODES = frozenset({Mode.MEMORY, Mode.OFF})
+SHARING_MODES = MODES - {Mode.OFF}
+"""The modes in which a node shares its cards."""
 SOURCES = frozenset({Source.SIMULATED})
 BACKENDS = frozenset({Backend.KUBE_SCHEDULER})
 

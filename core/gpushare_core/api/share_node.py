@@ -4,7 +4,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from gpushare_core.api.api_model import ApiModel, Condition, Quantity
+from gpushare_core.api.api_model import ApiModel, Quantity
+from gpushare_core.api.conditions import Condition
 from gpushare_core.api.policy import (
     Devices,
     DialectName,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, TypeVar
@@ -9,14 +10,15 @@ from typing import Any, TypeVar
 import aiohttp
 import msgspec
 
+from gpushare_core.json_object import Json
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 
-Json = dict[str, Any]
 T = TypeVar("T")
-Params = Mapping[str, str]
 
+JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 
@@ -26,15 +28,52 @@ CALL_TIMEOUT = 15.0
 _FAILURES = (aiohttp.ClientError, asyncio.TimeoutError, OSError)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One call to the API server."""
+
+    method: str = "GET"
+    path: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    body: Json | None = None
+    content_type: str = JSON
+    accept: str = JSON
+    timeout: float | None = None
+    """Seconds for the whole call; None for the client's own."""
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some objects of a collection, and the resource version that all pages are of."""
+
+    items: list[Json]
+    resource_version: str
+
+
 class KubeClient:
-    """Use as an asynchronous context manager. Safe for concurrent calls on one event loop."""
+    """Use as an asynchronous context manager. Safe for concurrent calls on one event loop.
+
+    ``timeout`` is in seconds. Writes are made in the name of ``field_manager`` where one is given.
+
+    Every call raises ``ApiError`` when the server answered with an error, and ``UnreachableError`` when no
+    complete answer came in time; ``NotSentError`` where nothing went out.
+    """
 
     def __init__(
-        self, credentials: Credentials, *, connections: int = 32, timeout: float = CALL_TIMEOUT
+        self,
+        credentials: Credentials,
+        *,
+        connections: int = 32,
+        timeout: float = CALL_TIMEOUT,
+        field_manager: str = "",
     ) -> None:
         self._credentials = credentials
         self._connections = connections
         self._timeout = timeout
+        self._managed = {"fieldManager": field_manager} if field_manager else {}
 
     async def __aenter__(self) -> "KubeClient":
         connector = aiohttp.TCPConnector(ssl=self._credentials.tls, limit=self._connections)
@@ -46,77 +85,61 @@ class KubeClient:
     ) -> None:
         await self._session.close()
 
-    async def get(self, path: str, *, params: Params | None = None, accept: str = "application/json") -> Json:
-        return await self.call("GET", path, params=params, accept=accept)
+    async def get(self, path: str) -> Json:
+        """Returns the object or list at ``path``."""
+        return await self.send(Request(path=path))
 
-    async def post(self, path: str, body: Json) -> Json:
-        return await self.call("POST", path, body=body)
+    async def read(self, request: Request, *, shape: type[T]) -> T:
+        """Returns the answer decoded as ``shape``: on hot paths a msgspec Struct that leaves out what nobody
+        needs."""
+        return _decoded(request, await self._exchange(request), shape)
 
-    async def patch(self, path: str, body: Json) -> Json:
-        """JSON merge patch (RFC 7396)."""
-        return await self.call("PATCH", path, body=body, kind=MERGE_PATCH)
+    async def pages(self, path: str, *, limit: int, label_selector: str = "") -> AsyncIterator[Page]:
+        """Yields every object of a collection, at most ``limit`` at a time."""
+        params = {"limit": str(limit), **({"labelSelector": label_selector} if label_selector else {})}
+        while True:
+            answer = await self.send(Request(path=path, params=params))
+            yield Page(answer.get("items") or [], answer["metadata"]["resourceVersion"])
+            if not (token := answer["metadata"].get("continue")):
+                return
+            params = {**params, "continue": token}
 
-    async def delete(self, path: str, body: Json | None = None) -> Json:
-        return await self.call("DELETE", path, body=body)
+    async def create(self, path: str, body: Json) -> Json:
+        """Creates ``body`` in the collection at ``path``. Returns what the server made of it."""
+        return await self.send(Request(method="POST", path=path, body=body, params=self._managed))
 
-    async def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Json | None = None,
-        params: Params | None = None,
-        kind: str = "application/json",
-        accept: str = "application/json",
-        timeout: float | None = None,
-    ) -> Json:
-        """Send one request and return the decoded answer. ``timeout`` in seconds, else the client's own.
-
-        Raises:
-            ApiError: the server answered with an error.
-            UnreachableError: no complete answer came in time; ``NotSentError`` where nothing went out.
-        """
-        content = await self._exchange(
-            method, path, body=body, params=params, kind=kind, accept=accept, timeout=timeout
+    async def merge(self, path: str, body: Json) -> Json:
+        """JSON merge patch (RFC 7396) of an object that is there. Returns the object."""
+        return await self.send(
+            Request(method="PATCH", path=path, body=body, content_type=MERGE_PATCH, params=self._managed)
         )
-        return _decoded(f"{method} {path}", content, Json)
 
-    async def read(
-        self, path: str, *, shape: type[T], params: Params | None = None, accept: str = "application/json"
-    ) -> T:
-        """GET, decoded as ``shape``: on hot paths a msgspec Struct that leaves out what nobody needs.
+    async def apply(self, path: str, body: Json) -> Json:
+        """Server-side apply, by force: creates the object if it is not there. Returns the object.
 
-        Raises:
-            ApiError, UnreachableError: as ``call``.
+        The client needs a ``field_manager`` for it.
         """
-        content = await self._exchange("GET", path, params=params, accept=accept)
-        return _decoded(f"GET {path}", content, shape)
+        params = {**self._managed, "force": "true"}
+        return await self.send(
+            Request(method="PATCH", path=path, body=body, content_type=APPLY_PATCH, params=params)
+        )
 
-    async def _exchange(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Json | None = None,
-        params: Params | None = None,
-        kind: str = "application/json",
-        accept: str = "application/json",
-        timeout: float | None = None,
-    ) -> bytes:
-        limit = aiohttp.ClientTimeout(total=timeout or self._timeout)
-        data = None if body is None else msgspec.json.encode(body)
-        try:
-            async with self._request(
-                method, path, data=data, params=params, kind=kind, accept=accept, timeout=limit
-            ) as response:
-                return _accepted(response.status, await response.read())
-        except aiohttp.ClientConnectorError as error:
-            raise NotSentError(f"{method} {path}: {_told(error)}") from error
-        except _FAILURES as error:
-            raise UnreachableError(f"{method} {path}: {_told(error)}") from error
+    async def delete(self, path: str, *, uid: str = "") -> Json:
+        """Deletes the object at ``path``, and what belongs to it in the background.
 
-    async def stream(self, path: str, *, params: Params, accept: str, idle: float) -> AsyncIterator[bytes]:
-        """Yield the lines of a watch, each one JSON object, until the server ends it.
+        With ``uid`` only the very object that has it: a conflict otherwise.
+        """
+        options: Json = {"propagationPolicy": "Background"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        return await self.send(Request(method="DELETE", path=path, body=options))
+
+    async def send(self, request: Request) -> Json:
+        """Returns the decoded answer to ``request``."""
+        return _decoded(request, await self._exchange(request), Json)
+
+    async def stream(self, request: Request, *, idle: float) -> AsyncIterator[bytes]:
+        """Yields the lines of a watch, each one JSON object, until the server ends it.
 
         Raises:
             ApiError: the watch was refused.
@@ -124,36 +147,61 @@ class KubeClient:
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_read=idle)
         try:
-            async with self._request(
-                "GET", path, data=None, params=params, kind="", accept=accept, timeout=timeout
-            ) as response:
+            async with self._open(request, timeout) as response:
                 if response.status != HTTPStatus.OK:
                     raise _refusal(response.status, await response.read())
                 async for line in _lines(response.content):
                     yield line
         except _FAILURES as error:
-            raise UnreachableError(f"watch {path}: {_told(error)}") from error
+            raise UnreachableError(f"watch {request.path}: {_reason(error)}") from error
 
-    def _request(
+    async def _exchange(self, request: Request) -> bytes:
+        timeout = aiohttp.ClientTimeout(total=request.timeout or self._timeout)
+        try:
+            async with self._open(request, timeout) as response:
+                return _accepted(response.status, await response.read())
+        except aiohttp.ClientConnectorError as error:
+            raise NotSentError(f"{request}: {_reason(error)}") from error
+        except _FAILURES as error:
+            raise UnreachableError(f"{request}: {_reason(error)}") from error
+
+    def _open(self, request: Request, timeout: aiohttp.ClientTimeout) -> Any:
+        headers = {"Accept": request.accept, "Content-Type": request.content_type}
+        if token := self._credentials.token():
+            headers["Authorization"] = f"Bearer {token.strip()}"
+        return self._session.request(
+            request.method,
+            self._credentials.server + request.path,
+            data=None if request.body is None else msgspec.json.encode(request.body),
+            params=request.params,
+            headers=headers,
+            timeout=timeout,
+        )
+
+    # Until every program uses the calls above.
+
+    async def post(self, path: str, body: Json) -> Json:
+        return await self.create(path, body)
+
+    async def patch(self, path: str, body: Json) -> Json:
+        return await self.merge(path, body)
+
+    async def call(
         self,
         method: str,
         path: str,
         *,
-        data: bytes | None,
-        params: Params | None,
-        kind: str,
-        accept: str,
-        timeout: aiohttp.ClientTimeout,
-    ) -> Any:
-        headers = {"Accept": accept, "Content-Type": kind or "application/json"}
-        if token := self._credentials.token():
-            headers["Authorization"] = f"Bearer {token.strip()}"
-        url = self._credentials.server + path
-        return self._session.request(method, url, data=data, params=params, headers=headers, timeout=timeout)
+        body: Json | None = None,
+        params: Any = None,
+        timeout: float | None = None,
+    ) -> Json:
+        return await self.send(
+            Request(method=method, path=path, body=body, params=params or {}, timeout=timeout)
+        )
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Whole lines of any length; aiohttp's own readline refuses long ones."""
+    """Yields whole lines of any length; aiohttp's own readline refuses long ones."""
     rest = bytearray()
     async for chunk in content.iter_any():
         rest += chunk
@@ -170,7 +218,7 @@ def _accepted(status: int, content: bytes) -> bytes:
     raise _refusal(status, content)
 
 
-def _decoded(request: str, content: bytes, shape: type[T]) -> T:
+def _decoded(request: Request, content: bytes, shape: type[T]) -> T:
     """A proxy between may answer 200 with a page of its own: that is no answer of the API server's."""
     try:
         return msgspec.json.decode(content, type=shape)
@@ -178,7 +226,7 @@ def _decoded(request: str, content: bytes, shape: type[T]) -> T:
         raise UnreachableError(f"{request}: the answer cannot be read: {error}") from error
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """Timeouts, for one, have no text."""
     return str(error) or type(error).__name__
 
@@ -186,7 +234,7 @@ def _told(error: BaseException) -> str:
 def _refusal(status: int, content: bytes) -> ApiError:
     """Source: ``metav1.Status``. Proxies between answer with other bodies."""
     try:
-        told = msgspec.json.decode(content)
-        return ApiError(status, str(told.get("reason", "")), str(told.get("message", "")))
+        answer = msgspec.json.decode(content)
+        return ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
     except (msgspec.DecodeError, AttributeError):
         return ApiError(status, "", content[:300].decode(errors="replace"))

@@ -3,25 +3,24 @@
 Source: Kubernetes API concepts, "Efficient detection of changes" and "Resource versions".
 """
 
-import asyncio
 import logging
-import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
-from gpushare_core.kube.client import METADATA, METADATA_LIST, KubeClient
+from gpushare_core.json_object import Json as Json
+from gpushare_core.kube.backoff import Backoff as Backoff
+from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 
-Json = dict[str, Any]
-Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
+"""Monotonic seconds."""
 T = TypeVar("T")
-View = Callable[[msgspec.Raw], T]
-"""What the follower wants of one item's JSON. Applied page by page, so that a large list never lies whole."""
+Reader = Callable[[msgspec.Raw], T]
+"""Reads what is needed from one object's JSON. Applied page by page: a large list never lies whole."""
 
 PAGE = 500
 WATCH_SECONDS = 290
@@ -63,25 +62,6 @@ class Collection:
 
 
 @dataclass(slots=True)
-class Backoff:
-    """Growing pauses with jitter. ``sleep`` and ``jitter`` are replaced in tests."""
-
-    first: float = 0.2
-    most: float = 10.0
-    sleep: Sleep = asyncio.sleep
-    jitter: Callable[[], float] = random.random
-    _failures: int = field(default=0, init=False)
-
-    def reset(self) -> None:
-        self._failures = 0
-
-    async def pause(self) -> None:
-        ceiling = min(self.most, self.first * 2**self._failures)
-        self._failures = min(self._failures + 1, 16)
-        await self.sleep(ceiling * (0.5 + self.jitter() / 2))
-
-
-@dataclass(slots=True)
 class Follower:
     """How following is done, apart from what: replaced in tests, watched by health checks."""
 
@@ -93,7 +73,7 @@ class Follower:
 
 class _Version(msgspec.Struct):
     resource_version: str = msgspec.field(name="resourceVersion", default="")
-    follow_on: str = msgspec.field(name="continue", default="")
+    next_page: str = msgspec.field(name="continue", default="")
 
 
 class _Page(msgspec.Struct):
@@ -119,97 +99,128 @@ class _Status(msgspec.Struct):
 
 
 def as_json(raw: msgspec.Raw) -> Json:
-    """The view that leaves nothing out."""
+    """Reads the whole object."""
     decoded: Json = msgspec.json.decode(raw)
     return decoded
 
 
+@overload
+def follow(
+    client: KubeClient, collection: Collection, *, follower: Follower | None = None
+) -> AsyncIterator[Listed[Json] | Changed[Json]]: ...
+
+
+@overload
+def follow(
+    client: KubeClient, collection: Collection, read: Reader[T], *, follower: Follower | None = None
+) -> AsyncIterator[Listed[T] | Changed[T]]: ...
+
+
 async def follow(
-    client: KubeClient, collection: Collection, *, backoff: Backoff | None = None
-) -> AsyncIterator[Listed[Json] | Changed[Json]]:
-    """``follow_views`` with whole objects."""
-    follower = Follower(backoff=backoff or Backoff())
-    async for event in follow_views(client, collection, as_json, follower=follower):
-        yield event
-
-
-async def follow_views(
-    client: KubeClient, collection: Collection, view: View[T], *, follower: Follower | None = None
-) -> AsyncIterator[Listed[T] | Changed[T]]:
-    """Yield one ``Listed``, then each ``Changed``; another ``Listed`` whenever the thread was lost.
+    client: KubeClient,
+    collection: Collection,
+    read: Reader[Any] = as_json,
+    *,
+    follower: Follower | None = None,
+) -> AsyncIterator[Listed[Any] | Changed[Any]]:
+    """Yields one ``Listed``, then each ``Changed``; another ``Listed`` whenever changes may have been missed.
 
     Never ends by itself and never raises for what the API server does: it is logged and tried again.
     """
-    follower = follower or Follower()
+    run = _Follow(client, collection, read, follower or Follower())
     while True:
         try:
-            begun = follower.clock()
-            items, version = await _list(client, collection, view, follower)
-            yield Listed(items, begun)
-            async for change in _watch_from(client, collection, view, version, follower=follower):
-                yield change
+            async for event in run.list_and_watch():
+                yield event
         except (ApiError, UnreachableError, msgspec.DecodeError, RecursionError) as error:
             _log.warning("lost sight of %s, listing again: %s", collection.path, error)
-        await follower.backoff.pause()
+        await run.follower.backoff.wait()
 
 
-async def _list(
-    client: KubeClient, collection: Collection, view: View[T], follower: Follower
-) -> tuple[list[T], str]:
-    """All items, page by page, and the resource version they are of. The read is consistent (quorum)."""
-    items: list[T] = []
-    follow_on = ""
-    accept = METADATA_LIST if collection.metadata_only else "application/json"
-    while True:
-        follower.pulse()
-        params = collection.params(**{"limit": str(PAGE), "continue": follow_on})
-        page = await client.read(collection.path, shape=_Page, params=params, accept=accept)
-        items.extend(map(view, page.items or ()))
-        follow_on = page.metadata.follow_on
-        if not follow_on:
-            return items, page.metadata.resource_version
+@dataclass(frozen=True, slots=True)
+class _Follow(Generic[T]):
+    """One run of ``follow``."""
 
+    client: KubeClient
+    collection: Collection
+    read: Reader[T]
+    follower: Follower
 
-async def _watch_from(
-    client: KubeClient, collection: Collection, view: View[T], version: str, *, follower: Follower
-) -> AsyncIterator[Changed[T]]:
-    """Watch again and again from where the last one ended.
+    async def list_and_watch(self) -> AsyncIterator[Listed[T] | Changed[T]]:
+        """Raises ``ApiError``, ``UnreachableError`` or ``msgspec.DecodeError`` when the thread is lost."""
+        begun = self.follower.clock()
+        items, version = await self._list()
+        yield Listed(items, begun)
+        async for change in self._watch_from(version):
+            yield change
 
-    Raises:
-        ApiError: the server has forgotten that point, or an error came within the stream.
-    """
-    while True:
-        follower.pulse()
+    async def _list(self) -> tuple[list[T], str]:
+        """Returns all objects and the resource version they are of. The read is consistent (quorum)."""
+        items: list[T] = []
+        token = ""
+        while True:
+            self.follower.pulse()
+            page = await self.client.read(self._page_request(token), shape=_Page)
+            items.extend(map(self.read, page.items or ()))
+            token = page.metadata.next_page
+            if not token:
+                return items, page.metadata.resource_version
+
+    async def _watch_from(self, version: str) -> AsyncIterator[Changed[T]]:
+        """Watches again and again from where the last watch ended.
+
+        Raises:
+            ApiError: the server has forgotten that point, or an error came within the stream.
+        """
+        while True:
+            self.follower.pulse()
+            try:
+                async for event in self._watch_once(version):
+                    version = self._seen(event)
+                    if event.type != "BOOKMARK":
+                        yield Changed(event.type, self.read(event.object))
+            except UnreachableError as error:
+                _log.info("watch of %s broke, resuming: %s", self.collection.path, error)
+            await self.follower.backoff.wait()
+
+    def _seen(self, event: _Event) -> str:
+        """Returns the resource version of ``event``. Raises ``ApiError`` for an error within the stream."""
+        _refuse_error(event)
+        self.follower.pulse()
+        self.follower.backoff.reset()
+        return msgspec.json.decode(event.object, type=_Versioned).metadata.resource_version
+
+    async def _watch_once(self, version: str) -> AsyncIterator[_Event]:
         try:
-            async for event in _watch_once(client, collection, version):
-                _refuse_error(event)
-                follower.pulse()
-                follower.backoff.reset()
-                version = msgspec.json.decode(event.object, type=_Versioned).metadata.resource_version
-                if event.type != "BOOKMARK":
-                    yield Changed(event.type, view(event.object))
-        except UnreachableError as error:
-            _log.info("watch of %s broke, resuming: %s", collection.path, error)
-        await follower.backoff.pause()
+            async for line in self.client.stream(self._watch_request(version), idle=IDLE_SECONDS):
+                yield msgspec.json.decode(line, type=_Event)
+        except ApiError as error:
+            if error.is_final:
+                raise
+            # Overloaded for the moment: the point is still good.
+            raise UnreachableError(str(error)) from error
 
+    def _page_request(self, token: str) -> Request:
+        params = self.collection.params(**{"limit": str(PAGE), "continue": token})
+        accept = METADATA_LIST if self.collection.metadata_only else JSON
+        return Request(path=self.collection.path, params=params, accept=accept)
 
-async def _watch_once(client: KubeClient, collection: Collection, version: str) -> AsyncIterator[_Event]:
-    accept = METADATA if collection.metadata_only else "application/json"
-    params = collection.params(
-        watch="1", resourceVersion=version, allowWatchBookmarks="true", timeoutSeconds=str(WATCH_SECONDS)
-    )
-    try:
-        async for line in client.stream(collection.path, params=params, accept=accept, idle=IDLE_SECONDS):
-            yield msgspec.json.decode(line, type=_Event)
-    except ApiError as error:
-        if error.is_final:
-            raise
-        raise UnreachableError(str(error)) from error  # overloaded for the moment: the point is still good
+    def _watch_request(self, version: str) -> Request:
+        params = self.collection.params(
+            watch="1",
+            resourceVersion=version,
+            allowWatchBookmarks="true",
+            timeoutSeconds=str(WATCH_SECONDS),
+        )
+        accept = METADATA if self.collection.metadata_only else JSON
+        return Request(path=self.collection.path, params=params, accept=accept)
 
 
 def _refuse_error(event: _Event) -> None:
-    """Raises ``ApiError`` for an error within the stream."""
     if event.type != "ERROR":
         return
     status = msgspec.json.decode(event.object, type=_Status)
     raise ApiError(status.code, status.reason, status.message)
+
+
+follow_views = follow  # until every program uses ``follow``

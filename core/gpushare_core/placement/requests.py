@@ -4,74 +4,99 @@ Source: KEP-753 (sidecar containers) and ``k8s.io/component-helpers/resource``: 
 before the others and lend them their devices, restartable ones stay and add up.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpushare_core.placement.amounts import parse_amount, sum_amounts
-
-Json = Mapping[str, Any]
+from gpushare_core.json_object import Json
+from gpushare_core.placement.quantity import parse_amount, sum_amounts
 
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """Units of one extended resource, per container and together."""
+    """What one pod asks for: units of an extended resource, CPU and memory."""
 
-    containers: dict[str, int]
+    containers: Mapping[str, int]
     """Container name -> units, only those that ask; in the order in which the kubelet starts them."""
     total: int
-    """The most that the pod holds at any moment."""
+    """Units: the most that the pod holds at any moment."""
+    init_containers: frozenset[str] = frozenset()
+    """Names of the ordinary init containers, whether they ask or not."""
+    cpu: str = "0"
+    memory: str = "0"
+    """Quantities: the requests of the containers that run together."""
+
+    @property
+    def running_containers(self) -> dict[str, int]:
+        """``containers`` without the ordinary init containers: those that PodResources shows."""
+        return {name: units for name, units in self.containers.items() if name not in self.init_containers}
 
 
-def pod_request(spec: Json, resource: str) -> PodRequest:
-    """Read ``spec`` (a PodSpec as JSON) for ``resource``; amounts that are no whole numbers count as nothing.
+def read_request(spec: Json, resource: str) -> PodRequest:
+    """Returns what ``spec`` (a PodSpec as JSON) asks of ``resource``.
 
-    The API server refuses fractions of extended resources, so only a foreign caller can send one.
+    Amounts that are no whole numbers count as nothing: the API server refuses fractions of extended
+    resources, so only a foreign caller can send one.
     """
-    containers: dict[str, int] = {}
-    staying = peak = 0
-    for container, restartable in _init_containers(spec):
-        units = _units(container, resource)
-        containers[container["name"]] = units
-        if restartable:
-            staying += units
-        peak = max(peak, staying if restartable else staying + units)
-    for container in spec.get("containers") or ():
-        containers[container["name"]] = units = _units(container, resource)
-        staying += units
-    return PodRequest({name: units for name, units in containers.items() if units}, max(peak, staying))
-
-
-def asked_sum(spec: Json, resource: str) -> str:
-    """CPU or memory requests of the containers that run together: regular and restartable.
-
-    Only told, never counted: with an amount that nobody can read it is ``0``.
-    """
-    staying = [container for container, restartable in _init_containers(spec) if restartable]
-    requests = (
-        _requests(container).get(resource) for container in [*staying, *(spec.get("containers") or ())]
+    init = spec.get("initContainers") or ()
+    main = spec.get("containers") or ()
+    units = {container["name"]: _units(container, resource) for container in (*init, *main)}
+    return PodRequest(
+        containers={name: amount for name, amount in units.items() if amount},
+        total=_total(init, main, resource),
+        init_containers=frozenset(container["name"] for container in init if not _restartable(container)),
+        cpu=_sum_requests([*filter(_restartable, init), *main], "cpu"),
+        memory=_sum_requests([*filter(_restartable, init), *main], "memory"),
     )
-    try:
-        return sum_amounts(str(amount) for amount in requests if amount)
-    except ValueError:
-        return "0"
 
 
-def _init_containers(spec: Json) -> Iterator[tuple[Json, bool]]:
-    for container in spec.get("initContainers") or ():
-        yield container, container.get("restartPolicy") == "Always"
+def _total(init: Iterable[Json], main: Iterable[Json], resource: str) -> int:
+    """Returns the most units that are held at any moment."""
+    staying = peak = 0
+    for container in init:
+        units = _units(container, resource)
+        peak = max(peak, staying + units)
+        staying += units if _restartable(container) else 0
+    return max(peak, staying + sum(_units(container, resource) for container in main))
+
+
+def _restartable(container: Json) -> bool:
+    """Whether an init container runs on beside the containers after it."""
+    return container.get("restartPolicy") == "Always"
 
 
 def _units(container: Json, resource: str) -> int:
-    resources = container.get("resources") or {}
-    amount = str((resources.get("limits") or {}).get(resource, 0))
+    limits = (container.get("resources") or {}).get("limits") or {}
     try:
-        units = parse_amount(amount)  # the API server leaves 2k and 2e3 as they are
+        units = parse_amount(str(limits.get(resource, 0)))  # the API server leaves 2k and 2e3 as they are
     except ValueError:
         return 0
     return units.numerator if units.denominator == 1 else 0
 
 
+def _sum_requests(containers: Iterable[Json], resource: str) -> str:
+    """Only shown, never counted: ``0`` where an amount cannot be read."""
+    amounts = (_requests(container).get(resource) for container in containers)
+    try:
+        return sum_amounts(str(amount) for amount in amounts if amount)
+    except ValueError:
+        return "0"
+
+
 def _requests(container: Json) -> Mapping[str, Any]:
+    """A limit stands for a request that is not there."""
     resources = container.get("resources") or {}
     return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+
+
+# Until every program reads requests by ``read_request``.
+
+
+def pod_request(spec: Any, resource: str) -> PodRequest:
+    request = read_request(spec, resource)
+    return PodRequest(containers=request.containers, total=request.total)
+
+
+def asked_sum(spec: Any, resource: str) -> str:
+    request = read_request(spec, "")
+    return request.cpu if resource == "cpu" else request.memory

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpushare_core.placement.quantity import parse_quantity
+from gpushare_core.placement.quantity import parse_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class MemoryUnit:
     @classmethod
     def parse(cls, text: str) -> "MemoryUnit":
         """Raises ``ValueError`` when ``text`` is no quantity or not positive."""
-        size = parse_quantity(text)
+        size = parse_memory(text)
         if size <= 0:
             raise ValueError(f"a memory unit must be more than nothing, not {text!r}")
         return cls(text=text, size=size)

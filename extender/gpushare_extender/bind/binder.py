@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from gpushare_core.books.dialects import Dialect
-from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_extender.bind.binding import Order, allocation_of, granted, pod_path
 from gpushare_extender.bind.delivery import Delivery, RefusedError, Times
@@ -100,7 +100,7 @@ class Binder:
 
     async def _ask_needs(self, args: BindArgs) -> PodNeeds:
         try:
-            pod = await self.client.read(pod_path(args.pod_namespace, args.pod_name), shape=Pod)
+            pod = await self.client.read(Request(path=pod_path(args.pod_namespace, args.pod_name)), shape=Pod)
         except (ApiError, UnreachableError) as error:
             raise RefusedError(f"cannot read the pod to learn what it asks for: {error}") from error
         if pod.metadata.uid != args.pod_uid:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gpushare_core.api.api_model import Condition
+from gpushare_core.api.conditions import Condition
 from gpushare_core.api.names import COMPONENT_LABEL, POLICY_LABEL
 from gpushare_core.api.policy import PolicySpec, PolicyStatus
 from gpushare_core.books.dialects import DIALECTS

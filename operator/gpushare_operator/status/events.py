@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from gpushare_core.api.api_model import Condition
+from gpushare_core.api.conditions import Condition
 from gpushare_core.api.names import API_VERSION, POLICY_KIND
 from gpushare_core.api.policy import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from gpushare_core.api.api_model import Condition, condition, merge_conditions
+from gpushare_core.api.conditions import Condition, condition, merge_conditions
 from gpushare_core.api.policy import PolicyStatus
 from gpushare_operator.cluster.objects import PolicyView
 from gpushare_operator.cluster.snapshot import Snapshot

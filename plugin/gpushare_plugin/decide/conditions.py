@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gpushare_core.api.api_model import Condition, condition
+from gpushare_core.api.conditions import Condition, condition
 from gpushare_core.api.names import (
     CARDS_HEALTHY,
     LEDGER_IN_SYNC,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from gpushare_core.api.api_model import Condition, merge_conditions
+from gpushare_core.api.conditions import Condition, merge_conditions
 from gpushare_core.api.policy import MemoryTotals, UnitTotals
 from gpushare_core.api.share_node import CardStatus, GPUShareNode, Health, NodeStatus, PodShare
 from gpushare_core.placement.quantity import format_quantity

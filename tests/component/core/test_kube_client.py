@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, status, stream
 
-from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.client import JSON, KubeClient, Request
 from gpushare_core.kube.credentials import Credentials, in_cluster
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 
@@ -28,8 +28,8 @@ async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
 
 
 async def lines_of(client: KubeClient, *, idle: float = 5.0) -> list[bytes]:
-    params = {"watch": "1", "resourceVersion": "1"}
-    return [line async for line in client.stream(PODS, params=params, accept="application/json", idle=idle)]
+    request = Request(path=PODS, params={"watch": "1", "resourceVersion": "1"}, accept=JSON)
+    return [line async for line in client.stream(request, idle=idle)]
 
 
 async def test_an_answer_is_decoded_json(client: KubeClient) -> None:
@@ -45,7 +45,7 @@ async def test_read_decodes_only_the_shape_asked_for(api: FakeApi, client: KubeC
         metadata: Meta
 
     api.version = 7
-    assert await client.read(PODS, shape=Page) == Page(Meta("7"))
+    assert await client.read(Request(path=PODS), shape=Page) == Page(Meta("7"))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ async def test_without_a_complete_answer_the_outcome_is_unknown(
     path = "/api/v1/namespaces/default/pods/a/binding"
     api.fail("POST", path, answer)
     with pytest.raises(UnreachableError) as caught:
-        await client.post(path, {})
+        await client.create(path, {})
     assert not isinstance(caught.value, NotSentError)
 
 
@@ -110,7 +110,7 @@ async def test_a_call_may_have_a_timeout_of_its_own(api: FakeApi) -> None:
     api.fail("GET", PODS, hang)
     async with KubeClient(api.credentials(), timeout=60) as patient:
         with pytest.raises(UnreachableError, match=PODS):
-            await patient.call("GET", PODS, timeout=0.05)
+            await patient.send(Request(path=PODS, timeout=0.05))
 
 
 async def test_a_refused_connection_means_that_nothing_was_sent(unused_tcp_port: int) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from itertools import count
-from typing import Any
 
 import pytest
 from tests.fakes.api_server import (
@@ -18,19 +17,17 @@ from tests.fakes.api_server import (
     stream,
 )
 
+from gpushare_core.json_object import Json
+from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import METADATA, METADATA_LIST, KubeClient
 from gpushare_core.kube.follow import (
-    Backoff,
     Changed,
     Collection,
     Follower,
     Listed,
-    as_json,
     follow,
-    follow_views,
 )
 
-Json = dict[str, Any]
 COLLECTION = Collection(PODS, field_selector="spec.nodeName!=", metadata_only=True)
 
 
@@ -92,7 +89,7 @@ def pauses() -> Pauses:
 
 @pytest.fixture
 def seen(client: KubeClient, pauses: Pauses) -> Seen:
-    return Seen(follow(client, COLLECTION, backoff=pauses.backoff()))
+    return Seen(follow(client, COLLECTION, follower=Follower(backoff=pauses.backoff())))
 
 
 async def test_first_the_whole_then_each_change(api: FakeApi, seen: Seen) -> None:
@@ -213,7 +210,7 @@ async def test_a_list_tells_when_it_began(api: FakeApi, client: KubeClient, paus
     ticks = count(1.0)
     follower = Follower(backoff=pauses.backoff(), clock=lambda: next(ticks))
     api.fail("GET", PODS, status(500))
-    event = await anext(follow_views(client, COLLECTION, as_json, follower=follower))
+    event = await anext(follow(client, COLLECTION, follower=follower))
     assert isinstance(event, Listed)
     assert event.begun == 2.0, "the read that succeeded, not the one that failed"
 
@@ -221,7 +218,7 @@ async def test_a_list_tells_when_it_began(api: FakeApi, client: KubeClient, paus
 async def test_every_attempt_and_every_event_is_a_sign_of_life(api: FakeApi, client: KubeClient) -> None:
     signs: list[int] = []
     follower = Follower(pulse=lambda: signs.append(1))
-    events = follow_views(client, COLLECTION, as_json, follower=follower)
+    events = follow(client, COLLECTION, follower=follower)
     await anext(events)
     before = len(signs)
     api.put(PODS, pod("second"))
@@ -229,8 +226,8 @@ async def test_every_attempt_and_every_event_is_a_sign_of_life(api: FakeApi, cli
     assert (before, len(signs)) == (1, 3)
 
 
-async def test_a_view_keeps_only_what_is_wanted(client: KubeClient) -> None:
-    events = follow_views(client, COLLECTION, lambda raw: len(bytes(raw)))
+async def test_a_reader_keeps_only_what_is_needed(client: KubeClient) -> None:
+    events = follow(client, COLLECTION, lambda raw: len(bytes(raw)))
     event = await anext(events)
     assert isinstance(event, Listed)
     assert event.items[0] > 50

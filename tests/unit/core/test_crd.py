@@ -14,10 +14,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 Json = dict[str, Any]
 
-EVERY = [pytest.param(resource, id=resource.plural) for resource in crd.RESOURCES]
+EVERY = [pytest.param(resource, id=resource.plural) for resource in crd.CUSTOM_RESOURCES]
 
 
-def schema_of(resource: crd.Resource) -> Json:
+def schema_of(resource: crd.CustomResource) -> Json:
     (version,) = crd.definition(resource)["spec"]["versions"]
     schema: Json = version["schema"]["openAPIV3Schema"]
     return schema
@@ -36,7 +36,7 @@ def parts(schema: Json) -> Iterator[Json]:
 
 
 @pytest.mark.parametrize("resource", EVERY)
-def test_the_schema_is_structural(resource: crd.Resource) -> None:
+def test_the_schema_is_structural(resource: crd.CustomResource) -> None:
     for part in parts(schema_of(resource)):
         assert "type" in part
         assert part.keys().isdisjoint({"$ref", "$defs", "anyOf", "title", "nullable"})
@@ -44,7 +44,7 @@ def test_the_schema_is_structural(resource: crd.Resource) -> None:
 
 
 @pytest.mark.parametrize("resource", EVERY)
-def test_it_is_cluster_scoped_and_found_under_the_category(resource: crd.Resource) -> None:
+def test_it_is_cluster_scoped_and_found_under_the_category(resource: crd.CustomResource) -> None:
     spec = crd.definition(resource)["spec"]
     assert spec["scope"] == "Cluster"
     assert spec["names"]["categories"] == ["gpushare"]
@@ -67,7 +67,7 @@ def test_optional_objects_are_filled_with_defaults() -> None:
 
 
 @pytest.mark.parametrize("resource", EVERY)
-def test_the_status_has_no_defaults_and_conditions_are_a_map(resource: crd.Resource) -> None:
+def test_the_status_has_no_defaults_and_conditions_are_a_map(resource: crd.CustomResource) -> None:
     status = schema_of(resource)["properties"]["status"]
     assert not any("default" in part for part in parts(status))
     assert status["properties"]["conditions"]["x-kubernetes-list-map-keys"] == ["type"]
@@ -85,7 +85,7 @@ def test_what_the_operator_writes_is_what_the_api_server_would_fill_in() -> None
 
 
 @pytest.mark.parametrize("resource", EVERY)
-def test_every_column_shows_a_field_that_exists(resource: crd.Resource) -> None:
+def test_every_column_shows_a_field_that_exists(resource: crd.CustomResource) -> None:
     schema = schema_of(resource)
     schema["properties"]["metadata"] = {"properties": {"creationTimestamp": {}}}
     for column in resource.columns:
@@ -119,7 +119,7 @@ def test_drift_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_the_files_are_yaml_that_says_where_they_come_from(tmp_path: Path) -> None:
     crd.write(tmp_path)
-    for resource in crd.RESOURCES:
+    for resource in crd.CUSTOM_RESOURCES:
         text = (tmp_path / resource.file_name).read_text()
         assert text.startswith("# Generated")
         assert yaml.safe_load(text) == crd.definition(resource)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gpushare_core.api.api_model import Condition, condition, merge_conditions
+from gpushare_core.api.conditions import Condition, condition, merge_conditions
 from gpushare_core.api.policy import Mode, PolicySpec, Source
 from gpushare_core.api.share_node import GPUShareNode, NodeSpec
 from gpushare_core.api.timestamps import rfc3339

@@ -1,10 +1,12 @@
-"""Quantities of memory and units, exactly."""
+"""Quantities of memory, units, and sums of CPU and memory: exact, and written as Kubernetes writes them."""
+
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.placement.quantity import format_quantity, parse_quantity
+from gpushare_core.placement.quantity import format_memory, parse_memory, sum_amounts
 from gpushare_core.placement.units import MemoryUnit
 
 
@@ -24,7 +26,7 @@ from gpushare_core.placement.units import MemoryUnit
     ],
 )
 def test_a_quantity_is_so_many_bytes(text: str, size: int) -> None:
-    assert parse_quantity(text) == size
+    assert parse_memory(text) == size
 
 
 @pytest.mark.parametrize(
@@ -48,13 +50,13 @@ def test_a_quantity_is_so_many_bytes(text: str, size: int) -> None:
 )
 def test_what_is_no_whole_number_of_bytes_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a (quantity|whole number)"):
-        parse_quantity(text)
+        parse_memory(text)
 
 
 @pytest.mark.parametrize("family", ["1Gi", "1G"])
 @given(size=st.integers(0, 2**60))
 def test_what_is_written_reads_as_the_same(family: str, size: int) -> None:
-    assert parse_quantity(format_quantity(size, like=family)) == size
+    assert parse_memory(format_memory(size, like=family)) == size
 
 
 @pytest.mark.parametrize(
@@ -67,7 +69,7 @@ def test_what_is_written_reads_as_the_same(family: str, size: int) -> None:
     ],
 )
 def test_a_quantity_is_written_in_its_family(size: int, family: str, text: str) -> None:
-    assert format_quantity(size, like=family) == text
+    assert format_memory(size, like=family) == text
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_a_quantity_is_written_in_its_family(size: int, family: str, text: str) 
     ],
 )
 def test_a_card_has_so_many_units(unit: str, memory: str, reserved: str, units: int) -> None:
-    counted = MemoryUnit.parse(unit).units_in(parse_quantity(memory), reserved=parse_quantity(reserved))
+    counted = MemoryUnit.parse(unit).units_in(parse_memory(memory), reserved=parse_memory(reserved))
     assert counted == units
 
 
@@ -99,3 +101,41 @@ def test_units_never_exceed_the_memory(text: str, memory: int, reserved: int) ->
 def test_a_unit_is_more_than_nothing(text: str) -> None:
     with pytest.raises(ValueError, match=r"more than nothing|is not a quantity"):
         MemoryUnit.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "total"),
+    [
+        pytest.param([], "0", id="nothing"),
+        pytest.param(["0"], "0", id="zero"),
+        pytest.param(["500m", "500m"], "1", id="halves make a whole"),
+        pytest.param(["500m", "1"], "1500m", id="not a whole number"),
+        pytest.param(["0.1", "0.2"], "300m", id="no binary fractions"),
+        pytest.param(["1.5"], "1500m", id="a decimal point"),
+        pytest.param(["2000"], "2k", id="canonical"),
+        pytest.param(["256Mi", "768Mi"], "1Gi", id="binary"),
+        pytest.param(["1.5Gi", "100Mi"], "1636Mi", id="binary with a point"),
+        pytest.param(["100M", "1G"], "1100M", id="decimal memory"),
+        pytest.param(["1Ki", "1"], "1025", id="families mixed"),
+        pytest.param(["1e3", "2E-1"], "1000200m", id="exponents"),
+        pytest.param(["1E"], "1E", id="exa is no exponent"),
+        pytest.param(["100u"], "100u", id="millionths"),
+        pytest.param(["0.0000000001"], "1n", id="rounded up"),
+    ],
+)
+def test_the_sum_is(amounts: list[str], total: str) -> None:
+    assert sum_amounts(amounts) == total
+
+
+@pytest.mark.parametrize("amount", ["", "x", "-1", "1mi", "1 Gi", "1e999", "٣", "1.2.3", "9" * 50])
+def test_what_is_no_amount_is_refused(amount: str) -> None:
+    with pytest.raises(ValueError, match="is not an amount"):
+        sum_amounts(["1", amount])
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=5), st.sampled_from(["m", "", "k"]))
+def test_sums_are_exact(numbers: list[int], suffix: str) -> None:
+    scale = {"m": Fraction(1, 1000), "": Fraction(1), "k": Fraction(1000)}[suffix]
+    total = sum_amounts([f"{number}{suffix}" for number in numbers])
+    assert sum_amounts([total]) == total
+    assert total == sum_amounts([f"{int(sum(numbers) * scale * 1000)}m"])

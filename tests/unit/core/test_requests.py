@@ -1,15 +1,13 @@
 """A pod asks for what the scheduler and the kubelet count, container by container."""
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.placement.requests import PodRequest, asked_sum, pod_request
+from gpushare_core.json_object import Json
+from gpushare_core.placement.requests import PodRequest, read_request
 
 RESOURCE = "gpushare.io/memory"
-Json = dict[str, Any]
 
 
 def container(name: str, units: object = None, *, sidecar: bool = False, **requests: str) -> Json:
@@ -68,12 +66,13 @@ def spec(*containers: Json, init: tuple[Json, ...] = ()) -> Json:
     ],
 )
 def test_a_pod_asks_for(asked: Json, containers: dict[str, int], total: int) -> None:
-    assert pod_request(asked, RESOURCE) == PodRequest(containers, total)
+    request = read_request(asked, RESOURCE)
+    assert (request.containers, request.total) == (containers, total)
 
 
 def test_containers_come_in_the_order_in_which_they_start() -> None:
     asked = spec(container("z", "1"), container("a", "1"), init=(container("m", "1"),))
-    assert list(pod_request(asked, RESOURCE).containers) == ["m", "z", "a"]
+    assert list(read_request(asked, RESOURCE).containers) == ["m", "z", "a"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +93,7 @@ def test_containers_come_in_the_order_in_which_they_start() -> None:
     ],
 )
 def test_an_amount_counts_as(amount: object, units: int) -> None:
-    assert pod_request(spec(container("main", amount)), RESOURCE).total == units
+    assert read_request(spec(container("main", amount)), RESOURCE).total == units
 
 
 @pytest.mark.parametrize(
@@ -107,7 +106,7 @@ def test_an_amount_counts_as(amount: object, units: int) -> None:
     ],
 )
 def test_a_pod_that_asks_for_nothing(empty: Json) -> None:
-    assert pod_request(empty, RESOURCE) == PodRequest({}, 0)
+    assert read_request(empty, RESOURCE) == PodRequest({}, 0)
 
 
 @given(
@@ -120,7 +119,7 @@ def test_the_total_lies_between_the_peak_and_the_sum(main: list[int], init: list
             container(f"i{place}", str(units), sidecar=stays) for place, (units, stays) in enumerate(init)
         ),
     )
-    total = pod_request(asked, RESOURCE).total
+    total = read_request(asked, RESOURCE).total
     staying = sum(units for units, stays in init if stays)
     assert max([sum(main) + staying, *(units for units, _ in init)]) <= total
     assert total <= sum(main) + sum(units for units, _ in init)
@@ -132,14 +131,25 @@ def test_requests_of_containers_that_run_together_add_up() -> None:
         container("plain"),
         init=(container("sidecar", cpu="1", sidecar=True), container("init", cpu="8")),
     )
-    assert asked_sum(asked, "cpu") == "1500m"
+    assert read_request(asked, RESOURCE).cpu == "1500m"
 
 
 @pytest.mark.parametrize("cpu", [pytest.param("lots", id="a word"), pytest.param("-1", id="negative")])
-def test_a_request_that_nobody_can_read_is_told_as_nothing(cpu: str) -> None:
-    assert asked_sum(spec(container("main", cpu=cpu), container("other", cpu="1")), "cpu") == "0"
+def test_a_request_that_nobody_can_read_counts_as_nothing(cpu: str) -> None:
+    assert read_request(spec(container("main", cpu=cpu), container("other", cpu="1")), RESOURCE).cpu == "0"
 
 
 def test_a_limit_stands_for_a_request_that_is_not_there() -> None:
     limited = {"name": "a", "resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}}
-    assert (asked_sum(spec(limited), "cpu"), asked_sum(spec(limited), "memory")) == ("1", "1Gi")
+    request = read_request(spec(limited), RESOURCE)
+    assert (request.cpu, request.memory) == ("1", "1Gi")
+
+
+def test_ordinary_init_containers_are_named_apart() -> None:
+    asked = spec(
+        container("main", "4"),
+        init=(container("init", "3"), container("sidecar", "2", sidecar=True)),
+    )
+    request = read_request(asked, RESOURCE)
+    assert request.init_containers == {"init"}
+    assert request.running_containers == {"sidecar": 2, "main": 4}

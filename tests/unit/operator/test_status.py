@@ -27,7 +27,7 @@ from tests.samples.operator import (
     untouched,
 )
 
-from gpushare_core.api.api_model import Condition
+from gpushare_core.api.conditions import Condition
 from gpushare_core.api.names import FINALIZER
 from gpushare_core.api.policy import PolicyStatus
 from gpushare_operator.cluster.objects import PolicyView

@@ -1,4 +1,4 @@
-"""When a crowd of pods has come to rest: each runs, or waits with a reason that is true."""
+"""What becomes of many pods: each runs, or waits with a reason that is true."""
 
 import json
 from collections import Counter
@@ -13,14 +13,16 @@ REASONS = ("insufficient GPU memory in one card", "Insufficient gpushare.io/memo
 """Of the extender, where no card has room, and of the scheduler, where not even the node's total suffices."""
 
 
-def await_settled(
+def await_outcomes(
     cluster: LocalCluster, namespace: str, *, pods: int, capacity: Sequence[int], seconds: float = 240.0
 ) -> list[Json]:
-    """Wait until ``pods`` active pods have settled on cards of ``capacity`` units; return the active ones."""
+    """Wait until each of ``pods`` active pods runs on cards of ``capacity`` units or waits for a true reason.
+
+    Returns the active ones."""
     seen = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda items: settled(items, pods=pods, capacity=capacity),
+        lambda items: all_decided(items, pods=pods, capacity=capacity),
         what=f"{pods} pods run or wait for a true reason",
         seconds=seconds,
         describe=summary,
@@ -28,7 +30,7 @@ def await_settled(
     return [each for each in seen if is_active(each)]
 
 
-def settled(items: Sequence[Json], *, pods: int, capacity: Sequence[int]) -> bool:
+def all_decided(items: Sequence[Json], *, pods: int, capacity: Sequence[int]) -> bool:
     active = [each for each in items if is_active(each)]
     if len(active) != pods:
         return False

@@ -1,0 +1,104 @@
+"""Conditions: what holds of an object, since when, and why. Source: ``metav1.Condition``."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import Field
+
+from gpushare_core.api.api_model import ApiModel
+from gpushare_core.api.timestamps import rfc3339
+
+TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
+
+
+class Condition(ApiModel):
+    """What holds, since when, and why. Source: ``metav1.Condition``."""
+
+    type: str
+    status: str = Field(json_schema_extra={"enum": [TRUE, FALSE, UNKNOWN]})
+    reason: str
+    message: str
+    last_transition_time: str = Field(json_schema_extra={"format": "date-time"})
+    observed_generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionState:
+    """A condition before it gets its times: what decisions are made of."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+    @property
+    def is_true(self) -> bool:
+        return self.status == TRUE
+
+
+def condition_true(type_: str, reason: str, message: str = "") -> ConditionState:
+    return ConditionState(type_, TRUE, reason, message)
+
+
+def condition_false(type_: str, reason: str, message: str = "") -> ConditionState:
+    return ConditionState(type_, FALSE, reason, message)
+
+
+def condition_unknown(type_: str, reason: str, message: str = "") -> ConditionState:
+    return ConditionState(type_, UNKNOWN, reason, message)
+
+
+def dated_conditions(
+    states: Iterable[ConditionState], *, before: Iterable[Condition], generation: int, now: datetime
+) -> list[Condition]:
+    """Returns ``states`` with their times: the last transition stays what it was in ``before`` where the
+    status did not change, and is ``now`` elsewhere."""
+    known = {condition.type: condition for condition in before}
+    return [
+        Condition(
+            type=state.type,
+            status=state.status,
+            reason=state.reason,
+            message=state.message,
+            last_transition_time=_last_transition(state, known, now),
+            observed_generation=generation,
+        )
+        for state in states
+    ]
+
+
+def _last_transition(state: ConditionState, known: Mapping[str, Condition], now: datetime) -> str:
+    before = known.get(state.type)
+    if before is None or before.status != state.status:
+        return rfc3339(now)
+    return before.last_transition_time
+
+
+# Until every program makes its conditions of ``ConditionState``.
+
+
+def condition(
+    kind: str, *, status: bool | None, reason: str, message: str, generation: int, now: datetime
+) -> Condition:
+    """A condition that became so at ``now``; ``status`` None stands for Unknown."""
+    return Condition(
+        type=kind,
+        status="Unknown" if status is None else str(status),
+        reason=reason,
+        message=message,
+        last_transition_time=rfc3339(now),
+        observed_generation=generation,
+    )
+
+
+def merge_conditions(old: list[Condition], new: list[Condition]) -> list[Condition]:
+    """``new``, but where the status did not change the time of the last transition stays."""
+    before = {each.type: each for each in old}
+    return [_keep_transition(before.get(each.type), each) for each in new]
+
+
+def _keep_transition(old: Condition | None, new: Condition) -> Condition:
+    if old is None or old.status != new.status:
+        return new
+    return new.model_copy(update={"last_transition_time": old.last_transition_time})

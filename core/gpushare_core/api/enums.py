@@ -1,0 +1,54 @@
+"""The choices that the API offers by name: apart from the models, so that a program may know them without."""
+
+from enum import StrEnum
+
+
+class Mode(StrEnum):
+    """How the cards of a node are shared."""
+
+    MEMORY = "Memory"
+    SLICES = "Slices"
+    EXCLUSIVE = "Exclusive"
+    MIXED = "Mixed"
+    OFF = "Off"
+
+
+class Source(StrEnum):
+    """Where a node's plugin learns of its cards."""
+
+    NVML = "NVML"
+    SIMULATED = "Simulated"
+    INVENTORY = "Inventory"
+
+
+class Backend(StrEnum):
+    """How the cluster's scheduler is connected to the extender."""
+
+    KUBE_SCHEDULER = "KubeScheduler"
+    DEDICATED = "Dedicated"
+    VOLCANO = "Volcano"
+    EXTERNAL = "External"
+
+
+class DialectName(StrEnum):
+    """Whose resource names, labels, annotations and variables are spoken."""
+
+    GPUSHARE = "gpushare.io"
+    ALIYUN = "aliyun.com"
+    VOLCANO = "volcano.sh"
+    ENFLAME = "enflame.com"
+    TUYA = "tuya.com"
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class SelectorOperator(StrEnum):
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"

@@ -1,0 +1,52 @@
+"""Growing delays with jitter between attempts."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+Jitter = Callable[[], float]
+"""Returns a number from 0 to 1."""
+
+_MOST_DOUBLINGS = 16
+
+
+def backoff_delay(failures: int, *, first: float, most: float) -> float:
+    """Returns the seconds to wait after ``failures`` failed attempts: ``first`` after one, twice that after
+    two, and so on up to ``most``; 0 when none failed."""
+    if failures <= 0:
+        return 0.0
+    return min(most, first * float(1 << min(failures - 1, _MOST_DOUBLINGS)))
+
+
+def jittered(delay: float, jitter: Jitter) -> float:
+    """Returns a delay between half of ``delay`` and all of it: many clients must not come back together."""
+    return delay * (0.5 + jitter() / 2)
+
+
+@dataclass(slots=True)
+class Backoff:
+    """The delays of one caller, in seconds. ``sleep`` and ``jitter`` are replaced in tests."""
+
+    first: float = 0.2
+    most: float = 10.0
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    jitter: Jitter = random.random
+    _failures: int = field(default=0, init=False)
+
+    def reset(self) -> None:
+        """The last attempt succeeded: the next delay is the first one again."""
+        self._failures = 0
+
+    def next_delay(self) -> float:
+        """Counts one more failed attempt and returns the seconds to wait."""
+        self._failures += 1
+        return jittered(backoff_delay(self._failures, first=self.first, most=self.most), self.jitter)
+
+    async def wait(self) -> None:
+        """Counts one more failed attempt and waits."""
+        await self.sleep(self.next_delay())
+
+    async def pause(self) -> None:
+        """Until every program uses ``wait``."""
+        await self.wait()

@@ -1,0 +1,44 @@
+"""Delays grow, stay within bounds, and start anew after a success."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpushare_core.kube.backoff import Backoff, backoff_delay
+
+
+@pytest.mark.parametrize(
+    ("failures", "delay"),
+    [
+        pytest.param(0, 0.0, id="none failed"),
+        pytest.param(1, 0.5, id="first"),
+        pytest.param(2, 1.0, id="doubled"),
+        pytest.param(5, 8.0, id="four times doubled"),
+        pytest.param(6, 10.0, id="the most"),
+        pytest.param(10**9, 10.0, id="for ever"),
+    ],
+)
+def test_the_delay_doubles_up_to_the_most(failures: int, delay: float) -> None:
+    assert backoff_delay(failures, first=0.5, most=10.0) == delay
+
+
+@given(st.floats(0, 1), st.integers(1, 40))
+def test_jitter_takes_at_most_half_away(jitter: float, failures: int) -> None:
+    backoff = Backoff(first=1.0, most=60.0, jitter=lambda: jitter)
+    delays = [backoff.next_delay() for _ in range(failures)]
+    whole = backoff_delay(failures, first=1.0, most=60.0)
+    assert whole / 2 <= delays[-1] <= whole
+
+
+async def test_after_a_success_the_first_delay_comes_again() -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    backoff = Backoff(first=1.0, sleep=sleep, jitter=lambda: 1.0)
+    await backoff.wait()
+    await backoff.wait()
+    backoff.reset()
+    await backoff.wait()
+    assert slept == [1.0, 2.0, 1.0]
