@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from gpushare_core.api.policy import LogLevel
+from gpushare_core.api.enums import LogLevel
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
 from gpushare_core.log import configure_logging
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    """Exits with a message for people when something is missing."""
+    """Returns the options. Exits with a message for people when something is missing."""
     parser = argparse.ArgumentParser(prog="gpushare-plugin", description=__doc__)
     parser.add_argument("--node", required=True, help="name of the node that this runs on")
     parser.add_argument("--kubeconfig", type=Path, help="instead of the pod's ServiceAccount")
@@ -41,7 +41,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 async def serve(options: argparse.Namespace) -> int:
-    """Run until told to stop; the exit status."""
+    """Runs until a signal stops it. Returns the exit status."""
     settings = Settings(
         node=options.node,
         device_plugins=options.device_plugins_dir,
@@ -62,7 +62,7 @@ async def serve(options: argparse.Namespace) -> int:
 
 
 async def run_until_stopped(agent: Agent) -> int:
-    """0 after SIGTERM or SIGINT, 1 when a part of the agent failed."""
+    """Returns the exit status: 0 after SIGTERM or SIGINT, 1 when a part of the agent failed."""
     running = asyncio.ensure_future(agent.run())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, running.cancel)

@@ -5,13 +5,12 @@ import logging
 
 from pydantic import ValidationError
 
-from gpushare_core.api.names import API_VERSION, NODE_PLURAL
 from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.follow import Changed, Collection, Json, Listed, follow
+from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_plugin.state import NodeState
-
-NODES_PATH = f"/apis/{API_VERSION}/{NODE_PLURAL}"
 
 _log = logging.getLogger(__name__)
 
@@ -26,27 +25,27 @@ class NodeWatch:
 
     async def run(self) -> None:
         """Never returns."""
-        own = Collection(NODES_PATH, field_selector=f"metadata.name={self._state.name}")
+        own = Collection(SHARE_NODES, field_selector=f"metadata.name={self._state.name}")
         async for event in follow(self._client, own):
-            self._take(event)
+            self._handle(event)
             self.synced.set()
 
-    def _take(self, event: Listed[Json] | Changed[Json]) -> None:
+    def _handle(self, event: Listed[Json] | Changed[Json]) -> None:
         if isinstance(event, Listed):
-            self._put(next(iter(event.items), None))
+            self._store(next(iter(event.items), None))
         elif event.kind == "DELETED":
-            self._put(None)
+            self._store(None)
         elif not self._is_older(event.item):
-            self._put(event.item)
+            self._store(event.item)
 
     def _is_older(self, item: Json) -> bool:
-        """Whether we know a newer version already, from the answer to a write of our own."""
+        """Whether a newer version is known already, from the answer to a write of our own."""
         node, metadata = self._state.node, item["metadata"]
         if node is None or node.metadata.uid != metadata["uid"]:
             return False
         return int(metadata["resourceVersion"]) < int(node.metadata.resource_version or 0)
 
-    def _put(self, item: Json | None) -> None:
+    def _store(self, item: Json | None) -> None:
         try:
             self._state.node = GPUShareNode.model_validate(item) if item else None
         except ValidationError as error:

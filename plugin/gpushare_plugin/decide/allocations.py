@@ -4,13 +4,15 @@ The assignment is read from PodResources, but nothing here depends on who kept i
 """
 
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gpushare_core.books.allocation import sum_shares
+from gpushare_core.placement.requests import PodRequest
 from gpushare_plugin.decide.card_choice import PreferredCards
 from gpushare_plugin.decide.layout import Layout
-from gpushare_plugin.decide.pods import Pod, PodName, PodRequest, shown_containers
+from gpushare_plugin.decide.pods import Pod, PodName
 from gpushare_plugin.decide.unit_ids import known_numbers
 
 
@@ -90,10 +92,11 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     assignment, request = assignments.assigned.pods.get(pod.name), pod.request
     if assignment is None or request is None or not request.containers:
         return None
-    shown = shown_containers(request)
-    if not all(assignment.containers.get(name) for name in shown):
+    if not all(assignment.containers.get(name) for name in request.running_containers):
         return None
-    containers = {name: assignments.layout.shares(assignment.containers[name]) for name in shown}
+    containers = {
+        name: assignments.layout.shares(assignment.containers[name]) for name in request.running_containers
+    }
     return _with_init_containers(pod, request, containers, assignments.preferred)
 
 
@@ -101,15 +104,15 @@ def _with_init_containers(
     pod: Pod, request: PodRequest, containers: dict[str, dict[str, int]], preferred: PreferredCards
 ) -> PodAllocation | None:
     cards = sum_shares(containers)
-    hidden = {name: units for name, units in request.containers.items() if name in request.init_containers}
-    if not hidden:
+    init = {name: units for name, units in request.containers.items() if name in request.init_containers}
+    if not init:
         return PodAllocation(pod, containers, cards)
     card = next(iter(cards), None) or _preferred_card(pod, preferred) or pod.annotated_card
     if card is None:
         return None
     beyond = max(0, request.total - sum(cards.values()))
     cards[card] = cards.get(card, 0) + beyond
-    return PodAllocation(pod, {**{name: {card: units} for name, units in hidden.items()}, **containers}, cards)
+    return PodAllocation(pod, {**{name: {card: units} for name, units in init.items()}, **containers}, cards)
 
 
 def _preferred_card(pod: Pod, preferred: PreferredCards) -> str | None:
@@ -118,5 +121,8 @@ def _preferred_card(pod: Pod, preferred: PreferredCards) -> str | None:
 
 def promised_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
     """Returns card UUID -> units that are annotated to pods which the kubelet has not admitted yet."""
-    waiting = (pod for pod in pods if pod.allocation and not assigned.has_units(pod.name))
-    return sum_shares({str(pod.name): pod.allocation.held() for pod in waiting if pod.allocation})
+    promised: Counter[str] = Counter()
+    for pod in pods:
+        if not assigned.has_units(pod.name) and (allocation := pod.allocation):
+            promised.update(allocation.held())
+    return dict(promised)

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gpushare_core.books.allocation import Allocation, MalformedAllocationError, decode_allocation
-from gpushare_core.placement.requests import asked_sum, pod_request
-
-Json = Mapping[str, Any]
+from gpushare_core.json_object import Json
+from gpushare_core.placement.requests import PodRequest, read_request
 
 
 class PodName(NamedTuple):
@@ -18,17 +17,6 @@ class PodName(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class PodRequest:
-    """What a pod's spec asks for; it never changes."""
-
-    containers: dict[str, int]
-    total: int
-    init_containers: frozenset[str]
-    cpu: str = "0"
-    memory: str = "0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +43,8 @@ class Pod:
     @property
     def annotated_card(self) -> str | None:
         """UUID of the card that the pod was promised."""
-        return next(iter(self.allocation.held()), None) if self.allocation else None
+        allocation = self.allocation
+        return next(iter(allocation.held()), None) if allocation else None
 
 
 Pods = Mapping[PodName, Pod]
@@ -76,21 +65,3 @@ def read_metadata(item: Json, annotation: str) -> Pod:
 def read_pod(item: Json, annotation: str, resource: str) -> Pod:
     """Returns a pod by its whole object; ``resource`` is the extended resource that it may ask for."""
     return replace(read_metadata(item, annotation), request=read_request(item["spec"], resource))
-
-
-def read_request(spec: Json, resource: str) -> PodRequest:
-    inits = spec.get("initContainers") or ()
-    found = pod_request(spec, resource)
-    return PodRequest(
-        containers=found.containers,
-        total=found.total,
-        init_containers=frozenset(each["name"] for each in inits if each.get("restartPolicy") != "Always"),
-        cpu=asked_sum(spec, "cpu"),
-        memory=asked_sum(spec, "memory"),
-    )
-
-
-def shown_containers(request: PodRequest) -> dict[str, int]:
-    """Returns the containers that PodResources show -> units: all but ordinary init containers."""
-    requested = request.containers.items()
-    return {name: units for name, units in requested if name not in request.init_containers}

@@ -38,9 +38,7 @@ def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
     return known + [HeldUnit(None, admitted=True) for name in admitted if name not in pods]
 
 
-def unit_in_force(
-    desired: MemoryUnit, recorded: MemoryUnit | None, held: Iterable[HeldUnit]
-) -> UnitInForce:
+def unit_in_force(desired: MemoryUnit, recorded: MemoryUnit | None, held: Iterable[HeldUnit]) -> UnitInForce:
     """Returns ``desired``, unless pods hold units of another size.
 
     ``recorded`` is the unit that was served until now. Where that is not known, as after a policy was

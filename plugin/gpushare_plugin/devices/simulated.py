@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 
 from gpushare_core.api.policy import SimulatedCards
-from gpushare_core.placement.quantity import parse_quantity
+from gpushare_core.placement.quantity import parse_memory
 from gpushare_plugin.devices.source import PhysicalCard
 
 _NAMESPACE = uuid.UUID("a1f0c1f4-6f0b-5b1c-9a57-2f2f6f1c0e11")
@@ -30,7 +30,7 @@ def simulate(node: str, groups: Sequence[SimulatedCards]) -> Iterator[PhysicalCa
         yield PhysicalCard(
             uuid=card_uuid(node, index),
             index=index,
-            memory=parse_quantity(group.memory),
+            memory=parse_memory(group.memory),
             model=group.model,
             compute_score=group.compute_score,
             numa_node=0,

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gpushare_core.api.policy import Devices, Source
+from gpushare_core.api.enums import Source
+from gpushare_core.api.policy import Devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
