@@ -4,17 +4,18 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpushare_core.books.dialects import GPUSHARE, Dialect
 from gpushare_core.kube.client import KubeClient
-from gpushare_plugin.cluster.node_watch import NodeWatch
 from gpushare_plugin.cluster.pod_watch import PodWatch
+from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
 from gpushare_plugin.health import HealthServer
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
+from gpushare_plugin.kubelet.device_plugin import DevicePlugin, grpc_handler
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.plugin_server import PluginServer
 from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.kubelet.registration import Registrar
-from gpushare_plugin.kubelet.service import DevicePlugin, grpc_handler
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
 
@@ -36,19 +37,22 @@ class Settings:
     pod_resources: Path
     """The socket of the kubelet's PodResources API."""
     health_port: int
+    dialect: Dialect = GPUSHARE
 
 
 class Agent:
     """The plugin of one node."""
 
     def __init__(self, settings: Settings, client: KubeClient, resources: PodResources) -> None:
-        self.state = NodeState(settings.node)
+        self.state = NodeState(settings.node, settings.dialect)
         self._settings = settings
         self._stream = DeviceStream()
-        self._assignments = AssignmentReader(self.state, resources)
-        self._pods = PodWatch(self.state, client, ended=self._assignments.read_soon)
-        self._node = NodeWatch(self.state, client)
-        allocator = Allocator(state=self.state, assignments=self._assignments, pods=self._pods)
+        self._assignment_reader = AssignmentReader(self.state, resources)
+        self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
+        self._share_node_watch = ShareNodeWatch(self.state, client)
+        allocator = Allocator(
+            state=self.state, assignment_reader=self._assignment_reader, pod_watch=self._pod_watch
+        )
         plugin = DevicePlugin(allocator, self._stream)
         self._registrar = Registrar(
             PluginServer(settings.device_plugins / ENDPOINT, grpc_handler(plugin)),
@@ -59,7 +63,7 @@ class Agent:
         self._reconciler = Reconciler(
             state=self.state,
             client=client,
-            assignments=self._assignments,
+            assignment_reader=self._assignment_reader,
             stream=self._stream,
             registration=lambda: self._registrar.state,
         )
@@ -68,21 +72,21 @@ class Agent:
         """Never returns. Raises ``ExceptionGroup`` when a part fails."""
         probes = {"/healthz": self.liveness_problem, "/readyz": self.readiness_problem}
         async with HealthServer(self._settings.health_port, probes), asyncio.TaskGroup() as group:
-            group.create_task(self._node.run(), name="node watch")
-            group.create_task(self._pods.run(), name="pod watch")
-            group.create_task(self._pods.run_spec_reader(), name="pod specs")
+            group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")
+            group.create_task(self._pod_watch.run(), name="pod watch")
+            group.create_task(self._pod_watch.run_spec_reader(), name="pod specs")
             group.create_task(self._keep_reconciled(group), name="reconciler")
             group.create_task(self._registrar.run(), name="registrar")
 
     def liveness_problem(self) -> str:
         """Returns what ``/healthz`` complains of, or an empty text."""
-        silent = asyncio.get_running_loop().time() - self._assignments.last_round
+        silent = asyncio.get_running_loop().time() - self._assignment_reader.last_round
         return f"the books were looked at {silent:.0f} s ago" if silent > STUCK_AFTER else ""
 
     def readiness_problem(self) -> str:
         """Returns what ``/readyz`` complains of, or an empty text. A node that is not to be shared is ready,
         too."""
-        if not (self._node.synced.is_set() and self._pods.synced.is_set()):
+        if not (self._share_node_watch.synced.is_set() and self._pod_watch.synced.is_set()):
             return "waiting for the API server"
         if self.state.offering.layout is None:
             return ""
@@ -90,14 +94,14 @@ class Agent:
 
     def _registration_changed(self) -> None:
         self.state.changed.set()
-        self._assignments.read_soon()
+        self._assignment_reader.read_soon()
 
     async def _keep_reconciled(self, group: asyncio.TaskGroup) -> None:
         """Nothing is decided before everything was seen once; the kubelet alone may be away."""
-        await self._node.synced.wait()
-        await self._pods.synced.wait()
-        await self._assignments.read()
-        group.create_task(self._assignments.run(), name="assignment reader")
+        await self._share_node_watch.synced.wait()
+        await self._pod_watch.synced.wait()
+        await self._assignment_reader.read()
+        group.create_task(self._assignment_reader.run(), name="assignment reader")
         while True:
             self.state.changed.clear()
             await self._reconciler.reconcile()

@@ -14,7 +14,6 @@ from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.kubelet.pod_resources import PodResources
-from gpushare_plugin.state import NodeState
 
 _log = logging.getLogger(__name__)
 
@@ -53,10 +52,9 @@ async def serve(options: argparse.Namespace) -> int:
     except NoCredentialsError as error:
         _log.error("cannot reach the API server: %s", error)
         return 1
-    resource = NodeState(settings.node).dialect.memory_resource
     async with (
         KubeClient(credentials) as client,
-        PodResources(settings.pod_resources, resource) as resources,
+        PodResources(settings.pod_resources, settings.dialect.memory_resource) as resources,
     ):
         return await run_until_stopped(Agent(settings, client, resources))
 

@@ -37,7 +37,7 @@ class Reconciler:
 
     state: NodeState
     client: KubeClient
-    assignments: AssignmentReader
+    assignment_reader: AssignmentReader
     stream: DeviceStream
     registration: Callable[[], RegistrationState]
     now: Callable[[], datetime] = utc_now
@@ -51,8 +51,8 @@ class Reconciler:
             await self._write_status()
 
     async def _find_cards(self) -> None:
-        node = self.state.node
-        source = open_source(self.state.name, node.spec.devices) if node else None
+        share_node = self.state.share_node
+        source = open_source(self.state.name, share_node.spec.devices) if share_node else None
         self.state.cards = tuple(await source.cards()) if source else None
 
     async def _offer(self) -> bool:
@@ -63,7 +63,7 @@ class Reconciler:
         """
         offering = self._decide()
         if self._changes_unit(offering):
-            await self.assignments.read()
+            await self.assignment_reader.read()
             if not self.state.pod_resources_available:
                 return self.state.last_layout is not None
             offering = self._decide()
@@ -75,15 +75,15 @@ class Reconciler:
         return True
 
     def _changes_unit(self, offering: Offering) -> bool:
-        last, node = self.state.last_layout, self.state.node
-        served = last.unit if last else parse_unit(node.status.memory_unit) if node else None
+        last, share_node = self.state.last_layout, self.state.share_node
+        served = last.unit if last else parse_unit(share_node.status.memory_unit) if share_node else None
         return bool(served and offering.layout and served.size != offering.layout.unit.size)
 
     def _decide(self) -> Offering:
         state = self.state
         return decide_offering(
             Snapshot(
-                node=state.node,
+                share_node=state.share_node,
                 cards=state.cards,
                 last_layout=state.last_layout,
                 assigned=state.assigned,
@@ -135,24 +135,24 @@ class Reconciler:
         return True
 
     async def _write_status(self) -> None:
-        node = self.state.node
-        if node is None:
+        share_node = self.state.share_node
+        if share_node is None:
             return
-        status = self._status(node)
-        if status == node.status:
+        status = self._status(share_node)
+        if status == share_node.status:
             return
-        body = {"metadata": {"uid": node.metadata.uid}, "status": status.to_json()}
+        body = {"metadata": {"uid": share_node.metadata.uid}, "status": status.to_json()}
         try:
-            written = await self.client.merge(f"{SHARE_NODES}/{node.metadata.name}/status", body)
+            written = await self.client.merge(f"{SHARE_NODES}/{share_node.metadata.name}/status", body)
         except (ApiError, UnreachableError) as error:
             _log.warning("cannot write the status: %s", error, extra={"node": self.state.name})
             return
-        if self.state.node is node:
-            self.state.node = GPUShareNode.model_validate(written)
+        if self.state.share_node is share_node:
+            self.state.share_node = GPUShareNode.model_validate(written)
 
-    def _status(self, node: GPUShareNode) -> NodeStatus:
+    def _status(self, share_node: GPUShareNode) -> NodeStatus:
         state, assignments = self.state, self._node_assignments()
         annotations = AnnotationState(state.pod_resources_available, self._differing)
-        conditions = node_conditions(node.spec, state.offering, self.registration(), annotations)
+        conditions = node_conditions(share_node.spec, state.offering, self.registration(), annotations)
         allocations = list(admitted_allocations(assignments, state.pods.values())) if assignments else []
-        return node_status(node, state.offering.layout, allocations, conditions, now=self.now())
+        return node_status(share_node, state.offering.layout, allocations, conditions, now=self.now())

@@ -19,8 +19,10 @@ class NodeState:
     """``changed`` is set by whoever changes something that the status or the offering follows from."""
 
     name: str
+    """Of the node."""
     dialect: Dialect = GPUSHARE
-    node: GPUShareNode | None = None
+    share_node: GPUShareNode | None = None
+    """None when the node is not shared (any more)."""
     pods: dict[PodName, Pod] = field(default_factory=dict)
     """As the API server tells of them."""
     assigned: AssignedDevices = field(default_factory=AssignedDevices)
@@ -38,7 +40,7 @@ class NodeState:
 
     @property
     def strategy(self) -> Strategy:
-        return self.node.spec.strategy if self.node else Strategy.BINPACK
+        return self.share_node.spec.strategy if self.share_node else Strategy.BINPACK
 
     def put_pod(self, pod: Pod) -> None:
         """Stores what was read of ``pod``; its request is kept from before where only metadata was read."""

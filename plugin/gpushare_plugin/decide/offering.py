@@ -20,7 +20,7 @@ from gpushare_plugin.devices.source import PhysicalCard
 class Snapshot:
     """All that the decision is made from."""
 
-    node: GPUShareNode | None
+    share_node: GPUShareNode | None
     """None when the node is not shared (any more)."""
     cards: Sequence[PhysicalCard] | None
     """None where the source is not known to this version."""
@@ -40,7 +40,7 @@ class Offering:
     problem: Problem | None = None
     """What this version cannot serve."""
     blocked_by: int = 0
-    """Pods that hold units which the desired change would alter."""
+    """How many pods hold units that the desired change would alter."""
     finest_unit: MemoryUnit | None = None
     """Set where the desired unit is too fine: the finest that works."""
     desired_units: int = 0
@@ -49,20 +49,20 @@ class Offering:
 
 def decide_offering(snapshot: Snapshot) -> Offering:
     """Returns what the node offers from now on."""
-    node = snapshot.node
-    if node is None or node.spec.mode is Mode.OFF:
+    share_node = snapshot.share_node
+    if share_node is None or share_node.spec.mode is Mode.OFF:
         return Offering()
     held = held_units(snapshot.pods, snapshot.assigned)
-    if problem := _problem(node.spec):
-        kept = _as_before(snapshot, node) if held else None
+    if problem := _problem(share_node.spec):
+        kept = _as_before(snapshot, share_node) if held else None
         return Offering(layout=kept, problem=problem, blocked_by=len(held) if kept else 0)
-    desired = MemoryUnit.parse(node.spec.memory_unit)
-    in_force = unit_in_force(desired, _recorded_unit(snapshot, node), held)
-    cards = keep_places(snapshot.cards or (), _known_cards(snapshot, node), held=bool(held))
-    layout = lay_out(cards, in_force.unit, reserved=_reserved(node.spec))
+    desired = MemoryUnit.parse(share_node.spec.memory_unit)
+    in_force = unit_in_force(desired, _recorded_unit(snapshot, share_node), held)
+    cards = keep_places(snapshot.cards or (), _known_cards(snapshot, share_node), held=bool(held))
+    layout = lay_out(cards, in_force.unit, reserved=_reserved(share_node.spec))
     if fits(layout, limit=snapshot.limit):
         return Offering(layout=layout, blocked_by=in_force.blocked_by)
-    return _too_fine(snapshot, node, layout)
+    return _too_fine(snapshot, share_node, layout)
 
 
 def _problem(spec: NodeSpec) -> Problem | None:
@@ -73,11 +73,11 @@ def _problem(spec: NodeSpec) -> Problem | None:
     return problem
 
 
-def _too_fine(snapshot: Snapshot, node: GPUShareNode, desired: Layout) -> Offering:
+def _too_fine(snapshot: Snapshot, share_node: GPUShareNode, desired: Layout) -> Offering:
     """Goes on with the unit that worked before, if any."""
     cards = [placed.card for placed in desired.cards]
-    reserved = _reserved(node.spec)
-    unit = _recorded_unit(snapshot, node)
+    reserved = _reserved(share_node.spec)
+    unit = _recorded_unit(snapshot, share_node)
     before = lay_out(cards, unit, reserved=reserved) if unit else None
     return Offering(
         layout=before if before and fits(before, limit=snapshot.limit) else None,
@@ -86,25 +86,25 @@ def _too_fine(snapshot: Snapshot, node: GPUShareNode, desired: Layout) -> Offeri
     )
 
 
-def _as_before(snapshot: Snapshot, node: GPUShareNode) -> Layout | None:
+def _as_before(snapshot: Snapshot, share_node: GPUShareNode) -> Layout | None:
     """What was offered while units are held, as far as the cards that are there now can serve it."""
-    unit, known = _recorded_unit(snapshot, node), _known_cards(snapshot, node)
+    unit, known = _recorded_unit(snapshot, share_node), _known_cards(snapshot, share_node)
     if unit is None or not known:
         return None
     cards = known if snapshot.cards is None else keep_places(snapshot.cards, known, held=True)
-    return lay_out(cards, unit, reserved=_reserved(node.spec))
+    return lay_out(cards, unit, reserved=_reserved(share_node.spec))
 
 
-def _recorded_unit(snapshot: Snapshot, node: GPUShareNode) -> MemoryUnit | None:
+def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> MemoryUnit | None:
     if snapshot.last_layout:
         return snapshot.last_layout.unit
-    return parse_unit(node.status.memory_unit)
+    return parse_unit(share_node.status.memory_unit)
 
 
-def _known_cards(snapshot: Snapshot, node: GPUShareNode) -> Sequence[PhysicalCard]:
+def _known_cards(snapshot: Snapshot, share_node: GPUShareNode) -> Sequence[PhysicalCard]:
     if snapshot.last_layout:
         return tuple(placed.card for placed in snapshot.last_layout.cards)
-    return recorded_cards(node.status.cards)
+    return recorded_cards(share_node.status.cards)
 
 
 def _reserved(spec: NodeSpec) -> int:

@@ -13,7 +13,7 @@ from gpushare_plugin.decide.layout import Layout, PlacedCard
 
 
 def node_status(
-    node: GPUShareNode,
+    share_node: GPUShareNode,
     layout: Layout | None,
     allocations: Sequence[PodAllocation],
     conditions: Iterable[ConditionState],
@@ -23,12 +23,15 @@ def node_status(
     """Returns what to write; equal to what is there already where nothing changed."""
     cards = [_card(placed, layout, allocations) for placed in layout.cards] if layout else []
     return NodeStatus(
-        observed_generation=node.metadata.generation,
+        observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
         memory_unit=layout.unit.text if layout else "",
         summary=" ".join(f"{card.allocated_units}/{card.units}" for card in cards),
         conditions=dated_conditions(
-            conditions, before=node.status.conditions, generation=node.metadata.generation, now=now
+            conditions,
+            before=share_node.status.conditions,
+            generation=share_node.metadata.generation,
+            now=now,
         ),
         units=_units(cards),
         memory=_memory(layout, cards),

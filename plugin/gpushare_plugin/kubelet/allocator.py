@@ -34,8 +34,8 @@ class Allocator:
     """Answers for one node."""
 
     state: NodeState
-    assignments: AssignmentReader
-    pods: PodWatch
+    assignment_reader: AssignmentReader
+    pod_watch: PodWatch
 
     async def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
         """Returns exactly as many IDs as requested, all of one card: the kubelet fills up a short answer from
@@ -64,7 +64,7 @@ class Allocator:
         Raises:
             UnusableUnitsError, NothingOfferedError: with a text for the user.
         """
-        self.assignments.note_allocate()
+        self.assignment_reader.note_allocate()
         return environment(ids, self._layout(), self.state.dialect)
 
     def _layout(self) -> Layout:
@@ -76,11 +76,11 @@ class Allocator:
         """Returns the pod that the kubelet admits. Its PodResources tell; without them the likeliest one."""
         state = self.state
         try:
-            assigned = await self.assignments.read_during_call(timeout=POD_RESOURCES_TIMEOUT)
+            assigned = await self.assignment_reader.read_during_call(timeout=POD_RESOURCES_TIMEOUT)
         except PodResourcesUnavailableError as error:
             _log.warning("admitting by order of arrival, PodResources do not answer: %s", error)
             return admitted_by_arrival(state.assigned, state.pods, state.preferred, units)
-        await self.pods.read_specs(pods_to_read(assigned, state.pods), timeout=SPECS_TIMEOUT)
+        await self.pod_watch.read_specs(pods_to_read(assigned, state.pods), timeout=SPECS_TIMEOUT)
         return admitted_by_listing(assigned, state.pods, state.preferred, units)
 
     def _container_request(
@@ -117,7 +117,7 @@ class Allocator:
         return available
 
     def _record(self, pod: Pod | None, card: str, request: ContainerRequest) -> None:
-        self.assignments.expect_allocate()
+        self.assignment_reader.expect_allocate()
         if pod is None:
             _log.warning("units for a pod that nobody knows", extra={"card": card})
             return

@@ -28,7 +28,7 @@ def decided(
 ) -> Offering:
     return decide_offering(
         Snapshot(
-            node=share_node(unit, status=status, **spec),
+            share_node=share_node(unit, status=status, **spec),
             cards=cards,
             last_layout=last,
             assigned=held or AssignedDevices(),
@@ -51,7 +51,7 @@ def test_a_first_start_offers_what_is_asked_less_what_is_reserved() -> None:
     "node", [pytest.param(None, id="no GPUShareNode"), pytest.param(share_node(mode="Off"), id="mode Off")]
 )
 def test_a_node_that_is_not_shared_offers_nothing(node: object) -> None:
-    snapshot = Snapshot(node=node, cards=CARDS, last_layout=layout(), assigned=HELD, pods={})  # type: ignore[arg-type]
+    snapshot = Snapshot(share_node=node, cards=CARDS, last_layout=layout(), assigned=HELD, pods={})  # type: ignore[arg-type]
     assert decide_offering(snapshot) == Offering()
 
 

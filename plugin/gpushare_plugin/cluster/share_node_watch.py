@@ -15,8 +15,8 @@ from gpushare_plugin.state import NodeState
 _log = logging.getLogger(__name__)
 
 
-class NodeWatch:
-    """Keeps ``state.node``."""
+class ShareNodeWatch:
+    """Keeps ``state.share_node``."""
 
     def __init__(self, state: NodeState, client: KubeClient) -> None:
         self._state = state
@@ -25,8 +25,8 @@ class NodeWatch:
 
     async def run(self) -> None:
         """Never returns."""
-        own = Collection(SHARE_NODES, field_selector=f"metadata.name={self._state.name}")
-        async for event in follow(self._client, own):
+        share_node = Collection(SHARE_NODES, field_selector=f"metadata.name={self._state.name}")
+        async for event in follow(self._client, share_node):
             self._handle(event)
             self.synced.set()
 
@@ -40,17 +40,17 @@ class NodeWatch:
 
     def _is_older(self, item: Json) -> bool:
         """Whether a newer version is known already, from the answer to a write of our own."""
-        node, metadata = self._state.node, item["metadata"]
-        if node is None or node.metadata.uid != metadata["uid"]:
+        known, metadata = self._state.share_node, item["metadata"]
+        if known is None or known.metadata.uid != metadata["uid"]:
             return False
-        return int(metadata["resourceVersion"]) < int(node.metadata.resource_version or 0)
+        return int(metadata["resourceVersion"]) < int(known.metadata.resource_version or 0)
 
     def _store(self, item: Json | None) -> None:
         try:
-            self._state.node = GPUShareNode.model_validate(item) if item else None
+            self._state.share_node = GPUShareNode.model_validate(item) if item else None
         except ValidationError as error:
             _log.error("this GPUShareNode cannot be read, going on as before: %s", error)
             return
-        if self._state.node:
-            logging.getLogger().setLevel(self._state.node.spec.log_level.upper())
+        if self._state.share_node:
+            logging.getLogger().setLevel(self._state.share_node.spec.log_level.upper())
         self._state.changed.set()
