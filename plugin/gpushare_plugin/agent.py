@@ -31,6 +31,8 @@ STUCK_AFTER = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
+    """What the process is started with."""
+
     node: str
     device_plugins: Path
     """The folder in which the kubelet and its plugins have their sockets."""
@@ -84,8 +86,10 @@ class Agent:
         return f"the books were looked at {silent:.0f} s ago" if silent > STUCK_AFTER else ""
 
     def readiness_problem(self) -> str:
-        """Returns what ``/readyz`` complains of, or an empty text. A node that is not to be shared is ready,
-        too."""
+        """Returns what ``/readyz`` complains of, or an empty text.
+
+        A node that is not to be shared is ready, too.
+        """
         if not (self._share_node_watch.synced.is_set() and self._pod_watch.synced.is_set()):
             return "waiting for the API server"
         if self.state.offering.layout is None:

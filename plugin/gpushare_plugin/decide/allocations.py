@@ -61,6 +61,7 @@ class NodeAssignments:
     assigned: AssignedDevices
     layout: Layout
     preferred: PreferredCards
+    """Cards that GetPreferredAllocation answered: where nothing else shows the card of an init container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class PodAllocation:
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
-    """Yields what each of ``pods`` has that has units."""
+    """Yields the allocation of each of ``pods`` that was admitted and has units."""
     for pod in pods:
         allocation = pod_allocation(pod, assignments)
         if allocation is not None and allocation.cards:
@@ -92,11 +93,10 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     assignment, request = assignments.assigned.pods.get(pod.name), pod.request
     if assignment is None or request is None or not request.containers:
         return None
-    if not all(assignment.containers.get(name) for name in request.running_containers):
+    running = request.running_containers
+    if not all(assignment.containers.get(name) for name in running):
         return None
-    containers = {
-        name: assignments.layout.shares(assignment.containers[name]) for name in request.running_containers
-    }
+    containers = {name: assignments.layout.shares(assignment.containers[name]) for name in running}
     return _with_init_containers(pod, request, containers, assignments.preferred)
 
 

@@ -38,8 +38,9 @@ class Allocator:
     pod_watch: PodWatch
 
     async def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
-        """Returns exactly as many IDs as requested, all of one card: the kubelet fills up a short answer from
-        anywhere.
+        """Returns exactly as many IDs as requested, all of one card.
+
+        The kubelet would fill up a short answer from anywhere.
 
         Raises:
             NothingFitsError, NothingOfferedError: with a text for the user.

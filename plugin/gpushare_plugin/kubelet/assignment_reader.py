@@ -38,7 +38,7 @@ class AssignmentReader:
         self._due = asyncio.Event()
         self._quiet_until = 0.0
         self.last_round = self._clock()
-        """When it was read last, or tried; by the event loop's clock."""
+        """When the last reading ended, successful or not, by the event loop's clock."""
 
     async def run(self) -> None:
         """Never returns, and never fails for what the kubelet does."""
