@@ -45,6 +45,7 @@ class Reconciler:
     """Pods whose annotation could not be repaired in the last round."""
 
     async def reconcile(self) -> None:
+        """Looks at the cards, decides what to offer, repairs annotations, writes the status."""
         await self._find_cards()
         if await self._offer():
             await self._repair_annotations()

@@ -24,9 +24,9 @@ class NodeState:
     share_node: GPUShareNode | None = None
     """None when the node is not shared (any more)."""
     pods: dict[PodName, Pod] = field(default_factory=dict)
-    """As the API server tells of them."""
+    """As the API server has them."""
     assigned: AssignedDevices = field(default_factory=AssignedDevices)
-    """As the kubelet's PodResources told last."""
+    """As PodResources showed last."""
     pod_resources_available: bool = False
     """Whether they answered the last time."""
     cards: tuple[PhysicalCard, ...] | None = None
@@ -40,6 +40,7 @@ class NodeState:
 
     @property
     def strategy(self) -> Strategy:
+        """How units are laid out over cards where nothing else decides."""
         return self.share_node.spec.strategy if self.share_node else Strategy.BINPACK
 
     def put_pod(self, pod: Pod) -> None:
@@ -71,7 +72,7 @@ class NodeState:
             self.changed.set()
 
     def lose_pod_resources(self) -> None:
-        """PodResources do not answer: what they told last stays."""
+        """PodResources do not answer: what they showed last stays."""
         if self.pod_resources_available:
             self.pod_resources_available = False
             self.changed.set()

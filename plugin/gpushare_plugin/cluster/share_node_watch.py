@@ -24,7 +24,7 @@ class ShareNodeWatch:
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
-        """Never returns."""
+        """Follows the GPUShareNode. Never returns."""
         share_node = Collection(SHARE_NODES, field_selector=f"metadata.name={self._state.name}")
         async for event in follow(self._client, share_node):
             self._handle(event)

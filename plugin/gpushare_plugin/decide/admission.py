@@ -53,7 +53,7 @@ def admitted_by_arrival(
 def _lacking(pod: Pod, assigned: AssignedDevices) -> Iterator[int]:
     """Yields the units of each container that has none yet; nothing for a pod that has what it asked for.
 
-    Of a pod whose ordinary init containers alone ask, nothing tells that it was admitted.
+    Of a pod whose ordinary init containers alone ask, nothing shows that it was admitted.
     """
     request = pod.request
     if request is None:

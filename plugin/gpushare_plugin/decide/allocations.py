@@ -31,6 +31,7 @@ class PodAssignment:
 
     @property
     def units(self) -> int:
+        """Of all containers together."""
         return sum(map(len, self.containers.values()))
 
 
@@ -41,9 +42,11 @@ class AssignedDevices:
     pods: Mapping[PodName, PodAssignment] = field(default_factory=dict)
 
     def pods_with_units(self) -> Iterator[PodAssignment]:
+        """Yields the pods to which units are assigned."""
         return (assignment for assignment in self.pods.values() if assignment.units)
 
     def has_units(self, name: PodName) -> bool:
+        """Whether units are assigned to this pod."""
         return name in self.pods and self.pods[name].units > 0
 
     def numbers(self) -> Iterator[int]:
@@ -55,7 +58,7 @@ class AssignedDevices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAssignments:
-    """What the kubelet of ``node`` has assigned, with what it takes to tell the cards."""
+    """What the kubelet of ``node`` has assigned, and what is needed to derive the cards from it."""
 
     node: str
     assigned: AssignedDevices

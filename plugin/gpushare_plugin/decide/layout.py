@@ -32,6 +32,7 @@ class PlacedCard:
 
     @property
     def numbers(self) -> range:
+        """Numbers of the card's units."""
         return range(self.first, self.first + self.units)
 
 
@@ -46,6 +47,7 @@ class Layout:
 
     @property
     def units(self) -> int:
+        """Of all cards together."""
         return sum(placed.units for placed in self.cards)
 
     def card_of(self, number: int) -> PlacedCard | None:

@@ -1,4 +1,4 @@
-"""A node's pods as the API server tells of them: who asks for units, and which card they were promised."""
+"""A node's pods as the API server has them: who asks for units, and which card they were promised."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ class Pod:
 
     @property
     def allocation(self) -> Allocation | None:
-        """None where there is no annotation, or one that no program of ours wrote."""
+        """What is annotated; None where there is no annotation, or one that no program of ours wrote."""
         try:
             return decode_allocation(self.annotation) if self.annotation else None
         except MalformedAllocationError:
@@ -42,7 +42,7 @@ class Pod:
 
     @property
     def annotated_card(self) -> str | None:
-        """UUID of the card that the pod was promised."""
+        """UUID of the card that the pod was promised; None where there is no annotation."""
         allocation = self.allocation
         return next(iter(allocation.held()), None) if allocation else None
 

@@ -42,7 +42,7 @@ def unit_in_force(desired: MemoryUnit, recorded: MemoryUnit | None, held: Iterab
     """Returns ``desired``, unless pods hold units of another size.
 
     ``recorded`` is the unit that was served until now. Where that is not known, as after a policy was
-    deleted and applied anew, the pods' annotations tell.
+    deleted and applied anew, it is taken from the pods' annotations.
     """
     held = list(held)
     served = recorded or _most_annotated(held) or desired

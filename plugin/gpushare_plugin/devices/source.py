@@ -1,4 +1,4 @@
-"""What a source of devices is, what it tells of a card, and which source a node's spec asks for."""
+"""What a source of devices is, what it knows of a card, and which source a node's spec asks for."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

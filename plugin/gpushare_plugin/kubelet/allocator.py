@@ -18,7 +18,7 @@ from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.state import NodeState
 
 POD_RESOURCES_TIMEOUT = 3.0
-"""Seconds within which the kubelet has to tell whom it admits; then the likeliest pod is taken."""
+"""Seconds within which PodResources have to show which pod is admitted; then the likeliest one is taken."""
 SPECS_TIMEOUT = 2.0
 """Seconds for reading pods that the kubelet knew earlier than we."""
 
@@ -74,7 +74,7 @@ class Allocator:
         return self.state.offering.layout
 
     async def _admitted_pod(self, units: int) -> Pod | None:
-        """Returns the pod that the kubelet admits. Its PodResources tell; without them the likeliest one."""
+        """Returns the pod that the kubelet admits, by its PodResources; without them the likeliest one."""
         state = self.state
         try:
             assigned = await self.assignment_reader.read_during_call(timeout=POD_RESOURCES_TIMEOUT)

@@ -25,15 +25,18 @@ class DevicePlugin:
         self._stream = stream
 
     async def options(self, _: api.Empty, __: Context) -> api.DevicePluginOptions:
+        """GetDevicePluginOptions: we want to be asked which units to take."""
         return api.DevicePluginOptions(get_preferred_allocation_available=True)
 
     async def list_and_watch(self, _: api.Empty, __: Context) -> AsyncIterator[bytes]:
+        """ListAndWatch: yields the list of devices, encoded, whenever it changes."""
         async for message in self._stream.serve():
             yield message
 
     async def preferred_allocation(
         self, request: api.PreferredAllocationRequest, context: Context
     ) -> api.PreferredAllocationResponse:
+        """GetPreferredAllocation: which units the kubelet shall take. Refuses with RESOURCE_EXHAUSTED."""
         try:
             ids = [await self._allocator.prefer(container) for container in request.container_requests]
         except (NothingFitsError, NothingOfferedError) as error:
@@ -42,6 +45,7 @@ class DevicePlugin:
         return api.PreferredAllocationResponse(container_responses=responses)
 
     async def allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
+        """Allocate: what comes with the units that the kubelet took. Refuses with FAILED_PRECONDITION."""
         try:
             variables = [
                 self._allocator.environment(container.devices_ids) for container in request.container_requests
@@ -52,6 +56,7 @@ class DevicePlugin:
         return api.AllocateResponse(container_responses=responses)
 
     async def pre_start(self, _: api.PreStartContainerRequest, __: Context) -> api.PreStartContainerResponse:
+        """PreStartContainer: never called, because the options do not ask for it."""
         return api.PreStartContainerResponse()
 
 
