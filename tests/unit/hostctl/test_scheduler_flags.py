@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_hostctl.decide.flags import CommandLine
+from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
 
@@ -24,11 +24,11 @@ from gpushare_hostctl.errors import NeedsPersonError
     ],
 )
 def test_the_value_of_config_is_found(words: list[str], value: str | None) -> None:
-    assert CommandLine(tuple(words)).value("config") == value
+    assert SchedulerFlags(tuple(words)).value("config") == value
 
 
 def test_underscores_and_dashes_in_a_name_are_the_same() -> None:
-    assert CommandLine(("--kube_api_qps=7",)).value("kube-api-qps") == "7"
+    assert SchedulerFlags(("--kube_api_qps=7",)).value("kube-api-qps") == "7"
 
 
 @pytest.mark.parametrize(
@@ -42,22 +42,22 @@ def test_underscores_and_dashes_in_a_name_are_the_same() -> None:
     ],
 )
 def test_booleans_have_the_spellings_of_go(word: str, value: bool | None) -> None:  # noqa: FBT001
-    assert CommandLine((word,)).boolean("profiling") is value
+    assert SchedulerFlags((word,)).boolean("profiling") is value
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         pytest.param(["--config"], "no value", id="no value at the end"),
         pytest.param(["--config", "--other=1"], "no value", id="no value before another flag"),
         pytest.param(["--config=$(CONFIG)"], "environment", id="a value from the environment"),
     ],
 )
-def test_a_value_that_is_not_in_the_manifest_needs_a_person(words: list[str], said: str) -> None:
-    with pytest.raises(NeedsPersonError, match=said):
-        CommandLine(tuple(words)).value("config")
+def test_a_value_that_is_not_in_the_manifest_needs_a_person(words: list[str], message: str) -> None:
+    with pytest.raises(NeedsPersonError, match=message):
+        SchedulerFlags(tuple(words)).value("config")
 
 
 def test_a_boolean_that_is_none_needs_a_person() -> None:
     with pytest.raises(NeedsPersonError, match="neither true nor false"):
-        CommandLine(("--profiling=maybe",)).boolean("profiling")
+        SchedulerFlags(("--profiling=maybe",)).boolean("profiling")

@@ -3,13 +3,13 @@
 import pytest
 
 from gpushare_hostctl.decide import manifest
-from gpushare_hostctl.decide.endpoint import Endpoint, find
+from gpushare_hostctl.decide.health_endpoint import HealthEndpoint, find
 from gpushare_hostctl.errors import NeedsPersonError
 
 LATE = b"delayCacheUntilActive: true\n"
 
 
-def found(*flags: str, config: bytes | None = None) -> Endpoint | None:
+def endpoint_of(*flags: str, config: bytes | None = None) -> HealthEndpoint | None:
     words = "".join(f"    - '{flag}'\n" for flag in ("kube-scheduler", *flags))
     text = f"kind: Pod\nspec:\n  containers:\n  - command:\n{words}"
     return find(manifest.parse(text.encode()), config=config)
@@ -26,18 +26,18 @@ def found(*flags: str, config: bytes | None = None) -> Endpoint | None:
     ],
 )
 def test_the_address_follows_from_the_flags(flags: list[str], url: str) -> None:
-    endpoint = found(*flags)
+    endpoint = endpoint_of(*flags)
 
     assert endpoint is not None
     assert endpoint.url == url
 
 
 def test_without_https_there_is_no_endpoint() -> None:
-    assert found("--secure-port=0") is None
+    assert endpoint_of("--secure-port=0") is None
 
 
 def test_a_scheduler_that_is_ready_only_as_leader_is_asked_whether_it_lives() -> None:
-    endpoint = found(config=LATE)
+    endpoint = endpoint_of(config=LATE)
 
     assert endpoint is not None
     assert endpoint.path == "/livez"
@@ -52,7 +52,7 @@ def test_a_scheduler_that_is_ready_only_as_leader_is_asked_whether_it_lives() ->
     ],
 )
 def test_certificates_from_files_outlast_a_process(flag: str, lasting: bool) -> None:  # noqa: FBT001
-    endpoint = found(flag)
+    endpoint = endpoint_of(flag)
 
     assert endpoint is not None
     assert endpoint.lasting_certificate is lasting
@@ -61,4 +61,4 @@ def test_certificates_from_files_outlast_a_process(flag: str, lasting: bool) -> 
 @pytest.mark.parametrize("port", ["x", "-1", "70000"])
 def test_a_port_that_is_none_needs_a_person(port: str) -> None:
     with pytest.raises(NeedsPersonError, match="not a port"):
-        found(f"--secure-port={port}")
+        endpoint_of(f"--secure-port={port}")

@@ -1,7 +1,7 @@
-"""Changes to a YAML or JSON text by splicing: every byte that was not asked for stays as it is.
+"""Edits of a YAML or JSON text by splicing: every byte that was not asked for stays as it is.
 
 The text is parsed only to learn where things are. Positions go stale with each change, so every
-function takes a text and gives back a text; files of this kind have a few kilobytes.
+function takes a text and returns a text; files of this kind have a few kilobytes.
 """
 
 import json
@@ -13,14 +13,14 @@ import yaml
 
 from gpushare_hostctl.errors import NeedsPersonError
 
-Path = tuple[str | int, ...]
+YamlPath = tuple[str | int, ...]
 """Keys and indices from the first document's root, such as ``("spec", "containers", 0)``."""
 
 _PLAIN = re.compile(r"[\w./+=@-]+")
 _BLOCK_SCALAR = ("|", ">")
 
 
-class YamlTextError(NeedsPersonError):
+class YamlEditError(NeedsPersonError):
     """The text cannot be parsed, or not be changed without touching something else."""
 
 
@@ -33,23 +33,27 @@ class _Line:
 
 
 def documents(text: str) -> list[Any]:
-    """Parse all documents. Raises YamlTextError."""
+    """Returns all documents, parsed. Raises YamlEditError for what is not YAML."""
     try:
         return list(yaml.safe_load_all(_parseable(text)))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise YamlTextError(f"not valid YAML: {_one_line(error)}") from error
+        raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
 
 
 def first_document(text: str) -> Any:
-    """Parse the first document: the only one the kubelet and kube-scheduler read. None when empty."""
+    """Returns the first document, parsed, None when the text is empty.
+
+    It is the only one the kubelet and kube-scheduler read. Raises YamlEditError for what is not YAML.
+    """
     parsed = documents(text)
     return parsed[0] if parsed else None
 
 
-def insert_item(text: str, path: Path, *, value: Any, index: int | None = None) -> str:
-    """Put ``value`` into the sequence at ``path``, at ``index`` or at the end; a missing key is added.
+def insert_item(text: str, path: YamlPath, *, value: Any, index: int | None = None) -> str:
+    """Returns the text with ``value`` in the sequence at ``path``, at ``index`` or at the end.
 
-    The new lines follow the style around them: block or flow, indentation, line ends. Raises YamlTextError.
+    A missing key is added. The new lines follow the style around them: block or flow, indentation, line ends.
+    Raises YamlEditError when there is no mapping to hold the sequence, or something else at its place.
     """
     owner = _mapping(text, path[:-1])
     entry = _entry(owner, path[-1])
@@ -60,26 +64,32 @@ def insert_item(text: str, path: Path, *, value: Any, index: int | None = None) 
         space = " " if text[: sequence.start_mark.index].endswith(":") else ""
         return _replace(text, sequence, f"{space}[{_flow(value)}]")
     if not isinstance(sequence, yaml.SequenceNode):
-        raise YamlTextError(f"{_dotted(path)} is not a list")
+        raise YamlEditError(f"{_dotted(path)} is not a list")
     at = len(sequence.value) if index is None else index
     insert = _insert_flow_item if sequence.flow_style else _insert_block_item
     return insert(text, sequence, at, value)
 
 
-def replace_scalar(text: str, path: Path, *, value: str) -> str:
-    """Put another string in the place of the scalar at ``path``, quoted as the old one was."""
+def replace_scalar(text: str, path: YamlPath, *, value: str) -> str:
+    """Returns the text with another string in the place of the scalar at ``path``, quoted as the old one was.
+
+    Raises YamlEditError when there is no scalar at ``path``.
+    """
     node = _node(text, path)
     if not isinstance(node, yaml.ScalarNode):
-        raise YamlTextError(f"{_dotted(path)} is not a string")
+        raise YamlEditError(f"{_dotted(path)} is not a string")
     written = _scalar(value, style=node.style)
     return _replace(text, node, written + ("\n" if node.style in _BLOCK_SCALAR else ""))
 
 
-def remove_item(text: str, path: Path, *, index: int) -> str:
-    """Take one item out of the sequence at ``path``; a block sequence left empty goes with its key."""
+def remove_item(text: str, path: YamlPath, *, index: int) -> str:
+    """Returns the text without one item of the sequence at ``path``.
+
+    A block sequence left empty goes with its key. Raises YamlEditError when there is no sequence at ``path``.
+    """
     sequence = _node(text, path)
     if not isinstance(sequence, yaml.SequenceNode):
-        raise YamlTextError(f"{_dotted(path)} is not a list")
+        raise YamlEditError(f"{_dotted(path)} is not a list")
     if sequence.flow_style:
         return _remove_flow_item(text, sequence, index)
     if len(sequence.value) == 1:
@@ -97,7 +107,7 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _dotted(path: Path) -> str:
+def _dotted(path: YamlPath) -> str:
     return ".".join(str(step) for step in path) or "the document"
 
 
@@ -107,19 +117,19 @@ def _root(text: str) -> yaml.Node | None:
         node: yaml.Node | None = loader.get_node() if loader.check_node() else None
         return node
     except (yaml.YAMLError, RecursionError) as error:
-        raise YamlTextError(f"not valid YAML: {_one_line(error)}") from error
+        raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
     finally:
         loader.dispose()
 
 
-def _node(text: str, path: Path) -> yaml.Node:
+def _node(text: str, path: YamlPath) -> yaml.Node:
     node = _root(text)
     for step in path:
         node = _child(node, step)
         if node is None:
-            raise YamlTextError(f"there is no {_dotted(path)}")
+            raise YamlEditError(f"there is no {_dotted(path)}")
     if node is None:
-        raise YamlTextError("the document is empty")
+        raise YamlEditError("the document is empty")
     return node
 
 
@@ -132,24 +142,24 @@ def _child(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
     return None
 
 
-def _mapping(text: str, path: Path) -> yaml.MappingNode:
+def _mapping(text: str, path: YamlPath) -> yaml.MappingNode:
     node = _node(text, path)
     if not isinstance(node, yaml.MappingNode):
-        raise YamlTextError(f"{_dotted(path)} is not a mapping")
+        raise YamlEditError(f"{_dotted(path)} is not a mapping")
     return node
 
 
 def _entry(mapping: yaml.MappingNode, key: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    found = [entry for entry in mapping.value if entry[0].value == key]
-    if len(found) > 1:
-        raise YamlTextError(f"the key {key} stands there {len(found)} times; leave one of them")
-    return found[0] if found else None
+    entries = [entry for entry in mapping.value if entry[0].value == key]
+    if len(entries) > 1:
+        raise YamlEditError(f"the key {key} stands there {len(entries)} times; leave one of them")
+    return entries[0] if entries else None
 
 
-def _key(text: str, path: Path) -> yaml.Node:
+def _key(text: str, path: YamlPath) -> yaml.Node:
     entry = _entry(_mapping(text, path[:-1]), path[-1])
     if entry is None:
-        raise YamlTextError(f"there is no {_dotted(path)}")
+        raise YamlEditError(f"there is no {_dotted(path)}")
     return entry[0]
 
 
@@ -171,10 +181,10 @@ def _line(text: str, position: int) -> _Line:
 
 
 def _own_line(text: str, position: int) -> int:
-    """Begin of the line of ``position``, on which nothing may stand before it."""
+    """Returns the start of the line of ``position``. Raises YamlEditError when something stands before it."""
     line = _line(text, position)
     if line.before.strip("\ufeff "):
-        raise YamlTextError(
+        raise YamlEditError(
             f"cannot edit the line {line.before.strip()!r} without changing what it begins with"
         )
     return line.start
@@ -191,7 +201,7 @@ def _last_leaf(node: yaml.Node) -> yaml.Node:
 def _within(node: yaml.Node, child: yaml.Node) -> yaml.Node:
     # An alias is parsed as the node it stands for, whose place is somewhere before.
     if child.start_mark.index < node.start_mark.index:
-        raise YamlTextError("cannot edit beside an alias; write the alias out")
+        raise YamlEditError("cannot edit beside an alias; write the alias out")
     return child
 
 
@@ -200,7 +210,7 @@ def _item(sequence: yaml.SequenceNode, index: int) -> yaml.Node:
 
 
 def _end_of_lines(text: str, node: yaml.Node) -> int:
-    """Position after the last line of a node, the comment behind it included."""
+    """Returns the position after the last line of a node, the comment behind it included."""
     leaf = _last_leaf(node)
     if isinstance(leaf, yaml.ScalarNode) and leaf.style in _BLOCK_SCALAR:
         end: int = leaf.end_mark.index
@@ -270,7 +280,7 @@ def _insert_flow_item(text: str, sequence: yaml.SequenceNode, index: int, value:
 
 
 def _flow_gap(text: str, neighbour: yaml.Node) -> str:
-    """What stands between two items: a line end and the indentation where each item has its own line."""
+    """Returns what goes between two items: a line end and indentation where each has its own line."""
     before = _line(text, neighbour.start_mark.index).before
     return " " if before.strip() else _newline(text) + before
 
@@ -288,7 +298,7 @@ def _add_entry(text: str, mapping: yaml.MappingNode, *, key: str, value: Any) ->
 
 
 def _list_offset(mapping: yaml.MappingNode) -> int:
-    """How many columns the lists in this mapping are indented below their keys; 0 where it has none."""
+    """Returns how many columns lists in this mapping are indented below their keys; 0 where it has none."""
     for key, value in mapping.value:
         if isinstance(value, yaml.SequenceNode) and not value.flow_style:
             offset: int = value.start_mark.column - key.start_mark.column

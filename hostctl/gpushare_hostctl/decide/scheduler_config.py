@@ -1,4 +1,4 @@
-"""The KubeSchedulerConfiguration with our extender in it.
+"""The KubeSchedulerConfiguration with the extender in it.
 
 Source: ``kubescheduler.config.k8s.io/v1`` and, for what ``--config`` switches off,
 ``cmd/kube-scheduler/app/options`` of Kubernetes 1.36: with ``--config`` the leader election flags still
@@ -12,8 +12,9 @@ from typing import Any
 
 import yaml
 
-from gpushare_hostctl.decide import yamltext
-from gpushare_hostctl.decide.flags import CommandLine
+from gpushare_core.json_object import Json
+from gpushare_hostctl.decide import yaml_edit
+from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
 _GROUP = "kubescheduler.config.k8s.io/"
@@ -22,22 +23,21 @@ _HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it.
 
 
 @dataclass(frozen=True)
-class Extender:
-    """Our entry in ``extenders``.
+class ExtenderEntry:
+    """The extender's entry in ``extenders`` of a KubeSchedulerConfiguration.
 
-    ``url`` is the prefix before the verbs, ``http_timeout`` a Go duration such as ``5s``. A verb that is None
-    is not called; filter and bind always are.
+    ``url`` is the prefix before the verbs, ``http_timeout`` a Go duration such as ``5s``. Without a
+    ``prioritize_verb`` the extender is not asked for scores; filter and bind are always called.
     """
 
     url: str
     managed_resources: tuple[str, ...]
     http_timeout: str = "5s"
     prioritize_verb: str | None = None
-    preempt_verb: str | None = None
     weight: int = 1
 
-    def entry(self) -> dict[str, Any]:
-        """Give the entry as kube-scheduler reads it.
+    def to_mapping(self) -> Json:
+        """Returns the entry as kube-scheduler reads it.
 
         It sees nodes by name, is never skipped when it fails, and binds only pods that ask for a managed
         resource; the scheduler counts those resources by node as well.
@@ -45,7 +45,7 @@ class Extender:
         return {
             "urlPrefix": self.url,
             "filterVerb": "filter",
-            **self._optional_verbs(),
+            **self._prioritizing(),
             "bindVerb": "bind",
             "nodeCacheCapable": True,
             "ignorable": False,
@@ -55,56 +55,54 @@ class Extender:
             ],
         }
 
-    def _optional_verbs(self) -> dict[str, Any]:
-        verbs: dict[str, Any] = {}
-        if self.prioritize_verb:
-            # kube-scheduler refuses a prioritize verb without a positive weight.
-            verbs |= {"prioritizeVerb": self.prioritize_verb, "weight": self.weight}
-        if self.preempt_verb:
-            verbs |= {"preemptVerb": self.preempt_verb}
-        return verbs
+    def _prioritizing(self) -> Json:
+        # kube-scheduler refuses a prioritize verb without a positive weight.
+        return {"prioritizeVerb": self.prioritize_verb, "weight": self.weight} if self.prioritize_verb else {}
 
 
-def from_flags(command_line: CommandLine, extender: Extender) -> bytes:
-    """Build the configuration for a scheduler that had no ``--config``. Raises NeedsPersonError."""
-    client = _client_connection(command_line)
+def from_flags(flags: SchedulerFlags, extender: ExtenderEntry) -> bytes:
+    """Returns the configuration for a scheduler that had no ``--config``.
+
+    Raises NeedsPersonError when a flag that has to be carried over cannot be read.
+    """
+    client = _client_connection(flags)
     debugging = {
-        "enableProfiling": command_line.boolean("profiling"),
-        "enableContentionProfiling": command_line.boolean("contention-profiling"),
+        "enableProfiling": flags.boolean("profiling"),
+        "enableContentionProfiling": flags.boolean("contention-profiling"),
     }
     document = {
         "apiVersion": f"{_GROUP}v1",
         "kind": _KIND,
         **({"clientConnection": client} if client else {}),
         **{key: value for key, value in debugging.items() if value is not None},
-        "extenders": [extender.entry()],
+        "extenders": [extender.to_mapping()],
     }
     return (_HEADER + yaml.safe_dump(document, sort_keys=False)).encode()
 
 
-def merge(content: bytes, extender: Extender) -> bytes:
-    """Add our extender to a configuration of somebody else's, every other byte of which stays.
+def merge(content: bytes, extender: ExtenderEntry) -> bytes:
+    """Returns somebody else's configuration with the extender added, every other byte as it was.
 
-    An entry with our URL is replaced. Raises NeedsPersonError for what kube-scheduler would refuse: a second
-    extender that binds, or one that manages the same resource.
+    An entry with the same URL is replaced. Raises NeedsPersonError for what kube-scheduler would refuse: a
+    second extender that binds, or one that manages the same resource.
     """
     text = _decode(content)
-    document = _checked(yamltext.first_document(text))
+    document = _checked(yaml_edit.first_document(text))
     for index in reversed(_with_url(document, extender.url)):
-        text = yamltext.remove_item(text, ("extenders",), index=index)
-    others = _extenders(yamltext.first_document(text))
+        text = yaml_edit.remove_item(text, ("extenders",), index=index)
+    others = _extenders(yaml_edit.first_document(text))
     _check_conflicts(others, extender)
-    text = yamltext.insert_item(text, ("extenders",), value=extender.entry())
-    _verify(text, {**document, "extenders": [*others, extender.entry()]})
+    text = yaml_edit.insert_item(text, ("extenders",), value=extender.to_mapping())
+    _verify(text, {**document, "extenders": [*others, extender.to_mapping()]})
     return text.encode()
 
 
-def is_idle_until_leading(content: bytes) -> bool:
-    """Tell whether a scheduler with this configuration is not ready before it leads.
+def delays_cache_until_active(content: bytes) -> bool:
+    """Returns whether a scheduler with this configuration is not ready before it leads.
 
     Field ``delayCacheUntilActive`` of KubeSchedulerConfiguration.
     """
-    document = yamltext.first_document(_decode(content))
+    document = yaml_edit.first_document(_decode(content))
     return isinstance(document, dict) and document.get("delayCacheUntilActive") is True
 
 
@@ -129,17 +127,26 @@ def _number(name: str, text: str, parse: Callable[[str], float]) -> float:
         raise NeedsPersonError(f"the flag --{name}={text} of kube-scheduler is not a number") from error
 
 
-_CLIENT_FLAGS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
-    ("kubeconfig", "kubeconfig", str),
-    ("contentType", "kube-api-content-type", _content_type),
-    ("qps", "kube-api-qps", _rate),
-    ("burst", "kube-api-burst", _burst),
+@dataclass(frozen=True)
+class _ClientFlag:
+    """A flag that ``--config`` switches off, and the field of ``clientConnection`` that takes its value."""
+
+    flag: str
+    field: str
+    parse: Callable[[str], Any]
+
+
+_CLIENT_FLAGS = (
+    _ClientFlag("kubeconfig", "kubeconfig", str),
+    _ClientFlag("kube-api-content-type", "contentType", _content_type),
+    _ClientFlag("kube-api-qps", "qps", _rate),
+    _ClientFlag("kube-api-burst", "burst", _burst),
 )
 
 
-def _client_connection(command_line: CommandLine) -> dict[str, Any]:
-    given = [(key, command_line.value(flag), parse) for key, flag, parse in _CLIENT_FLAGS]
-    return {key: parse(text) for key, text, parse in given if text is not None}
+def _client_connection(flags: SchedulerFlags) -> Json:
+    given = [(client, flags.value(client.flag)) for client in _CLIENT_FLAGS]
+    return {client.field: client.parse(text) for client, text in given if text is not None}
 
 
 def _decode(content: bytes) -> str:
@@ -149,22 +156,22 @@ def _decode(content: bytes) -> str:
         raise NeedsPersonError(f"the scheduler's --config file is not UTF-8 (byte {error.start})") from error
 
 
-def _checked(document: Any) -> dict[str, Any]:
-    ours = isinstance(document, dict) and document.get("kind") == _KIND
-    if not ours or not str(document.get("apiVersion")).startswith(_GROUP):
+def _checked(document: Any) -> Json:
+    has_kind = isinstance(document, dict) and document.get("kind") == _KIND
+    if not has_kind or not str(document.get("apiVersion")).startswith(_GROUP):
         raise NeedsPersonError(f"the scheduler's --config file is not a {_KIND} of {_GROUP}v1; correct it")
     _extenders(document)
     return dict(document)
 
 
-def _extenders(document: dict[str, Any]) -> list[dict[str, Any]]:
+def _extenders(document: Json) -> list[Json]:
     extenders = document.get("extenders") or []
     if not isinstance(extenders, list) or not all(isinstance(entry, dict) for entry in extenders):
         raise NeedsPersonError("extenders in the scheduler's --config file is not a list of mappings")
     return extenders
 
 
-def _with_url(document: dict[str, Any], url: str) -> list[int]:
+def _with_url(document: Json, url: str) -> list[int]:
     return [
         index
         for index, entry in enumerate(_extenders(document))
@@ -172,7 +179,7 @@ def _with_url(document: dict[str, Any], url: str) -> list[int]:
     ]
 
 
-def _check_conflicts(others: list[dict[str, Any]], extender: Extender) -> None:
+def _check_conflicts(others: list[Json], extender: ExtenderEntry) -> None:
     for entry in others:
         if entry.get("bindVerb"):
             raise NeedsPersonError(
@@ -182,7 +189,7 @@ def _check_conflicts(others: list[dict[str, Any]], extender: Extender) -> None:
         _check_resources(entry, extender)
 
 
-def _check_resources(entry: dict[str, Any], extender: Extender) -> None:
+def _check_resources(entry: Json, extender: ExtenderEntry) -> None:
     items = entry.get("managedResources") or []
     managed = {str(item.get("name")) for item in items if isinstance(item, dict)}
     both = sorted(managed & set(extender.managed_resources))
@@ -193,10 +200,10 @@ def _check_resources(entry: dict[str, Any], extender: Extender) -> None:
         )
 
 
-def _verify(text: str, expected: dict[str, Any]) -> None:
+def _verify(text: str, expected: Json) -> None:
     try:
-        as_expected = yamltext.first_document(text) == expected
-    except yamltext.YamlTextError:
+        as_expected = yaml_edit.first_document(text) == expected
+    except yaml_edit.YamlEditError:
         as_expected = False
     if not as_expected:
         raise NeedsPersonError(

@@ -25,20 +25,21 @@ class Flag:
 
 
 @dataclass(frozen=True)
-class CommandLine:
-    """The words after the program's name."""
+class SchedulerFlags:
+    """The words of kube-scheduler's command line after the program's name."""
 
     words: tuple[str, ...]
 
     def last(self, name: str) -> Flag | None:
-        """Give the occurrence that counts, or None."""
-        found = [flag for flag in scan(self.words) if flag.name == name]
-        return found[-1] if found else None
+        """Returns the occurrence that counts, None when the flag is not there."""
+        occurrences = [flag for flag in _scan(self.words) if flag.name == name]
+        return occurrences[-1] if occurrences else None
 
     def value(self, name: str) -> str | None:
-        """Give the value that counts; None when the flag is not there.
+        """Returns the value that counts; None when the flag is not there.
 
-        Raises NeedsPersonError for a value that the kubelet expands only when it starts the container.
+        Raises NeedsPersonError for a flag without a value, and for a value that the kubelet expands only when
+        it starts the container.
         """
         flag = self.last(name)
         if flag is None:
@@ -48,15 +49,18 @@ class CommandLine:
         return _literal(name, flag.value)
 
     def boolean(self, name: str) -> bool | None:
-        """Give a boolean flag's value, ``--name`` alone being true; None when the flag is not there."""
+        """Returns a boolean flag's value, ``--name`` alone being true; None when the flag is not there.
+
+        Raises NeedsPersonError for a value that Go's ``strconv.ParseBool`` would refuse.
+        """
         flag = self.last(name)
         if flag is None:
             return None
         return _parse_boolean(name, "true" if flag.value is None else _literal(name, flag.value))
 
 
-def scan(words: Sequence[str]) -> list[Flag]:
-    """Find the long flags. kube-scheduler takes no arguments, so a word without dashes is a flag's value."""
+def _scan(words: Sequence[str]) -> list[Flag]:
+    # Long flags only. kube-scheduler takes no arguments, so a word without dashes is a flag's value.
     flags: list[Flag] = []
     for index, word in enumerate(words):
         if word == "--":

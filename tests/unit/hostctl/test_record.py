@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from gpushare_hostctl.decide.state import Original, Pending, State, decode
+from gpushare_hostctl.decide.record import InstallationRecord, Original, PendingRestart, decode
 from gpushare_hostctl.errors import NeedsPersonError
 
-STATE = State(
+RECORD = InstallationRecord(
     manifest="/etc/kubernetes/manifests/kube-scheduler.yaml",
     original=Original(sha256="a", mode=0o600, uid=0, gid=0),
     backup="kube-scheduler.yaml.a.backup",
@@ -15,12 +15,12 @@ STATE = State(
     config_sha256="b",
     written=("c", "d"),
     previous_config="/x.yaml",
-    pending=Pending(sha256="d", fingerprint=None),
+    pending=PendingRestart(sha256="d", fingerprint=None),
 )
 
 
 def test_what_was_written_is_read_back() -> None:
-    assert decode(STATE.encode()) == STATE
+    assert decode(RECORD.encode()) == RECORD
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ def test_what_was_written_is_read_back() -> None:
         pytest.param(b"{}", id="no version"),
         pytest.param(b'{"version": 2}', id="a newer version"),
         pytest.param(b'{"version": 1}', id="nothing but the version"),
-        pytest.param(STATE.encode().replace(b'"mode"', b'"mood"'), id="a field of another name"),
-        pytest.param(STATE.encode()[:-9], id="cut off"),
-        pytest.param(json.dumps({**json.loads(STATE.encode()), "written": 1}).encode(), id="no list"),
+        pytest.param(RECORD.encode().replace(b'"mode"', b'"mood"'), id="a field of another name"),
+        pytest.param(RECORD.encode()[:-9], id="cut off"),
+        pytest.param(json.dumps({**json.loads(RECORD.encode()), "written": 1}).encode(), id="no list"),
         pytest.param(b"\xff\xfe", id="not text"),
     ],
 )

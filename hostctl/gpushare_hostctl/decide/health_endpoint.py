@@ -1,8 +1,8 @@
-"""Where kube-scheduler can be asked how it is."""
+"""Where kube-scheduler answers health checks, as its flags say."""
 
 from dataclasses import dataclass
 
-from gpushare_hostctl.decide import configuration
+from gpushare_hostctl.decide import scheduler_config
 from gpushare_hostctl.decide.manifest import SchedulerPod
 from gpushare_hostctl.errors import NeedsPersonError
 
@@ -11,7 +11,7 @@ _ANY_ADDRESS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class HealthEndpoint:
     """kube-scheduler's HTTPS address on the host, and the health check that says it works.
 
     ``lasting_certificate``: the certificate comes from files, so that a new process shows the same one.
@@ -24,25 +24,26 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """Give the address for people."""
+        """Returns the address for people."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"https://{host}:{self.port}{self.path}"
 
 
-def find(scheduler: SchedulerPod, *, config: bytes | None) -> Endpoint | None:
-    """Read the endpoint from the flags; None when HTTPS is switched off.
+def find(scheduler: SchedulerPod, *, config: bytes | None) -> HealthEndpoint | None:
+    """Returns the endpoint, None when HTTPS is switched off.
 
-    ``config`` is the content of the scheduler's configuration file. Raises NeedsPersonError.
+    ``config`` is the content of the scheduler's configuration file, None without one. Raises
+    NeedsPersonError for flags that cannot be read.
     """
-    flags = scheduler.command_line
+    flags = scheduler.flags
     port = _port(flags.value("secure-port") or _DEFAULT_PORT)
     address = flags.value("bind-address") or ""
     lasting = bool(flags.value("tls-cert-file") or flags.value("cert-dir"))
     # Ready means more than alive: the scheduler has read the cluster. It says so only when it leads where
     # the caches are filled late.
-    path = "/livez" if config and configuration.is_idle_until_leading(config) else "/readyz"
+    path = "/livez" if config and scheduler_config.delays_cache_until_active(config) else "/readyz"
     host = _ANY_ADDRESS.get(address, address)
-    return Endpoint(host=host, port=port, path=path, lasting_certificate=lasting) if port else None
+    return HealthEndpoint(host=host, port=port, path=path, lasting_certificate=lasting) if port else None
 
 
 def _port(text: str) -> int:

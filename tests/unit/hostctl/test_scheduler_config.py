@@ -1,21 +1,28 @@
-"""The KubeSchedulerConfiguration with our extender in it."""
+"""The KubeSchedulerConfiguration with the extender in it."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import yaml
+from tests.samples.hostctl import CONFIG_HEAD, EXTENDER
 
-from gpushare_hostctl.decide.configuration import Extender, from_flags, is_idle_until_leading, merge
-from gpushare_hostctl.decide.flags import CommandLine
+from gpushare_core.json_object import Json
+from gpushare_hostctl.decide.scheduler_config import (
+    ExtenderEntry,
+    delays_cache_until_active,
+    from_flags,
+    merge,
+)
+from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.errors import NeedsPersonError
 
-OURS = Extender(url="http://127.0.0.1:32766", managed_resources=("gpushare.io/memory", "gpushare.io/card"))
-HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+OURS = replace(EXTENDER, managed_resources=("gpushare.io/memory", "gpushare.io/card"))
 
 
-def built(*flags: str, extender: Extender = OURS) -> dict[str, Any]:
-    document: dict[str, Any] = yaml.safe_load(from_flags(CommandLine(flags), extender))
+def built(*flags: str, extender: ExtenderEntry = OURS) -> Json:
+    document: Json = yaml.safe_load(from_flags(SchedulerFlags(flags), extender))
     return document
 
 
@@ -24,7 +31,7 @@ def merged(text: str) -> str:
 
 
 def test_the_entry_is_what_kube_scheduler_reads() -> None:
-    assert OURS.entry() == {
+    assert OURS.to_mapping() == {
         "urlPrefix": "http://127.0.0.1:32766",
         "filterVerb": "filter",
         "bindVerb": "bind",
@@ -39,22 +46,18 @@ def test_the_entry_is_what_kube_scheduler_reads() -> None:
 
 
 def test_a_verb_for_scores_comes_with_the_weight_it_needs() -> None:
-    entry = Extender(url="http://x", managed_resources=(), prioritize_verb="score", weight=3).entry()
+    entry = ExtenderEntry(
+        url="http://x", managed_resources=(), prioritize_verb="score", weight=3
+    ).to_mapping()
 
     assert (entry["prioritizeVerb"], entry["weight"]) == ("score", 3)
-
-
-def test_a_verb_for_victims_is_passed_on() -> None:
-    assert Extender(url="http://x", managed_resources=(), preempt_verb="preempt").entry()["preemptVerb"] == (
-        "preempt"
-    )
 
 
 def test_without_flags_there_is_only_the_extender() -> None:
     assert built() == {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "extenders": [OURS.entry()],
+        "extenders": [OURS.to_mapping()],
     }
 
 
@@ -89,11 +92,11 @@ def test_without_flags_there_is_only_the_extender() -> None:
 def test_a_flag_that_config_switches_off_is_carried_over(
     flag: str, section: tuple[str, ...], value: object
 ) -> None:
-    found: Any = built(flag)
+    carried: Any = built(flag)
     for key in section:
-        found = found[key]
+        carried = carried[key]
 
-    assert found == value
+    assert carried == value
 
 
 @pytest.mark.parametrize(
@@ -118,7 +121,7 @@ def test_a_flag_that_cannot_be_carried_over_needs_a_person(flag: str) -> None:
 
 
 THEIRS = f"""# ours since 2023
-{HEAD}profiles:
+{CONFIG_HEAD}profiles:
   - schedulerName: default-scheduler   # the only one
     plugins: {{score: {{disabled: [{{name: NodeResourcesFit}}]}}}}
 extenders:
@@ -133,20 +136,20 @@ def test_their_configuration_stays_to_the_byte_and_ours_comes_last() -> None:
     text = merged(THEIRS)
 
     assert [line for line in THEIRS.splitlines() if line not in text.splitlines()] == []
-    assert yaml.safe_load(text)["extenders"] == [*yaml.safe_load(THEIRS)["extenders"], OURS.entry()]
+    assert yaml.safe_load(text)["extenders"] == [*yaml.safe_load(THEIRS)["extenders"], OURS.to_mapping()]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(HEAD, id="no extenders"),
-        pytest.param(HEAD + "extenders: []\n", id="an empty list"),
-        pytest.param(HEAD + "extenders:\n", id="a null"),
-        pytest.param(HEAD.rstrip("\n"), id="no line end at the end"),
-        pytest.param(json.dumps(yaml.safe_load(HEAD)), id="JSON"),
+        pytest.param(CONFIG_HEAD, id="no extenders"),
+        pytest.param(CONFIG_HEAD + "extenders: []\n", id="an empty list"),
+        pytest.param(CONFIG_HEAD + "extenders:\n", id="a null"),
+        pytest.param(CONFIG_HEAD.rstrip("\n"), id="no line end at the end"),
+        pytest.param(json.dumps(yaml.safe_load(CONFIG_HEAD)), id="JSON"),
         pytest.param(json.dumps(yaml.safe_load(THEIRS), indent="\t"), id="JSON with tabs"),
-        pytest.param(HEAD.replace("\n", "\r\n"), id="carriage returns"),
-        pytest.param(HEAD.replace("v1\n", "v1beta3\n"), id="an older version"),
+        pytest.param(CONFIG_HEAD.replace("\n", "\r\n"), id="carriage returns"),
+        pytest.param(CONFIG_HEAD.replace("v1\n", "v1beta3\n"), id="an older version"),
     ],
 )
 def test_the_extender_is_added_however_theirs_is_written(text: str) -> None:
@@ -154,13 +157,13 @@ def test_the_extender_is_added_however_theirs_is_written(text: str) -> None:
 
     after = yaml.safe_load(merged(text).replace("\t", " "))
 
-    assert after == {**before, "extenders": [*(before.get("extenders") or []), OURS.entry()]}
+    assert after == {**before, "extenders": [*(before.get("extenders") or []), OURS.to_mapping()]}
 
 
 def test_an_entry_with_our_url_is_replaced_and_not_doubled() -> None:
     text = THEIRS.replace("http://other", "http://127.0.0.1:32766/")
 
-    assert yaml.safe_load(merged(text))["extenders"] == [OURS.entry()]
+    assert yaml.safe_load(merged(text))["extenders"] == [OURS.to_mapping()]
 
 
 def test_merging_twice_changes_nothing_more() -> None:
@@ -170,31 +173,36 @@ def test_merging_twice_changes_nothing_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         pytest.param("", "not a KubeSchedulerConfiguration", id="empty"),
         pytest.param("- a\n", "not a KubeSchedulerConfiguration", id="a list"),
         pytest.param(
-            HEAD.replace("kubescheduler", "kubelet"), "not a KubeSchedulerConfiguration", id="other group"
+            CONFIG_HEAD.replace("kubescheduler", "kubelet"),
+            "not a KubeSchedulerConfiguration",
+            id="other group",
         ),
         pytest.param("a: [", "not valid YAML", id="not YAML"),
-        pytest.param(HEAD + "extenders: 1\n", "not a list", id="extenders that are none"),
-        pytest.param(HEAD + "extenders: [1]\n", "not a list", id="an extender that is none"),
+        pytest.param(CONFIG_HEAD + "extenders: 1\n", "not a list", id="extenders that are none"),
+        pytest.param(CONFIG_HEAD + "extenders: [1]\n", "not a list", id="an extender that is none"),
         pytest.param(
-            HEAD + "extenders: [{urlPrefix: http://b, bindVerb: bind}]\n",
+            CONFIG_HEAD + "extenders: [{urlPrefix: http://b, bindVerb: bind}]\n",
             "allows one such",
             id="another binder",
         ),
         pytest.param(
-            HEAD + "extenders: [{urlPrefix: http://b, managedResources: [{name: gpushare.io/card}]}]\n",
+            CONFIG_HEAD
+            + "extenders: [{urlPrefix: http://b, managedResources: [{name: gpushare.io/card}]}]\n",
             "gpushare.io/card",
             id="a resource that another manages",
         ),
-        pytest.param(HEAD + "a: &a\n- b: 1\nextenders: *a\n", "aliases", id="extenders that are an alias"),
+        pytest.param(
+            CONFIG_HEAD + "a: &a\n- b: 1\nextenders: *a\n", "aliases", id="extenders that are an alias"
+        ),
     ],
 )
-def test_what_kube_scheduler_would_refuse_needs_a_person(text: str, said: str) -> None:
-    with pytest.raises(NeedsPersonError, match=said):
+def test_what_kube_scheduler_would_refuse_needs_a_person(text: str, message: str) -> None:
+    with pytest.raises(NeedsPersonError, match=message):
         merged(text)
 
 
@@ -206,10 +214,10 @@ def test_bytes_that_are_no_text_need_a_person() -> None:
 @pytest.mark.parametrize(
     ("text", "idle"),
     [
-        pytest.param(HEAD, False, id="by default it is ready at once"),
-        pytest.param(HEAD + "delayCacheUntilActive: true\n", True, id="with a late cache it is not"),
+        pytest.param(CONFIG_HEAD, False, id="by default it is ready at once"),
+        pytest.param(CONFIG_HEAD + "delayCacheUntilActive: true\n", True, id="with a late cache it is not"),
         pytest.param("", False, id="nothing"),
     ],
 )
 def test_a_late_cache_is_noticed(text: str, idle: bool) -> None:  # noqa: FBT001
-    assert is_idle_until_leading(text.encode()) is idle
+    assert delays_cache_until_active(text.encode()) is idle

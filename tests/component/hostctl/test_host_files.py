@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_hostctl.decide.state import File
+from gpushare_hostctl.decide.snapshot import File
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
-from gpushare_hostctl.host.files import Host
+from gpushare_hostctl.host.files import HostFiles
 
 CONTENT = File(content=b"new", mode=0o640, uid=os.getuid(), gid=os.getgid())
 
@@ -20,9 +20,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_written_with_its_mode_and_nothing_beside_it(root: Path) -> None:
-    Host(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+    HostFiles(root).write("/etc/target/file", CONTENT, through="/etc/folder")
 
-    assert Host(root).read("/etc/target/file") == CONTENT
+    assert HostFiles(root).read("/etc/target/file") == CONTENT
     assert [path.name for path in (root / "etc/target").iterdir()] == ["file"]
     assert not list((root / "etc/folder").iterdir())
 
@@ -38,7 +38,7 @@ def test_writing_is_one_rename_of_a_finished_file(root: Path, monkeypatch: pytes
         return rename(self, other)
 
     monkeypatch.setattr(Path, "replace", watched)
-    Host(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+    HostFiles(root).write("/etc/target/file", CONTENT, through="/etc/folder")
 
     assert seen == [b"old", b"new"]
 
@@ -46,7 +46,7 @@ def test_writing_is_one_rename_of_a_finished_file(root: Path, monkeypatch: pytes
 def test_a_leftover_of_an_earlier_run_is_overwritten(root: Path) -> None:
     (root / "etc/folder/file.new").write_bytes(b"torn")
 
-    Host(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+    HostFiles(root).write("/etc/target/file", CONTENT, through="/etc/folder")
 
     assert (root / "etc/target/file").read_bytes() == b"new"
 
@@ -58,12 +58,12 @@ def test_folders_on_two_file_systems_need_a_person(root: Path, monkeypatch: pyte
     monkeypatch.setattr(Path, "replace", refuse)
 
     with pytest.raises(NeedsPersonError, match="one file system"):
-        Host(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+        HostFiles(root).write("/etc/target/file", CONTENT, through="/etc/folder")
     assert not list((root / "etc/folder").iterdir())
 
 
 def test_what_is_missing_is_none_or_empty(root: Path) -> None:
-    host = Host(root)
+    host = HostFiles(root)
 
     assert host.read("/etc/nothing") is None
     assert host.read("/etc/nothing/below") is None
@@ -74,7 +74,7 @@ def test_a_folder_is_read_without_what_is_no_file(root: Path) -> None:
     (root / "etc/folder/a").write_bytes(b"1")
     (root / "etc/folder/below").mkdir()
 
-    assert list(Host(root).read_folder("/etc/folder")) == ["a"]
+    assert list(HostFiles(root).read_folder("/etc/folder")) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -90,17 +90,17 @@ def test_links_are_followed_inside_the_host(root: Path, link: str, target: str) 
     (root / link).symlink_to(target)
     (root / "etc/target/file").write_bytes(b"x")
 
-    found = Host(root).read("/etc/link/file")
+    file = HostFiles(root).read("/etc/link/file")
 
-    assert found is not None
-    assert found.content == b"x"
+    assert file is not None
+    assert file.content == b"x"
 
 
 def test_writing_through_a_link_keeps_the_link(root: Path) -> None:
     (root / "etc/target/file").write_bytes(b"x")
     (root / "etc/link").symlink_to("/etc/target/file")
 
-    Host(root).write("/etc/link", CONTENT, through="/etc/folder")
+    HostFiles(root).write("/etc/link", CONTENT, through="/etc/folder")
 
     assert (root / "etc/link").is_symlink()
     assert (root / "etc/target/file").read_bytes() == b"new"
@@ -110,25 +110,29 @@ def test_links_in_a_circle_need_a_person(root: Path) -> None:
     (root / "etc/link").symlink_to("link")
 
     with pytest.raises(NeedsPersonError, match="too many links"):
-        Host(root).read("/etc/link")
+        HostFiles(root).read("/etc/link")
 
 
 def test_a_folder_of_ours_is_for_its_owner_only(root: Path) -> None:
-    Host(root).make_folder("/etc/ours")
-    Host(root).make_folder("/etc/ours")
+    HostFiles(root).make_folder("/etc/ours")
+    HostFiles(root).make_folder("/etc/ours")
 
     assert (root / "etc/ours").stat().st_mode & 0o777 == 0o700
 
 
 def test_removing_what_is_not_there_is_no_error(root: Path) -> None:
-    Host(root).remove("/etc/nothing")
-    Host(root).remove_folder("/etc/nothing")
+    HostFiles(root).remove("/etc/nothing")
+    HostFiles(root).remove_folder("/etc/nothing")
 
-    assert Host(root).exists("/etc/folder")
+    assert (root / "etc/folder").exists()
 
 
 def test_the_lock_is_for_one(root: Path) -> None:
-    with Host(root).lock("/etc"), pytest.raises(RetryableError, match="another"), Host(root).lock("/etc"):
+    with (
+        HostFiles(root).lock("/etc"),
+        pytest.raises(RetryableError, match="another"),
+        HostFiles(root).lock("/etc"),
+    ):
         pytest.fail("two hold the lock")
-    with Host(root).lock("/etc"):
-        assert Host(root).exists("/etc")
+    with HostFiles(root).lock("/etc"):
+        assert (root / "etc").exists()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpushare_hostctl.decide.yamltext import (
-    YamlTextError,
+from gpushare_hostctl.decide.yaml_edit import (
+    YamlEditError,
     first_document,
     insert_item,
     remove_item,
@@ -125,7 +125,7 @@ def test_any_string_stays_a_string(value: str, quote: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         pytest.param("a: [\n", "not valid YAML", id="not YAML"),
         pytest.param("a: 1\n", "not a list", id="no list"),
@@ -136,6 +136,6 @@ def test_any_string_stays_a_string(value: str, quote: str) -> None:
         pytest.param("a: 2020-13-45\n", "not", id="a date that is none"),
     ],
 )
-def test_what_cannot_be_edited_is_refused(text: str, said: str) -> None:
-    with pytest.raises(YamlTextError, match=said):
+def test_what_cannot_be_edited_is_refused(text: str, message: str) -> None:
+    with pytest.raises(YamlEditError, match=message):
         insert_item(text, ("a",), value="new")
