@@ -21,7 +21,7 @@ def test_the_variables_follow_from_the_units() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "message"),
     [
         pytest.param(
             ids(0, 1, 16), "asked 3 units of one card, the kubelet chose 2 of GPU-0, 1 of GPU-1", id="two"
@@ -31,7 +31,7 @@ def test_the_variables_follow_from_the_units() -> None:
         pytest.param([], "asked 0 units", id="none"),
     ],
 )
-def test_units_that_are_not_of_one_card_are_refused(asked: list[str], told: str) -> None:
+def test_units_that_are_not_of_one_card_are_refused(asked: list[str], message: str) -> None:
     with pytest.raises(UnusableUnitsError) as refusal:
         environment(asked, LAYOUT, GPUSHARE)
-    assert told in str(refusal.value)
+    assert message in str(refusal.value)

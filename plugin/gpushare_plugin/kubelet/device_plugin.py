@@ -25,36 +25,43 @@ class DevicePlugin:
         self._stream = stream
 
     async def options(self, _: api.Empty, __: Context) -> api.DevicePluginOptions:
+        """GetDevicePluginOptions: we want to be asked which units to take."""
         return api.DevicePluginOptions(get_preferred_allocation_available=True)
 
     async def list_and_watch(self, _: api.Empty, __: Context) -> AsyncIterator[bytes]:
+        """ListAndWatch: yields the list of devices, encoded, whenever it changes."""
         async for message in self._stream.serve():
             yield message
 
-    async def preferred(
+    async def preferred_allocation(
         self, request: api.PreferredAllocationRequest, context: Context
     ) -> api.PreferredAllocationResponse:
+        """GetPreferredAllocation: which units the kubelet shall take. Refuses with RESOURCE_EXHAUSTED."""
         try:
-            ids = [await self._allocator.prefer(ask) for ask in request.container_requests]
+            ids = [await self._allocator.prefer(container) for container in request.container_requests]
         except (NothingFitsError, NothingOfferedError) as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
-        answers = [api.ContainerPreferredAllocationResponse(deviceIDs=each) for each in ids]
-        return api.PreferredAllocationResponse(container_responses=answers)
+        responses = [api.ContainerPreferredAllocationResponse(deviceIDs=each) for each in ids]
+        return api.PreferredAllocationResponse(container_responses=responses)
 
     async def allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
+        """Allocate: what comes with the units that the kubelet took. Refuses with FAILED_PRECONDITION."""
         try:
-            variables = [self._allocator.environment(ask.devices_ids) for ask in request.container_requests]
+            variables = [
+                self._allocator.environment(container.devices_ids) for container in request.container_requests
+            ]
         except (UnusableUnitsError, NothingOfferedError) as error:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
-        answers = [api.ContainerAllocateResponse(envs=each) for each in variables]
-        return api.AllocateResponse(container_responses=answers)
+        responses = [api.ContainerAllocateResponse(envs=each) for each in variables]
+        return api.AllocateResponse(container_responses=responses)
 
     async def pre_start(self, _: api.PreStartContainerRequest, __: Context) -> api.PreStartContainerResponse:
+        """PreStartContainer: never called, because the options do not ask for it."""
         return api.PreStartContainerResponse()
 
 
-def handler(plugin: DevicePlugin) -> grpc.GenericRpcHandler:
-    """All methods; lists of devices pass as the bytes that they are."""
+def grpc_handler(plugin: DevicePlugin) -> grpc.GenericRpcHandler:
+    """Returns what a gRPC server serves ``plugin`` by; lists of devices pass as the bytes that they are."""
     return grpc.method_handlers_generic_handler(
         SERVICE,
         {
@@ -65,7 +72,7 @@ def handler(plugin: DevicePlugin) -> grpc.GenericRpcHandler:
                 plugin.list_and_watch, api.Empty.FromString, None
             ),
             "GetPreferredAllocation": grpc.unary_unary_rpc_method_handler(
-                plugin.preferred,
+                plugin.preferred_allocation,
                 api.PreferredAllocationRequest.FromString,
                 api.PreferredAllocationResponse.SerializeToString,
             ),
