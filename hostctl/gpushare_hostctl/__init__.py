@@ -1,1 +1,1 @@
-"""hostctl"""
+"""Connects a control-plane node's kube-scheduler to the extender, and restores it byte for byte."""

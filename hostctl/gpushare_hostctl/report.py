@@ -1,9 +1,17 @@
-"""What the program says at its end: one JSON object for the operator."""
+"""What the program says at its end: one line of JSON, for the operator and for people."""
 
 import json
+import logging
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
+
+from gpushare_hostctl.decide.snapshot import Snapshot
+from gpushare_hostctl.decide.status import Status
+from gpushare_hostctl.errors import ExitCode
+
+_LOG = logging.getLogger(__name__)
 
 Result = Literal["Installed", "AlreadyInstalled", "Restored", "RestoredPartially", "NothingToDo", "Failed"]
 
@@ -13,8 +21,20 @@ _LONGEST_MESSAGE = 1500
 
 
 @dataclass(frozen=True)
+class RunResult:
+    """What install or restore came to."""
+
+    result: Result
+    message: str
+    exit_code: ExitCode = ExitCode.OK
+
+
+@dataclass(frozen=True)
 class Report:
-    """The outcome. Checksums are of the manifest, None while there is none or it was not read."""
+    """The final report of install and restore.
+
+    The checksums are the manifest's SHA-256 in hex, None while there is none or it was not read.
+    """
 
     result: Result
     message: str
@@ -22,7 +42,7 @@ class Report:
     sha256_after: str | None = None
 
     def encode(self) -> str:
-        """Give the line, shorter than the kubelet's limit whatever the message."""
+        """Returns the line, shorter than the kubelet's limit whatever the message."""
         # Printable ASCII is at most doubled by JSON's escapes.
         message = _UNPRINTABLE.sub("?", " ".join(self.message.split()))[:_LONGEST_MESSAGE]
         return json.dumps(
@@ -33,3 +53,36 @@ class Report:
                 "sha256After": self.sha256_after,
             }
         )
+
+    def publish(self, termination_log: Path | None) -> None:
+        """Prints the line and writes it to the file, if one is named; a failure to write is only logged."""
+        line = self.encode()
+        print(line, flush=True)
+        if termination_log is None:
+            return
+        try:
+            termination_log.write_text(line)
+        except OSError as error:
+            _LOG.warning("cannot write %s: %s", termination_log, error.strerror)
+
+
+def encode_status(status: Status, snapshot: Snapshot) -> str:
+    """Returns the line of the status command: paths are the host's, checksums the manifest's."""
+    installed = snapshot.record
+    return json.dumps(
+        {
+            "state": status.state,
+            "message": status.message,
+            "manifest": snapshot.paths.manifest,
+            "sha256": snapshot.manifest.sha256 if snapshot.manifest else None,
+            "sha256Original": installed.original.sha256 if installed else None,
+            "sha256Written": installed.written[-1] if installed else None,
+            "backup": snapshot.paths.in_folder(installed.backup) if installed else None,
+            "config": snapshot.paths.in_folder(installed.config) if installed else None,
+        }
+    )
+
+
+def encode_unknown_status(message: str, *, sha256: str | None) -> str:
+    """Returns the line of the status command where the manifest or the record cannot be read."""
+    return json.dumps({"state": "Unknown", "message": message, "sha256": sha256})

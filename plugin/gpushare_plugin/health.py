@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 Probe = Callable[[], str]
-"""Says what is wrong; an empty text when nothing is."""
+"""Returns what is wrong, or an empty text."""
 
 READ_TIMEOUT = 5.0
+"""Seconds in which a request has to arrive."""
 LONGEST_HEAD = 8192
 """Bytes of a request that are read at most."""
 
@@ -56,8 +57,8 @@ class HealthServer:
         probe = self._probes.get(words[1].split("?")[0]) if words[0] == "GET" and len(words) > 1 else None
         if probe is None:
             return _response(HTTPStatus.NOT_FOUND, "ask for " + " or ".join(self._probes))
-        wrong = probe()
-        return _response(HTTPStatus.SERVICE_UNAVAILABLE if wrong else HTTPStatus.OK, wrong or "ok")
+        problem = probe()
+        return _response(HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK, problem or "ok")
 
 
 def _response(status: HTTPStatus, text: str) -> bytes:

@@ -1,1 +1,1 @@
-"""What becomes of the scheduler's files. Pure: bytes in, bytes out."""
+"""What becomes of the scheduler's files, and what its health probes add up to. Pure: no file, no socket."""

@@ -1,21 +1,22 @@
-"""The static pod of kube-scheduler: what its manifest says, and the one surgical edit of it.
+"""The manifest of kube-scheduler's static pod: what it says, and the one surgical edit of it.
 
-Pure functions over text. Every edit is checked twice over: the text is changed by splicing, the parsed pod
-by ordinary list operations, and unless both come to the same the edit is refused.
+Every edit is checked twice over: the text is changed by splicing, the parsed pod by ordinary list operations,
+and unless both come to the same the edit is refused.
 """
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from gpushare_hostctl.decide import yamltext
-from gpushare_hostctl.decide.flags import CommandLine
-from gpushare_hostctl.decide.yamltext import Path
+from gpushare_core.json_object import Json
+from gpushare_hostctl.decide import yaml_edit
+from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
+from gpushare_hostctl.decide.yaml_edit import YamlPath
 from gpushare_hostctl.errors import NeedsPersonError
 
-VOLUME = "gpushare-scheduler-config"
+VOLUME_NAME = "gpushare-scheduler-config"
 """Name of the volume we add; a volume of this name is ours."""
 
 _PROGRAM = "kube-scheduler"
@@ -26,7 +27,7 @@ _CONFIG = "config"
 class _Word:
     """A word of the container's ``command`` or ``args`` and where it stands."""
 
-    path: Path
+    path: YamlPath
     text: str
 
 
@@ -35,86 +36,93 @@ class SchedulerPod:
     """A kube-scheduler static pod: its text, the parsed pod, and where the scheduler's flags are."""
 
     text: str
-    pod: dict[str, Any]
-    container_path: Path
+    pod: Json
+    container_path: YamlPath
     words: tuple[_Word, ...]
-    first_flag: Path
+    first_flag: YamlPath
     """Where a new flag goes: before every other, so that it cannot become another flag's value."""
 
     @property
-    def container(self) -> dict[str, Any]:
-        """Give the scheduler's container."""
-        container: dict[str, Any] = self.pod["spec"]["containers"][self.container_path[-1]]
+    def container(self) -> Json:
+        """Returns the scheduler's container."""
+        container: Json = self.pod["spec"]["containers"][self.container_path[-1]]
         return container
 
     @property
-    def command_line(self) -> CommandLine:
-        """Give the scheduler's flags."""
-        return CommandLine(tuple(word.text for word in self.words))
+    def flags(self) -> SchedulerFlags:
+        """Returns the scheduler's flags."""
+        return SchedulerFlags(tuple(word.text for word in self.words))
 
     @property
     def config(self) -> str | None:
-        """Give the value of ``--config``; None when the scheduler runs by its flags (absent or empty)."""
-        return self.command_line.value(_CONFIG) or None
+        """Returns the value of ``--config``; None when the scheduler runs by its flags (absent or empty).
+
+        Raises NeedsPersonError for a value that is not in the manifest.
+        """
+        return self.flags.value(_CONFIG) or None
 
 
 def parse(content: bytes) -> SchedulerPod:
-    """Read a manifest. Raises NeedsPersonError unless it is a static pod with one kube-scheduler in it."""
+    """Returns the pod of a manifest.
+
+    Raises NeedsPersonError unless it is a static pod with one kube-scheduler in it.
+    """
     text = _decode(content)
-    pod = yamltext.first_document(text)
+    pod = yaml_edit.first_document(text)
     if not isinstance(pod, dict) or pod.get("kind") != "Pod" or not isinstance(pod.get("spec"), dict):
         raise NeedsPersonError("the manifest is not a Pod; it has to be kube-scheduler's static pod")
     index = _scheduler_index(pod["spec"])
-    container_path: Path = ("spec", "containers", index)
+    container_path: YamlPath = ("spec", "containers", index)
     words, first_flag = _flag_words(pod["spec"]["containers"][index], container_path)
     return SchedulerPod(text=text, pod=pod, container_path=container_path, words=words, first_flag=first_flag)
 
 
 def raw_config(scheduler: SchedulerPod) -> str | None:
-    """Give the value of ``--config`` as it stands there; None when there is no such flag."""
-    flag = scheduler.command_line.last(_CONFIG)
+    """Returns the value of ``--config`` as it stands there; None when there is no such flag."""
+    flag = scheduler.flags.last(_CONFIG)
     return flag.value if flag else None
 
 
-def carries(scheduler: SchedulerPod, *, folder: str) -> bool:
-    """Tell whether the manifest has a ``--config`` below ``folder``, our volume or our mount."""
+def has_our_edit(scheduler: SchedulerPod, *, folder: str) -> bool:
+    """Returns whether the manifest has a ``--config`` below ``folder``, our volume or our mount."""
     return (
         _is_below(raw_config(scheduler), folder)
-        or _position(scheduler.pod["spec"], "volumes") is not None
-        or _position(scheduler.container, "volumeMounts") is not None
+        or _our_index(scheduler.pod["spec"], "volumes") is not None
+        or _our_index(scheduler.container, "volumeMounts") is not None
     )
 
 
 def add(scheduler: SchedulerPod, *, config: str) -> bytes:
-    """Give the manifest with ``--config`` set to our file and that file mounted, and nothing else changed.
+    """Returns the manifest with ``--config`` set to our file and that file mounted, and nothing else changed.
 
     ``config`` is the file's path on the host and in the container. Raises NeedsPersonError when that cannot
     be done without touching something else.
     """
     text = _set_config(scheduler, config)
-    text = yamltext.insert_item(text, (*scheduler.container_path, "volumeMounts"), value=_mount(config))
-    text = yamltext.insert_item(text, ("spec", "volumes"), value=_volume(config))
+    text = yaml_edit.insert_item(text, (*scheduler.container_path, "volumeMounts"), value=_mount(config))
+    text = yaml_edit.insert_item(text, ("spec", "volumes"), value=_volume(config))
     verify(scheduler, text, expected=_expected_addition(scheduler, config))
     return text.encode()
 
 
 def remove(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> bytes:
-    """Give the manifest without our part, everything else as it is.
+    """Returns the manifest without our part, everything else as it is.
 
-    ``previous`` is the value ``--config`` had before us, None for no such flag. Raises NeedsPersonError.
+    ``previous`` is the value ``--config`` had before us, None for no such flag. Raises NeedsPersonError when
+    that cannot be done without touching something else.
     """
     text = scheduler.text
     if _is_below(raw_config(scheduler), folder):
         text = _reset_config(scheduler, previous)
-    text = _remove_named(text, scheduler.container, path=(*scheduler.container_path, "volumeMounts"))
-    text = _remove_named(text, scheduler.pod["spec"], path=("spec", "volumes"))
+    text = _remove_ours(text, scheduler.container, path=(*scheduler.container_path, "volumeMounts"))
+    text = _remove_ours(text, scheduler.pod["spec"], path=("spec", "volumes"))
     verify(scheduler, text, expected=_expected_removal(scheduler, folder=folder, previous=previous))
     return text.encode()
 
 
-def verify(scheduler: SchedulerPod, text: str, *, expected: dict[str, Any]) -> None:
-    """Raise NeedsPersonError unless ``text`` parses to ``expected``, further documents unchanged."""
-    others = yamltext.documents(scheduler.text)[1:]
+def verify(scheduler: SchedulerPod, text: str, *, expected: Json) -> None:
+    """Raises NeedsPersonError unless ``text`` parses to ``expected``, further documents unchanged."""
+    others = yaml_edit.documents(scheduler.text)[1:]
     if _canonical(_documents(text)) != _canonical([expected, *others]):
         raise NeedsPersonError(
             "the manifest is written in a way that cannot be edited without changing something else "
@@ -123,7 +131,7 @@ def verify(scheduler: SchedulerPod, text: str, *, expected: dict[str, Any]) -> N
 
 
 def host_path(scheduler: SchedulerPod, path: str) -> str:
-    """Map a path in the scheduler's container to the path on the host.
+    """Returns where a path in the scheduler's container is on the host.
 
     Raises NeedsPersonError for a path that no hostPath volume of the pod holds.
     """
@@ -136,14 +144,14 @@ def host_path(scheduler: SchedulerPod, path: str) -> str:
     source = (volume.get("hostPath") or {}).get("path")
     if not isinstance(source, str) or mount.get("subPathExpr"):
         raise NeedsPersonError(f"--config={path} is not in a hostPath volume; mount it from the host")
-    rest = PurePosixPath(path).relative_to(mount["mountPath"])
-    return str(PurePosixPath(source) / str(mount.get("subPath") or "") / rest)
+    below_mount = PurePosixPath(path).relative_to(mount["mountPath"])
+    return str(PurePosixPath(source) / str(mount.get("subPath") or "") / below_mount)
 
 
 def _documents(text: str) -> list[Any] | None:
     try:
-        return yamltext.documents(text)
-    except yamltext.YamlTextError:
+        return yaml_edit.documents(text)
+    except yaml_edit.YamlEditError:
         return None
 
 
@@ -154,23 +162,23 @@ def _decode(content: bytes) -> str:
         raise NeedsPersonError(f"the manifest is not UTF-8 text (byte {error.start})") from error
 
 
-def _list(owner: dict[str, Any], key: str) -> list[Any]:
+def _list(owner: Json, key: str) -> list[Any]:
     value = owner.get(key)
     return value if isinstance(value, list) else []
 
 
-def _scheduler_index(spec: dict[str, Any]) -> int:
+def _scheduler_index(spec: Json) -> int:
     containers = _list(spec, "containers")
     running = [index for index, container in enumerate(containers) if _runs_scheduler(container)]
     named = [index for index in running if _name(containers[index]) == _PROGRAM]
-    found = running if len(running) == 1 else named
-    if len(found) != 1:
+    schedulers = running if len(running) == 1 else named
+    if len(schedulers) != 1:
         names = [_name(container) for container in containers]
         raise NeedsPersonError(
             f"{len(running)} of the manifest's containers {names} have {_PROGRAM} as a word of the command; "
             "exactly one is needed, called directly and not by a shell"
         )
-    return found[0]
+    return schedulers[0]
 
 
 def _name(container: Any) -> Any:
@@ -189,13 +197,13 @@ def _is_program(word: Any) -> bool:
     return isinstance(word, str) and " " not in word and PurePosixPath(word).name == _PROGRAM
 
 
-def _runs_by_image(container: dict[str, Any]) -> bool:
+def _runs_by_image(container: Json) -> bool:
     # No command: the image's entry point is the scheduler and args are its flags.
     args = _list(container, "args")
     return container.get("name") == _PROGRAM and not container.get("command") and bool(args)
 
 
-def _flag_words(container: dict[str, Any], path: Path) -> tuple[tuple[_Word, ...], Path]:
+def _flag_words(container: Json, path: YamlPath) -> tuple[tuple[_Word, ...], YamlPath]:
     words = [
         _Word(path=(*path, key, index), text=_string(word))
         for key in ("command", "args")
@@ -220,39 +228,39 @@ def _is_below(path: str | None, folder: str) -> bool:
     return path is not None and PurePosixPath(path).is_relative_to(folder)
 
 
-def _mount(config: str) -> dict[str, Any]:
-    return {"mountPath": config, "name": VOLUME, "readOnly": True}
+def _mount(config: str) -> Json:
+    return {"mountPath": config, "name": VOLUME_NAME, "readOnly": True}
 
 
-def _volume(config: str) -> dict[str, Any]:
-    return {"hostPath": {"path": config, "type": "File"}, "name": VOLUME}
+def _volume(config: str) -> Json:
+    return {"hostPath": {"path": config, "type": "File"}, "name": VOLUME_NAME}
 
 
 def _set_config(scheduler: SchedulerPod, config: str) -> str:
-    flag = scheduler.command_line.last(_CONFIG)
+    flag = scheduler.flags.last(_CONFIG)
     if flag is None:
         *sequence, index = scheduler.first_flag
-        return yamltext.insert_item(
+        return yaml_edit.insert_item(
             scheduler.text, tuple(sequence), index=int(index), value=f"--{_CONFIG}={config}"
         )
     return _replace_config(scheduler, config)
 
 
 def _replace_config(scheduler: SchedulerPod, value: str) -> str:
-    word, replacement = _config_word(scheduler, value)
-    return yamltext.replace_scalar(scheduler.text, word.path, value=replacement)
+    word = _config_word(scheduler, value)
+    return yaml_edit.replace_scalar(scheduler.text, word.path, value=word.text)
 
 
-def _config_word(scheduler: SchedulerPod, value: str) -> tuple[_Word, str]:
-    """Give the word that holds the value of ``--config``, and what it is with another value."""
-    flag = scheduler.command_line.last(_CONFIG)
+def _config_word(scheduler: SchedulerPod, value: str) -> _Word:
+    """Returns the word that holds the value of ``--config``, with another value in it."""
+    flag = scheduler.flags.last(_CONFIG)
     if flag is None or flag.value_index is None:
         raise NeedsPersonError(
             "the flag --config of kube-scheduler has no value; give it one or take it away"
         )
     word = scheduler.words[flag.value_index]
     joined = flag.index == flag.value_index
-    return word, f"{word.text.partition('=')[0]}={value}" if joined else value
+    return replace(word, text=f"{word.text.partition('=')[0]}={value}" if joined else value)
 
 
 def _reset_config(scheduler: SchedulerPod, previous: str | None) -> str:
@@ -261,45 +269,45 @@ def _reset_config(scheduler: SchedulerPod, previous: str | None) -> str:
     text = scheduler.text
     for word in reversed(_config_words(scheduler)):
         *sequence, index = word.path
-        text = yamltext.remove_item(text, tuple(sequence), index=int(index))
+        text = yaml_edit.remove_item(text, tuple(sequence), index=int(index))
     return text
 
 
 def _config_words(scheduler: SchedulerPod) -> list[_Word]:
-    flag = scheduler.command_line.last(_CONFIG)
+    flag = scheduler.flags.last(_CONFIG)
     places = {flag.index, flag.value_index} if flag else set()
     return [word for place, word in enumerate(scheduler.words) if place in places]
 
 
-def _position(owner: dict[str, Any], key: str) -> int | None:
-    """Place of our entry in the list ``volumes`` or ``volumeMounts``."""
+def _our_index(owner: Json, key: str) -> int | None:
+    """Returns the index of our entry in the list ``volumes`` or ``volumeMounts``, None without one."""
     for index, entry in enumerate(_list(owner, key)):
-        if isinstance(entry, dict) and entry.get("name") == VOLUME:
+        if isinstance(entry, dict) and entry.get("name") == VOLUME_NAME:
             return index
     return None
 
 
-def _remove_named(text: str, owner: dict[str, Any], *, path: Path) -> str:
-    index = _position(owner, str(path[-1]))
-    return text if index is None else yamltext.remove_item(text, path, index=index)
+def _remove_ours(text: str, owner: Json, *, path: YamlPath) -> str:
+    index = _our_index(owner, str(path[-1]))
+    return text if index is None else yaml_edit.remove_item(text, path, index=index)
 
 
-def _edited_pod(scheduler: SchedulerPod, edit: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def _edited_pod(scheduler: SchedulerPod, edit: Callable[[Json], None]) -> Json:
     # Through JSON: what YAML shares by an alias must not be shared in the expectation.
-    pod: dict[str, Any] = json.loads(_canonical(scheduler.pod))
+    pod: Json = json.loads(_canonical(scheduler.pod))
     edit(pod)
     return pod
 
 
-def _at(pod: dict[str, Any], path: Path) -> Any:
-    found: Any = pod
+def _at(pod: Json, path: YamlPath) -> Any:
+    value: Any = pod
     for step in path:
-        found = found[step]
-    return found
+        value = value[step]
+    return value
 
 
-def _expected_addition(scheduler: SchedulerPod, config: str) -> dict[str, Any]:
-    def edit(pod: dict[str, Any]) -> None:
+def _expected_addition(scheduler: SchedulerPod, config: str) -> Json:
+    def edit(pod: Json) -> None:
         container = _at(pod, scheduler.container_path)
         _expect_config(pod, scheduler, config)
         container["volumeMounts"] = [*(container.get("volumeMounts") or []), _mount(config)]
@@ -308,17 +316,17 @@ def _expected_addition(scheduler: SchedulerPod, config: str) -> dict[str, Any]:
     return _edited_pod(scheduler, edit)
 
 
-def _expect_config(pod: dict[str, Any], scheduler: SchedulerPod, config: str) -> None:
-    if scheduler.command_line.last(_CONFIG) is None:
+def _expect_config(pod: Json, scheduler: SchedulerPod, config: str) -> None:
+    if scheduler.flags.last(_CONFIG) is None:
         *sequence, index = scheduler.first_flag
         _at(pod, tuple(sequence)).insert(index, f"--{_CONFIG}={config}")
         return
-    word, replacement = _config_word(scheduler, config)
-    _at(pod, word.path[:-1])[word.path[-1]] = replacement
+    word = _config_word(scheduler, config)
+    _at(pod, word.path[:-1])[word.path[-1]] = word.text
 
 
-def _expected_removal(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> dict[str, Any]:
-    def edit(pod: dict[str, Any]) -> None:
+def _expected_removal(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> Json:
+    def edit(pod: Json) -> None:
         if _is_below(raw_config(scheduler), folder):
             _expect_reset(pod, scheduler, previous)
         _expect_without(_at(pod, scheduler.container_path), "volumeMounts")
@@ -327,7 +335,7 @@ def _expected_removal(scheduler: SchedulerPod, *, folder: str, previous: str | N
     return _edited_pod(scheduler, edit)
 
 
-def _expect_reset(pod: dict[str, Any], scheduler: SchedulerPod, previous: str | None) -> None:
+def _expect_reset(pod: Json, scheduler: SchedulerPod, previous: str | None) -> None:
     if previous is not None:
         _expect_config(pod, scheduler, previous)
         return
@@ -335,14 +343,14 @@ def _expect_reset(pod: dict[str, Any], scheduler: SchedulerPod, previous: str | 
         del _at(pod, word.path[:-1])[word.path[-1]]
 
 
-def _expect_without(owner: dict[str, Any], key: str) -> None:
-    index = _position(owner, key)
+def _expect_without(owner: Json, key: str) -> None:
+    index = _our_index(owner, key)
     if index is not None:
         del owner[key][index]
 
 
 def _canonical(value: Any) -> str:
-    """Give a text that is equal for equal documents: an empty list is no list, as in the Kubernetes API."""
+    """Returns a text that is equal for equal documents: an empty list is no list, as in Kubernetes' API."""
     return json.dumps(_without_empty_lists(value), sort_keys=True, default=str)
 
 
@@ -354,7 +362,7 @@ def _without_empty_lists(value: Any) -> Any:
     return value
 
 
-def _innermost_mount(container: dict[str, Any], path: str) -> dict[str, Any] | None:
+def _innermost_mount(container: Json, path: str) -> Json | None:
     mounts = [
         mount
         for mount in _list(container, "volumeMounts")
@@ -363,7 +371,7 @@ def _innermost_mount(container: dict[str, Any], path: str) -> dict[str, Any] | N
     return max(mounts, key=lambda mount: len(PurePosixPath(mount["mountPath"]).parts), default=None)
 
 
-def _volume_named(spec: dict[str, Any], name: Any) -> dict[str, Any]:
+def _volume_named(spec: Json, name: Any) -> Json:
     for volume in _list(spec, "volumes"):
         if isinstance(volume, dict) and volume.get("name") == name:
             return volume

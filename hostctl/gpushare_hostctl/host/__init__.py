@@ -1,1 +1,1 @@
-"""The control-plane node: its files, and whether its scheduler serves."""
+"""The control-plane node: its files, and whether its kube-scheduler serves."""

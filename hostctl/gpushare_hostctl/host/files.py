@@ -8,20 +8,21 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from gpushare_hostctl.decide.state import File
+from gpushare_hostctl.decide.snapshot import File
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
 
 _MOST_LINKS = 40
+"""Links followed on the way to one file; as in Linux."""
 
 
-class Host:
+class HostFiles:
     """The host's file system, mounted at ``root``. Paths are the host's own, absolute ones."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def read(self, path: str) -> File | None:
-        """Read a regular file; None when there is none."""
+        """Returns a regular file; None when there is none."""
         try:
             with self._resolve(path).open("rb") as stream:
                 status = os.fstat(stream.fileno())
@@ -31,49 +32,45 @@ class Host:
             return None
 
     def read_folder(self, path: str) -> dict[str, File]:
-        """Read the regular files in a folder by name; empty when there is no folder."""
+        """Returns the regular files in a folder by name; empty when there is no folder."""
         folder = self._resolve(path)
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_file()) if folder.is_dir() else []
         files = {name: self.read(str(PurePosixPath(path) / name)) for name in names}
         return {name: file for name, file in files.items() if file is not None}
 
-    def exists(self, path: str) -> bool:
-        """Tell whether there is a file or a folder."""
-        return self._resolve(path).exists()
-
     def make_folder(self, path: str) -> None:
-        """Make a folder that only root can look into, unless it is there."""
+        """Makes a folder that only root can look into, unless it is there."""
         folder = self._resolve(path)
         if not folder.is_dir():
             folder.mkdir(mode=0o700)
             _sync_folder(folder.parent)
 
     def write(self, path: str, file: File, *, through: str) -> None:
-        """Put a file in its place in one step: written in the folder ``through``, then renamed.
+        """Puts a file in its place in one step: written in the folder ``through``, then renamed.
 
         After a crash there is either the old content or the new one, and nothing else beside it.
         Raises NeedsPersonError when the two folders are not on one file system.
         """
         target = self._resolve(path)
-        passing = self._resolve(through) / f"{target.name}.new"
-        _write_durably(passing, file, like=target)
+        staged = self._resolve(through) / f"{target.name}.new"
+        _write_durably(staged, file, like=target)
         try:
-            passing.replace(target)
+            staged.replace(target)
         except OSError as error:
-            passing.unlink()
+            staged.unlink()
             raise NeedsPersonError(
-                f"cannot move {passing.name} from {through} to {path}: {error.strerror}; both have to be on "
+                f"cannot move {staged.name} from {through} to {path}: {error.strerror}; both have to be on "
                 "one file system, and writable (see --folder)"
             ) from error
         _sync_folder(target.parent)
-        _sync_folder(passing.parent)
+        _sync_folder(staged.parent)
 
     def remove(self, path: str) -> None:
-        """Remove a file if it is there."""
+        """Removes a file if it is there."""
         self._resolve(path).unlink(missing_ok=True)
 
     def remove_folder(self, path: str) -> None:
-        """Remove a folder with everything in it, if it is there."""
+        """Removes a folder with everything in it, if it is there."""
         folder = self._resolve(path)
         if folder.exists():
             shutil.rmtree(folder)
@@ -81,9 +78,10 @@ class Host:
 
     @contextlib.contextmanager
     def lock(self, folder: str) -> Iterator[None]:
-        """Keep every other run of this program off the host. Raises RetryableError.
+        """Keeps every other run of this program off the host while entered.
 
-        The lock is on the folder itself and ends with the process, so that it leaves nothing behind.
+        The lock is on the folder itself and ends with the process, so that it leaves nothing behind. Raises
+        RetryableError while another run holds it, NeedsPersonError when there is no such folder.
         """
         descriptor = os.open(self._existing_folder(folder), os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -99,28 +97,31 @@ class Host:
         return path
 
     def _resolve(self, path: str) -> Path:
-        """Follow links as the host would: an absolute one begins at the host's root, not at ours."""
-        rest = list(PurePosixPath(path).parts[1:])
-        found = PurePosixPath()
+        """Returns the path with links followed as the host would: an absolute one begins at the host's root.
+
+        Raises NeedsPersonError for a circle of links.
+        """
+        remaining = list(PurePosixPath(path).parts[1:])
+        resolved = PurePosixPath()
         links = 0
-        while rest:
-            step = rest.pop(0)
-            place = self._root / found / step
+        while remaining:
+            step = remaining.pop(0)
+            place = self._root / resolved / step
             if step != ".." and place.is_symlink():
                 links += 1
-                found, rest = _follow(place, found=found, rest=rest)
+                resolved, remaining = _follow(place, resolved=resolved, remaining=remaining)
             else:
-                found = found.parent if step == ".." else found / step
+                resolved = resolved.parent if step == ".." else resolved / step
             if links > _MOST_LINKS:
                 raise NeedsPersonError(f"too many links on the way to {path}; name the file itself")
-        return self._root / found
+        return self._root / resolved
 
 
-def _follow(link: Path, *, found: PurePosixPath, rest: list[str]) -> tuple[PurePosixPath, list[str]]:
+def _follow(link: Path, *, resolved: PurePosixPath, remaining: list[str]) -> tuple[PurePosixPath, list[str]]:
     target = PurePosixPath(link.readlink())
     if target.is_absolute():
-        return PurePosixPath(), [*target.parts[1:], *rest]
-    return found, [*target.parts, *rest]
+        return PurePosixPath(), [*target.parts[1:], *remaining]
+    return resolved, [*target.parts, *remaining]
 
 
 def _lock(descriptor: int) -> None:
@@ -150,7 +151,7 @@ def _set_owner(descriptor: int, file: File) -> None:
 
 
 def _copy_labels(descriptor: int, like: Path) -> None:
-    """Carry over what the old file has besides: SELinux label, access lists."""
+    """Carries over what the old file has besides: SELinux label, access lists."""
     with contextlib.suppress(OSError):
         for name in os.listxattr(like):
             with contextlib.suppress(OSError):

@@ -1,85 +1,88 @@
-"""The control-plane node as the actions see it: what lies there, and the writes they are made of."""
+"""The control-plane node of a run: what lies there, and the writes that install and restore are made of."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from gpushare_hostctl.decide import manifest, plan, state
-from gpushare_hostctl.decide.plan import Location, Snapshot
-from gpushare_hostctl.decide.state import File, State
+from gpushare_hostctl.decide import manifest, plan, record
+from gpushare_hostctl.decide.record import InstallationRecord
+from gpushare_hostctl.decide.snapshot import File, HostPaths, Snapshot
 from gpushare_hostctl.errors import NeedsPersonError
-from gpushare_hostctl.host.files import Host
-from gpushare_hostctl.host.probe import Waiter
-from gpushare_hostctl.report import Result
+from gpushare_hostctl.host.files import HostFiles
+from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What an action came to."""
+class ControlPlaneNode:
+    """One control-plane node.
 
-    result: Result
-    message: str
+    All writes go through our folder, so the manifests folder sees only renames.
+    """
 
+    files: HostFiles
+    paths: HostPaths
+    waiter: SchedulerWaiter
 
-@dataclass(frozen=True)
-class Node:
-    """One control-plane node. All writes go through our folder, so the manifests folder sees only renames."""
+    def lock(self) -> AbstractContextManager[None]:
+        """Keeps every other run off the node while entered. Raises as ``HostFiles.lock``.
 
-    host: Host
-    location: Location
-    waiter: Waiter
+        The lock is on the folder that holds ours, which has to be there.
+        """
+        return self.files.lock(str(PurePosixPath(self.paths.folder).parent))
 
     def snapshot(self) -> Snapshot:
-        """Read everything a decision needs. Raises NeedsPersonError."""
+        """Returns everything a decision needs.
+
+        Raises NeedsPersonError when our folder belongs to another manifest or its record is damaged.
+        """
         snapshot = Snapshot(
-            location=self.location,
-            manifest=self.host.read(self.location.manifest),
-            files=self.host.read_folder(self.location.folder),
+            paths=self.paths,
+            manifest=self.files.read(self.paths.manifest),
+            files=self.files.read_folder(self.paths.folder),
         )
-        known = snapshot.state
-        if known is not None and known.manifest != self.location.manifest:
+        installed = snapshot.record
+        if installed is not None and installed.manifest != self.paths.manifest:
             raise NeedsPersonError(
-                f"{self.location.folder} belongs to {known.manifest}, not to {self.location.manifest}; "
-                f"give --manifest {known.manifest}"
+                f"{self.paths.folder} belongs to {installed.manifest}, not to {self.paths.manifest}; "
+                f"give --manifest {installed.manifest}"
             )
         return snapshot
 
-    def read_source(self, base: File) -> File | None:
-        """Read the configuration file that a manifest without us names. Raises NeedsPersonError."""
-        path = plan.config_source(manifest.parse(base.content))
-        return self.host.read(path) if path else None
+    def read_config_source(self, base: File) -> File | None:
+        """Returns the configuration file that a manifest without us names; None without one or when missing.
 
-    def checksum(self) -> str | None:
-        """Give the checksum of the manifest; None when it is missing."""
-        current = self.host.read(self.location.manifest)
+        Raises NeedsPersonError when the file does not come from the host.
+        """
+        path = plan.config_source(manifest.parse(base.content))
+        return self.files.read(path) if path else None
+
+    def manifest_checksum(self) -> str | None:
+        """Returns the SHA-256 in hex of the manifest; None when it is missing."""
+        current = self.files.read(self.paths.manifest)
         return current.sha256 if current else None
 
     def make_folder(self) -> None:
-        """Make our folder unless it is there."""
-        self.host.make_folder(self.location.folder)
+        """Makes our folder unless it is there."""
+        self.files.make_folder(self.paths.folder)
 
-    def write_own(self, name: str, file: File) -> None:
-        """Write a file into our folder."""
-        self.host.write(self.location.inside(name), file, through=self.location.folder)
+    def write_in_folder(self, name: str, file: File) -> None:
+        """Writes a file into our folder."""
+        self.files.write(self.paths.in_folder(name), file, through=self.paths.folder)
 
-    def write_state(self, content: State) -> None:
-        """Store the record of the installation: the step that makes a change count."""
-        self.write_own(state.NAME, File(content=content.encode(), mode=0o600, uid=0, gid=0))
+    def write_record(self, content: InstallationRecord) -> None:
+        """Stores the record of the installation: the step that makes a change count."""
+        self.write_in_folder(record.FILE_NAME, File(content=content.encode(), mode=0o600, uid=0, gid=0))
 
     def write_manifest(self, file: File) -> None:
-        """Replace the manifest, which the kubelet acts upon at once."""
-        self.host.write(self.location.manifest, file, through=self.location.folder)
+        """Replaces the manifest, which the kubelet acts upon at once."""
+        self.files.write(self.paths.manifest, file, through=self.paths.folder)
 
     def keep_only(self, names: Iterable[str]) -> None:
-        """Remove every file in our folder but these."""
-        for name in self.host.read_folder(self.location.folder).keys() - set(names):
-            self.host.remove(self.location.inside(name))
+        """Removes every file in our folder but these."""
+        for name in self.files.read_folder(self.paths.folder).keys() - set(names):
+            self.files.remove(self.paths.in_folder(name))
 
     def remove_folder(self) -> None:
-        """Remove our folder with everything in it."""
-        self.host.remove_folder(self.location.folder)
-
-    @property
-    def parent(self) -> str:
-        """Give the folder that holds ours, which has to be there."""
-        return str(PurePosixPath(self.location.folder).parent)
+        """Removes our folder with everything in it."""
+        self.files.remove_folder(self.paths.folder)

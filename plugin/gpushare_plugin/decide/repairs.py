@@ -1,84 +1,60 @@
-"""Annotations that do not say what the kubelet's books say are rewritten: the kubelet is right."""
+"""Repairs of annotations that do not say what the kubelet has assigned: the kubelet is right."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.admission import Grants
-from gpushare_plugin.decide.effective import parse_unit
-from gpushare_plugin.decide.holdings import Books, PodUnits, pod_units
-from gpushare_plugin.decide.layout import Layout
-from gpushare_plugin.decide.pods import Pod, PodName, Pods
+from gpushare_plugin.decide.allocations import NodeAssignments, PodAllocation, admitted_allocations
+from gpushare_plugin.decide.pods import Pod, PodName
+from gpushare_plugin.decide.unit_change import parse_unit
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Set the annotation of one pod to ``allocation``."""
+    """Set the annotation of one pod to ``annotation``."""
 
-    name: PodName
+    pod: PodName
     uid: str
-    allocation: str
+    annotation: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Truth:
-    """What the annotations are compared with."""
-
-    node: str
-    books: Books
-    layout: Layout
-    grants: Grants
-
-
-def plan_repairs(truth: Truth, pods: Pods, *, now: datetime) -> list[Repair]:
-    """One for each pod that was admitted and whose annotation is missing or says otherwise."""
+def plan_repairs(assignments: NodeAssignments, pods: Iterable[Pod], *, now: datetime) -> list[Repair]:
+    """Returns one for each pod that was admitted and whose annotation is missing or says otherwise."""
     return [
-        Repair(pod.name, pod.uid, encode_allocation(_allocation(pod, held, truth, now)))
-        for pod, held in settled(truth, pods.values())
-        if not _agrees(pod.allocation, held, truth)
+        Repair(held.pod.name, held.pod.uid, encode_allocation(_allocation(held, assignments, now)))
+        for held in admitted_allocations(assignments, pods)
+        if not _agrees(held.pod.allocation, held, assignments)
     ]
 
 
-def settled(truth: Truth, pods: Iterable[Pod]) -> Iterator[tuple[Pod, PodUnits]]:
-    """The pods that hold units, and what they hold."""
-    for pod in pods:
-        grant = truth.grants.get(pod.uid)
-        held = pod_units(pod, truth.books.pods.get(pod.name), truth.layout, grant.card if grant else None)
-        if held is not None and held.cards:
-            yield pod, held
-
-
-def _agrees(told: Allocation | None, held: PodUnits, truth: Truth) -> bool:
+def _agrees(annotated: Allocation | None, held: PodAllocation, assignments: NodeAssignments) -> bool:
     return (
-        told is not None
-        and told.node == truth.node
-        and _same_size(told, truth.layout.unit)
-        and told.containers == held.containers
-        and told.held() == held.cards
+        annotated is not None
+        and annotated.node == assignments.node
+        and _is_same_size(annotated.unit, assignments.layout.unit)
+        and annotated.containers == held.containers
+        and annotated.held() == held.cards
     )
 
 
-def _same_size(told: Allocation, unit: MemoryUnit) -> bool:
-    written = parse_unit(told.unit)
-    return written is not None and written.size == unit.size
+def _is_same_size(annotated: str, unit: MemoryUnit) -> bool:
+    parsed = parse_unit(annotated)
+    return parsed is not None and parsed.size == unit.size
 
 
-def _allocation(pod: Pod, held: PodUnits, truth: Truth, now: datetime) -> Allocation:
-    before = pod.allocation
-    requests = before or pod.ask
+def _allocation(held: PodAllocation, assignments: NodeAssignments, now: datetime) -> Allocation:
+    """What was annotated before and does not follow from the units is kept."""
+    before = held.pod.allocation
+    requested = before or held.pod.request
     return Allocation(
-        node=truth.node,
+        node=assignments.node,
         at=before.at if before else rfc3339(now),
-        unit=truth.layout.unit.text,
-        containers=_plain(held.containers),
+        unit=assignments.layout.unit.text,
+        containers={name: dict(shares) for name, shares in held.containers.items()},
         cards=dict(held.cards),
-        cpu=requests.cpu if requests else "0",
-        memory=requests.memory if requests else "0",
+        cpu=requested.cpu if requested else "0",
+        memory=requested.memory if requested else "0",
     )
-
-
-def _plain(containers: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    return {name: dict(shares) for name, shares in containers.items()}

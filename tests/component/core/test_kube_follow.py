@@ -126,7 +126,7 @@ async def test_bookmarks_move_the_point_to_resume_from(api: FakeApi, seen: Seen)
     await seen.listed()
     api.version = 4711
     waiting = asyncio.create_task(seen.next())
-    await api.stirred("the watch to be resumed", lambda: sum(each.is_watch for each in api.seen) >= 3)
+    await api.wait_for("the watch to be resumed", lambda: sum(each.is_watch for each in api.seen) >= 3)
     api.put(PODS, pod("second"))
     await waiting
     assert [each.query["resourceVersion"] for each in api.seen if each.is_watch][1:3] == ["4711", "4711"]

@@ -5,96 +5,25 @@ import json
 import os
 import signal
 import socket
-import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.fakes.hostctl_kubelet import HttpsServer, Kubelet, free_port
+from tests.samples.hostctl import ENDPOINT, KUBEADM
 
-from gpushare_hostctl.decide.endpoint import Endpoint
-from gpushare_hostctl.host.probe import HttpsProber, Look
+from gpushare_core.json_object import Json
+from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.restart_detector import ProbeResult
+from gpushare_hostctl.host.health_probe import HttpsProber
 from gpushare_hostctl.main import main
 
-DATA = Path(__file__).parents[2] / "data" / "hostctl"
 MANIFEST = "etc/kubernetes/manifests/kube-scheduler.yaml"
 EXTENDER = ("--extender-url", "http://127.0.0.1:32766", "--managed-resource", "gpushare.io/memory")
-
-
-class HttpsServer:
-    """One process of kube-scheduler: answers each path with its status, shows certificate 1 or 2."""
-
-    def __init__(self, *, port: int = 0, process: int = 1, statuses: dict[str, int]) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(statuses.get(self.path, 404))
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Keep the test's output readable."""
-
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(DATA / f"process-{process}.pem")
-        self._server = HTTPServer(("127.0.0.1", port), Handler)
-        self._server.socket = context.wrap_socket(
-            self._server.socket, server_side=True, do_handshake_on_connect=False
-        )
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
-        self._thread.start()
-
-    @property
-    def port(self) -> int:
-        return int(self._server.server_address[1])
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-class Kubelet:
-    """Starts another process of kube-scheduler for every change of the manifest, unless that is broken."""
-
-    def __init__(self, path: Path, *, port: int) -> None:
-        self._path = path
-        self._port = port
-        self._stop = threading.Event()
-        self._server: HttpsServer | None = None
-        self._running = b""
-        self._process = 0
-        self.broken = b"never"
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.02):
-            content = self._path.read_bytes()
-            if content != self._running:
-                self._restart(content)
-        self._end()
-
-    def _restart(self, content: bytes) -> None:
-        self._end()
-        self._running = content
-        self._process += 1
-        if self.broken not in content:
-            process = 1 + self._process % 2
-            self._server = HttpsServer(port=self._port, process=process, statuses={"/readyz": 200})
-
-    def _end(self) -> None:
-        if self._server:
-            self._server.stop()
-            self._server = None
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
 
 
 @dataclass
@@ -112,32 +41,25 @@ class Host:
     def termination_log(self) -> Path:
         return self.root / "termination-log"
 
-    def arguments(self, action: str, *more: str, timeout: float = 10) -> list[str]:
+    def arguments(self, command: str, *more: str, timeout: float = 10) -> list[str]:
         log = str(self.termination_log)
         common = ["--root", str(self.root), "--timeout", str(timeout), "--termination-log", log]
-        return [action, *common, *(EXTENDER if action == "install" else ()), *more]
-
-
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return int(server.getsockname()[1])
+        return [command, *common, *(EXTENDER if command == "install" else ()), *more]
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
     port = free_port()
-    text = (DATA / "kubeadm-kube-scheduler.yaml").read_text()
     manifest = tmp_path / MANIFEST
     manifest.parent.mkdir(parents=True)
-    manifest.write_text(text.replace("--leader-elect=true", f"--secure-port={port}"))
+    manifest.write_text(KUBEADM.decode().replace("--leader-elect=true", f"--secure-port={port}"))
     kubelet = Kubelet(manifest, port=port)
     yield Host(tmp_path, kubelet)
     kubelet.stop()
 
 
-def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+def last_line(capsys: pytest.CaptureFixture[str]) -> Json:
+    report: Json = json.loads(capsys.readouterr().out.splitlines()[-1])
     return report
 
 
@@ -165,8 +87,10 @@ def test_a_whole_life_of_install_status_and_restore(host: Host, capsys: pytest.C
     assert last_line(capsys)["state"] == "Absent"
 
 
-def test_restore_takes_the_options_of_install_as_well(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(host.arguments("restore", *EXTENDER)) == 0
+def test_restoring_what_was_never_installed_is_nothing_to_do(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(host.arguments("restore")) == 0
     assert last_line(capsys)["result"] == "NothingToDo"
 
 
@@ -243,8 +167,9 @@ def test_a_stopped_job_says_so_and_the_next_one_finishes(host: Host) -> None:
         pytest.param(["install", "--root", "/x", *EXTENDER, "--managed-resource", "memory"], id="no domain"),
         pytest.param(["install", "--root", "/x", *EXTENDER, "--http-timeout", "5"], id="no unit"),
         pytest.param(["install", "--root", "/x", *EXTENDER, "--manifest", "k.yaml"], id="not absolute"),
+        pytest.param(["restore", "--root", "/x", *EXTENDER], id="an extender for restore"),
         pytest.param(["status"], id="no root"),
-        pytest.param([], id="no action"),
+        pytest.param([], id="no command"),
     ],
 )
 def test_a_wrong_command_line_ends_with_2(arguments: list[str]) -> None:
@@ -259,16 +184,16 @@ def test_the_version_is_the_distributions(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.startswith("gpushare-hostctl ")
 
 
-def look(statuses: dict[str, int]) -> Look:
+def probe(statuses: dict[str, int]) -> ProbeResult:
     server = HttpsServer(statuses=statuses)
     try:
-        return HttpsProber().look(endpoint(server.port))
+        return HttpsProber().probe(endpoint(server.port))
     finally:
         server.stop()
 
 
-def endpoint(port: int) -> Endpoint:
-    return Endpoint(host="127.0.0.1", port=port, path="/readyz", lasting_certificate=False)
+def endpoint(port: int) -> HealthEndpoint:
+    return replace(ENDPOINT, port=port)
 
 
 @pytest.mark.parametrize(
@@ -283,12 +208,12 @@ def endpoint(port: int) -> Endpoint:
     ],
 )
 def test_the_answer_tells_whether_it_serves(statuses: dict[str, int], serving: bool) -> None:  # noqa: FBT001
-    assert look(statuses).serving is serving
+    assert probe(statuses).serving is serving
 
 
 def test_every_process_has_its_own_fingerprint() -> None:
     servers = [HttpsServer(process=process, statuses={"/readyz": 200}) for process in (1, 2, 1)]
-    first, second, third = (HttpsProber().look(endpoint(server.port)).fingerprint for server in servers)
+    first, second, third = (HttpsProber().probe(endpoint(server.port)).fingerprint for server in servers)
     for server in servers:
         server.stop()
 
@@ -297,9 +222,9 @@ def test_every_process_has_its_own_fingerprint() -> None:
 
 
 def test_nobody_at_the_port_is_no_fingerprint() -> None:
-    found = HttpsProber().look(endpoint(free_port()))
+    result = HttpsProber().probe(endpoint(free_port()))
 
-    assert (found.serving, found.fingerprint) == (False, None)
+    assert (result.serving, result.fingerprint) == (False, None)
 
 
 def test_a_server_without_tls_does_not_serve() -> None:
@@ -307,7 +232,7 @@ def test_a_server_without_tls_does_not_serve() -> None:
         port = server.getsockname()[1]
         thread = threading.Thread(target=lambda: server.accept()[0].close())
         thread.start()
-        found = HttpsProber().look(endpoint(port))
+        result = HttpsProber().probe(endpoint(port))
         thread.join()
 
-    assert not found.serving
+    assert not result.serving

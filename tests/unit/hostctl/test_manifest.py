@@ -1,24 +1,25 @@
 """The surgical edit of kube-scheduler's static pod, over the ways people write such a manifest."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.samples import hostctl as samples
 
+from gpushare_core.json_object import Json
 from gpushare_hostctl.decide import manifest
 from gpushare_hostctl.errors import NeedsPersonError
 
-KUBEADM = (Path(__file__).parents[2] / "data" / "hostctl" / "kubeadm-kube-scheduler.yaml").read_text()
-FOLDER = "/etc/kubernetes/gpushare"
+KUBEADM = samples.KUBEADM.decode()
+FOLDER = samples.PATHS.folder
 CONFIG = f"{FOLDER}/scheduler-config-0123456789ab.yaml"
 
 
 def pod(container: str, *, spec: str = "") -> str:
-    """Write a manifest around a container whose lines are given at the container's own indentation."""
+    """Returns a manifest around a container whose lines are given at the container's own indentation."""
     lines = "".join(f"    {line}\n" for line in container.splitlines())
     return f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  -\n{lines}{spec}"
 
@@ -31,8 +32,8 @@ def removed(text: str, *, previous: str | None = None) -> str:
     return manifest.remove(manifest.parse(text.encode()), folder=FOLDER, previous=previous).decode()
 
 
-def container_of(text: str) -> dict[str, Any]:
-    container: dict[str, Any] = next(yaml.safe_load_all(text))["spec"]["containers"][0]
+def container_of(text: str) -> Json:
+    container: Json = next(yaml.safe_load_all(text))["spec"]["containers"][0]
     return container
 
 
@@ -106,15 +107,15 @@ def test_the_edited_scheduler_reads_our_mounted_file(text: str) -> None:
 
     assert scheduler.config == CONFIG
     assert manifest.host_path(scheduler, CONFIG) == CONFIG
-    assert manifest.carries(scheduler, folder=FOLDER)
+    assert manifest.has_our_edit(scheduler, folder=FOLDER)
 
 
 @pytest.mark.parametrize("text", WRITTEN)
 def test_the_kubelets_own_reading_finds_only_our_additions(text: str) -> None:
-    before, after = (next(yaml.safe_load_all(each.replace("\t", " "))) for each in (text, added(text)))
+    before, after = (next(yaml.safe_load_all(version.replace("\t", " "))) for version in (text, added(text)))
     for owner in (after["spec"], *after["spec"]["containers"]):
         for key in ("volumes", "volumeMounts"):
-            owner[key] = [entry for entry in owner.get(key) or [] if entry["name"] != manifest.VOLUME]
+            owner[key] = [entry for entry in owner.get(key) or [] if entry["name"] != manifest.VOLUME_NAME]
     for spec in (before["spec"], after["spec"]):
         for container in spec["containers"]:
             words = container.get("command", []) + container.get("args", [])
@@ -137,10 +138,10 @@ def test_the_edit_of_a_kubeadm_manifest_is_eight_lines() -> None:
     assert [line for line in new if line not in old] == [
         f"    - --config={CONFIG}",
         f"    - mountPath: {CONFIG}",
-        f"      name: {manifest.VOLUME}",
+        f"      name: {manifest.VOLUME_NAME}",
         f"      path: {CONFIG}",
         "      type: File",
-        f"    name: {manifest.VOLUME}",
+        f"    name: {manifest.VOLUME_NAME}",
     ]
     assert len(new) == len(old) + 8
 
@@ -176,11 +177,11 @@ def test_two_words_of_ours_go_together() -> None:
 
 
 def test_a_manifest_without_us_carries_nothing() -> None:
-    assert not manifest.carries(manifest.parse(KUBEADM.encode()), folder=FOLDER)
+    assert not manifest.has_our_edit(manifest.parse(KUBEADM.encode()), folder=FOLDER)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         pytest.param(b"", "not a Pod", id="empty"),
         pytest.param(b"kind: Deployment\nspec: {}\n", "not a Pod", id="not a pod"),
@@ -201,8 +202,8 @@ def test_a_manifest_without_us_carries_nothing() -> None:
         pytest.param(b"\xff\xfe\x00", "not UTF-8", id="not text"),
     ],
 )
-def test_what_is_no_scheduler_pod_needs_a_person(content: bytes, said: str) -> None:
-    with pytest.raises(NeedsPersonError, match=said):
+def test_what_is_no_scheduler_pod_needs_a_person(content: bytes, message: str) -> None:
+    with pytest.raises(NeedsPersonError, match=message):
         manifest.parse(content)
 
 
@@ -278,7 +279,7 @@ FLAGS = st.lists(
 
 @st.composite
 def manifests(draw: st.DrawFn) -> str:
-    """Write kube-scheduler pods in many hands: indentation, comments, order of keys, line ends."""
+    """kube-scheduler pods in many hands: indentation, comments, order of keys, line ends."""
     offset = " " * draw(st.integers(0, 3))
     noise = st.sampled_from(["", "    # a comment\n", "\n", "    # - --config=/not/this\n\n"])
     config = draw(
@@ -289,7 +290,7 @@ def manifests(draw: st.DrawFn) -> str:
     keys = [command, "    image: i # v1\n", "    name: kube-scheduler\n"]
     if draw(st.booleans()):
         keys.append(f"    volumeMounts:\n    {offset}- mountPath: /k\n    {offset}  name: k\n")
-    container = "".join(each + draw(noise) for each in draw(st.permutations(keys)))
+    container = "".join(key + draw(noise) for key in draw(st.permutations(keys)))
     spec = [f"  containers:\n  -\n{container}", "  hostNetwork: true\n"]
     if draw(st.booleans()):
         spec.append(f"  volumes:\n  {offset}- name: k\n  {offset}  hostPath: {{path: /k}}\n")
@@ -314,7 +315,7 @@ def test_however_it_is_written_adding_and_removing_gives_the_same_bytes(text: st
 
 
 def _is_subsequence(part: str, whole: str) -> bool:
-    """Tell whether nothing of ``part`` was lost or moved in ``whole``."""
+    """Returns whether nothing of ``part`` was lost or moved in ``whole``."""
     rest = iter(whole)
     return all(character in rest for character in part)
 

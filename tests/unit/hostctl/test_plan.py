@@ -1,52 +1,34 @@
 """The decisions: from what lies on the host to what is written."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import yaml
+from tests.samples.hostctl import (
+    CONFIG_HEAD,
+    EXTENDER,
+    FRESH,
+    KUBEADM,
+    PATHS,
+    file,
+    performed,
+    planned,
+    snapshot_of,
+)
 
-from gpushare_hostctl.decide import plan, state
-from gpushare_hostctl.decide.configuration import Extender
-from gpushare_hostctl.decide.plan import InstallPlan, Location, Snapshot
-from gpushare_hostctl.decide.state import File, State
+from gpushare_hostctl.decide import plan
+from gpushare_hostctl.decide.record import PendingRestart
+from gpushare_hostctl.decide.snapshot import Snapshot
+from gpushare_hostctl.decide.status import read_status
 from gpushare_hostctl.errors import NeedsPersonError
-
-KUBEADM = (Path(__file__).parents[2] / "data" / "hostctl" / "kubeadm-kube-scheduler.yaml").read_bytes()
-LOCATION = Location(manifest="/etc/kubernetes/manifests/kube-scheduler.yaml", folder="/etc/kubernetes/ours")
-EXTENDER = Extender(url="http://127.0.0.1:32766", managed_resources=("gpushare.io/memory",))
-
-
-def file(content: bytes, *, mode: int = 0o600) -> File:
-    return File(content=content, mode=mode, uid=0, gid=0)
-
-
-def host(manifest: bytes | None, **files: File) -> Snapshot:
-    return Snapshot(location=LOCATION, manifest=file(manifest) if manifest else None, files=files)
-
-
-def planned(snapshot: Snapshot) -> InstallPlan:
-    return plan.install(snapshot, source=None, extender=EXTENDER)
-
-
-def performed(decided: InstallPlan, *, stored: State | None = None) -> Snapshot:
-    files = {
-        decided.backup_name: decided.base,
-        decided.config_name: decided.config,
-        state.NAME: file((stored or decided.state).encode()),
-    }
-    return Snapshot(location=LOCATION, manifest=decided.manifest, files=files)
-
-
-FRESH = host(KUBEADM)
 
 
 def test_a_plan_names_its_files_by_their_content() -> None:
-    decided = planned(FRESH)
+    install_plan = planned(FRESH)
 
-    assert decided.backup_name == f"kube-scheduler.yaml.{file(KUBEADM).sha256[:12]}.backup"
-    assert decided.config_name == f"scheduler-config-{decided.config.sha256[:12]}.yaml"
-    assert f"--config=/etc/kubernetes/ours/{decided.config_name}".encode() in decided.manifest.content
+    assert install_plan.backup_name == f"kube-scheduler.yaml.{file(KUBEADM).sha256[:12]}.backup"
+    assert install_plan.config_name == f"scheduler-config-{install_plan.config.sha256[:12]}.yaml"
+    assert f"--config={PATHS.in_folder(install_plan.config_name)}".encode() in install_plan.manifest.content
 
 
 def test_the_same_host_gives_the_same_plan() -> None:
@@ -62,13 +44,13 @@ def test_a_performed_plan_is_installed_and_plans_the_same_again() -> None:
 
 @pytest.mark.parametrize("missing", ["backup_name", "config_name"])
 def test_without_one_of_its_files_it_is_not_installed(missing: str) -> None:
-    decided = planned(FRESH)
-    after = performed(decided)
-    rest = {name: content for name, content in after.files.items() if name != getattr(decided, missing)}
+    install_plan = planned(FRESH)
+    after = performed(install_plan)
+    rest = {name: content for name, content in after.files.items() if name != getattr(install_plan, missing)}
     damaged = replace(after, files=rest)
 
     assert not plan.is_installed(damaged, planned(damaged))
-    assert plan.status(damaged)[0] == "Drifted"
+    assert read_status(damaged).state == "Drifted"
 
 
 def test_a_mode_that_others_tightened_is_kept() -> None:
@@ -84,10 +66,10 @@ def test_while_a_change_is_under_way_both_manifests_are_ours() -> None:
     other = replace(EXTENDER, url="http://127.0.0.1:1")
     second = plan.install(first, source=None, extender=other)
 
-    ahead = plan.write_ahead(first, second, fingerprint="abc")
+    ahead = plan.write_ahead_record(first, second, fingerprint="abc")
 
     assert ahead.written == (planned(FRESH).manifest.sha256, second.manifest.sha256)
-    assert ahead.pending == state.Pending(sha256=second.manifest.sha256, fingerprint="abc")
+    assert ahead.pending == PendingRestart(sha256=second.manifest.sha256, fingerprint="abc")
 
 
 def test_a_new_original_forgets_the_manifests_of_the_old_one() -> None:
@@ -95,31 +77,31 @@ def test_a_new_original_forgets_the_manifests_of_the_old_one() -> None:
     upgraded = replace(first, manifest=file(KUBEADM.replace(b"v1.36.3", b"v1.37.0")))
     second = planned(upgraded)
 
-    assert plan.write_ahead(upgraded, second, fingerprint=None).written == (second.manifest.sha256,)
+    assert plan.write_ahead_record(upgraded, second, fingerprint=None).written == (second.manifest.sha256,)
 
 
 def test_restoring_what_we_wrote_gives_the_exact_backup() -> None:
-    decided = plan.restore(performed(planned(FRESH)))
+    restore_plan = plan.restore(performed(planned(FRESH)))
 
-    assert decided.result == "Restored"
-    assert decided.manifest == file(KUBEADM)
+    assert restore_plan.result == "Restored"
+    assert restore_plan.manifest == file(KUBEADM)
 
 
 def test_restoring_what_others_edited_removes_only_ours() -> None:
     after = performed(planned(FRESH))
     content = planned(FRESH).manifest.content.replace(b"cpu: 100m", b"cpu: 200m")
 
-    decided = plan.restore(replace(after, manifest=file(content)))
+    restore_plan = plan.restore(replace(after, manifest=file(content)))
 
-    assert decided.result == "RestoredPartially"
-    assert decided.manifest == file(KUBEADM.replace(b"cpu: 100m", b"cpu: 200m"))
+    assert restore_plan.result == "RestoredPartially"
+    assert restore_plan.manifest == file(KUBEADM.replace(b"cpu: 100m", b"cpu: 200m"))
 
 
 @pytest.mark.parametrize(
     ("snapshot", "result"),
     [
         pytest.param(FRESH, "NothingToDo", id="never installed"),
-        pytest.param(host(None), "NothingToDo", id="no manifest and nothing of ours"),
+        pytest.param(snapshot_of(None), "NothingToDo", id="no manifest and nothing of ours"),
         pytest.param(
             replace(performed(planned(FRESH)), manifest=None), "RestoredPartially", id="the manifest is gone"
         ),
@@ -128,49 +110,15 @@ def test_restoring_what_others_edited_removes_only_ours() -> None:
             "Restored",
             id="never edited, or restored",
         ),
-        pytest.param(host(KUBEADM, **{"x.new": file(b"")}), "Restored", id="remains of an interrupted run"),
+        pytest.param(
+            snapshot_of(KUBEADM, **{"x.new": file(b"")}), "Restored", id="remains of an interrupted run"
+        ),
     ],
 )
 def test_there_may_be_nothing_to_write_back(snapshot: Snapshot, result: str) -> None:
-    decided = plan.restore(snapshot)
+    restore_plan = plan.restore(snapshot)
 
-    assert (decided.result, decided.manifest) == (result, None)
-
-
-@pytest.mark.parametrize(
-    ("snapshot", "condition", "said"),
-    [
-        pytest.param(FRESH, "Absent", "nothing of ours", id="never installed"),
-        pytest.param(host(None), "Absent", "there is no", id="no manifest"),
-        pytest.param(performed(planned(FRESH)), "Installed", "as written", id="installed"),
-        pytest.param(
-            host(planned(FRESH).manifest.content), "Drifted", "state.json is missing", id="the record is gone"
-        ),
-        pytest.param(
-            replace(performed(planned(FRESH)), manifest=file(KUBEADM)),
-            "Drifted",
-            "not the one",
-            id="rewritten",
-        ),
-        pytest.param(
-            replace(performed(planned(FRESH)), manifest=None),
-            "Drifted",
-            "is missing",
-            id="the manifest is gone",
-        ),
-        pytest.param(
-            performed(planned(FRESH), stored=plan.write_ahead(FRESH, planned(FRESH), fingerprint=None)),
-            "Drifted",
-            "not finished",
-            id="under way",
-        ),
-    ],
-)
-def test_the_status_says_what_is_out_of_place(snapshot: Snapshot, condition: str, said: str) -> None:
-    found, message = plan.status(snapshot)
-
-    assert found == condition
-    assert said in message
+    assert (restore_plan.result, restore_plan.manifest) == (result, None)
 
 
 def test_a_configuration_file_is_merged_with_its_mode() -> None:
@@ -179,22 +127,20 @@ def test_a_configuration_file_is_merged_with_its_mode() -> None:
         .replace(b"    volumeMounts:\n", b"    volumeMounts:\n    - {name: c, mountPath: /c}\n")
         .replace(b"  volumes:\n", b"  volumes:\n  - {name: c, hostPath: {path: /etc/kubernetes/c}}\n")
     )
-    source = file(
-        b"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n", mode=0o640
-    )
+    source = file(CONFIG_HEAD.encode(), mode=0o640)
 
-    decided = plan.install(host(manifest), source=source, extender=EXTENDER)
+    install_plan = plan.install(snapshot_of(manifest), source=source, extender=EXTENDER)
 
-    assert decided.config.mode == 0o640
-    assert yaml.safe_load(decided.config.content)["extenders"] == [EXTENDER.entry()]
-    assert decided.state.previous_config == "/c/s.yaml"
+    assert install_plan.config.mode == 0o640
+    assert yaml.safe_load(install_plan.config.content)["extenders"] == [EXTENDER.to_mapping()]
+    assert install_plan.record.previous_config == "/c/s.yaml"
     with pytest.raises(NeedsPersonError, match=r"/etc/kubernetes/c/s\.yaml"):
-        planned(host(manifest))
+        planned(snapshot_of(manifest))
 
 
 def test_an_extender_elsewhere_needs_no_host_network() -> None:
     elsewhere = replace(EXTENDER, url="http://10.0.0.1:80")
-    snapshot = host(KUBEADM.replace(b"hostNetwork: true", b"hostNetwork: false"))
+    snapshot = snapshot_of(KUBEADM.replace(b"hostNetwork: true", b"hostNetwork: false"))
 
     assert plan.install(snapshot, source=None, extender=elsewhere)
     with pytest.raises(NeedsPersonError, match="hostNetwork: true"):

@@ -1,0 +1,101 @@
+"""The command line of gpushare-hostctl: ``install | restore | status`` and their options."""
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from gpushare_core.version import VERSION
+from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
+
+_MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+_FOLDER = "/etc/kubernetes/gpushare"
+_TERMINATION_LOG = Path("/dev/termination-log")
+_DURATION = re.compile(r"(\d+(\.\d+)?(ms|s|m|h))+")
+_RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?")
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Returns the options. Exits with code 2, as argparse does, when they are wrong."""
+    return _parser().parse_args(arguments)
+
+
+def extender_entry(options: argparse.Namespace) -> ExtenderEntry:
+    """Returns what the options of ``install`` say about the extender."""
+    return ExtenderEntry(
+        url=options.extender_url,
+        managed_resources=tuple(dict.fromkeys(options.managed_resource)),
+        http_timeout=options.http_timeout,
+        prioritize_verb=options.prioritize_verb,
+        weight=options.weight,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpushare-hostctl",
+        description="Connect a control-plane node's kube-scheduler to the extender, or disconnect it.",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="install | restore | status")
+    common = _common_options()
+    install = commands.add_parser(
+        "install", parents=[common], help="add the extender and wait for the scheduler"
+    )
+    _add_extender_options(install)
+    commands.add_parser("restore", parents=[common], help="undo install, byte for byte")
+    commands.add_parser("status", parents=[common], help="print what lies on the node as JSON")
+    return parser
+
+
+def _common_options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(add_help=False)
+    options.add_argument("--root", type=Path, required=True, help="where the host's root is mounted (/host)")
+    options.add_argument("--manifest", type=_absolute, default=_MANIFEST, help="on the host (%(default)s)")
+    options.add_argument("--folder", type=_absolute, default=_FOLDER, help="folder of our own (%(default)s)")
+    options.add_argument("--timeout", type=float, default=120.0, help="seconds per wait (%(default)s)")
+    options.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    options.add_argument(
+        "--termination-log",
+        type=Path,
+        default=_TERMINATION_LOG if _TERMINATION_LOG.exists() else None,
+        help="file for the final report besides stdout",
+    )
+    return options
+
+
+def _add_extender_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--extender-url", type=_url, required=True, help="such as http://127.0.0.1:32766")
+    parser.add_argument(
+        "--managed-resource", type=_resource, action="append", required=True, help="one of several"
+    )
+    parser.add_argument("--http-timeout", type=_duration, default="5s", help="of a call (%(default)s)")
+    parser.add_argument("--prioritize-verb", help="have the extender score nodes under this path")
+    parser.add_argument("--weight", type=int, default=1, help="of the extender's scores (%(default)s)")
+
+
+def _absolute(text: str) -> str:
+    valid = text.startswith("/") and ".." not in text
+    return _checked(text, valid=valid, expected="an absolute path on the host")
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(text)
+    valid = parts.scheme == "http" and bool(parts.hostname)
+    return _checked(text, valid=valid, expected="an http:// URL").rstrip("/")
+
+
+def _resource(text: str) -> str:
+    valid = bool(_RESOURCE.fullmatch(text))
+    return _checked(text, valid=valid, expected="a resource such as gpushare.io/memory")
+
+
+def _duration(text: str) -> str:
+    return _checked(text, valid=bool(_DURATION.fullmatch(text)), expected="a duration such as 5s")
+
+
+def _checked(text: str, *, valid: bool, expected: str) -> str:
+    if not valid:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {expected}")
+    return text

@@ -1,0 +1,93 @@
+"""The record of an installation, ``state.json`` in our folder: the one commit point of every change."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+
+from gpushare_core.json_object import Json
+from gpushare_hostctl.errors import NeedsPersonError
+
+VERSION = 1
+"""Version of the record's format; a record of another version is refused."""
+
+FILE_NAME = "state.json"
+
+
+@dataclass(frozen=True)
+class Original:
+    """The manifest before us, whose bytes lie in the backup file."""
+
+    sha256: str
+    mode: int
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True)
+class PendingRestart:
+    """A manifest that was written, but whose kube-scheduler has not been seen yet.
+
+    ``sha256`` is the manifest's. ``fingerprint`` is the certificate of the process that served before; None
+    when none did.
+    """
+
+    sha256: str
+    fingerprint: str | None
+
+
+@dataclass(frozen=True)
+class InstallationRecord:
+    """What is installed on the node. Its fields are those of the file.
+
+    ``manifest`` is a path on the host; ``backup`` and ``config`` are names in our folder. ``written`` holds
+    the checksums of every manifest we may have put there: more than one only while a change is under way.
+    ``previous_config`` is the value of ``--config`` before us, None where there was no such flag.
+    """
+
+    manifest: str
+    original: Original
+    backup: str
+    config: str
+    config_sha256: str
+    written: tuple[str, ...]
+    previous_config: str | None = None
+    pending: PendingRestart | None = None
+
+    def encode(self) -> bytes:
+        """Returns the file's content, which ``decode`` reads back."""
+        return (json.dumps({"version": VERSION, **asdict(self)}, indent=2) + "\n").encode()
+
+
+def checksum(content: bytes) -> str:
+    """Returns the SHA-256 in hex."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def decode(content: bytes) -> InstallationRecord:
+    """Returns the record in a file's content.
+
+    Raises NeedsPersonError for anything else: the file is written atomically, so damage came from outside.
+    """
+    try:
+        document = json.loads(content)
+        if document["version"] != VERSION:
+            raise ValueError(f"version {document['version']}, this program knows {VERSION}")
+        return _record(document)
+    except (ValueError, KeyError, TypeError) as error:
+        raise NeedsPersonError(
+            f"{FILE_NAME} cannot be read ({error!r}); put the backup beside it back by hand and remove the "
+            "folder"
+        ) from error
+
+
+def _record(document: Json) -> InstallationRecord:
+    fields = {key: value for key, value in document.items() if key != "version"}
+    pending = fields.pop("pending")
+    return InstallationRecord(
+        **{
+            **fields,
+            "original": Original(**fields["original"]),
+            "written": tuple(fields["written"]),
+            "pending": PendingRestart(**pending) if pending else None,
+        }
+    )

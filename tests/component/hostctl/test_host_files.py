@@ -1,0 +1,138 @@
+"""Files on the host: atomic, durable, and resolved as the host would."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpushare_hostctl.decide.snapshot import File
+from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+from gpushare_hostctl.host.files import HostFiles
+
+CONTENT = File(content=b"new", mode=0o640, uid=os.getuid(), gid=os.getgid())
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "etc/folder").mkdir(parents=True)
+    (tmp_path / "etc/target").mkdir()
+    return tmp_path
+
+
+def test_a_file_is_written_with_its_mode_and_nothing_beside_it(root: Path) -> None:
+    HostFiles(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+
+    assert HostFiles(root).read("/etc/target/file") == CONTENT
+    assert [path.name for path in (root / "etc/target").iterdir()] == ["file"]
+    assert not list((root / "etc/folder").iterdir())
+
+
+def test_writing_is_one_rename_of_a_finished_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = root / "etc/target/file"
+    target.write_bytes(b"old")
+    seen: list[bytes] = []
+    rename = Path.replace
+
+    def watched(self: Path, other: Path) -> Path:
+        seen.extend([target.read_bytes(), self.read_bytes()])
+        return rename(self, other)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    HostFiles(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+
+    assert seen == [b"old", b"new"]
+
+
+def test_a_leftover_of_an_earlier_run_is_overwritten(root: Path) -> None:
+    (root / "etc/folder/file.new").write_bytes(b"torn")
+
+    HostFiles(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+
+    assert (root / "etc/target/file").read_bytes() == b"new"
+
+
+def test_folders_on_two_file_systems_need_a_person(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, other: Path) -> Path:
+        raise OSError(18, "Invalid cross-device link", str(self), None, str(other))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+
+    with pytest.raises(NeedsPersonError, match="one file system"):
+        HostFiles(root).write("/etc/target/file", CONTENT, through="/etc/folder")
+    assert not list((root / "etc/folder").iterdir())
+
+
+def test_what_is_missing_is_none_or_empty(root: Path) -> None:
+    host = HostFiles(root)
+
+    assert host.read("/etc/nothing") is None
+    assert host.read("/etc/nothing/below") is None
+    assert host.read_folder("/etc/nothing") == {}
+
+
+def test_a_folder_is_read_without_what_is_no_file(root: Path) -> None:
+    (root / "etc/folder/a").write_bytes(b"1")
+    (root / "etc/folder/below").mkdir()
+
+    assert list(HostFiles(root).read_folder("/etc/folder")) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("link", "target"),
+    [
+        pytest.param("etc/link", "/etc/target", id="an absolute link begins at the host's root"),
+        pytest.param("etc/link", "target", id="a relative link"),
+        pytest.param("etc/link", "../../../etc/target", id="a link that climbs too high"),
+        pytest.param("etc/link", "/etc/folder/../target", id="a link with a step back"),
+    ],
+)
+def test_links_are_followed_inside_the_host(root: Path, link: str, target: str) -> None:
+    (root / link).symlink_to(target)
+    (root / "etc/target/file").write_bytes(b"x")
+
+    file = HostFiles(root).read("/etc/link/file")
+
+    assert file is not None
+    assert file.content == b"x"
+
+
+def test_writing_through_a_link_keeps_the_link(root: Path) -> None:
+    (root / "etc/target/file").write_bytes(b"x")
+    (root / "etc/link").symlink_to("/etc/target/file")
+
+    HostFiles(root).write("/etc/link", CONTENT, through="/etc/folder")
+
+    assert (root / "etc/link").is_symlink()
+    assert (root / "etc/target/file").read_bytes() == b"new"
+
+
+def test_links_in_a_circle_need_a_person(root: Path) -> None:
+    (root / "etc/link").symlink_to("link")
+
+    with pytest.raises(NeedsPersonError, match="too many links"):
+        HostFiles(root).read("/etc/link")
+
+
+def test_a_folder_of_ours_is_for_its_owner_only(root: Path) -> None:
+    HostFiles(root).make_folder("/etc/ours")
+    HostFiles(root).make_folder("/etc/ours")
+
+    assert (root / "etc/ours").stat().st_mode & 0o777 == 0o700
+
+
+def test_removing_what_is_not_there_is_no_error(root: Path) -> None:
+    HostFiles(root).remove("/etc/nothing")
+    HostFiles(root).remove_folder("/etc/nothing")
+
+    assert (root / "etc/folder").exists()
+
+
+def test_the_lock_is_for_one(root: Path) -> None:
+    with (
+        HostFiles(root).lock("/etc"),
+        pytest.raises(RetryableError, match="another"),
+        HostFiles(root).lock("/etc"),
+    ):
+        pytest.fail("two hold the lock")
+    with HostFiles(root).lock("/etc"):
+        assert (root / "etc").exists()

@@ -1,0 +1,436 @@
+"""install and restore on real files, beside a kube-scheduler that restarts when its manifest changes."""
+
+import copy
+import functools
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.fakes.hostctl_node import OWN_CONFIG, OWN_CONFIG_PATH, CrashError, CrashingHostFiles, FakeNode
+from tests.samples.hostctl import EXTENDER, KUBEADM
+
+from gpushare_hostctl.decide import manifest, yaml_edit
+from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+from gpushare_hostctl.host.files import HostFiles
+from gpushare_hostctl.report import RunResult
+
+OTHER_EXTENDER = replace(EXTENDER, url="http://127.0.0.1:40000")
+
+WITH_CONFIG = (
+    KUBEADM.replace(b"- --leader-elect=true", b"- --config=/config/scheduler.yaml")
+    .replace(b"    volumeMounts:\n", b"    volumeMounts:\n    - {name: config, mountPath: /config}\n")
+    .replace(b"  volumes:\n", b"  volumes:\n  - {name: config, hostPath: {path: /etc/kubernetes/own}}\n")
+)
+
+
+# Hundreds of runs read the same few texts over and over; parsing them is most of the time.
+_parse_once = functools.cache(manifest.parse)
+_documents_once = functools.cache(yaml_edit.documents)
+
+
+@pytest.fixture(autouse=True)
+def parsing_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "parse", _parse_once)
+    monkeypatch.setattr(yaml_edit, "documents", lambda text: copy.deepcopy(_documents_once(text)))
+
+
+@pytest.fixture(params=[pytest.param(KUBEADM, id="no --config"), pytest.param(WITH_CONFIG, id="--config")])
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> FakeNode:
+    return FakeNode(tmp_path, request.param)
+
+
+def test_install_connects_the_extender_and_restore_leaves_no_trace(node: FakeNode) -> None:
+    assert node.install().result == "Installed"
+    assert node.extenders == [EXTENDER.url]
+    assert node.state == "Installed"
+
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+    assert node.state == "Absent"
+
+
+def test_installing_again_writes_nothing(node: FakeNode) -> None:
+    node.install()
+    files = CrashingHostFiles(node.root, crash_at=1)
+
+    assert node.install(files=files).result == "AlreadyInstalled"
+
+
+def test_restoring_again_does_nothing(node: FakeNode) -> None:
+    node.install()
+    node.restore()
+
+    assert node.restore().result == "NothingToDo"
+    node.assert_untouched()
+
+
+def test_their_configuration_file_is_never_modified(node: FakeNode) -> None:
+    node.install()
+    node.restore()
+
+    assert (node.root / OWN_CONFIG_PATH).read_bytes() == OWN_CONFIG
+
+
+def test_another_url_restarts_the_scheduler_with_a_file_of_another_name(node: FakeNode) -> None:
+    node.install()
+    process = node.scheduler.process
+
+    assert node.install(OTHER_EXTENDER).result == "Installed"
+    assert node.extenders == [OTHER_EXTENDER.url]
+    assert node.scheduler.process == process + 1
+    assert len(list(node.folder.glob("scheduler-config-*"))) == 1
+    node.restore()
+    node.assert_untouched()
+
+
+def test_our_folder_is_for_root_only_and_the_backup_has_the_manifests_mode(node: FakeNode) -> None:
+    node.install()
+
+    assert node.folder.stat().st_mode & 0o777 == 0o700
+    assert [path.stat().st_mode & 0o777 for path in node.folder.glob("*.backup")] == [0o600]
+
+
+def test_mode_of_the_manifest_is_kept(tmp_path: Path) -> None:
+    node = FakeNode(tmp_path, KUBEADM)
+    node.manifest_path.chmod(0o640)
+
+    node.install()
+    assert node.manifest_path.stat().st_mode & 0o777 == 0o640
+    node.restore()
+    assert node.manifest_path.stat().st_mode & 0o777 == 0o640
+
+
+def test_what_others_edited_since_survives_the_restoration(node: FakeNode) -> None:
+    node.install()
+    node.edit(b"v1.36.3", b"v1.36.4")
+    assert node.state == "Drifted"
+
+    assert node.restore().result == "RestoredPartially"
+    assert node.content == node.original.replace(b"v1.36.3", b"v1.36.4")
+    assert not node.folder.exists()
+
+
+def test_an_upgrade_that_rewrote_the_manifest_is_edited_and_restored_as_upgraded(
+    node: FakeNode,
+) -> None:
+    node.install()
+    upgraded = node.original.replace(b"v1.36.3", b"v1.37.0")
+    node.write(upgraded)
+
+    assert node.install().result == "Installed"
+    assert node.extenders == [EXTENDER.url]
+    assert node.restore().result == "Restored"
+    assert node.content == upgraded
+
+
+def test_an_edit_beside_ours_is_kept_through_a_change_of_url(node: FakeNode) -> None:
+    node.install()
+    node.edit(b"cpu: 100m", b"cpu: 200m")
+
+    node.install(OTHER_EXTENDER)
+    node.restore()
+
+    assert node.content == node.original.replace(b"cpu: 100m", b"cpu: 200m")
+
+
+def test_a_manifest_rewritten_without_us_is_left_so(node: FakeNode) -> None:
+    node.install()
+    node.write(node.original.replace(b"v1.36.3", b"v1.37.0"))
+
+    assert node.restore().result == "RestoredPartially"
+    assert node.content == node.original.replace(b"v1.36.3", b"v1.37.0")
+    assert not node.folder.exists()
+
+
+def test_a_manifest_that_is_gone_stays_gone(node: FakeNode) -> None:
+    node.install()
+    node.manifest_path.unlink()
+
+    assert node.restore().result == "RestoredPartially"
+    assert not node.manifest_path.exists()
+    assert not node.folder.exists()
+    assert node.restore().result == "NothingToDo"
+
+
+def test_a_scheduler_that_does_not_come_back_gets_its_manifest_back(node: FakeNode) -> None:
+    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+
+    with pytest.raises(RetryableError, match="earlier manifest is back and kube-scheduler serves again"):
+        node.install()
+    node.assert_untouched()
+
+
+def test_a_new_url_that_fails_falls_back_to_the_one_before(node: FakeNode) -> None:
+    node.install()
+    before = node.content
+    node.scheduler.fails = lambda content: content not in (before, node.original)
+
+    with pytest.raises(RetryableError, match="serves again"):
+        node.install(OTHER_EXTENDER)
+
+    assert node.content == before
+    assert node.extenders == [EXTENDER.url]
+    assert node.state == "Installed"
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+def test_a_scheduler_that_is_down_is_not_edited(node: FakeNode) -> None:
+    node.scheduler.fails = lambda content: True  # noqa: ARG005
+
+    with pytest.raises(RetryableError, match="nothing was changed"):
+        node.install()
+    node.assert_untouched()
+
+
+def test_a_scheduler_that_stays_down_even_with_its_own_manifest_is_reported(node: FakeNode) -> None:
+    node.install()
+    node.scheduler.fails = lambda content: True  # noqa: ARG005
+
+    with pytest.raises(RetryableError, match="and still no kube-scheduler"):
+        node.install(OTHER_EXTENDER)
+
+
+def test_an_installed_scheduler_that_does_not_serve_is_reported_and_left(node: FakeNode) -> None:
+    node.install()
+    before = node.content
+    node.scheduler.fails = lambda content: True  # noqa: ARG005
+
+    with pytest.raises(RetryableError, match="no kube-scheduler served"):
+        node.install()
+    assert node.content == before
+
+
+def test_a_restored_scheduler_that_does_not_serve_keeps_the_backup_until_it_does(node: FakeNode) -> None:
+    node.install()
+    node.scheduler.fails = lambda content: True  # noqa: ARG005
+
+    with pytest.raises(RetryableError, match="run restore again"):
+        node.restore()
+    assert node.content == node.original
+    assert list(node.folder.glob("*.backup"))
+
+    node.scheduler.fails = lambda content: False  # noqa: ARG005
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+def test_a_lost_record_does_not_lose_the_manifest(tmp_path: Path) -> None:
+    node = FakeNode(tmp_path, KUBEADM)
+    node.install()
+    (node.folder / "state.json").unlink()
+    assert node.state == "Drifted"
+
+    assert node.restore().result == "RestoredPartially"
+    node.assert_untouched()
+
+
+def test_a_folder_removed_by_hand_is_made_good_by_installing(tmp_path: Path) -> None:
+    node = FakeNode(tmp_path, KUBEADM)
+    node.install()
+    for path in node.folder.iterdir():
+        path.unlink()
+    node.folder.rmdir()
+
+    assert node.install().result == "Installed"
+    assert node.state == "Installed"
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+def test_a_damaged_backup_is_not_written_back(node: FakeNode) -> None:
+    node.install()
+    next(node.folder.glob("*.backup")).write_bytes(b"kind: Nonsense\n")
+
+    assert node.restore().result == "RestoredPartially"
+    node.assert_untouched()
+
+
+def test_a_configuration_edited_by_hand_is_written_anew_under_another_name(node: FakeNode) -> None:
+    node.install()
+    config = next(node.folder.glob("scheduler-config-*"))
+    config.write_bytes(config.read_bytes() + b"parallelism: 1\n")
+    process = node.scheduler.process
+    assert node.state == "Drifted"
+
+    assert node.install().result == "Installed"
+    assert node.state == "Installed"
+    assert node.scheduler.process == process + 1
+    assert not config.exists()
+
+
+def test_a_change_of_their_configuration_is_taken_over(tmp_path: Path) -> None:
+    node = FakeNode(tmp_path, WITH_CONFIG)
+    node.install()
+    source = node.root / OWN_CONFIG_PATH
+    source.write_bytes(OWN_CONFIG.replace(b"50", b"70"))
+
+    assert node.install().result == "Installed"
+    config = yaml.safe_load(next(node.folder.glob("scheduler-config-*")).read_bytes())
+    assert config["percentageOfNodesToScore"] == 70
+
+
+@pytest.mark.parametrize(
+    ("original", "message"),
+    [
+        pytest.param(b"kind: ConfigMap\n", "not a Pod", id="no pod"),
+        pytest.param(
+            KUBEADM.replace(b"hostNetwork: true", b"hostNetwork: false"), "hostNetwork", id="network"
+        ),
+        pytest.param(
+            KUBEADM.replace(b"--leader-elect=true", b"--secure-port=0"), "secure-port", id="no HTTPS"
+        ),
+        pytest.param(
+            WITH_CONFIG.replace(b"/etc/kubernetes/own}", b"/opt/own}"),
+            "/opt/own/scheduler.yaml",
+            id="a configuration out of reach",
+        ),
+        pytest.param(
+            KUBEADM.replace(b"--leader-elect=true", b"--config=/in/the/image.yaml"),
+            "mount it from the host",
+            id="a configuration in the image",
+        ),
+    ],
+)
+def test_what_cannot_be_installed_needs_a_person_and_changes_nothing(
+    tmp_path: Path, original: bytes, message: str
+) -> None:
+    node = FakeNode(tmp_path, original)
+
+    with pytest.raises(NeedsPersonError, match=message):
+        node.install()
+    node.assert_untouched()
+
+
+def test_a_node_without_a_scheduler_needs_a_person(node: FakeNode) -> None:
+    node.manifest_path.unlink()
+
+    with pytest.raises(NeedsPersonError, match="use another scheduler backend"):
+        node.install()
+    assert node.state == "Absent"
+
+
+def test_a_record_of_another_manifest_needs_a_person(node: FakeNode) -> None:
+    node.install()
+    state = node.folder / "state.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), "manifest": "/elsewhere.yaml"}))
+
+    with pytest.raises(NeedsPersonError, match="give --manifest /elsewhere"):
+        node.restore()
+
+
+# Crashes: the process may end before or in the middle of every write, and in every probe of the scheduler.
+
+Run = Callable[[FakeNode, HostFiles | None], object]
+
+
+def _update(node: FakeNode, files: HostFiles | None) -> RunResult:
+    return node.install(OTHER_EXTENDER, files=files)
+
+
+def _install(node: FakeNode, files: HostFiles | None) -> RunResult:
+    return node.install(files=files)
+
+
+def _restore(node: FakeNode, files: HostFiles | None) -> RunResult:
+    return node.restore(files=files)
+
+
+def _after_install(node: FakeNode) -> None:
+    node.install()
+
+
+def _after_edit_by_others(node: FakeNode) -> None:
+    node.install()
+    node.edit(b"v1.36.3", b"v1.36.4")
+    node.original = node.original.replace(b"v1.36.3", b"v1.36.4")
+
+
+def _from_scratch(node: FakeNode) -> None:
+    del node
+
+
+ORIGINALS = [pytest.param(KUBEADM, id="none"), pytest.param(WITH_CONFIG, id="config")]
+PREPARATIONS = [
+    pytest.param(_from_scratch, _install, id="first installation"),
+    pytest.param(_after_install, _update, id="change of URL"),
+    pytest.param(_after_install, _restore, id="restoration"),
+    pytest.param(_after_edit_by_others, _install, id="installation after others' edit"),
+    pytest.param(_after_edit_by_others, _restore, id="restoration after others' edit"),
+]
+
+
+def _crashes(
+    folder: Path, original: bytes, prepare: Callable[[FakeNode], None], run: Run
+) -> Iterator[tuple[str, FakeNode]]:
+    """Yields fresh nodes on which ``run`` ended at one point after the other, until it runs through."""
+    for torn in (False, True):
+        for point in range(1, 50):
+            node = FakeNode(folder / f"write-{point}-{torn}", original)
+            prepare(node)
+            if not _ends_early(run, node, CrashingHostFiles(node.root, crash_at=point, torn=torn)):
+                break
+            yield f"write {point}", node
+    for point in range(1, 50):
+        node = FakeNode(folder / f"probe-{point}", original)
+        prepare(node)
+        node.scheduler.interrupt_at = node.scheduler.probes + point
+        if not _ends_early(run, node, HostFiles(node.root)):
+            break
+        yield f"probe {point}", node
+
+
+def _ends_early(run: Run, node: FakeNode, files: HostFiles) -> bool:
+    try:
+        run(node, files)
+    except CrashError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("original", ORIGINALS)
+@pytest.mark.parametrize(("prepare", "run"), PREPARATIONS)
+def test_wherever_it_ends_restoring_leaves_no_trace(
+    tmp_path: Path, original: bytes, prepare: Callable[[FakeNode], None], run: Run
+) -> None:
+    points = 0
+    for point, node in _crashes(tmp_path, original, prepare, run):
+        points += 1
+        assert len(list(node.manifest_path.parent.iterdir())) == 1, point
+        node.restore()
+        node.assert_untouched()
+        assert node.scheduler.running == node.original, point
+    assert points > 5
+
+
+@pytest.mark.parametrize("original", ORIGINALS)
+@pytest.mark.parametrize(("prepare", "run"), PREPARATIONS)
+def test_wherever_it_ends_installing_finishes(
+    tmp_path: Path, original: bytes, prepare: Callable[[FakeNode], None], run: Run
+) -> None:
+    for point, node in _crashes(tmp_path, original, prepare, run):
+        node.install()
+        assert node.state == "Installed", point
+        assert node.extenders == [EXTENDER.url], point
+        assert len(list(node.folder.iterdir())) == 3, point
+        node.restore()
+        node.assert_untouched()
+
+
+def test_an_interrupted_edit_that_does_not_work_is_rolled_back_by_the_next_run(
+    node: FakeNode,
+) -> None:
+    node.install()
+    node.restore()
+    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+    node.scheduler.interrupt_at = node.scheduler.probes + 10
+    with pytest.raises(CrashError):
+        node.install()
+    assert node.content != node.original
+
+    with pytest.raises(RetryableError, match="serves again"):
+        node.install()
+    node.assert_untouched()

@@ -1,0 +1,180 @@
+"""A control-plane node below a temporary folder, whose kube-scheduler restarts when its manifest changes."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from tests.fakes.hostctl_prober import SleepClock
+from tests.samples.hostctl import EXTENDER, NOBODY_LISTENS, PATHS, serving
+
+from gpushare_hostctl import install, restore
+from gpushare_hostctl.decide import manifest
+from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.restart_detector import ProbeResult
+from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
+from gpushare_hostctl.decide.snapshot import File
+from gpushare_hostctl.decide.status import read_status
+from gpushare_hostctl.host.files import HostFiles
+from gpushare_hostctl.host.node import ControlPlaneNode
+from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
+from gpushare_hostctl.report import RunResult
+
+OWN_CONFIG = b"""# ours
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: /etc/kubernetes/scheduler.conf}
+percentageOfNodesToScore: 50
+"""
+"""What the node's owner has in OWN_CONFIG_PATH."""
+
+OWN_CONFIG_PATH = "etc/kubernetes/own/scheduler.yaml"
+
+
+class CrashError(Exception):
+    """The process ends here, whatever it was about to do."""
+
+
+@functools.cache
+def _file_in_use(content: bytes) -> str:
+    scheduler = manifest.parse(content)
+    return manifest.host_path(scheduler, scheduler.config).lstrip("/") if scheduler.config else "etc"
+
+
+@dataclass
+class FakeScheduler:
+    """The kubelet and kube-scheduler of the node in one: a new manifest is a new process.
+
+    The process of a manifest that ``fails``, or whose configuration file is missing, never serves.
+    """
+
+    root: Path
+    fails: Callable[[bytes], bool] = lambda content: False  # noqa: ARG005
+    interrupt_at: int | None = None
+    process: int = 0
+    running: bytes = b""
+    probes: int = 0
+    starting: int = 0
+
+    def probe(self, endpoint: HealthEndpoint) -> ProbeResult:  # noqa: ARG002
+        self.probes += 1
+        if self.probes == self.interrupt_at:
+            raise CrashError
+        self._follow_manifest()
+        if self.starting or not self._works():
+            self.starting = max(0, self.starting - 1)
+            return NOBODY_LISTENS
+        return serving(f"process {self.process}")
+
+    def _follow_manifest(self) -> None:
+        content = (self.root / PATHS.manifest.lstrip("/")).read_bytes()
+        if content != self.running:
+            self.starting = 2
+            self.running = content
+            self.process += 1
+
+    def _works(self) -> bool:
+        return (self.root / _file_in_use(self.running)).exists() and not self.fails(self.running)
+
+
+class CrashingHostFiles(HostFiles):
+    """Files of a host on which the process ends before, or in, the write with the given number."""
+
+    def __init__(self, root: Path, *, crash_at: int, torn: bool = False) -> None:
+        super().__init__(root)
+        self.root = root
+        self.crash_at = crash_at
+        self.torn = torn
+        self.writes = 0
+
+    def make_folder(self, path: str) -> None:
+        self._step()
+        super().make_folder(path)
+
+    def write(self, path: str, file: File, *, through: str) -> None:
+        if self.torn and self.writes + 1 == self.crash_at:
+            (self.root / through.lstrip("/") / f"{Path(path).name}.new").write_bytes(file.content[:10])
+        self._step()
+        super().write(path, file, through=through)
+
+    def remove(self, path: str) -> None:
+        self._step()
+        super().remove(path)
+
+    def remove_folder(self, path: str) -> None:
+        self._step()
+        super().remove_folder(path)
+
+    def _step(self) -> None:
+        self.writes += 1
+        if self.writes == self.crash_at:
+            raise CrashError
+
+
+@dataclass
+class FakeNode:
+    """A control-plane node below a temporary folder."""
+
+    root: Path
+    original: bytes
+    scheduler: FakeScheduler = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.manifest_path.parent.mkdir(parents=True)
+        self.write(self.original)
+        self.scheduler = FakeScheduler(self.root, running=self.original)
+        config = self.root / OWN_CONFIG_PATH
+        config.parent.mkdir()
+        config.write_bytes(OWN_CONFIG)
+
+    @property
+    def manifest_path(self) -> Path:
+        return self.root / PATHS.manifest.lstrip("/")
+
+    @property
+    def folder(self) -> Path:
+        return self.root / PATHS.folder.lstrip("/")
+
+    @property
+    def content(self) -> bytes:
+        return self.manifest_path.read_bytes()
+
+    @property
+    def extenders(self) -> list[str]:
+        """URLs of the extenders that the configuration in use names."""
+        scheduler = manifest.parse(self.content)
+        if scheduler.config is None:
+            return []
+        file = self.root / manifest.host_path(scheduler, scheduler.config).lstrip("/")
+        return [entry["urlPrefix"] for entry in yaml.safe_load(file.read_bytes()).get("extenders", [])]
+
+    @property
+    def state(self) -> str:
+        return read_status(self.connected().snapshot()).state
+
+    def write(self, content: bytes) -> None:
+        self.manifest_path.write_bytes(content)
+        self.manifest_path.chmod(0o600)
+
+    def edit(self, old: bytes, new: bytes) -> None:
+        assert old in self.content
+        self.write(self.content.replace(old, new))
+
+    def connected(self, files: HostFiles | None = None) -> ControlPlaneNode:
+        """What hostctl works with on this node."""
+        clock = SleepClock()
+        waiter = SchedulerWaiter(prober=self.scheduler, clock=clock.read, sleep=clock.sleep, timeout=5.0)
+        return ControlPlaneNode(files=files or HostFiles(self.root), paths=PATHS, waiter=waiter)
+
+    def install(self, extender: ExtenderEntry = EXTENDER, *, files: HostFiles | None = None) -> RunResult:
+        return install.run(self.connected(files), extender)
+
+    def restore(self, *, files: HostFiles | None = None) -> RunResult:
+        return restore.run(self.connected(files))
+
+    def assert_untouched(self) -> None:
+        assert self.content == self.original
+        assert self.manifest_path.stat().st_mode & 0o777 == 0o600
+        assert not self.folder.exists()
+        assert [path.name for path in self.manifest_path.parent.iterdir()] == ["kube-scheduler.yaml"]

@@ -1,0 +1,62 @@
+"""Manifests, snapshots, plans and probes for hostctl's tests, short to write."""
+
+from pathlib import Path
+
+from gpushare_hostctl.decide import plan
+from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.plan import InstallPlan
+from gpushare_hostctl.decide.record import FILE_NAME, InstallationRecord
+from gpushare_hostctl.decide.restart_detector import ProbeResult
+from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
+from gpushare_hostctl.decide.snapshot import File, HostPaths, Snapshot
+
+DATA = Path(__file__).parents[1] / "data" / "hostctl"
+
+KUBEADM = (DATA / "kubeadm-kube-scheduler.yaml").read_bytes()
+"""kube-scheduler.yaml as kubeadm writes it."""
+
+CONFIG_HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+PATHS = HostPaths(manifest="/etc/kubernetes/manifests/kube-scheduler.yaml", folder="/etc/kubernetes/gpushare")
+EXTENDER = ExtenderEntry(url="http://127.0.0.1:32766", managed_resources=("gpushare.io/memory",))
+ENDPOINT = HealthEndpoint(host="127.0.0.1", port=10259, path="/readyz", lasting_certificate=False)
+NOBODY_LISTENS = ProbeResult(serving=False, fingerprint=None, detail="Connection refused")
+
+
+def serving(fingerprint: str) -> ProbeResult:
+    """A probe of a process that is ready."""
+    return ProbeResult(serving=True, fingerprint=fingerprint, detail="HTTP 200")
+
+
+def starting(fingerprint: str) -> ProbeResult:
+    """A probe of a process that answers but is not ready."""
+    return ProbeResult(serving=False, fingerprint=fingerprint, detail="HTTP 500")
+
+
+def file(content: bytes, *, mode: int = 0o600) -> File:
+    """A file of root's."""
+    return File(content=content, mode=mode, uid=0, gid=0)
+
+
+def snapshot_of(manifest: bytes | None, **files: File) -> Snapshot:
+    """A host with this manifest and these files in our folder."""
+    return Snapshot(paths=PATHS, manifest=file(manifest) if manifest else None, files=files)
+
+
+FRESH = snapshot_of(KUBEADM)
+"""A host that hostctl never touched."""
+
+
+def planned(snapshot: Snapshot) -> InstallPlan:
+    """The plan to install EXTENDER where the scheduler has no configuration file."""
+    return plan.install(snapshot, source=None, extender=EXTENDER)
+
+
+def performed(install_plan: InstallPlan, *, stored: InstallationRecord | None = None) -> Snapshot:
+    """The host after a plan, or with another record than the plan's."""
+    files = {
+        install_plan.backup_name: install_plan.base,
+        install_plan.config_name: install_plan.config,
+        FILE_NAME: file((stored or install_plan.record).encode()),
+    }
+    return Snapshot(paths=PATHS, manifest=install_plan.manifest, files=files)

@@ -1,0 +1,141 @@
+"""Splicing into YAML and JSON texts: what was not asked for stays, byte by byte."""
+
+import pytest
+
+from gpushare_hostctl.decide.yaml_edit import (
+    YamlEditError,
+    first_document,
+    insert_item,
+    remove_item,
+    replace_scalar,
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a:\n- x\n", "a:\n- x\n- new\n", id="a list at the key's column"),
+        pytest.param("a:\n  - x\n", "a:\n  - x\n  - new\n", id="an indented list"),
+        pytest.param(
+            "a:\n- x # why\n# tail\n", "a:\n- x # why\n- new\n# tail\n", id="comments stay in place"
+        ),
+        pytest.param("a:\n- x", "a:\n- x\n- new", id="no line end at the end"),
+        pytest.param("a:\r\n- x\r\n", "a:\r\n- x\r\n- new\r\n", id="carriage returns"),
+        pytest.param("a:\n- |\n  x\n\nb: 1\n", "a:\n- |\n  x\n\n- new\nb: 1\n", id="behind a block scalar"),
+        pytest.param(
+            "a:\n- b: 1\n  c:\n  - d\n", "a:\n- b: 1\n  c:\n  - d\n- new\n", id="behind a deep item"
+        ),
+        pytest.param("a: [x]\n", 'a: [x, "new"]\n', id="a flow list"),
+        pytest.param("a: [ x, ]\n", 'a: [ x, "new", ]\n', id="a flow list with a comma at its end"),
+        pytest.param("a: []\n", 'a: ["new"]\n', id="an empty flow list"),
+        pytest.param(
+            "a: [\n  x\n]\n", 'a: [\n  x,\n  "new"\n]\n', id="a flow list with a line for each item"
+        ),
+        pytest.param("a:\n", 'a: ["new"]\n', id="a key without a value"),
+        pytest.param("a: null\n", 'a: ["new"]\n', id="a null"),
+        pytest.param("b: 1\n", "b: 1\na:\n- new\n", id="a missing key"),
+        pytest.param(
+            "b:\n  - 1\n", "b:\n  - 1\na:\n  - new\n", id="a missing key takes its neighbours' style"
+        ),
+        pytest.param("b: 1", "b: 1\na:\n- new", id="a missing key and no line end at the end"),
+        pytest.param("{b: 1}\n", '{b: 1, "a": ["new"]}\n', id="a missing key in a flow mapping"),
+        pytest.param("{}\n", '{"a": ["new"]}\n', id="an empty flow mapping"),
+        pytest.param('{\n\t"b": 1\n}', '{\n\t"b": 1,\n\t"a": ["new"]\n}', id="JSON indented with tabs"),
+        pytest.param("b: 1\n...\n", "b: 1\na:\n- new\n...\n", id="before the end of the document"),
+        pytest.param("a:\n- x\n---\na: 2\n", "a:\n- x\n- new\n---\na: 2\n", id="the first document only"),
+        pytest.param("\ufeffa:\n- x\n", "\ufeffa:\n- x\n- new\n", id="behind a byte order mark"),
+    ],
+)
+def test_an_item_is_appended_in_the_style_around_it(before: str, after: str) -> None:
+    assert insert_item(before, ("a",), value="new") == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a:\n- x\n- y\n", "a:\n- x\n- new\n- y\n", id="block list"),
+        pytest.param("a:\n- x # why\n- y\n", "a:\n- x # why\n- new\n- y\n", id="behind a comment"),
+        pytest.param("a: [x, y]\n", 'a: [x, "new", y]\n', id="flow list"),
+    ],
+)
+def test_an_item_is_inserted_behind_the_first(before: str, after: str) -> None:
+    assert insert_item(before, ("a",), value="new", index=1) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a:\n- x\n", "a:\n- new\n- x\n", id="block list"),
+        pytest.param("a:\n# why\n- x\n", "a:\n# why\n- new\n- x\n", id="below a comment"),
+        pytest.param("a: [x]\n", 'a: ["new", x]\n', id="flow list"),
+    ],
+)
+def test_an_item_is_inserted_at_the_front(before: str, after: str) -> None:
+    assert insert_item(before, ("a",), value="new", index=0) == after
+
+
+def test_a_mapping_is_written_below_its_dash() -> None:
+    text = insert_item("a:\n  - x\n", ("a",), value={"b": {"c": "d"}, "e": True})
+
+    assert text == "a:\n  - x\n  - b:\n      c: d\n    e: true\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "index", "after"),
+    [
+        pytest.param("a:\n- x\n- y\n", 0, "a:\n- y\n", id="the first of a block list"),
+        pytest.param("a:\n- x\n- y # why\nb: 1\n", 1, "a:\n- x\nb: 1\n", id="the last, its comment with it"),
+        pytest.param("a:\n- x\n- y", 1, "a:\n- x", id="the last without a line end"),
+        pytest.param("a:\r\n- x\r\n- y", 1, "a:\r\n- x", id="the last without a line end, carriage returns"),
+        pytest.param("a:\n- b: 1\n  c: 2\n- y\n", 0, "a:\n- y\n", id="an item of several lines"),
+        pytest.param("a:\n-\n  b: 1\n- y\n", 0, "a:\n- y\n", id="a dash on its own line"),
+        pytest.param("c: 1\na:\n- x\nb: 1\n", 0, "c: 1\nb: 1\n", id="the only one goes with its key"),
+        pytest.param("a: [x, y]\n", 0, "a: [y]\n", id="the first of a flow list"),
+        pytest.param("a: [x, y]\n", 1, "a: [x]\n", id="the last of a flow list"),
+        pytest.param("a: [ x ]\n", 0, "a: []\n", id="the only one of a flow list"),
+    ],
+)
+def test_an_item_is_removed(before: str, index: int, after: str) -> None:
+    assert remove_item(before, ("a",), index=index) == after
+
+
+def test_the_only_item_below_a_key_behind_a_dash_leaves_an_empty_list() -> None:
+    text = remove_item("l:\n- a:\n  - x\n  b: 1\n", ("l", 0, "a"), index=0)
+
+    assert text == "l:\n- a: []\n  b: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a: x\n", "a: /new=1\n", id="plain"),
+        pytest.param("a: 'x' # why\n", "a: '/new=1' # why\n", id="single quotes"),
+        pytest.param('a: "x"\n', 'a: "/new=1"\n', id="double quotes"),
+        pytest.param("a: >-\n  x\nb: 1\n", 'a: "/new=1"\nb: 1\n', id="a folded scalar"),
+    ],
+)
+def test_a_scalar_is_replaced_in_its_quotes(before: str, after: str) -> None:
+    assert replace_scalar(before, ("a",), value="/new=1") == after
+
+
+@pytest.mark.parametrize("value", ["true", "12", "a: b", "it's", "- x", "", "é", '"'])
+@pytest.mark.parametrize("quote", ["", "'", '"'])
+def test_any_string_stays_a_string(value: str, quote: str) -> None:
+    assert first_document(replace_scalar(f"a: {quote}x{quote}\n", ("a",), value=value)) == {"a": value}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("a: [\n", "not valid YAML", id="not YAML"),
+        pytest.param("a: 1\n", "not a list", id="no list"),
+        pytest.param("a: [1]\na: [2]\n", "2 times", id="the key twice"),
+        pytest.param("- a\n", "not a mapping", id="no mapping"),
+        pytest.param("", "empty", id="nothing"),
+        pytest.param("b: &b x\na:\n- *b\n", "alias", id="an alias at the end"),
+        pytest.param("a: 2020-13-45\n", "not", id="a date that is none"),
+    ],
+)
+def test_what_cannot_be_edited_is_refused(text: str, message: str) -> None:
+    with pytest.raises(YamlEditError, match=message):
+        insert_item(text, ("a",), value="new")
