@@ -107,7 +107,7 @@ class App:
 
 
 async def _until_it_succeeds(call: Callable[[], Awaitable[None]]) -> None:
-    """kopf only looks once, later, which kinds there are: until then everything has to be read."""
+    """Repeats ``call``: kopf looks only once which kinds there are, and the server has to work by then."""
     for delay in EndlessBackoff():
         try:
             await call()

@@ -57,7 +57,7 @@ class Failure:
 
     @property
     def is_conflict(self) -> bool:
-        """Such a failure only says that the snapshot was old."""
+        """Returns whether the snapshot was old: then nothing is wrong."""
         return isinstance(self.error, ApiError) and self.error.is_conflict
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class Applier:
         return failures
 
     async def write_status(self, policy: PolicyObject, status: PolicyStatus) -> bool:
-        """Returns False when the policy is gone."""
+        """Returns whether the policy was there to take it."""
         path = f"{paths.POLICIES}/{policy.name}/status"
         body = {"metadata": {"uid": policy.uid}, "status": status.to_json()}
         try:
@@ -94,7 +94,7 @@ class Applier:
         return True
 
     async def post_events(self, policy: str, events: Iterable[Json]) -> None:
-        """Events are a courtesy: one that cannot be posted is not tried again."""
+        """Posts ``events`` about ``policy``: a courtesy, so one that cannot be posted is not tried again."""
         for event in events:
             try:
                 await self.writer.create(paths.events(EVENT_NAMESPACE), event)
@@ -170,7 +170,7 @@ class Applier:
 
 
 async def _tolerate(tolerated: Callable[[ApiError], bool], call: Awaitable[Any]) -> None:
-    """An error that says that all is as desired already is none."""
+    """Awaits ``call``; a tolerated error says that all is as desired already."""
     try:
         await call
     except ApiError as error:

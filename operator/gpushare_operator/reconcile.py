@@ -46,8 +46,11 @@ class Reconciler:
     enqueue: Callable[[str], None]
 
     async def work(self, key: str) -> float | None:
-        """Returns the seconds until ``key`` is due again by itself. Raises whatever keeps it from being
-        finished."""
+        """Returns the seconds until ``key`` is due again by itself, if it is.
+
+        Raises:
+            UnfinishedError: something failed; other errors may come from reading.
+        """
         if key == RESYNC:
             await self.resync()
             return RESYNC_SECONDS
@@ -56,7 +59,7 @@ class Reconciler:
         return await self._reconcile_policy(key)
 
     def enqueue_all(self) -> None:
-        """Something changed: whom it concerns is cheaper found out by planning."""
+        """Asks for all keys after a change: planning is the cheapest way to see whom it concerns."""
         for policy in self.cache.policies():
             self.enqueue(policy)
         self.enqueue(SHARED)
@@ -105,7 +108,7 @@ class Reconciler:
             await self._applier().post_events(policy.name, events_for(policy, status, now))
 
     def _conclude(self, failures: Sequence[Failure], *, changed: bool) -> None:
-        """What was done may be what another key waits for."""
+        """Asks for all keys if something changed: another one may wait for it. Raises for failures."""
         if changed:
             self.enqueue_all()
         if failures:

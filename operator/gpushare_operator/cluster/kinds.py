@@ -39,7 +39,7 @@ class Kind(Generic[T]):
 
     @property
     def resource(self) -> tuple[str, str, str]:
-        """As kopf names it."""
+        """Returns group, version and plural, as kopf names a kind."""
         return (self.group, self.version, self.plural)
 
 

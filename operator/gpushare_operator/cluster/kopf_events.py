@@ -31,7 +31,7 @@ class EndlessBackoff:
 
 
 def configure(settings: kopf.OperatorSettings) -> None:
-    """kopf must not write, not give up, not hold whole lists, and not look at others' objects."""
+    """Keeps kopf from writing, giving up, holding whole lists and looking at others' objects."""
     settings.posting.enabled = False
     settings.peering.standalone = True
     # Otherwise kopf wants to watch all CRDs and namespaces.

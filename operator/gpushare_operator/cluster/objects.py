@@ -110,7 +110,6 @@ class PodObject:
     job: str = ""
     node: str = ""
     ready: bool = False
-    phase: str = "Pending"
     exit_code: int | None = None
     termination: str = ""
     """What the first container wrote into its termination message."""

@@ -102,7 +102,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
 
 
 def _conditions_by_type(status: Json) -> dict[str, Condition]:
-    """What the schema lets pass parses."""
+    """Raises nothing: what the schema lets pass parses."""
     parsed = (Condition.model_validate(condition) for condition in status.get("conditions", ()))
     return {condition.type: condition for condition in parsed}
 
@@ -155,7 +155,6 @@ def read_pod(body: Json) -> PodObject:
         job=labels.get(JOB_NAME_LABEL, ""),
         node=body.get("spec", {}).get("nodeName", ""),
         ready=_is_condition_true(status, "Ready") and not _is_deleting(body),
-        phase=status.get("phase", "Pending"),
         exit_code=terminated.get("exitCode"),
         termination=terminated.get("message", ""),
         waiting=_why_waiting(_container_state(containers, "waiting")),

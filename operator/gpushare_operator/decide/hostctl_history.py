@@ -67,7 +67,7 @@ class JobHistory:
 
     @property
     def failure(self) -> Attempt | None:
-        """The last attempt, if it failed at this very command."""
+        """Returns the last attempt, if it failed at this very command."""
         last = self.last
         return last if last and last.job.failed and last.job.command == self.command else None
 
@@ -116,7 +116,7 @@ def _has_done(job: JobObject, command: HostctlCommand) -> bool:
 
 
 def _retry_after(last: Attempt, now: datetime) -> float:
-    """Doubles with each attempt: the sequence number says how many there were."""
+    """Returns seconds; they double with each attempt, and the sequence number says how many there were."""
     backoff = min(FIRST_BACKOFF * (1 << min(max(last.job.sequence - 1, 0), 10)), LONGEST_BACKOFF)
     if last.needs_person:
         backoff = LONGEST_BACKOFF

@@ -36,7 +36,10 @@ def scheduler_needed(snapshot: Snapshot) -> bool:
 
 
 def plan_connection(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
-    """The extender first; a scheduler is pointed at it only once it is ready on that very node."""
+    """Returns what connects the schedulers.
+
+    The extender comes first; a scheduler is pointed at it only once it is ready on that very node.
+    """
     histories = installs(snapshot, now)
     ready = [history for history in histories if extender_ready(snapshot, history.node)]
     actions = (
@@ -92,12 +95,12 @@ def _nodes_under_extender(snapshot: Snapshot) -> Sequence[NodeObject]:
 
 
 def marked_nodes(snapshot: Snapshot) -> list[NodeObject]:
-    """Returns nodes that say so themselves: no Job, no namespace and no policy has to survive for it."""
+    """Returns nodes that say themselves that they may have been edited: nothing else has to survive."""
     return [node for node in snapshot.nodes.values() if SCHEDULER_LABEL in node.labels]
 
 
 def mark(node: NodeObject, value: str | None) -> LabelNode:
-    """None takes the mark off."""
+    """Returns what puts a mark on ``node``, or takes it off: ``value`` None."""
     return LabelNode(node.name, node.uid, {SCHEDULER_LABEL: value})
 
 

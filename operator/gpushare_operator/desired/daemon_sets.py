@@ -18,7 +18,7 @@ KUBELET_FOLDERS = {
 
 
 def plugin_daemon_set(policy: PolicyObject, installation: Installation) -> Json:
-    """Runs on every node that carries the policy's label."""
+    """Returns the DaemonSet of the plugin: it runs on every node that carries the policy's label."""
     return daemon_set(
         plugin_name(policy.name),
         namespace=installation.namespace,
@@ -62,7 +62,7 @@ def _plugin_container(installation: Installation) -> Json:
 
 
 def extender_daemon_set(installation: Installation) -> Json:
-    """Runs beside every kube-scheduler, reachable from its own host only."""
+    """Returns the DaemonSet of the extender: beside every kube-scheduler, reachable from that host only."""
     return daemon_set(
         EXTENDER_NAME,
         namespace=installation.namespace,

@@ -19,7 +19,7 @@ NODE_LABELS = (POLICY_LABEL, MODE_LABEL)
 
 
 def owner_reference(policy: PolicyObject) -> Json:
-    """Nothing outlives a policy whose finalizer somebody took off by force."""
+    """Returns the reference without which things would outlive a policy that lost its finalizer by force."""
     return {"apiVersion": API_VERSION, "kind": POLICY_KIND, "name": policy.name, "uid": policy.uid}
 
 
@@ -28,7 +28,11 @@ def node_labels(policy: PolicyObject, rule: NodeRule) -> dict[str, str]:
 
 
 def share_node_spec(policy: PolicyObject, rule: NodeRule) -> Json:
-    """Raises ``ValueError`` for a policy that has no valid spec: it has no enabled nodes either."""
+    """Returns the spec for every node under ``rule``.
+
+    Raises:
+        ValueError: the policy has no valid spec, and so no enabled nodes either.
+    """
     if policy.spec is None:
         raise ValueError(f"policy {policy.name} has no valid spec")
     return NodeSpec.of_rule(policy.name, policy.spec, rule).to_json()

@@ -15,21 +15,21 @@ from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.status import conditions as reasons
+from gpushare_operator.status import conditions
 
 EVENT_NAMESPACE = "default"
 """Where Events about cluster-scoped objects live."""
 
-NORMAL_WHEN_TRUE = frozenset({reasons.READY, reasons.SCHEDULER_CONFIGURED})
+NORMAL_WHEN_TRUE = frozenset({conditions.READY, conditions.SCHEDULER_CONFIGURED})
 """Condition types."""
-WARNING_WHEN_TRUE = frozenset({reasons.CONFLICTED, reasons.UNIT_CHANGE_BLOCKED, reasons.DEGRADED})
+WARNING_WHEN_TRUE = frozenset({conditions.CONFLICTED, conditions.UNIT_CHANGE_BLOCKED, conditions.DEGRADED})
 WARNING_REASONS = frozenset(
     {
-        reasons.INSTALL_FAILED,
-        reasons.RESTORE_FAILED,
-        reasons.NEEDS_ATTENTION,
-        reasons.NO_CONTROL_PLANE,
-        reasons.NO_NODES_SELECTED,
+        conditions.INSTALL_FAILED,
+        conditions.RESTORE_FAILED,
+        conditions.NEEDS_ATTENTION,
+        conditions.NO_CONTROL_PLANE,
+        conditions.NO_NODES_SELECTED,
     }
 )
 
@@ -49,7 +49,7 @@ def _event_types(old: Condition | None, new: Condition) -> Iterator[str]:
         return
     is_true = new.status == TRUE
     # Ready repeats the reason of another condition.
-    is_bad = new.type != reasons.READY and new.reason in WARNING_REASONS
+    is_bad = new.type != conditions.READY and new.reason in WARNING_REASONS
     if is_true and new.type in NORMAL_WHEN_TRUE:
         yield "Normal"
     elif is_bad or (is_true and new.type in WARNING_WHEN_TRUE):

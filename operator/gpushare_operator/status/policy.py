@@ -12,7 +12,7 @@ from gpushare_operator.decide import served
 from gpushare_operator.decide.leftovers import Leftover
 from gpushare_operator.decide.nodes import Assignment, assign
 from gpushare_operator.decide.teardown import still_there
-from gpushare_operator.status import conditions as reasons
+from gpushare_operator.status import conditions
 from gpushare_operator.status.checks import first_failure
 from gpushare_operator.status.nodes import conflicted, degraded, nodes_ready, unit_change_blocked
 from gpushare_operator.status.scheduler import scheduler_configured
@@ -77,12 +77,12 @@ def _parts(
 
 
 def _ready(snapshot: Snapshot, policy: PolicyObject, parts: _Parts) -> ConditionState:
-    """The policy is Ready when all of it is in force; else the first obstacle is repeated here."""
+    """Returns Ready: true when all of the policy is in force; else it repeats the first obstacle."""
     if policy.deleting:
         return _deleting(snapshot, policy, parts)
     if obstacle := first_failure(READY_CHECKS, parts):
-        return condition_false(reasons.READY, obstacle.reason, obstacle.message)
-    return condition_true(reasons.READY, reasons.SERVING, parts.nodes_ready.message)
+        return condition_false(conditions.READY, obstacle.reason, obstacle.message)
+    return condition_true(conditions.READY, conditions.SERVING, parts.nodes_ready.message)
 
 
 def _deleting(snapshot: Snapshot, policy: PolicyObject, parts: _Parts) -> ConditionState:
@@ -90,7 +90,7 @@ def _deleting(snapshot: Snapshot, policy: PolicyObject, parts: _Parts) -> Condit
     message = (
         f"everything is being taken back: {parts.scheduler_configured.message}; still there: {remaining}"
     )
-    return condition_false(reasons.READY, reasons.DELETING, message)
+    return condition_false(conditions.READY, conditions.DELETING, message)
 
 
 def _in_words(leftover: Leftover) -> str:

@@ -14,7 +14,7 @@ from gpushare_operator.decide.hostctl_history import Attempt, HistoryState, JobH
 from gpushare_operator.decide.scheduler import extender_ready, installs, restores, scheduler_needed
 from gpushare_operator.decide.served import policy_problem
 from gpushare_operator.decide.teardown import is_disconnected
-from gpushare_operator.status import conditions as reasons
+from gpushare_operator.status import conditions
 from gpushare_operator.status.checks import first_failure
 from gpushare_operator.status.wording import explained, listed
 
@@ -40,17 +40,19 @@ class _Connection:
 def scheduler_configured(snapshot: Snapshot, policy: PolicyObject, now: datetime) -> ConditionState:
     if policy.deleting:
         restoring = _Connection(snapshot, policy, restores(snapshot, now))
-        return _false(first_failure(RESTORED_CHECKS, restoring) or Problem(reasons.RESTORING, BEING_REMOVED))
+        return _false(
+            first_failure(RESTORED_CHECKS, restoring) or Problem(conditions.RESTORING, BEING_REMOVED)
+        )
     installing = _Connection(snapshot, policy, installs(snapshot, now))
     if problem := first_failure(CONFIGURED_CHECKS, installing):
         return _false(problem)
     names = listed(history.node.name for history in installing.histories)
     message = f"kube-scheduler asks the extender on {names}"
-    return condition_true(reasons.SCHEDULER_CONFIGURED, reasons.CONFIGURED, message)
+    return condition_true(conditions.SCHEDULER_CONFIGURED, conditions.CONFIGURED, message)
 
 
 def _false(problem: Problem) -> ConditionState:
-    return condition_false(reasons.SCHEDULER_CONFIGURED, problem.reason, problem.message)
+    return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
 
 
 # While a policy needs the scheduler.
@@ -64,17 +66,17 @@ def _is_served(connection: _Connection) -> Problem | None:
 def _has_control_plane(connection: _Connection) -> Problem | None:
     if connection.snapshot.control_planes:
         return None
-    return Problem(reasons.NO_CONTROL_PLANE, NO_CONTROL_PLANE)
+    return Problem(conditions.NO_CONTROL_PLANE, NO_CONTROL_PLANE)
 
 
 def _no_install_failed(connection: _Connection) -> Problem | None:
-    return _failed_attempts(connection, reasons.INSTALL_FAILED)
+    return _failed_attempts(connection, conditions.INSTALL_FAILED)
 
 
 def _no_install_runs(connection: _Connection) -> Problem | None:
     names = connection.nodes_in(HistoryState.RUNNING)
     message = f"{listed(names)}: kube-scheduler is being connected"
-    return Problem(reasons.INSTALLING, message) if names else None
+    return Problem(conditions.INSTALLING, message) if names else None
 
 
 def _extenders_are_ready(connection: _Connection) -> Problem | None:
@@ -82,13 +84,13 @@ def _extenders_are_ready(connection: _Connection) -> Problem | None:
     unready = {
         node.name: _why_no_extender(snapshot, node) for node in nodes if not extender_ready(snapshot, node)
     }
-    return Problem(reasons.EXTENDER_NOT_READY, explained(unready)) if unready else None
+    return Problem(conditions.EXTENDER_NOT_READY, explained(unready)) if unready else None
 
 
 def _no_install_is_due(connection: _Connection) -> Problem | None:
     names = connection.nodes_in(HistoryState.DUE, HistoryState.BACKOFF)
     message = f"{listed(names)}: kube-scheduler is about to be connected"
-    return Problem(reasons.INSTALLING, message) if names else None
+    return Problem(conditions.INSTALLING, message) if names else None
 
 
 CONFIGURED_CHECKS: tuple[Callable[[_Connection], Problem | None], ...] = (
@@ -113,23 +115,23 @@ CONFIGURED_CHECKS: tuple[Callable[[_Connection], Problem | None], ...] = (
 def _is_needed_by_others(connection: _Connection) -> Problem | None:
     if not scheduler_needed(connection.snapshot):
         return None
-    return Problem(reasons.DELETING, "the scheduler stays connected: other policies need it")
+    return Problem(conditions.DELETING, "the scheduler stays connected: other policies need it")
 
 
 def _is_restored(connection: _Connection) -> Problem | None:
     if not is_disconnected(connection.snapshot):
         return None
-    return Problem(reasons.RESTORED, "every kube-scheduler is as it was before")
+    return Problem(conditions.RESTORED, "every kube-scheduler is as it was before")
 
 
 def _no_restore_failed(connection: _Connection) -> Problem | None:
-    return _failed_attempts(connection, reasons.RESTORE_FAILED)
+    return _failed_attempts(connection, conditions.RESTORE_FAILED)
 
 
 def _no_restore_is_left(connection: _Connection) -> Problem | None:
     names = connection.nodes_in(HistoryState.RUNNING, HistoryState.DUE, HistoryState.BACKOFF)
     message = f"kube-scheduler is being restored on {listed(names)}"
-    return Problem(reasons.RESTORING, message) if names else None
+    return Problem(conditions.RESTORING, message) if names else None
 
 
 RESTORED_CHECKS: tuple[Callable[[_Connection], Problem | None], ...] = (
@@ -155,7 +157,7 @@ def _failed_attempts(connection: _Connection, reason: str) -> Problem | None:
         return None
     needs_person = any(attempt.needs_person for attempt in failures.values())
     messages = {node: _failure_message(attempt) for node, attempt in failures.items()}
-    return Problem(reasons.NEEDS_ATTENTION if needs_person else reason, explained(messages))
+    return Problem(conditions.NEEDS_ATTENTION if needs_person else reason, explained(messages))
 
 
 def _failure_message(attempt: Attempt) -> str:

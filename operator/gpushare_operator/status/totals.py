@@ -49,7 +49,7 @@ def _memory(quantities: Iterable[str], unit: str) -> str:
 
 
 def _bytes(quantity: str) -> int:
-    """A quantity that cannot be read counts as nothing: a status is not worth failing for."""
+    """Returns 0 for a quantity that cannot be read: a status is not worth failing for."""
     try:
         return parse_memory(quantity)
     except ValueError:
