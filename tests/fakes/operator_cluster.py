@@ -32,7 +32,7 @@ class KilledError(Exception):
 
 
 @dataclass
-class FakeApi:
+class MemoryApi:
     """Objects by collection and name, with uids, generations, preconditions and finalizers."""
 
     objects: dict[str, dict[str, Json]] = field(default_factory=dict)
@@ -166,7 +166,7 @@ def merged(old: Any, patch: Any) -> Any:
 class Cluster:
     """The API server, its controllers, kubelets, plugins and control-plane nodes."""
 
-    api: FakeApi = field(default_factory=FakeApi)
+    api: MemoryApi = field(default_factory=MemoryApi)
     edited: set[str] = field(default_factory=set)
     """Nodes whose scheduler is connected to the extender."""
     broken: dict[str, int] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.fakes.operator_cluster import FakeApi
+from tests.fakes.operator_cluster import MemoryApi
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError
@@ -25,7 +25,7 @@ GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Ex
 class Server:
     """``foreign`` are the writes that did not come from our client: it names its field manager."""
 
-    api: FakeApi
+    api: MemoryApi
     foreign: list[str] = field(default_factory=list)
     failures: int = 0
     """Requests that are still answered with 500."""
@@ -167,3 +167,20 @@ def kubeconfig_for(url: str) -> dict[str, Any]:
         "clusters": [{"name": "it", "cluster": {"server": url}}],
         "users": [{"name": "it", "user": {"token": "secret"}}],
     }
+
+
+@dataclass
+class ScriptedServer:
+    """Gives ``answers`` one after the other, and keeps the requests."""
+
+    answers: list[Json | web.Response] = field(default_factory=list)
+    requests: list[tuple[str, str, dict[str, str], str, Any]] = field(default_factory=list)
+    authorization: str = ""
+
+    async def answer(self, request: web.Request) -> web.Response:
+        content = await request.text()
+        body = json.loads(content) if content else None
+        self.authorization = request.headers.get("Authorization", "")
+        self.requests.append((request.method, request.path, dict(request.query), request.content_type, body))
+        answer = self.answers.pop(0)
+        return answer if isinstance(answer, web.Response) else web.json_response(answer)

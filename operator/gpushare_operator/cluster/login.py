@@ -6,6 +6,7 @@ from typing import Any
 
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import Configuration
+from yaml import YAMLError
 
 from gpushare_core.kube.credentials import Credentials, NoCredentialsError
 
@@ -16,15 +17,25 @@ async def login(kubeconfig: Path | None) -> Credentials:
     Raises:
         NoCredentialsError: it does not say enough, or this is no pod with a ServiceAccount.
     """
+    return credentials_of(await _from_kubeconfig(kubeconfig) if kubeconfig else _in_cluster())
+
+
+async def _from_kubeconfig(path: Path) -> Configuration:
     configuration = Configuration()
     try:
-        if kubeconfig:
-            await config.load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
-        else:
-            config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-    except config.ConfigException as error:
-        raise NoCredentialsError(str(error)) from error
-    return credentials_of(configuration)
+        await config.load_kube_config(config_file=str(path), client_configuration=configuration)
+    except (config.ConfigException, YAMLError, OSError, TypeError, ValueError) as error:
+        raise NoCredentialsError(f"{path} is no usable kubeconfig: {error}") from error
+    return configuration
+
+
+def _in_cluster() -> Configuration:
+    configuration = Configuration()
+    try:
+        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    except (config.ConfigException, OSError) as error:
+        raise NoCredentialsError(f"not in a pod with a ServiceAccount, give --kubeconfig: {error}") from error
+    return configuration
 
 
 def credentials_of(configuration: Configuration) -> Credentials:

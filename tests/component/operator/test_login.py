@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 from kubernetes_asyncio.client import Configuration
+from tests.fakes.operator_server import kubeconfig_for
 
 from gpushare_core.kube.credentials import NoCredentialsError
 from gpushare_operator import main as operator
@@ -27,16 +28,26 @@ def test_a_token_that_was_renewed_is_used_for_the_next_request() -> None:
 async def test_a_kubeconfig_gives_server_token_and_trust(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     cluster = {"server": "https://10.0.0.1:6443", "insecure-skip-tls-verify": True}
-    config = {
-        "current-context": "it",
-        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-        "clusters": [{"name": "it", "cluster": cluster}],
-        "users": [{"name": "it", "user": {"token": "secret"}}],
-    }
+    config = {**kubeconfig_for("it"), "clusters": [{"name": "it", "cluster": cluster}]}
     kubeconfig.write_text(yaml.safe_dump(config))
     credentials = await login(kubeconfig)
     assert (credentials.server, credentials.token()) == ("https://10.0.0.1:6443", "secret")
     assert credentials.tls.verify_mode is ssl.CERT_NONE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("a: [", id="no YAML"),
+        pytest.param("current-context: it", id="no contexts"),
+    ],
+)
+async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, content: str) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(content)
+    with pytest.raises(NoCredentialsError, match=f"{kubeconfig} is no usable kubeconfig"):
+        await login(kubeconfig)
 
 
 async def test_outside_a_cluster_without_a_kubeconfig_nobody_is_known(
@@ -53,4 +64,4 @@ def test_the_program_says_why_it_cannot_start(
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setattr(operator, "configure_logging", lambda _: None)
     assert operator.main([]) == 1
-    assert "Service host/port is not set" in caplog.text
+    assert "not in a pod with a ServiceAccount, give --kubeconfig" in caplog.text
