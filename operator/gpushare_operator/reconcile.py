@@ -9,13 +9,13 @@ from gpushare_core.kube.client import Page
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.kinds import KINDS, PAGE, Kind
+from gpushare_operator.decide.all_policies import plan_all_policies
 from gpushare_operator.decide.policy import plan_policy
-from gpushare_operator.decide.shared import plan_shared
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
 
-SHARED = "*"
+ALL_POLICIES = "*"
 """Key of what all policies share. No object can be called so."""
 RESYNC = "*resync"
 """Key of reading everything anew: a watch that was cut off does not say what vanished meanwhile."""
@@ -54,15 +54,15 @@ class Reconciler:
         if key == RESYNC:
             await self.resync()
             return RESYNC_SECONDS
-        if key == SHARED:
-            return await self._reconcile_shared()
+        if key == ALL_POLICIES:
+            return await self._reconcile_all_policies()
         return await self._reconcile_policy(key)
 
     def enqueue_all(self) -> None:
         """Asks for all keys after a change: planning is the cheapest way to see whom it concerns."""
         for policy in self.cache.policies():
             self.enqueue(policy)
-        self.enqueue(SHARED)
+        self.enqueue(ALL_POLICIES)
 
     async def resync(self) -> None:
         """Reads everything. To be done once before any work: an empty cache looks like an empty cluster."""
@@ -80,8 +80,8 @@ class Reconciler:
             version = page.resource_version
         return listing, version
 
-    async def _reconcile_shared(self) -> float | None:
-        plan = plan_shared(self.cache.snapshot(), self.installation, self.now())
+    async def _reconcile_all_policies(self) -> float | None:
+        plan = plan_all_policies(self.cache.snapshot(), self.installation, self.now())
         failures = await self._applier().perform(plan.actions)
         self._conclude(failures, changed=bool(plan.actions))
         return plan.retry_after

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.samples.operator import (
+    all_policies_actions,
     class_names,
     node,
     plugin_pod,
@@ -13,7 +14,6 @@ from tests.samples.operator import (
     rule,
     serving,
     share,
-    shared_actions,
     snapshot,
     spec,
 )
@@ -53,7 +53,7 @@ def test_a_selected_node_gets_plugin_share_node_and_labels() -> None:
 def test_a_policy_in_force_needs_nothing() -> None:
     seen = snapshot(serving(policy(), "gpu-1"))
     assert policy_actions(seen) == []
-    assert shared_actions(seen) == []
+    assert all_policies_actions(seen) == []
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_and_then_its_labels() -> None:
 
 def test_and_at_last_the_capacity_that_the_kubelet_keeps() -> None:
     left = node("gpu-2", offered=(MEMORY,))
-    assert shared_actions(snapshot(serving(policy(), "gpu-1"), left, plugin_pod("gpu-2"))) == []
+    assert all_policies_actions(snapshot(serving(policy(), "gpu-1"), left, plugin_pod("gpu-2"))) == []
     seen = snapshot(serving(policy(), "gpu-1"), left)
-    assert shared_actions(seen) == [ClearCapacity("gpu-2", "uid-gpu-2", (MEMORY,))]
+    assert all_policies_actions(seen) == [ClearCapacity("gpu-2", "uid-gpu-2", (MEMORY,))]
 
 
 def test_a_node_that_vanished_is_forgotten() -> None:
