@@ -136,7 +136,7 @@ def as_plugin_of(cluster: LocalCluster, node: str, path: str, patch: Json) -> No
 
     async def send() -> None:
         async with KubeClient(credentials) as client:
-            await client.patch(path, patch)
+            await client.merge(path, patch)
 
     asyncio.run(send())
 

@@ -6,12 +6,10 @@ from pydantic import Field
 
 from gpushare_core.api.api_model import ApiModel, Quantity
 from gpushare_core.api.conditions import Condition
+from gpushare_core.api.enums import DialectName, LogLevel, Mode
 from gpushare_core.api.policy import (
     Devices,
-    DialectName,
-    LogLevel,
     MemoryTotals,
-    Mode,
     NodeRule,
     ObjectMeta,
     PolicySpec,

@@ -176,27 +176,8 @@ class KubeClient:
             params=request.params,
             headers=headers,
             timeout=timeout,
-        )
-
-    # Until every program uses the calls above.
-
-    async def post(self, path: str, body: Json) -> Json:
-        return await self.create(path, body)
-
-    async def patch(self, path: str, body: Json) -> Json:
-        return await self.merge(path, body)
-
-    async def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Json | None = None,
-        params: Any = None,
-        timeout: float | None = None,
-    ) -> Json:
-        return await self.send(
-            Request(method=method, path=path, body=body, params=params or {}, timeout=timeout)
+            server_hostname=self._credentials.server_name,
+            proxy=self._credentials.proxy,
         )
 
 

@@ -123,8 +123,3 @@ def _largest_suffix(amount: Fraction, family: dict[str, Fraction]) -> str:
         if amount and (amount / family[suffix]).denominator == 1:
             return f"{amount // family[suffix]}{suffix}"
     return ""
-
-
-# Until every program uses the names above.
-parse_quantity = parse_memory
-format_quantity = format_memory

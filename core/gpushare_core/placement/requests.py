@@ -87,16 +87,3 @@ def _requests(container: Json) -> Mapping[str, Any]:
     """A limit stands for a request that is not there."""
     resources = container.get("resources") or {}
     return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-
-
-# Until every program reads requests by ``read_request``.
-
-
-def pod_request(spec: Any, resource: str) -> PodRequest:
-    request = read_request(spec, resource)
-    return PodRequest(containers=request.containers, total=request.total)
-
-
-def asked_sum(spec: Any, resource: str) -> str:
-    request = read_request(spec, "")
-    return request.cpu if resource == "cpu" else request.memory

@@ -3,6 +3,8 @@
 import ssl
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from kubernetes_asyncio import config
 from kubernetes_asyncio.client import Configuration
@@ -50,7 +52,19 @@ def credentials_of(configuration: Configuration) -> Credentials:
         header = configuration.api_key.get("BearerToken")
         return header.removeprefix("Bearer ") if header else None
 
-    return Credentials(server=str(configuration.host), tls=_tls(configuration), token=token)
+    return Credentials(
+        server=str(configuration.host),
+        tls=_tls(configuration),
+        token=token,
+        server_name=configuration.tls_server_name,
+        proxy=configuration.proxy or _proxy_of_environment(str(configuration.host)),
+    )
+
+
+def _proxy_of_environment(server: str) -> str | None:
+    """Returns what ``HTTPS_PROXY`` and its kin say of ``server``."""
+    url = urlsplit(server)
+    return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
 
 
 def _tls(configuration: Configuration) -> ssl.SSLContext:

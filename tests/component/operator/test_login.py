@@ -36,6 +36,26 @@ async def test_a_kubeconfig_gives_server_token_and_trust(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("named", "environment", "proxy"),
+    [
+        pytest.param("http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:1", id="kubeconfig"),
+        pytest.param(None, "http://127.0.0.1:2", "http://127.0.0.1:2", id="environment"),
+        pytest.param(None, "", None, id="none"),
+    ],
+)
+def test_a_proxy_comes_from_the_kubeconfig_or_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, named: str | None, environment: str, proxy: str | None
+) -> None:
+    monkeypatch.setenv("https_proxy", environment)
+    monkeypatch.setenv("no_proxy", "10.0.0.2")
+    configuration = Configuration(host="https://10.0.0.1")
+    configuration.proxy = named
+    assert credentials_of(configuration).proxy == proxy
+    elsewhere = Configuration(host="https://10.0.0.2")
+    assert credentials_of(elsewhere).proxy is None
+
+
+@pytest.mark.parametrize(
     "content",
     [
         pytest.param("", id="empty"),
