@@ -9,8 +9,8 @@ from gpushare_core.kube.client import Page
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.kinds import KINDS, PAGE, Kind
-from gpushare_operator.decide.all_policies import plan_all_policies
-from gpushare_operator.decide.policy import plan_policy
+from gpushare_operator.decide.cluster_plan import plan_cluster
+from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
@@ -55,7 +55,7 @@ class Reconciler:
             await self.resync()
             return RESYNC_SECONDS
         if key == ALL_POLICIES:
-            return await self._reconcile_all_policies()
+            return await self._reconcile_cluster()
         return await self._reconcile_policy(key)
 
     def enqueue_all(self) -> None:
@@ -80,8 +80,8 @@ class Reconciler:
             version = page.resource_version
         return listing, version
 
-    async def _reconcile_all_policies(self) -> float | None:
-        plan = plan_all_policies(self.cache.snapshot(), self.installation, self.now())
+    async def _reconcile_cluster(self) -> float | None:
+        plan = plan_cluster(self.cache.snapshot(), self.installation, self.now())
         failures = await self._applier().perform(plan.actions)
         self._conclude(failures, changed=bool(plan.actions))
         return plan.retry_after

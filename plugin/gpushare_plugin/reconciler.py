@@ -10,10 +10,10 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
 from gpushare_plugin.decide.allocations import NodeAssignments, admitted_allocations
+from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.device_list import encode_devices
 from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
-from gpushare_plugin.decide.repairs import Repair, plan_repairs
 from gpushare_plugin.decide.status import node_status
 from gpushare_plugin.decide.unit_change import parse_unit
 from gpushare_plugin.devices.source import open_source

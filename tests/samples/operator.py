@@ -19,8 +19,8 @@ from gpushare_operator.cluster.objects import (
 )
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Action
-from gpushare_operator.decide.all_policies import plan_all_policies
-from gpushare_operator.decide.policy import plan_policy
+from gpushare_operator.decide.cluster_plan import plan_cluster
+from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, work_hash
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, job_name, plugin_name
@@ -193,7 +193,7 @@ def policy_actions(seen: Snapshot, name: str = "default") -> list[Action]:
 
 def all_policies_actions(seen: Snapshot) -> list[Action]:
     """What is planned for all policies together."""
-    return list(plan_all_policies(seen, INSTALLATION, NOW).actions)
+    return list(plan_cluster(seen, INSTALLATION, NOW).actions)
 
 
 def class_names(actions: Iterable[Action]) -> list[str]:

@@ -15,7 +15,7 @@ from gpushare_core.api.policy import (
     PolicySpec,
     UnitTotals,
 )
-from gpushare_core.placement.cards import Strategy
+from gpushare_core.placement.card_choice import Strategy
 
 
 class Health(StrEnum):

@@ -17,7 +17,7 @@ from gpushare_operator.decide.hostctl_history import (
     read_history,
     valid_attempts,
 )
-from gpushare_operator.decide.served import is_served
+from gpushare_operator.decide.policy_problems import is_served
 from gpushare_operator.desired.daemon_sets import extender_daemon_set
 from gpushare_operator.desired.drift import has_drifted
 from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job

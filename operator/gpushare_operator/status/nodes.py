@@ -7,8 +7,8 @@ from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide import served
-from gpushare_operator.decide.nodes import Assignment, matches
+from gpushare_operator.decide import policy_problems
+from gpushare_operator.decide.node_assignment import Assignment, matches
 from gpushare_operator.status import conditions
 from gpushare_operator.status.node_readiness import why_not_ready
 from gpushare_operator.status.wording import counted, explained, listed
@@ -83,7 +83,7 @@ def degraded(
 def _spec_problems(policy: PolicyObject) -> list[Problem]:
     if policy.spec is None:
         return [Problem(conditions.INVALID_SPEC, f"{policy.error}; correct the spec")]
-    return served.problems(policy.spec)
+    return policy_problems.problems(policy.spec)
 
 
 def _api_problems(failures: Sequence[str]) -> list[Problem]:

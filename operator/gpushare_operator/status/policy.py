@@ -1,23 +1,18 @@
 """The status of a policy, made from a snapshot."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 
-from gpushare_core.api.conditions import ConditionState, condition_false, condition_true, dated_conditions
+from gpushare_core.api.conditions import dated_conditions
 from gpushare_core.api.policy import PolicyStatus
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide import served
-from gpushare_operator.decide.leftovers import Leftover
-from gpushare_operator.decide.nodes import Assignment, assign
-from gpushare_operator.decide.teardown import still_there
-from gpushare_operator.status import conditions
-from gpushare_operator.status.checks import first_failure
+from gpushare_operator.decide import policy_problems
+from gpushare_operator.decide.node_assignment import Assignment, assign
 from gpushare_operator.status.nodes import conflicted, degraded, nodes_ready, unit_change_blocked
+from gpushare_operator.status.policy_readiness import PolicyConditions, policy_ready
 from gpushare_operator.status.scheduler import scheduler_configured
 from gpushare_operator.status.totals import sum_up
-from gpushare_operator.status.wording import listed
 
 
 def policy_status(
@@ -27,8 +22,8 @@ def policy_status(
     assignment = assign(snapshot, policy)
     unit = policy.spec.memory_unit if policy.spec else "1Gi"
     totals = sum_up(snapshot, assignment, unit)
-    parts = _parts(snapshot, policy, assignment, failures, now)
-    states = [_ready(snapshot, policy, parts), *parts.states]
+    parts = _conditions(snapshot, policy, assignment, failures, now)
+    states = [policy_ready(snapshot, policy, parts), *parts.states]
     before, generation = policy.status.conditions, policy.generation
     return PolicyStatus(
         observed_generation=generation,
@@ -40,86 +35,15 @@ def policy_status(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
-    """What Ready is made of."""
-
-    is_served: bool
-    nodes_ready: ConditionState
-    scheduler_configured: ConditionState
-    conflicted: ConditionState
-    unit_change_blocked: ConditionState
-    degraded: ConditionState
-
-    @property
-    def states(self) -> tuple[ConditionState, ...]:
-        return (
-            self.nodes_ready,
-            self.scheduler_configured,
-            self.conflicted,
-            self.unit_change_blocked,
-            self.degraded,
-        )
-
-
-def _parts(
+def _conditions(
     snapshot: Snapshot, policy: PolicyObject, assignment: Assignment, failures: Sequence[str], now: datetime
-) -> _Parts:
+) -> PolicyConditions:
     shares = [snapshot.share_nodes[name] for name in assignment.enabled if name in snapshot.share_nodes]
-    return _Parts(
-        is_served=policy.spec is not None and not served.problems(policy.spec),
+    return PolicyConditions(
+        is_served=policy.spec is not None and not policy_problems.problems(policy.spec),
         nodes_ready=nodes_ready(snapshot, policy, assignment),
         scheduler_configured=scheduler_configured(snapshot, policy, now),
         conflicted=conflicted(assignment),
         unit_change_blocked=unit_change_blocked(shares),
         degraded=degraded(policy, shares, failures),
     )
-
-
-def _ready(snapshot: Snapshot, policy: PolicyObject, parts: _Parts) -> ConditionState:
-    """Returns Ready: true when all of the policy is in force; else it repeats the first obstacle."""
-    if policy.deleting:
-        return _deleting(snapshot, policy, parts)
-    if obstacle := first_failure(READY_CHECKS, parts):
-        return condition_false(conditions.READY, obstacle.reason, obstacle.message)
-    return condition_true(conditions.READY, conditions.SERVING, parts.nodes_ready.message)
-
-
-def _deleting(snapshot: Snapshot, policy: PolicyObject, parts: _Parts) -> ConditionState:
-    remaining = ", ".join(map(_in_words, still_there(snapshot, policy.name))) or "nothing"
-    message = (
-        f"everything is being taken back: {parts.scheduler_configured.message}; still there: {remaining}"
-    )
-    return condition_false(conditions.READY, conditions.DELETING, message)
-
-
-def _in_words(leftover: Leftover) -> str:
-    return f"{leftover.description} {listed(leftover.names)}" if leftover.names else leftover.description
-
-
-def _whole_spec_is_served(parts: _Parts) -> ConditionState | None:
-    return None if parts.is_served else parts.degraded
-
-
-def _nodes_are_ready(parts: _Parts) -> ConditionState | None:
-    return None if parts.nodes_ready.is_true else parts.nodes_ready
-
-
-def _scheduler_is_configured(parts: _Parts) -> ConditionState | None:
-    return None if parts.scheduler_configured.is_true else parts.scheduler_configured
-
-
-def _units_are_in_force(parts: _Parts) -> ConditionState | None:
-    return parts.unit_change_blocked if parts.unit_change_blocked.is_true else None
-
-
-READY_CHECKS: tuple[Callable[[_Parts], ConditionState | None], ...] = (
-    # What is invalid or not served has to be changed first; the rest may only follow from it.
-    _whole_spec_is_served,
-    # Without a node that shares its cards no pod gets any.
-    _nodes_are_ready,
-    # Pods would be placed, but on cards without room.
-    _scheduler_is_configured,
-    # Pods run, but not as the policy says now.
-    _units_are_in_force,
-)

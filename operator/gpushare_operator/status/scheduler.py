@@ -11,8 +11,8 @@ from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.hostctl_history import Attempt, HistoryState, JobHistory
+from gpushare_operator.decide.policy_problems import policy_problem
 from gpushare_operator.decide.scheduler import extender_ready, installs, restores, scheduler_needed
-from gpushare_operator.decide.served import policy_problem
 from gpushare_operator.decide.teardown import is_disconnected
 from gpushare_operator.status import conditions
 from gpushare_operator.status.checks import first_failure

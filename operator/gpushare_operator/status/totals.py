@@ -7,7 +7,7 @@ from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, UnitT
 from gpushare_core.placement.quantity import format_memory, parse_memory
 from gpushare_operator.cluster.objects import ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.nodes import Assignment
+from gpushare_operator.decide.node_assignment import Assignment
 from gpushare_operator.status.node_readiness import why_not_ready
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from gpushare_core.books.allocation import sum_shares
 from gpushare_core.placement.requests import PodRequest
-from gpushare_plugin.decide.card_choice import PreferredCards
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod, PodName
+from gpushare_plugin.decide.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.unit_ids import known_numbers
 
 

@@ -30,7 +30,7 @@ from gpushare_operator.decide.actions import (
     DeleteJob,
     LabelNode,
 )
-from gpushare_operator.decide.all_policies import plan_all_policies
+from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.scheduler import scheduler_needed
 from gpushare_operator.desired.hostctl_job import HostctlCommand
 
@@ -63,7 +63,7 @@ def short(action: Action) -> str:
 
 
 def due(seen: Snapshot) -> list[str]:
-    return [short(action) for action in plan_all_policies(seen, INSTALLATION, NOW).actions]
+    return [short(action) for action in plan_cluster(seen, INSTALLATION, NOW).actions]
 
 
 def test_the_extender_comes_first() -> None:
@@ -148,14 +148,14 @@ def test_one_node_that_cannot_be_restored_keeps_the_extender_for_all() -> None:
 
 def test_what_needs_a_person_is_tried_again_only_after_minutes() -> None:
     last = failed(INSTALL, ago=100)
-    plan = plan_all_policies(connected(last, job_pod(last, 2)), INSTALLATION, NOW)
+    plan = plan_cluster(connected(last, job_pod(last, 2)), INSTALLATION, NOW)
     assert plan.actions == ()
     assert plan.retry_after == 200
 
 
 def test_a_backoff_says_when_it_is_over() -> None:
-    assert plan_all_policies(connected(failed(INSTALL, ago=1)), INSTALLATION, NOW).retry_after == 4
-    assert plan_all_policies(connected(installed()), INSTALLATION, NOW).retry_after is None
+    assert plan_cluster(connected(failed(INSTALL, ago=1)), INSTALLATION, NOW).retry_after == 4
+    assert plan_cluster(connected(installed()), INSTALLATION, NOW).retry_after is None
 
 
 def test_each_control_plane_is_judged_by_itself() -> None:

@@ -15,8 +15,8 @@ from tests.samples.plugin import (
 
 from gpushare_plugin.decide.admission import admitted_by_arrival, admitted_by_listing, pods_to_read
 from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
-from gpushare_plugin.decide.card_choice import PreferredCard, PreferredCards
 from gpushare_plugin.decide.pods import Pod, Pods, read_metadata
+from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
 
 EARLY, LATE = "2026-11-21T10:00:00Z", "2026-11-21T10:00:09Z"
 

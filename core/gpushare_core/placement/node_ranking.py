@@ -7,7 +7,7 @@ least of a card over; the strategy Spread turns the last two round.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpushare_core.placement.cards import Strategy
+from gpushare_core.placement.card_choice import Strategy
 
 BEST = 10
 """``MaxExtenderPriority`` of ``k8s.io/kube-scheduler/extender/v1``; the worst is 0."""

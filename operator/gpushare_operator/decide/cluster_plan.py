@@ -12,7 +12,7 @@ from gpushare_operator.decide.teardown import Scope, plan_nodes, plan_teardown
 from gpushare_operator.desired.names import Installation
 
 
-def plan_all_policies(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
+def plan_cluster(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
     """Returns what the scheduler's connection needs, and what takes leftovers back."""
     teardown = Teardown(snapshot=snapshot, installation=installation, now=now)
     if scheduler_needed(snapshot):

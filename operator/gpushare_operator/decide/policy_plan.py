@@ -17,7 +17,7 @@ from gpushare_operator.decide.actions import (
     SetFinalizers,
 )
 from gpushare_operator.decide.leftovers import Teardown, remove_labels
-from gpushare_operator.decide.nodes import Assignment, assign
+from gpushare_operator.decide.node_assignment import Assignment, assign
 from gpushare_operator.decide.teardown import Scope, plan_teardown
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.drift import has_drifted

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.samples.operator import node, plugin_pod, policy, rule, share, snapshot
 
 from gpushare_core.api.policy import NodeSelector
-from gpushare_operator.decide.nodes import Assignment, assign, selects
+from gpushare_operator.decide.node_assignment import Assignment, assign, selects
 
 
 @pytest.mark.parametrize(

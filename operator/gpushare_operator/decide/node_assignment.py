@@ -7,7 +7,7 @@ from gpushare_core.api.enums import Mode, SelectorOperator
 from gpushare_core.api.policy import LabelExpression, NodeRule, NodeSelector
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
-from gpushare_operator.decide.served import is_served, rule_problem
+from gpushare_operator.decide.policy_problems import is_served, rule_problem
 
 
 @dataclass(frozen=True, slots=True)
