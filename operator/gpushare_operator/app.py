@@ -96,11 +96,13 @@ class App:
 
     async def _start(self, settings: kopf.OperatorSettings, **_: Any) -> None:
         configure(settings)
-        await self._running.enter_async_context(self._client)
-        await _until_it_succeeds(self._reconciler.resync)
-        self._queue.add(RESYNC, delay=RESYNC_SECONDS)
-        worker = asyncio.create_task(self._queue.run(self._reconciler.work), name="queue")
-        self._running.push_async_callback(_cancel, worker)
+        async with AsyncExitStack() as starting:  # kopf tries a start that failed again, from the beginning
+            await starting.enter_async_context(self._client)
+            await _until_it_succeeds(self._reconciler.resync)
+            self._queue.add(RESYNC, delay=RESYNC_SECONDS)
+            worker = asyncio.create_task(self._queue.run(self._reconciler.work), name="queue")
+            starting.push_async_callback(_cancel, worker)
+            self._running = starting.pop_all()
 
     async def _stop(self, **_: Any) -> None:
         await self._running.aclose()

@@ -15,7 +15,7 @@ from gpushare_operator.desired.names import Installation
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
 
-ALL_POLICIES = "*"
+CLUSTER = "*"
 """Key of what all policies share. No object can be called so."""
 RESYNC = "*resync"
 """Key of reading everything anew: a watch that was cut off does not say what vanished meanwhile."""
@@ -54,7 +54,7 @@ class Reconciler:
         if key == RESYNC:
             await self.resync()
             return RESYNC_SECONDS
-        if key == ALL_POLICIES:
+        if key == CLUSTER:
             return await self._reconcile_cluster()
         return await self._reconcile_policy(key)
 
@@ -62,7 +62,7 @@ class Reconciler:
         """Asks for all keys after a change: planning is the cheapest way to see whom it concerns."""
         for policy in self.cache.policies():
             self.enqueue(policy)
-        self.enqueue(ALL_POLICIES)
+        self.enqueue(CLUSTER)
 
     async def resync(self) -> None:
         """Reads everything. To be done once before any work: an empty cache looks like an empty cluster."""

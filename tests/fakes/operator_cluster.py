@@ -16,7 +16,7 @@ from gpushare_core.kube.errors import ApiError
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.labels import COMMAND_LABEL, EXTENDER, NODE_ANNOTATION, PLUGIN
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.reconcile import ALL_POLICIES, Reconciler, UnfinishedError
+from gpushare_operator.reconcile import CLUSTER, Reconciler, UnfinishedError
 
 NAMESPACE = "gpushare-system"
 DAEMON_SETS = paths.daemon_sets(NAMESPACE)
@@ -311,7 +311,7 @@ class Operator:
             return
 
     def work_keys(self) -> list[str]:
-        return [*self.reconciler.cache.policies(), ALL_POLICIES]
+        return [*self.reconciler.cache.policies(), CLUSTER]
 
 
 async def converge(cluster: Cluster, operator: Operator | None = None, *, rounds: int = 60) -> Operator:

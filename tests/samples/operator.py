@@ -191,7 +191,7 @@ def policy_actions(seen: Snapshot, name: str = "default") -> list[Action]:
     return list(plan_policy(seen, seen.policies[name], INSTALLATION, NOW).actions)
 
 
-def all_policies_actions(seen: Snapshot) -> list[Action]:
+def cluster_actions(seen: Snapshot) -> list[Action]:
     """What is planned for all policies together."""
     return list(plan_cluster(seen, INSTALLATION, NOW).actions)
 

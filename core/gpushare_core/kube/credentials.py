@@ -16,7 +16,10 @@ TokenSource = Callable[[], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """``token`` is called for every request: a bound ServiceAccount token is renewed on disk."""
+    """``token`` is called for every request: a bound ServiceAccount token is renewed on disk.
+
+    It returns a bearer token, or a whole ``Basic ...`` for a proxy that authenticates people in front.
+    """
 
     server: str
     tls: ssl.SSLContext

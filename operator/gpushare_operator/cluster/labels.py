@@ -1,8 +1,8 @@
 """Labels and annotations by which the operator finds its own objects again and reads them."""
 
-from gpushare_core.api.names import GROUP, MANAGED_BY_LABEL
+from gpushare_core.api.names import FIELD_MANAGER, GROUP, MANAGED_BY_LABEL
 
-MANAGER = "gpushare-operator"
+MANAGER = FIELD_MANAGER
 MANAGED = f"{MANAGED_BY_LABEL}={MANAGER}"
 """Label selector of everything that the operator makes in its namespace."""
 

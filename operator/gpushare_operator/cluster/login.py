@@ -19,7 +19,13 @@ async def login(kubeconfig: Path | None) -> Credentials:
     Raises:
         NoCredentialsError: it does not say enough, or this is no pod with a ServiceAccount.
     """
-    return credentials_of(await _from_kubeconfig(kubeconfig) if kubeconfig else _in_cluster())
+    configuration = await _from_kubeconfig(kubeconfig) if kubeconfig else _in_cluster()
+    try:
+        return credentials_of(configuration)
+    except OSError as error:
+        raise NoCredentialsError(
+            f"the certificates for {configuration.host} cannot be used: {error}"
+        ) from error
 
 
 async def _from_kubeconfig(path: Path) -> Configuration:
@@ -41,7 +47,11 @@ def _in_cluster() -> Configuration:
 
 
 def credentials_of(configuration: Configuration) -> Credentials:
-    """Returns credentials that ask ``configuration`` for its token at every request."""
+    """Returns credentials that ask ``configuration`` for its token at every request.
+
+    Raises:
+        OSError: certificates that cannot be read or used.
+    """
 
     # Within a cluster it reads the token anew that the kubelet renews on disk.
     refresh: Any = configuration.refresh_api_key_hook

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 from sys import intern
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from gpushare_core.api.conditions import TRUE, Condition
 from gpushare_core.api.names import COMPONENT_LABEL, POLICY_LABEL
@@ -27,6 +27,8 @@ from gpushare_operator.cluster.objects import (
     PolicyObject,
     ShareNodeObject,
 )
+
+Totals = TypeVar("Totals", bound=BaseModel)
 
 EXTENDED_RESOURCES = frozenset(name for dialect in DIALECTS.values() for name in dialect.resources)
 """Those that only our plugins offer."""
@@ -94,11 +96,19 @@ def read_share_node(body: Json) -> ShareNodeObject:
         spec=dict(body.get("spec") or {}),
         observed_generation=status.get("observedGeneration", 0),
         conditions=_conditions_by_type(status),
-        units=UnitTotals.model_validate(status.get("units", {})),
-        memory=MemoryTotals.model_validate(status.get("memory", {})),
+        units=_totals(UnitTotals, status.get("units")),
+        memory=_totals(MemoryTotals, status.get("memory")),
         cards=len(cards),
         unhealthy_cards=sum(card.get("health") == "Unhealthy" for card in cards),
     )
+
+
+def _totals(model: type[Totals], body: Any) -> Totals:
+    """Returns zeros for what keeps to no schema: one object must not keep the others from being read."""
+    try:
+        return model.model_validate(body or {})
+    except ValidationError:
+        return model()
 
 
 def _conditions_by_type(status: Json) -> dict[str, Condition]:

@@ -8,6 +8,7 @@ import yaml
 from kubernetes_asyncio.client import Configuration
 from tests.fakes.operator_server import kubeconfig_for
 
+from gpushare_core.json_object import Json
 from gpushare_core.kube.credentials import NoCredentialsError
 from gpushare_operator import main as operator
 from gpushare_operator.cluster.login import credentials_of, login
@@ -33,6 +34,35 @@ async def test_a_kubeconfig_gives_server_token_and_trust(tmp_path: Path) -> None
     credentials = await login(kubeconfig)
     assert (credentials.server, credentials.token()) == ("https://10.0.0.1:6443", "secret")
     assert credentials.tls.verify_mode is ssl.CERT_NONE
+
+
+def test_a_password_is_sent_as_it_is() -> None:
+    configuration = Configuration(host="https://10.0.0.1")
+    configuration.api_key["BearerToken"] = "Basic dTpw"
+    assert credentials_of(configuration).token() == "Basic dTpw"
+
+
+def test_the_certificate_may_have_to_name_another_server() -> None:
+    configuration = Configuration(host="https://10.0.0.1")
+    configuration.tls_server_name = "kubernetes"
+    assert credentials_of(configuration).server_name == "kubernetes"
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        pytest.param({"client-certificate-data": "eHl6", "client-key-data": "eHl6"}, id="client certificate"),
+        pytest.param({}, id="authority"),
+    ],
+)
+async def test_certificates_that_cannot_be_used_are_named(tmp_path: Path, user: Json) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    cluster = {"server": "https://10.0.0.1:6443", **({} if user else {"certificate-authority-data": "eHl6"})}
+    users = [{"name": "it", "user": user}]
+    clusters = [{"name": "it", "cluster": cluster}]
+    kubeconfig.write_text(yaml.safe_dump({**kubeconfig_for("it"), "users": users, "clusters": clusters}))
+    with pytest.raises(NoCredentialsError, match=r"certificates for https://10\.0\.0\.1:6443"):
+        await login(kubeconfig)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from tests.samples.operator import (
-    all_policies_actions,
     class_names,
+    cluster_actions,
     node,
     plugin_pod,
     plugins,
@@ -53,7 +53,7 @@ def test_a_selected_node_gets_plugin_share_node_and_labels() -> None:
 def test_a_policy_in_force_needs_nothing() -> None:
     seen = snapshot(serving(policy(), "gpu-1"))
     assert policy_actions(seen) == []
-    assert all_policies_actions(seen) == []
+    assert cluster_actions(seen) == []
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_and_then_its_labels() -> None:
 
 def test_and_at_last_the_capacity_that_the_kubelet_keeps() -> None:
     left = node("gpu-2", offered=(MEMORY,))
-    assert all_policies_actions(snapshot(serving(policy(), "gpu-1"), left, plugin_pod("gpu-2"))) == []
+    assert cluster_actions(snapshot(serving(policy(), "gpu-1"), left, plugin_pod("gpu-2"))) == []
     seen = snapshot(serving(policy(), "gpu-1"), left)
-    assert all_policies_actions(seen) == [ClearCapacity("gpu-2", "uid-gpu-2", (MEMORY,))]
+    assert cluster_actions(seen) == [ClearCapacity("gpu-2", "uid-gpu-2", (MEMORY,))]
 
 
 def test_a_node_that_vanished_is_forgotten() -> None:

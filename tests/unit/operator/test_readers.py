@@ -82,6 +82,12 @@ def test_a_share_node_is_read() -> None:
     assert (share.cards, share.unhealthy_cards) == (2, 1)
 
 
+def test_totals_that_keep_to_no_schema_count_as_nothing() -> None:
+    status = {"units": {"total": 1.5}, "memory": {"total": 5}}
+    share = read_share_node({"metadata": meta(), "spec": {}, "status": status})
+    assert (share.units, share.memory) == (UnitTotals(), MemoryTotals())
+
+
 def test_a_share_node_without_status_is_read() -> None:
     assert read_share_node({"metadata": meta(), "spec": {}}).units == UnitTotals(total=0, allocated=0)
 

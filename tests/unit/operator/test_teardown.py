@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from tests.samples.operator import (
-    all_policies_actions,
     class_names,
+    cluster_actions,
     control_plane,
     extender,
     extender_pod,
@@ -40,13 +40,13 @@ GONE = policy(deleting=True)
 def test_first_nothing_is_offered_any_more() -> None:
     seen = snapshot(serving(GONE, "gpu-1"))
     assert policy_actions(seen) == [DeleteShareNode("gpu-1", "uid-share-gpu-1")]
-    assert all_policies_actions(seen) == [], "the scheduler stays connected while units are offered"
+    assert cluster_actions(seen) == [], "the scheduler stays connected while units are offered"
 
 
 def test_then_the_scheduler_is_restored() -> None:
     seen = snapshot(GONE, node("gpu-1", "default"), plugins(GONE), *connected_scheduler())
     assert policy_actions(seen) == []
-    assert class_names(all_policies_actions(seen)) == ["CreateJob"]
+    assert class_names(cluster_actions(seen)) == ["CreateJob"]
 
 
 def test_then_plugins_and_labels_go() -> None:
@@ -91,7 +91,7 @@ def test_the_scheduler_stays_connected_for_another_policy() -> None:
     other = policy("other", rule("gpu-2"))
     seen = snapshot(serving(other, "gpu-2"), GONE, node("gpu-1"))
     assert class_names(policy_actions(seen)) == ["SetFinalizers"]
-    assert all_policies_actions(seen) == []
+    assert cluster_actions(seen) == []
 
 
 def test_without_our_finalizer_nothing_is_ours_to_do() -> None:
@@ -105,11 +105,11 @@ def connected_scheduler() -> list[Any]:
 def test_what_a_policy_left_whose_finalizer_was_taken_off_by_force_is_removed() -> None:
     forced = policy()
     offered = snapshot(node("gpu-1", "default"), share("gpu-1", forced), plugins(forced))
-    assert class_names(all_policies_actions(offered)) == ["DeleteShareNode"]
+    assert class_names(cluster_actions(offered)) == ["DeleteShareNode"]
     silent = snapshot(node("gpu-1", "default"), plugins(forced))
-    assert class_names(all_policies_actions(silent)) == ["DeleteDaemonSet", "LabelNode"]
+    assert class_names(cluster_actions(silent)) == ["DeleteDaemonSet", "LabelNode"]
     edited = snapshot(control_plane(), extender(), extender_pod(), installed())
-    assert class_names(all_policies_actions(edited)) == ["CreateJob"]
+    assert class_names(cluster_actions(edited)) == ["CreateJob"]
 
 
 def test_the_steps_stand_in_this_order() -> None:
