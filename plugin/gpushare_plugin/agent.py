@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpushare_core.books.dialects import GPUSHARE, Dialect
+from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
@@ -106,14 +107,19 @@ class Agent:
         await self._pod_watch.synced.wait()
         await self._assignment_reader.read()
         group.create_task(self._assignment_reader.run(), name="assignment reader")
+        backoff = Backoff(most=PERIOD)
         while True:
             self.state.changed.clear()
-            await self._reconciler.reconcile()
-            await self._wait_until_changed()
+            if await self._reconciler.reconcile():
+                backoff.reset()
+                await self._wait_until_changed(PERIOD)
+            else:
+                await self._wait_until_changed(backoff.next_delay())
 
-    async def _wait_until_changed(self) -> None:
+    async def _wait_until_changed(self, seconds: float) -> None:
+        """Returns after ``seconds`` at the latest."""
         try:
-            async with asyncio.timeout(PERIOD):
+            async with asyncio.timeout(seconds):
                 await self.state.changed.wait()
             await asyncio.sleep(DEBOUNCE)
         except TimeoutError:

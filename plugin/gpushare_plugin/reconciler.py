@@ -12,6 +12,7 @@ from gpushare_core.kube.paths import SHARE_NODES, pod_path
 from gpushare_plugin.decide.allocations import NodeAssignments, admitted_allocations
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.device_list import encode_devices
+from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
 from gpushare_plugin.decide.repairs import Repair, plan_repairs
 from gpushare_plugin.decide.status import node_status
@@ -44,12 +45,16 @@ class Reconciler:
     _differing: tuple[str, ...] = field(default=(), init=False)
     """Pods whose annotation could not be repaired in the last round."""
 
-    async def reconcile(self) -> None:
-        """Looks at the cards, decides what to offer, repairs annotations, writes the status."""
+    async def reconcile(self) -> bool:
+        """Looks at the cards, decides what to offer, repairs annotations, writes the status.
+
+        Returns False where something could not be written: it has to be tried again soon.
+        """
         await self._find_cards()
-        if await self._offer():
-            await self._repair_annotations()
-            await self._write_status()
+        if not await self._offer():
+            return False
+        await self._repair_annotations()
+        return await self._write_status()
 
     async def _find_cards(self) -> None:
         share_node = self.state.share_node
@@ -57,23 +62,44 @@ class Reconciler:
         self.state.cards = tuple(await source.cards()) if source else None
 
     async def _offer(self) -> bool:
-        """Decides, and sends the kubelet the list if it is another one. False: it cannot be decided yet.
+        """Decides, records, and then sends the kubelet the list if it is another one.
 
-        Before units change their size PodResources are read again: since they were read last a pod may have
-        been admitted. Without them the size stays.
+        False: it cannot be decided yet, or not be recorded, and what was offered before stays. The kubelet
+        remembers IDs for longer than this process lives, so what they mean has to be written down first.
         """
         offering = self._decide()
-        if self._changes_unit(offering):
-            await self.assignment_reader.read()
-            if not self.state.pod_resources_available:
-                return self.state.last_layout is not None
-            offering = self._decide()
+        changes_unit = self._changes_unit(offering)
+        if changes_unit and not await self._read_assigned():
+            return self.state.last_layout is not None
+        offering = self._decide()
+        if not await self._record(offering):
+            return False
+        if changes_unit and not (await self._read_assigned() and self._decide() == offering):
+            return False
         before, self.state.offering = self.state.offering, offering
         if offering.layout:
             self.state.last_layout = offering.layout
         if offering.layout != before.layout:
             self._send(offering)
         return True
+
+    async def _read_assigned(self) -> bool:
+        """Returns whether it is known what is assigned right now.
+
+        Read before units change their size: since the last time a pod may have been admitted.
+        """
+        await self.assignment_reader.read()
+        return self.state.pod_resources_available
+
+    async def _record(self, offering: Offering) -> bool:
+        """Returns whether the GPUShareNode says what the IDs of ``offering`` mean."""
+        share_node = self.state.share_node
+        if offering.layout is None or share_node is None:
+            return True
+        status = share_node.status
+        if offering.layout.means_the_same(recorded_layout(status, parse_unit(status.memory_unit))):
+            return True
+        return await self._write(share_node, self._status(share_node, offering))
 
     def _changes_unit(self, offering: Offering) -> bool:
         last, share_node = self.state.last_layout, self.state.share_node
@@ -135,25 +161,29 @@ class Reconciler:
             self.state.pods[repair.pod] = replace(pod, annotation=repair.annotation)
         return True
 
-    async def _write_status(self) -> None:
+    async def _write_status(self) -> bool:
+        """Returns whether the status is as it has to be."""
         share_node = self.state.share_node
-        if share_node is None:
-            return
-        status = self._status(share_node)
+        return share_node is None or await self._write(
+            share_node, self._status(share_node, self.state.offering)
+        )
+
+    async def _write(self, share_node: GPUShareNode, status: NodeStatus) -> bool:
         if status == share_node.status:
-            return
+            return True
         body = {"metadata": {"uid": share_node.metadata.uid}, "status": status.to_json()}
         try:
             written = await self.client.merge(f"{SHARE_NODES}/{share_node.metadata.name}/status", body)
         except (ApiError, UnreachableError) as error:
             _log.warning("cannot write the status: %s", error, extra={"node": self.state.name})
-            return
+            return False
         if self.state.share_node is share_node:
             self.state.share_node = GPUShareNode.model_validate(written)
+        return True
 
-    def _status(self, share_node: GPUShareNode) -> NodeStatus:
+    def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, assignments = self.state, self._node_assignments()
         annotations = AnnotationState(state.pod_resources_available, self._differing)
-        conditions = node_conditions(share_node.spec, state.offering, self.registration(), annotations)
+        conditions = node_conditions(share_node.spec, offering, self.registration(), annotations)
         allocations = list(admitted_allocations(assignments, state.pods.values())) if assignments else []
-        return node_status(share_node, state.offering.layout, allocations, conditions, now=self.now())
+        return node_status(share_node, offering.layout, allocations, conditions, now=self.now())

@@ -71,6 +71,11 @@ class CardStatus(ApiModel):
     uuid: str
     model: str = ""
     memory: str
+    first_unit: int | None = Field(
+        default=None,
+        description="Number of the card's first unit: with memoryUnit and memory it says what every unit ID "
+        "of the card means. The plugin writes it before it offers the units to the kubelet.",
+    )
     units: int
     allocated_units: int = 0
     used_memory: str = "0"

@@ -10,7 +10,7 @@ from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.device_list import MESSAGE_LIMIT, finest_unit, fits
-from gpushare_plugin.decide.layout import Layout, keep_places, lay_out, recorded_cards
+from gpushare_plugin.decide.layout import Layout, Places, keep_places, lay_out, recorded_layout
 from gpushare_plugin.decide.pods import Pods
 from gpushare_plugin.decide.unit_change import held_units, parse_unit, unit_in_force
 from gpushare_plugin.devices.source import PhysicalCard
@@ -58,8 +58,10 @@ def decide_offering(snapshot: Snapshot) -> Offering:
         return Offering(layout=kept, problem=problem, blocked_by=len(held) if kept else 0)
     desired = MemoryUnit.parse(share_node.spec.memory_unit)
     in_force = unit_in_force(desired, _recorded_unit(snapshot, share_node), held)
-    cards = keep_places(snapshot.cards or (), _known_cards(snapshot, share_node), held=bool(held))
-    layout = lay_out(cards, in_force.unit, reserved=_reserved(share_node.spec))
+    known = known_layout(snapshot) if held else None
+    cards = keep_places(snapshot.cards or (), _cards(known), held=bool(held))
+    places = _places(known, in_force.unit)
+    layout = lay_out(cards, in_force.unit, reserved=_reserved(share_node.spec), places=places)
     if fits(layout, limit=snapshot.limit):
         return Offering(layout=layout, blocked_by=in_force.blocked_by)
     return _too_fine(snapshot, share_node, layout)
@@ -88,11 +90,11 @@ def _too_fine(snapshot: Snapshot, share_node: GPUShareNode, desired: Layout) -> 
 
 def _as_before(snapshot: Snapshot, share_node: GPUShareNode) -> Layout | None:
     """What was offered while units are held, as far as the cards that are there now can serve it."""
-    unit, known = _recorded_unit(snapshot, share_node), _known_cards(snapshot, share_node)
-    if unit is None or not known:
+    known = known_layout(snapshot)
+    if known is None:
         return None
-    cards = known if snapshot.cards is None else keep_places(snapshot.cards, known, held=True)
-    return lay_out(cards, unit, reserved=_reserved(share_node.spec))
+    cards = _cards(known) if snapshot.cards is None else keep_places(snapshot.cards, _cards(known), held=True)
+    return lay_out(cards, known.unit, reserved=_reserved(share_node.spec), places=known.places)
 
 
 def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> MemoryUnit | None:
@@ -101,10 +103,21 @@ def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> MemoryUnit |
     return parse_unit(share_node.status.memory_unit)
 
 
-def _known_cards(snapshot: Snapshot, share_node: GPUShareNode) -> Sequence[PhysicalCard]:
-    if snapshot.last_layout:
-        return tuple(placed.card for placed in snapshot.last_layout.cards)
-    return recorded_cards(share_node.status.cards)
+def known_layout(snapshot: Snapshot) -> Layout | None:
+    """Returns what was offered last, also before the plugin was restarted."""
+    if snapshot.last_layout or snapshot.share_node is None:
+        return snapshot.last_layout
+    status = snapshot.share_node.status
+    return recorded_layout(status, parse_unit(status.memory_unit))
+
+
+def _cards(layout: Layout | None) -> Sequence[PhysicalCard]:
+    return [placed.card for placed in layout.cards] if layout else ()
+
+
+def _places(known: Layout | None, unit: MemoryUnit) -> Places:
+    """Numbers of another unit's size mean nothing."""
+    return known.places if known and known.unit.size == unit.size else {}
 
 
 def _reserved(spec: NodeSpec) -> int:

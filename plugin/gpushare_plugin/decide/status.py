@@ -21,7 +21,8 @@ def node_status(
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write; equal to what is there already where nothing changed."""
-    cards = [_card(placed, layout, allocations) for placed in layout.cards] if layout else []
+    placed = sorted(layout.cards, key=lambda each: each.card.index) if layout else []
+    cards = [_card(each, layout, allocations) for each in placed] if layout else []
     return NodeStatus(
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
@@ -46,6 +47,7 @@ def _card(placed: PlacedCard, layout: Layout, allocations: Sequence[PodAllocatio
         uuid=card.uuid,
         model=card.model,
         memory=quantity_text(card.memory),
+        first_unit=placed.first,
         units=placed.units,
         allocated_units=sum(allocation.cards.get(card.uuid, 0) for allocation in allocations),
         used_memory=quantity_text(card.used, like=layout.unit.text),

@@ -85,7 +85,7 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
         ),
         pytest.param(
             "Registered",
-            states(Offering(layout=Layout(MemoryUnit.parse("1Gi"), (), 0))),
+            states(Offering(layout=Layout(MemoryUnit.parse("1Gi"), ()))),
             ("False", "NoCards", "no card was found on this node"),
             id="no cards",
         ),
