@@ -12,6 +12,7 @@ from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
 from gpushare_plugin.health import HealthServer
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
+from gpushare_plugin.kubelet.checkpoint import CheckpointFile
 from gpushare_plugin.kubelet.device_plugin import DevicePlugin, grpc_handler
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.plugin_server import PluginServer
@@ -50,7 +51,9 @@ class Agent:
         self.state = NodeState(settings.node, settings.dialect)
         self._settings = settings
         self._stream = DeviceStream()
-        self._assignment_reader = AssignmentReader(self.state, resources)
+        self._assignment_reader = AssignmentReader(
+            self.state, resources, CheckpointFile(settings.device_plugins, settings.dialect)
+        )
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client)
         allocator = Allocator(

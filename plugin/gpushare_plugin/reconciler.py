@@ -13,10 +13,9 @@ from gpushare_plugin.decide.allocations import NodeAssignments, admitted_allocat
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.device_list import encode_devices
 from gpushare_plugin.decide.layout import recorded_layout
-from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
+from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering, known_layout
 from gpushare_plugin.decide.repairs import Repair, plan_repairs
-from gpushare_plugin.decide.status import node_status
-from gpushare_plugin.decide.unit_change import parse_unit
+from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.source import open_source
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
@@ -68,13 +67,13 @@ class Reconciler:
         remembers IDs for longer than this process lives, so what they mean has to be written down first.
         """
         offering = self._decide()
-        changes_unit = self._changes_unit(offering)
-        if changes_unit and not await self._read_assigned():
+        changes_meaning = self._changes_meaning(offering)
+        if changes_meaning and not await self._read_assigned():
             return self.state.last_layout is not None
         offering = self._decide()
         if not await self._record(offering):
             return False
-        if changes_unit and not (await self._read_assigned() and self._decide() == offering):
+        if changes_meaning and not (await self._read_assigned() and self._decide() == offering):
             return False
         before, self.state.offering = self.state.offering, offering
         if offering.layout:
@@ -86,7 +85,7 @@ class Reconciler:
     async def _read_assigned(self) -> bool:
         """Returns whether it is known what is assigned right now.
 
-        Read before units change their size: since the last time a pod may have been admitted.
+        Read before IDs change their meaning: since the last time a pod may have been admitted.
         """
         await self.assignment_reader.read()
         return self.state.pod_resources_available
@@ -96,26 +95,27 @@ class Reconciler:
         share_node = self.state.share_node
         if offering.layout is None or share_node is None:
             return True
-        status = share_node.status
-        if offering.layout.means_the_same(recorded_layout(status, parse_unit(status.memory_unit))):
+        if offering.layout.means_the_same(recorded_layout(share_node.status)):
             return True
         return await self._write(share_node, self._status(share_node, offering))
 
-    def _changes_unit(self, offering: Offering) -> bool:
-        last, share_node = self.state.last_layout, self.state.share_node
-        served = last.unit if last else parse_unit(share_node.status.memory_unit) if share_node else None
-        return bool(served and offering.layout and served.size != offering.layout.unit.size)
+    def _changes_meaning(self, offering: Offering) -> bool:
+        """Whether IDs would mean something else than what was offered before, also before a restart."""
+        known = known_layout(self._snapshot())
+        return bool(known and offering.layout and not offering.layout.means_the_same(known))
 
     def _decide(self) -> Offering:
+        return decide_offering(self._snapshot())
+
+    def _snapshot(self) -> Snapshot:
         state = self.state
-        return decide_offering(
-            Snapshot(
-                share_node=state.share_node,
-                cards=state.cards,
-                last_layout=state.last_layout,
-                assigned=state.assigned,
-                pods=state.pods,
-            )
+        return Snapshot(
+            share_node=state.share_node,
+            cards=state.cards,
+            last_layout=state.last_layout,
+            assigned=state.assigned,
+            assigned_known=state.assigned_known,
+            pods=state.pods,
         )
 
     def _send(self, offering: Offering) -> None:
@@ -140,8 +140,11 @@ class Reconciler:
         )
 
     async def _repair_annotations(self) -> None:
-        """Also for a node that is not shared any more: its pods still hold what they hold."""
-        assignments = self._node_assignments()
+        """Also for a node that is not shared any more: its pods still hold what they hold.
+
+        Never from a layout of which it is not known whether its IDs mean the cards that containers were told.
+        """
+        assignments = None if self.state.offering.layout_unknown else self._node_assignments()
         repairs = plan_repairs(assignments, self.state.pods.values(), now=self.now()) if assignments else []
         self._differing = tuple([str(repair.pod) for repair in repairs if not await self._apply(repair)])
 
@@ -183,7 +186,11 @@ class Reconciler:
 
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, assignments = self.state, self._node_assignments()
-        annotations = AnnotationState(state.pod_resources_available, self._differing)
+        annotations = AnnotationState(
+            state.pod_resources_available, self._differing, state.assigned.checkpoint_problem
+        )
         conditions = node_conditions(share_node.spec, offering, self.registration(), annotations)
+        if offering.layout_unknown:
+            return kept_status(share_node, conditions, now=self.now())
         allocations = list(admitted_allocations(assignments, state.pods.values())) if assignments else []
         return node_status(share_node, offering.layout, allocations, conditions, now=self.now())

@@ -43,9 +43,7 @@ def admitted_by_arrival(
 
     It can be the wrong one; the annotations are repaired by what the kubelet assigned later.
     """
-    waiting = (
-        pod for pod in pods.values() if not assigned.has_units(pod.name) and not _is_served(pod, preferred)
-    )
+    waiting = (pod for pod in pods.values() if not assigned.has_units(pod) and not _is_served(pod, preferred))
     fitting = [pod for pod in waiting if units in _requested(pod)]
     return min(fitting, key=lambda pod: _order(pod, preferred), default=None)
 
@@ -57,7 +55,7 @@ def _lacking(pod: Pod, assigned: AssignedDevices) -> Iterator[int]:
     """
     request = pod.request
     if request is None:
-        yield from () if assigned.has_units(pod.name) else _requested(pod)
+        yield from () if assigned.has_units(pod) else _requested(pod)
         return
     containers = assigned.pods[pod.name].containers
     running = request.running_containers

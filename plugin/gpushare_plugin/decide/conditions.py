@@ -18,7 +18,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_plugin.decide.layout import Layout, PlacedCard
-from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.decide.offering import LAYOUT_UNKNOWN, Offering
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ class AnnotationState:
     """Whether PodResources answered."""
     differing: Sequence[str] = ()
     """Pods whose annotation could not be repaired yet."""
+    checkpoint_problem: str = ""
+    """Why the kubelet's checkpoint cannot be read."""
 
 
 def node_conditions(
@@ -47,7 +49,7 @@ def node_conditions(
     return [
         _registered(offering, registration),
         _cards_healthy(offering.layout),
-        _ledger_in_sync(annotations),
+        _ledger_in_sync(offering, annotations),
         _unit_too_fine(spec, offering),
         _unit_change_blocked(spec, offering),
     ]
@@ -101,7 +103,10 @@ def _unhealthy(cards: Sequence[PlacedCard]) -> Iterator[str]:
             yield f"card {placed.card.index} ({placed.uuid}): {placed.card.reason or 'unhealthy'}"
 
 
-def _ledger_in_sync(annotations: AnnotationState) -> ConditionState:
+def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> ConditionState:
+    if offering.layout_unknown:
+        message = "annotations are not compared: it is not known on which cards units in use lie"
+        return condition_false(LEDGER_IN_SYNC, LAYOUT_UNKNOWN, message)
     if not annotations.pod_resources_available:
         return condition_unknown(
             LEDGER_IN_SYNC, "PodResourcesUnreachable", "the kubelet's books cannot be read"
@@ -109,7 +114,13 @@ def _ledger_in_sync(annotations: AnnotationState) -> ConditionState:
     if annotations.differing:
         message = f"annotations that differ from the kubelet's books: {', '.join(annotations.differing)}"
         return condition_false(LEDGER_IN_SYNC, "RepairPending", message)
-    return condition_true(LEDGER_IN_SYNC, "InSync")
+    return condition_true(LEDGER_IN_SYNC, "InSync", _without_checkpoint(annotations.checkpoint_problem))
+
+
+def _without_checkpoint(problem: str) -> str:
+    if not problem:
+        return ""
+    return f"the kubelet's checkpoint cannot be read, pods are known by name and annotation alone: {problem}"
 
 
 def _unit_too_fine(spec: NodeSpec, offering: Offering) -> ConditionState:

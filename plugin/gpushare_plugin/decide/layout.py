@@ -150,16 +150,24 @@ def _in_place(present: PhysicalCard | None, known: PhysicalCard) -> PhysicalCard
 
 
 def _indexed(cards: Iterable[PhysicalCard], taken: set[int]) -> Iterator[PhysicalCard]:
-    """Yields ``cards`` with the next indices that are not ``taken``."""
-    for index, card in enumerate(cards, max(taken) + 1):
+    """Yields ``cards`` with indices that are not ``taken``: their own between those, else the next ones."""
+    taken = set(taken)
+    for card in cards:
+        following = max(taken) + 1
+        index = card.index if card.index < following and card.index not in taken else following
+        taken.add(index)
         yield replace(card, index=index)
 
 
-def recorded_layout(status: NodeStatus, unit: MemoryUnit | None) -> Layout | None:
+def recorded_layout(status: NodeStatus) -> Layout | None:
     """Returns what the plugin wrote to the status before it was restarted; None where it wrote nothing."""
-    if unit is None or not status.cards:
+    if not status.memory_unit or not status.cards:
         return None
-    cards = [_recorded(card) for card in status.cards]
+    try:
+        unit = MemoryUnit.parse(status.memory_unit)
+        cards = [_recorded(card) for card in status.cards]
+    except ValueError:  # no plugin wrote that
+        return None
     firsts = {card.uuid: card.first_unit for card in status.cards if card.first_unit is not None}
     layout = lay_out(cards, unit, reserved=0, places=firsts)
     units = {card.uuid: card.units for card in status.cards}

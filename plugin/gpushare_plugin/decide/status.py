@@ -40,6 +40,16 @@ def node_status(
     )
 
 
+def kept_status(
+    share_node: GPUShareNode, conditions: Iterable[ConditionState], *, now: datetime
+) -> NodeStatus:
+    """Returns what to write where it is not known who has what: what was recorded stays."""
+    generation, before = share_node.metadata.generation, share_node.status
+    dated = dated_conditions(conditions, before=before.conditions, generation=generation, now=now)
+    update = {"observed_generation": generation, "plugin_version": VERSION, "conditions": dated}
+    return before.model_copy(update=update)
+
+
 def _card(placed: PlacedCard, layout: Layout, allocations: Sequence[PodAllocation]) -> CardStatus:
     card = placed.card
     return CardStatus(

@@ -82,7 +82,7 @@ def test_what_was_recorded_leads_to_the_same_layout_after_a_restart() -> None:
         )
         for each in before.cards
     ]
-    recorded = recorded_layout(NodeStatus(cards=written), UNIT)
+    recorded = recorded_layout(NodeStatus(memory_unit="1Gi", cards=written))
     assert recorded
     cards = keep_places([card(1), card(0)], [each.card for each in recorded.cards], held=True)
     after = lay_out(cards, UNIT, reserved=0, places=recorded.places)
@@ -97,7 +97,7 @@ def test_a_layout_with_gaps_is_recorded_with_its_gaps() -> None:
         CardStatus(index=each.card.index, uuid=each.uuid, memory="16Gi", units=15, first_unit=each.first)
         for each in before.cards
     ]
-    assert before.means_the_same(recorded_layout(NodeStatus(cards=written), UNIT))
+    assert before.means_the_same(recorded_layout(NodeStatus(memory_unit="1Gi", cards=written)))
 
 
 def test_a_card_without_a_place_takes_the_first_gap_that_is_wide_enough() -> None:
