@@ -1,7 +1,7 @@
 """Makes true what follows from the state: the list of devices, the annotations, the status."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -9,11 +9,17 @@ from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
-from gpushare_plugin.decide.allocations import NodeAssignments, admitted_allocations
+from gpushare_plugin.decide.allocations import (
+    NodeAssignments,
+    PodAllocation,
+    admitted_allocations,
+    orphaned_allocations,
+)
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.device_list import encode_devices
 from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering, known_layout
+from gpushare_plugin.decide.pods import Pods
 from gpushare_plugin.decide.repairs import Repair, plan_repairs
 from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.source import open_source
@@ -192,5 +198,11 @@ class Reconciler:
         conditions = node_conditions(share_node.spec, offering, self.registration(), annotations)
         if offering.layout_unknown:
             return kept_status(share_node, conditions, now=self.now())
-        allocations = list(admitted_allocations(assignments, state.pods.values())) if assignments else []
+        allocations = list(_allocations(assignments, state.pods)) if assignments else []
         return node_status(share_node, offering.layout, allocations, conditions, now=self.now())
+
+
+def _allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
+    """Yields what all pods have, also those that only the kubelet knows."""
+    yield from admitted_allocations(assignments, pods.values())
+    yield from orphaned_allocations(assignments, pods)

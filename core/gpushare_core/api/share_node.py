@@ -62,6 +62,11 @@ class PodShare(ApiModel):
     container: str
     units: int
     used_memory: str = "0"
+    orphaned: bool = Field(
+        default=False,
+        description="The API server does not have this pod among those that run: it was deleted by force, or "
+        "has just ended. The kubelet still keeps its units.",
+    )
 
 
 class CardStatus(ApiModel):

@@ -7,7 +7,7 @@ UIDs, ordinary init containers, and the card that each container was given.
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpushare_core.books.allocation import sum_shares
 from gpushare_core.placement.requests import PodRequest
@@ -97,6 +97,31 @@ class PodAllocation:
     """Container -> card UUID -> units; ordinary init containers are included where their card is known."""
     cards: Mapping[str, int]
     """Card UUID -> units that the kubelet keeps for the pod as a whole."""
+    orphaned: bool = False
+    """Whether the API server does not have the pod among those that run."""
+
+
+def orphans(assigned: AssignedDevices, pods: Pods) -> list[PodAssignment]:
+    """Returns the pods for which the kubelet keeps units although the API server does not know them."""
+    return [each for each in assigned.pods_with_units() if not _is_known(each, pods)]
+
+
+def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
+    """Yields what the pods have that the API server does not know (any more)."""
+    for assignment in orphans(assignments.assigned, pods):
+        pod = Pod(name=assignment.name, uid=assignment.uid)
+        stored = assignments.assigned.stored_of(pod)
+        yield replace(
+            _stored_allocation(pod, [*stored.values()], assignments.layout)
+            if stored
+            else _listed_allocation(pod, assignment, assignments.layout),
+            orphaned=True,
+        )
+
+
+def _listed_allocation(pod: Pod, assignment: PodAssignment, layout: Layout) -> PodAllocation:
+    containers = {name: layout.shares(numbers) for name, numbers in assignment.containers.items() if numbers}
+    return PodAllocation(pod, containers, sum_shares(containers))
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
@@ -171,7 +196,7 @@ def _preferred_card(pod: Pod, preferred: PreferredCards) -> str | None:
     return preferred[pod.uid].card if pod.uid in preferred else None
 
 
-def is_known(assignment: PodAssignment, pods: Pods) -> bool:
+def _is_known(assignment: PodAssignment, pods: Pods) -> bool:
     """Whether the API server has this very pod."""
     pod = pods.get(assignment.name)
     return pod is not None and assignment.uid in ("", pod.kubelet_uid)

@@ -80,11 +80,12 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation]) -> Iterable[PodShar
                     uid=allocation.pod.uid,
                     container=container,
                     units=cards[uuid],
+                    orphaned=allocation.orphaned,
                 )
 
 
-def _by_name(share: PodShare) -> tuple[str, str, str]:
-    return (share.namespace, share.name, share.container)
+def _by_name(share: PodShare) -> tuple[str, str, str, str]:
+    return (share.namespace, share.name, share.uid, share.container)
 
 
 def _units(cards: list[CardStatus]) -> UnitTotals:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.allocations import AssignedDevices, is_known
+from gpushare_plugin.decide.allocations import AssignedDevices, orphans
 from gpushare_plugin.decide.pods import Pod, Pods
 
 
@@ -37,7 +37,7 @@ def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
         for pod in pods.values()
         if assigned.has_units(pod) or pod.allocation is not None
     ]
-    unknown = [each for each in assigned.pods_with_units() if not is_known(each, pods)]
+    unknown = orphans(assigned, pods)
     listed = {each.uid for each in assigned.pods.values()} | {pod.kubelet_uid for pod in pods.values()}
     unlisted = assigned.stored.keys() - listed
     return known + [HeldUnit(None, admitted=True)] * (len(unknown) + len(unlisted))

@@ -89,7 +89,7 @@ def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[Witness]) -> list
 
 
 def witnessed_unit(candidates: Iterable[MemoryUnit | None], witnesses: Sequence[Witness]) -> MemoryUnit:
-    """Returns the first of ``candidates`` in which all ``witnesses`` hold memory, else the one that they tell.
+    """Returns the first of ``candidates`` in which all ``witnesses`` hold memory, else the one they tell.
 
     Raises:
         ContradictionError: no size of a unit goes with all of them.
@@ -135,7 +135,7 @@ class WitnessedCard:
     def of(
         cls, witnesses: Sequence[Witness], present: PhysicalCard | None, unit: MemoryUnit
     ) -> "WitnessedCard":
-        """Returns the card of these ``witnesses``, as large as they say and at least as large as they need."""
+        """Returns the card of these ``witnesses``, as large as they say and not smaller than they need."""
         lowest = min(witness.lowest for witness in witnesses)
         highest = max(witness.highest for witness in witnesses)
         told = max(witness.card_memory for witness in witnesses)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.allocations import AssignedDevices, orphans
 from gpushare_plugin.decide.checkpoint import by_pod
 from gpushare_plugin.decide.identity import identify
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
@@ -15,7 +15,7 @@ from gpushare_plugin.state import NodeState
 PERIOD = 10.0
 """Seconds between two readings when nothing happens."""
 RETRY_PERIOD = 1.0
-"""Seconds between two attempts while the kubelet does not answer."""
+"""Seconds between two readings while the kubelet does not answer, or keeps units of a pod that is gone."""
 ALLOCATE_DEBOUNCE = 0.2
 """Seconds after an Allocate until the kubelet has surely written it down."""
 ALLOCATE_EXPECTED = 1.0
@@ -117,7 +117,12 @@ class AssignmentReader:
 
     async def _wait_until_due(self) -> None:
         try:
-            async with asyncio.timeout(PERIOD if self._state.pod_resources_available else RETRY_PERIOD):
+            async with asyncio.timeout(self._period()):
                 await self._due.wait()
         except TimeoutError:
             return
+
+    def _period(self) -> float:
+        state = self._state
+        settled = state.pod_resources_available and not orphans(state.assigned, state.pods)
+        return PERIOD if settled else RETRY_PERIOD

@@ -164,8 +164,8 @@ def test_units_of_two_cards_that_lie_across_each_other_are_a_contradiction() -> 
     across = [witness("GPU-0", 0, 9, units=2), witness("GPU-1", 5, 6)]
     with pytest.raises(ContradictionError, match="card GPU-1 are held that lie between those of card GPU-0"):
         placed_cards(witnessed_cards(across, (card(0), card(1)), GI), GI)
+    close = [witness("GPU-0", 0, 9, size=16), witness("GPU-1", 12, 13, size=16)]
     with pytest.raises(ContradictionError, match="have no room"):
-        close = [witness("GPU-0", 0, 9, size=16), witness("GPU-1", 12, 13, size=16)]
         placed_cards(witnessed_cards(close, (card(0), card(1)), GI), GI)
 
 
