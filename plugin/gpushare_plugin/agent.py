@@ -9,6 +9,7 @@ from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
+from gpushare_plugin.decide.admission import pods_without_units
 from gpushare_plugin.health import HealthServer
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
@@ -52,7 +53,10 @@ class Agent:
         self._settings = settings
         self._stream = DeviceStream()
         self._assignment_reader = AssignmentReader(
-            self.state, resources, CheckpointFile(settings.device_plugins, settings.dialect)
+            self.state,
+            resources,
+            CheckpointFile(settings.device_plugins, settings.dialect),
+            after_reading=self._read_pods_without_units,
         )
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client)
@@ -99,6 +103,10 @@ class Agent:
         if self.state.offering.layout is None:
             return ""
         return self._registrar.state.message
+
+    async def _read_pods_without_units(self) -> None:
+        names = pods_without_units(self.state.assigned, self.state.pods)
+        await self._pod_watch.read_specs(names, timeout=PERIOD)
 
     def _registration_changed(self) -> None:
         self.state.changed.set()

@@ -46,12 +46,12 @@ class NodeState:
         return self.share_node.spec.strategy if self.share_node else Strategy.BINPACK
 
     def put_pod(self, pod: Pod) -> None:
-        """Stores what was read of ``pod``; its request is kept from before where only metadata was read."""
+        """Stores what was read of ``pod``; where only metadata is new the rest is kept."""
         before = self.pods.get(pod.name)
         if before is not None and before.uid != pod.uid:
             self.drop_pod(before.name, before.uid)
         elif before is not None and pod.request is None:
-            pod = replace(pod, request=before.request)
+            pod = replace(pod, request=before.request, running=before.running)
         self.pods[pod.name] = pod
         self.changed.set()
 

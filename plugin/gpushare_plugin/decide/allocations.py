@@ -63,6 +63,12 @@ class AssignedDevices:
         assignment = self.of(pod)
         return bool(self.stored_of(pod) or (assignment and assignment.units))
 
+    def numbers_of(self, pod: Pod) -> list[int]:
+        """Returns the units that PodResources show of ``pod``."""
+        assignment = self.of(pod)
+        containers = assignment.containers.values() if assignment else ()
+        return [number for numbers in containers for number in numbers]
+
     def pods_with_units(self) -> Iterator[PodAssignment]:
         """Yields the pods to which units are assigned."""
         return (each for each in self.pods.values() if each.units or self.stored.get(each.uid))
@@ -122,6 +128,34 @@ def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[P
 def _listed_allocation(pod: Pod, assignment: PodAssignment, layout: Layout) -> PodAllocation:
     containers = {name: layout.shares(numbers) for name, numbers in assignment.containers.items() if numbers}
     return PodAllocation(pod, containers, sum_shares(containers))
+
+
+def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
+    """Returns what running pods have by their annotation while the kubelet lists them without any units.
+
+    It has lost its checkpoint, and does not ask again for containers that run.
+    """
+    return [
+        PodAllocation(pod, allocation.containers, allocation.held())
+        for pod in pods
+        if (allocation := pod.allocation) and allocation.node == assignments.node
+        if is_forgotten(pod, assignments.assigned) and pod_allocation(pod, assignments) is None
+    ]
+
+
+def is_forgotten(pod: Pod, assigned: AssignedDevices) -> bool:
+    """Whether the pod runs, asks for units, and the kubelet lists it without any."""
+    asks = pod.request is not None and bool(pod.request.containers)
+    return pod.running and asks and assigned.of(pod) is not None and not assigned.has_units(pod)
+
+
+def forgotten_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
+    """Returns card UUID -> units that running pods have there although the kubelet calls them free."""
+    units: Counter[str] = Counter()
+    for pod in pods:
+        if is_forgotten(pod, assigned) and (allocation := pod.allocation):
+            units.update(allocation.held())
+    return dict(units)
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
@@ -206,6 +240,7 @@ def promised_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, 
     """Returns card UUID -> units that are annotated to pods which the kubelet has not admitted yet."""
     promised: Counter[str] = Counter()
     for pod in pods:
-        if not assigned.has_units(pod) and (allocation := pod.allocation):
+        unseen = not assigned.has_units(pod) and not is_forgotten(pod, assigned)
+        if unseen and (allocation := pod.allocation):
             promised.update(allocation.held())
     return dict(promised)

@@ -40,6 +40,8 @@ class AnnotationState:
     """Pods whose annotation could not be repaired yet."""
     checkpoint_problem: str = ""
     """Why the kubelet's checkpoint cannot be read."""
+    forgotten: Sequence[str] = ()
+    """Running pods whose units the kubelet does not know (any more)."""
 
 
 def node_conditions(
@@ -114,6 +116,12 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
     if annotations.differing:
         message = f"annotations that differ from the kubelet's books: {', '.join(annotations.differing)}"
         return condition_false(LEDGER_IN_SYNC, "RepairPending", message)
+    if annotations.forgotten:
+        message = (
+            f"the kubelet has lost the units of pods that run: {', '.join(annotations.forgotten)}; what is"
+            " annotated is kept free for them: delete these pods, so that their controllers make them anew"
+        )
+        return condition_false(LEDGER_IN_SYNC, "KubeletForgot", message)
     return condition_true(LEDGER_IN_SYNC, "InSync", _without_checkpoint(annotations.checkpoint_problem))
 
 

@@ -36,6 +36,8 @@ class Pod:
     annotation: str | None = None
     request: PodRequest | None = None
     """None until the pod's spec was read; it never changes."""
+    running: bool = False
+    """Whether it ran when it was read as a whole: then it was admitted before."""
 
     @property
     def kubelet_uid(self) -> str:
@@ -76,4 +78,7 @@ def read_metadata(item: Json, annotation: str) -> Pod:
 
 def read_pod(item: Json, annotation: str, resource: str) -> Pod:
     """Returns a pod by its whole object; ``resource`` is the extended resource that it may ask for."""
-    return replace(read_metadata(item, annotation), request=read_request(item["spec"], resource))
+    running = (item.get("status") or {}).get("phase") == "Running"
+    return replace(
+        read_metadata(item, annotation), request=read_request(item["spec"], resource), running=running
+    )

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from gpushare_plugin.decide.allocations import AssignedDevices, orphans
@@ -39,9 +39,12 @@ class AssignmentReader:
         resources: PodResources,
         checkpoint: CheckpointFile,
         *,
+        after_reading: Callable[[], Awaitable[None]],
         clock: Callable[[], float] | None = None,
     ) -> None:
+        """``after_reading`` is awaited after each reading that is not made within a call of the kubelet's."""
         self._state = state
+        self._after_reading = after_reading
         self._resources = resources
         self._checkpoint = checkpoint
         self._clock = clock or asyncio.get_running_loop().time
@@ -55,6 +58,7 @@ class AssignmentReader:
         while True:
             await self._wait_until_quiet()
             await self.read()
+            await self._after_reading()
             self.last_round = self._clock()
             await self._wait_until_due()
 
