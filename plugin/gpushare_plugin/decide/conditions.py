@@ -135,9 +135,10 @@ def _unit_too_fine(spec: NodeSpec, offering: Offering) -> ConditionState:
     if offering.finest_unit is None:
         return condition_false(UNIT_TOO_FINE, "Fits")
     in_force = f"; {offering.layout.unit.text} stays in force" if offering.layout else ""
+    left_out = "".join(f"; card {card.index} ({card.uuid}) is left out" for card in offering.left_out)
     message = (
         f"memoryUnit {spec.memory_unit} makes {offering.desired_units} units, more than the kubelet takes"
-        f" in one message: the finest that works here is {offering.finest_unit.text}{in_force}"
+        f" in one message: the finest that works here is {offering.finest_unit.text}{in_force}{left_out}"
     )
     return condition_true(UNIT_TOO_FINE, "TooManyUnits", message)
 

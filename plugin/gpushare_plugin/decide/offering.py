@@ -68,6 +68,8 @@ class Offering:
     """Set where the desired unit is too fine: the finest that works."""
     desired_units: int = 0
     """Units that the desired memory unit would make; only with ``finest_unit``."""
+    left_out: tuple[PhysicalCard, ...] = ()
+    """Cards for which the kubelet's message has no room; only with ``finest_unit``."""
 
     @property
     def layout_unknown(self) -> bool:
@@ -98,28 +100,54 @@ def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]
     if witnesses:
         served = witnessed_unit((served, most_annotated(held), desired), witnesses)
     in_force = unit_in_force(desired, served, held)
-    layout = _layout(snapshot, share_node, in_force.unit, witnesses, held=bool(held))
+    present = snapshot.cards or ()
+    layout = _layout(snapshot, present, in_force.unit, witnesses, held=bool(held))
     if fits(layout, limit=snapshot.limit):
         return Offering(layout=layout, blocked_by=in_force.blocked_by)
-    return _too_fine(snapshot, share_node, layout)
+    reserved = _reserved(share_node.spec)
+    cards = [placed.card for placed in layout.cards]
+    last_good = _last_good(snapshot, served, witnesses, held=bool(held)) if served else None
+    kept = last_good.places if last_good else {}
+    return Offering(
+        layout=last_good,
+        finest_unit=finest_unit(cards, layout.unit, reserved=reserved, limit=snapshot.limit),
+        desired_units=layout.units,
+        left_out=tuple(card for card in present if card.uuid not in kept) if last_good else (),
+    )
+
+
+def _last_good(
+    snapshot: Snapshot, unit: MemoryUnit, witnesses: Sequence[Witness], *, held: bool
+) -> Layout | None:
+    """Returns what worked before: ``unit`` with the cards that were offered, others as far as they fit."""
+    known = known_layout(snapshot)
+    before = {*(known.places if known else ()), *(witness.card for witness in witnesses)}
+    chosen: list[PhysicalCard] = []
+    last_good = None
+    for card in sorted(snapshot.cards or (), key=lambda card: card.uuid not in before):
+        layout = _layout(snapshot, [*chosen, card], unit, witnesses, held=held)
+        if fits(layout, limit=snapshot.limit):
+            chosen.append(card)
+            last_good = layout
+    return last_good
 
 
 def _layout(
     snapshot: Snapshot,
-    share_node: GPUShareNode,
+    present: Sequence[PhysicalCard],
     unit: MemoryUnit,
     witnesses: Sequence[Witness],
     *,
     held: bool,
 ) -> Layout:
-    """Returns the cards that are there; those of which units are ``held`` as they were when these were given.
+    """Returns the cards that are ``present``; those of which units are ``held`` as they were at that time.
 
     That is taken from the layout that was recorded, unless a witness contradicts it; then from the witnesses.
 
     Raises:
         ContradictionError: neither tells.
     """
-    present, reserved = snapshot.cards or (), _reserved(share_node.spec)
+    reserved = _reserved(snapshot.share_node.spec) if snapshot.share_node else 0
     known = known_layout(snapshot)
     if held and known and known.unit.size == unit.size and agrees(known, witnesses):
         cards = keep_places(present, _cards(known), held=True)
@@ -161,19 +189,6 @@ def _problem(spec: NodeSpec) -> Problem | None:
     if problem is None and parse_unit(spec.memory_unit) is None:
         return Problem("InvalidUnit", f"memoryUnit {spec.memory_unit!r} is no size: use one such as 1Gi")
     return problem
-
-
-def _too_fine(snapshot: Snapshot, share_node: GPUShareNode, desired: Layout) -> Offering:
-    """Goes on with the unit that worked before, if any."""
-    cards = [placed.card for placed in desired.cards]
-    reserved = _reserved(share_node.spec)
-    unit = _recorded_unit(snapshot, share_node)
-    before = lay_out(cards, unit, reserved=reserved) if unit else None
-    return Offering(
-        layout=before if before and fits(before, limit=snapshot.limit) else None,
-        finest_unit=finest_unit(cards, desired.unit, reserved=reserved, limit=snapshot.limit),
-        desired_units=desired.units,
-    )
 
 
 def _as_before(snapshot: Snapshot, share_node: GPUShareNode) -> Layout | None:

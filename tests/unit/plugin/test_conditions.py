@@ -184,3 +184,12 @@ def test_units_that_nobody_knows_the_card_of_are_said() -> None:
         "nothing is offered, for nobody knows",
     )
     assert states(offering)["LedgerInSync"][:2] == ("False", "LayoutUnknown")
+
+
+def test_a_card_that_is_left_out_is_named() -> None:
+    offering = Offering(
+        layout=layout(), finest_unit=MemoryUnit.parse("2Gi"), desired_units=48, left_out=(card(2),)
+    )
+    status, _, message = states(offering)["UnitTooFine"]
+    assert status == "True"
+    assert message.endswith("is 2Gi; 1Gi stays in force; card 2 (GPU-2) is left out")
