@@ -88,6 +88,11 @@ class Agent:
             group.create_task(self._keep_reconciled(group), name="reconciler")
             group.create_task(self._registrar.run(), name="registrar")
 
+    @property
+    def is_registered(self) -> bool:
+        """Whether the kubelet listens to this plugin."""
+        return self._registrar.state.registered
+
     def liveness_problem(self) -> str:
         """Returns what ``/healthz`` complains of, or an empty text."""
         silent = asyncio.get_running_loop().time() - self._assignment_reader.last_round

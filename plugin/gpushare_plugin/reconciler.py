@@ -54,8 +54,11 @@ class Reconciler:
     async def reconcile(self) -> bool:
         """Looks at the cards, decides what to offer, repairs annotations, writes the status.
 
-        Returns False where something could not be written: it has to be tried again soon.
+        Does nothing while another plugin serves the node. Returns False where something could not be
+        written: it has to be tried again soon.
         """
+        if self.registration().displaced:
+            return True
         await self._find_cards()
         if not await self._offer():
             return False

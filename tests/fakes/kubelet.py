@@ -28,6 +28,9 @@ Call = Callable[..., Any]
 
 PLUGIN = "/v1beta1.DevicePlugin/"
 
+_OWN_CONNECTION = (("grpc.use_local_subchannel_pool", 1),)
+"""Who listens at a path now, not who did when another channel was connected there."""
+
 
 class AdmissionError(Exception):
     """UnexpectedAdmissionError: the pod fails; the text is what the user sees."""
@@ -89,6 +92,7 @@ class FakeKubelet:
     refuse: str = ""
     """Set: Register fails with this text."""
     writes_checkpoint: bool = True
+    _closing: asyncio.Task[None] | None = None
     _registration_server: grpc.aio.Server | None = None
     _resources_server: grpc.aio.Server | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -146,7 +150,7 @@ class FakeKubelet:
         if self.refuse:
             await context.abort(grpc.StatusCode.UNKNOWN, self.refuse)
         socket = self.device_plugins / request.endpoint
-        channel = grpc.aio.insecure_channel(f"unix://{socket}")
+        channel = grpc.aio.insecure_channel(f"unix://{socket}", options=_OWN_CONNECTION)
         async with asyncio.timeout(2):
             await channel.channel_ready()
         plugin = Plugin(channel, request)
@@ -174,7 +178,10 @@ class FakeKubelet:
 
     def _disconnect(self) -> None:
         """As ``server.runClient``: whatever was registered last is disconnected, not who went away."""
-        self.plugin, self.devices = None, dict.fromkeys(self.devices, "Unhealthy")
+        newest, self.plugin = self.plugin, None
+        self.devices = dict.fromkeys(self.devices, "Unhealthy")
+        if newest and newest.watching is not asyncio.current_task():
+            self._closing = asyncio.create_task(self._forget(newest))
         self._notify()
 
     # Admission

@@ -28,6 +28,8 @@ class RegistrationState:
     registered: bool
     message: str = ""
     """Why not, for people."""
+    displaced: bool = False
+    """Whether another plugin serves this node: then that one repairs and reports."""
 
 
 @dataclass(frozen=True, slots=True)
