@@ -85,7 +85,9 @@ class Agent:
             group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")
             group.create_task(self._pod_watch.run(), name="pod watch")
             group.create_task(self._pod_watch.run_spec_reader(), name="pod specs")
-            group.create_task(self._keep_reconciled(group), name="reconciler")
+            # Also while the API server is away: what is read here shows that the process is not stuck.
+            group.create_task(self._assignment_reader.run(), name="assignment reader")
+            group.create_task(self._keep_reconciled(), name="reconciler")
             group.create_task(self._registrar.run(), name="registrar")
 
     @property
@@ -94,7 +96,11 @@ class Agent:
         return self._registrar.state.registered
 
     def liveness_problem(self) -> str:
-        """Returns what ``/healthz`` complains of, or an empty text."""
+        """Returns what ``/healthz`` complains of, or an empty text.
+
+        That is a process that is stuck. One that cannot reach the API server or the kubelet is not: it goes
+        on with what it knows, and a restart would lose that.
+        """
         silent = asyncio.get_running_loop().time() - self._assignment_reader.last_round
         return f"the books were looked at {silent:.0f} s ago" if silent > STUCK_AFTER else ""
 
@@ -117,12 +123,11 @@ class Agent:
         self.state.changed.set()
         self._assignment_reader.read_soon()
 
-    async def _keep_reconciled(self, group: asyncio.TaskGroup) -> None:
+    async def _keep_reconciled(self) -> None:
         """Nothing is decided before everything was seen once; the kubelet alone may be away."""
         await self._share_node_watch.synced.wait()
         await self._pod_watch.synced.wait()
         await self._assignment_reader.read()
-        group.create_task(self._assignment_reader.run(), name="assignment reader")
         backoff = Backoff(most=PERIOD)
         while True:
             self.state.changed.clear()
