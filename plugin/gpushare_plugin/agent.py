@@ -1,6 +1,7 @@
 """Wires the parts of the process together and runs them; if one fails, all end."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
 from gpushare_plugin.decide.admission import pods_without_units
+from gpushare_plugin.decide.conditions import STOPPING, RegistrationState
 from gpushare_plugin.health import HealthServer
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
@@ -28,6 +30,8 @@ PERIOD = 10.0
 """Seconds after which everything is looked at again although nothing changed."""
 DEBOUNCE = 0.1
 """Seconds in which changes are collected before they are acted upon together."""
+STOPPING_TIMEOUT = 2.0
+"""Seconds in which the API server has to take our word that we stop."""
 STUCK_AFTER = 60.0
 """Seconds without a reading of PodResources after which the process counts as dead."""
 
@@ -75,11 +79,26 @@ class Agent:
             client=client,
             assignment_reader=self._assignment_reader,
             stream=self._stream,
-            registration=lambda: self._registrar.state,
+            registration=self._registration,
         )
+        self._stopping = False
 
     async def run(self) -> None:
-        """Never returns. Raises ``ExceptionGroup`` when a part fails."""
+        """Never returns. Raises ``ExceptionGroup`` when a part fails.
+
+        When cancelled, says in the GPUShareNode that it stops, while all its parts still work.
+        """
+        parts = asyncio.ensure_future(self._run_parts())
+        try:
+            await asyncio.shield(parts)
+        except asyncio.CancelledError:
+            await self._report_stopping()
+            raise
+        finally:
+            parts.cancel()
+            await asyncio.wait([parts])
+
+    async def _run_parts(self) -> None:
         probes = {"/healthz": self.liveness_problem, "/readyz": self.readiness_problem}
         async with HealthServer(self._settings.health_port, probes), asyncio.TaskGroup() as group:
             group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")
@@ -89,6 +108,17 @@ class Agent:
             group.create_task(self._assignment_reader.run(), name="assignment reader")
             group.create_task(self._keep_reconciled(), name="reconciler")
             group.create_task(self._registrar.run(), name="registrar")
+
+    async def _report_stopping(self) -> None:
+        """The scheduler sends no more pods here, which the kubelet would have to refuse."""
+        self._stopping = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOPPING_TIMEOUT):
+                await self._reconciler.write_status()
+
+    def _registration(self) -> RegistrationState:
+        state = self._registrar.state
+        return STOPPING if self._stopping and not state.displaced else state
 
     @property
     def is_registered(self) -> bool:

@@ -1,5 +1,6 @@
 """Makes true what follows from the state: the list of devices, the annotations, the status."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,8 @@ class Reconciler:
     stream: DeviceStream
     registration: Callable[[], RegistrationState]
     now: Callable[[], datetime] = utc_now
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Held while a status is made and written: none is overtaken by an older one."""
     _differing: tuple[str, ...] = field(default=(), init=False)
     """Pods whose annotation could not be repaired in the last round."""
 
@@ -63,7 +66,7 @@ class Reconciler:
         if not await self._offer():
             return False
         await self._repair_annotations()
-        return await self._write_status()
+        return await self.write_status()
 
     async def _find_cards(self) -> None:
         share_node = self.state.share_node
@@ -107,7 +110,8 @@ class Reconciler:
             return True
         if offering.layout.means_the_same(recorded_layout(share_node.status)):
             return True
-        return await self._write(share_node, self._status(share_node, offering))
+        async with self._writing:
+            return await self._write(share_node, self._status(share_node, offering))
 
     def _changes_meaning(self, offering: Offering) -> bool:
         """Whether IDs would mean something else than what was offered before, also before a restart."""
@@ -174,12 +178,13 @@ class Reconciler:
             self.state.pods[repair.pod] = replace(pod, annotation=repair.annotation)
         return True
 
-    async def _write_status(self) -> bool:
+    async def write_status(self) -> bool:
         """Returns whether the status is as it has to be."""
-        share_node = self.state.share_node
-        return share_node is None or await self._write(
-            share_node, self._status(share_node, self.state.offering)
-        )
+        async with self._writing:
+            share_node = self.state.share_node
+            if share_node is None or self.registration().displaced:
+                return True
+            return await self._write(share_node, self._status(share_node, self.state.offering))
 
     async def _write(self, share_node: GPUShareNode, status: NodeStatus) -> bool:
         if status == share_node.status:

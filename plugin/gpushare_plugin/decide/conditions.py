@@ -28,8 +28,15 @@ class RegistrationState:
     registered: bool
     message: str = ""
     """Why not, for people."""
+    reason: str = "KubeletUnreachable"
+    """Why not, for programs."""
     displaced: bool = False
     """Whether another plugin serves this node: then that one repairs and reports."""
+
+
+STOPPING = RegistrationState(
+    registered=False, reason="Stopping", message="the plugin of this node stops: wait for the next one"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ def _registered(offering: Offering, registration: RegistrationState) -> Conditio
     if not layout.units:
         return condition_false(REGISTERED, "UnitTooCoarse", _too_coarse(layout))
     if not registration.registered:
-        return condition_false(REGISTERED, "KubeletUnreachable", registration.message)
+        return condition_false(REGISTERED, registration.reason, registration.message)
     return condition_true(REGISTERED, "Registered")
 
 
