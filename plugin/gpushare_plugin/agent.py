@@ -1,16 +1,21 @@
 """Wires the parts of the process together and runs them; if one fails, all end."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpushare_core.books.dialects import GPUSHARE, Dialect
+from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
+from gpushare_plugin.decide.admission import pods_without_units
+from gpushare_plugin.decide.conditions import STOPPING, RegistrationState
 from gpushare_plugin.health_server import HealthServer
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
+from gpushare_plugin.kubelet.checkpoint import CheckpointFile
 from gpushare_plugin.kubelet.device_plugin import DevicePlugin, grpc_handler
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.plugin_server import PluginServer
@@ -25,6 +30,8 @@ PERIOD = 10.0
 """Seconds after which everything is looked at again although nothing changed."""
 DEBOUNCE = 0.1
 """Seconds in which changes are collected before they are acted upon together."""
+STOPPING_TIMEOUT = 2.0
+"""Seconds in which the API server has to take our word that we stop."""
 STUCK_AFTER = 60.0
 """Seconds without a reading of PodResources after which the process counts as dead."""
 
@@ -49,7 +56,12 @@ class Agent:
         self.state = NodeState(settings.node, settings.dialect)
         self._settings = settings
         self._stream = DeviceStream()
-        self._assignment_reader = AssignmentReader(self.state, resources)
+        self._assignment_reader = AssignmentReader(
+            self.state,
+            resources,
+            CheckpointFile(settings.device_plugins, settings.dialect),
+            after_reading=self._read_pods_without_units,
+        )
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client)
         allocator = Allocator(
@@ -67,21 +79,58 @@ class Agent:
             client=client,
             assignment_reader=self._assignment_reader,
             stream=self._stream,
-            registration=lambda: self._registrar.state,
+            registration=self._registration,
         )
+        self._stopping = False
 
     async def run(self) -> None:
-        """Never returns. Raises ``ExceptionGroup`` when a part fails."""
+        """Never returns. Raises ``ExceptionGroup`` when a part fails.
+
+        When cancelled, says in the GPUShareNode that it stops, while all its parts still work.
+        """
+        parts = asyncio.ensure_future(self._run_parts())
+        try:
+            await asyncio.shield(parts)
+        except asyncio.CancelledError:
+            await self._report_stopping()
+            raise
+        finally:
+            parts.cancel()
+            await asyncio.wait([parts])
+
+    async def _run_parts(self) -> None:
         probes = {"/healthz": self.liveness_problem, "/readyz": self.readiness_problem}
         async with HealthServer(self._settings.health_port, probes), asyncio.TaskGroup() as group:
             group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")
             group.create_task(self._pod_watch.run(), name="pod watch")
             group.create_task(self._pod_watch.run_spec_reader(), name="pod specs")
-            group.create_task(self._keep_reconciled(group), name="reconciler")
+            # Also while the API server is away: what is read here shows that the process is not stuck.
+            group.create_task(self._assignment_reader.run(), name="assignment reader")
+            group.create_task(self._keep_reconciled(), name="reconciler")
             group.create_task(self._registrar.run(), name="registrar")
 
+    async def _report_stopping(self) -> None:
+        """The scheduler sends no more pods here, which the kubelet would have to refuse."""
+        self._stopping = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOPPING_TIMEOUT):
+                await self._reconciler.write_status()
+
+    def _registration(self) -> RegistrationState:
+        state = self._registrar.state
+        return STOPPING if self._stopping and not state.displaced else state
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the kubelet listens to this plugin."""
+        return self._registrar.state.registered
+
     def liveness_problem(self) -> str:
-        """Returns what ``/healthz`` complains of, or an empty text."""
+        """Returns what ``/healthz`` complains of, or an empty text.
+
+        That is a process that is stuck. One that cannot reach the API server or the kubelet is not: it goes
+        on with what it knows, and a restart would lose that.
+        """
         silent = asyncio.get_running_loop().time() - self._assignment_reader.last_round
         return f"the books were looked at {silent:.0f} s ago" if silent > STUCK_AFTER else ""
 
@@ -96,24 +145,32 @@ class Agent:
             return ""
         return self._registrar.state.message
 
+    async def _read_pods_without_units(self) -> None:
+        names = pods_without_units(self.state.assigned, self.state.pods)
+        await self._pod_watch.read_specs(names, timeout=PERIOD)
+
     def _registration_changed(self) -> None:
         self.state.changed.set()
         self._assignment_reader.read_soon()
 
-    async def _keep_reconciled(self, group: asyncio.TaskGroup) -> None:
+    async def _keep_reconciled(self) -> None:
         """Nothing is decided before everything was seen once; the kubelet alone may be away."""
         await self._share_node_watch.synced.wait()
         await self._pod_watch.synced.wait()
         await self._assignment_reader.read()
-        group.create_task(self._assignment_reader.run(), name="assignment reader")
+        backoff = Backoff(most=PERIOD)
         while True:
             self.state.changed.clear()
-            await self._reconciler.reconcile()
-            await self._wait_until_changed()
+            if await self._reconciler.reconcile():
+                backoff.reset()
+                await self._wait_until_changed(PERIOD)
+            else:
+                await self._wait_until_changed(backoff.next_delay())
 
-    async def _wait_until_changed(self) -> None:
+    async def _wait_until_changed(self, seconds: float) -> None:
+        """Returns after ``seconds`` at the latest."""
         try:
-            async with asyncio.timeout(PERIOD):
+            async with asyncio.timeout(seconds):
                 await self.state.changed.wait()
             await asyncio.sleep(DEBOUNCE)
         except TimeoutError:

@@ -1,7 +1,8 @@
 """Makes true what follows from the state: the list of devices, the annotations, the status."""
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -9,13 +10,20 @@ from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
-from gpushare_plugin.decide.allocations import NodeAssignments, admitted_allocations
+from gpushare_plugin.decide.allocations import (
+    NodeAssignments,
+    PodAllocation,
+    admitted_allocations,
+    forgotten_allocations,
+    orphaned_allocations,
+)
 from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.device_list import encode_devices
-from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
-from gpushare_plugin.decide.status import node_status
-from gpushare_plugin.decide.unit_change import parse_unit
+from gpushare_plugin.decide.layout import recorded_layout
+from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering, known_layout
+from gpushare_plugin.decide.pods import Pods
+from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.source import open_source
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
@@ -41,15 +49,24 @@ class Reconciler:
     stream: DeviceStream
     registration: Callable[[], RegistrationState]
     now: Callable[[], datetime] = utc_now
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Held while a status is made and written: none is overtaken by an older one."""
     _differing: tuple[str, ...] = field(default=(), init=False)
     """Pods whose annotation could not be repaired in the last round."""
 
-    async def reconcile(self) -> None:
-        """Looks at the cards, decides what to offer, repairs annotations, writes the status."""
+    async def reconcile(self) -> bool:
+        """Looks at the cards, decides what to offer, repairs annotations, writes the status.
+
+        Does nothing while another plugin serves the node. Returns False where something could not be
+        written: it has to be tried again soon.
+        """
+        if self.registration().displaced:
+            return True
         await self._find_cards()
-        if await self._offer():
-            await self._repair_annotations()
-            await self._write_status()
+        if not await self._offer():
+            return False
+        await self._repair_annotations()
+        return await self.write_status()
 
     async def _find_cards(self) -> None:
         share_node = self.state.share_node
@@ -57,17 +74,20 @@ class Reconciler:
         self.state.cards = tuple(await source.cards()) if source else None
 
     async def _offer(self) -> bool:
-        """Decides, and sends the kubelet the list if it is another one. False: it cannot be decided yet.
+        """Decides, records, and then sends the kubelet the list if it is another one.
 
-        Before units change their size PodResources are read again: since they were read last a pod may have
-        been admitted. Without them the size stays.
+        False: it cannot be decided yet, or not be recorded, and what was offered before stays. The kubelet
+        remembers IDs for longer than this process lives, so what they mean has to be written down first.
         """
         offering = self._decide()
-        if self._changes_unit(offering):
-            await self.assignment_reader.read()
-            if not self.state.pod_resources_available:
-                return self.state.last_layout is not None
-            offering = self._decide()
+        changes_meaning = self._changes_meaning(offering)
+        if changes_meaning and not await self._read_assigned():
+            return self.state.last_layout is not None
+        offering = self._decide()
+        if not await self._record(offering):
+            return False
+        if changes_meaning and not (await self._read_assigned() and self._decide() == offering):
+            return False
         before, self.state.offering = self.state.offering, offering
         if offering.layout:
             self.state.last_layout = offering.layout
@@ -75,21 +95,41 @@ class Reconciler:
             self._send(offering)
         return True
 
-    def _changes_unit(self, offering: Offering) -> bool:
-        last, share_node = self.state.last_layout, self.state.share_node
-        served = last.unit if last else parse_unit(share_node.status.memory_unit) if share_node else None
-        return bool(served and offering.layout and served.size != offering.layout.unit.size)
+    async def _read_assigned(self) -> bool:
+        """Returns whether it is known what is assigned right now.
+
+        Read before IDs change their meaning: since the last time a pod may have been admitted.
+        """
+        await self.assignment_reader.read()
+        return self.state.pod_resources_available
+
+    async def _record(self, offering: Offering) -> bool:
+        """Returns whether the GPUShareNode says what the IDs of ``offering`` mean."""
+        share_node = self.state.share_node
+        if offering.layout is None or share_node is None:
+            return True
+        if offering.layout.means_the_same(recorded_layout(share_node.status)):
+            return True
+        async with self._writing:
+            return await self._write(share_node, self._status(share_node, offering))
+
+    def _changes_meaning(self, offering: Offering) -> bool:
+        """Whether IDs would mean something else than what was offered before, also before a restart."""
+        known = known_layout(self._snapshot())
+        return bool(known and offering.layout and not offering.layout.means_the_same(known))
 
     def _decide(self) -> Offering:
+        return decide_offering(self._snapshot())
+
+    def _snapshot(self) -> Snapshot:
         state = self.state
-        return decide_offering(
-            Snapshot(
-                share_node=state.share_node,
-                cards=state.cards,
-                last_layout=state.last_layout,
-                assigned=state.assigned,
-                pods=state.pods,
-            )
+        return Snapshot(
+            share_node=state.share_node,
+            cards=state.cards,
+            last_layout=state.last_layout,
+            assigned=state.assigned,
+            assigned_known=state.assigned_known,
+            pods=state.pods,
         )
 
     def _send(self, offering: Offering) -> None:
@@ -114,8 +154,11 @@ class Reconciler:
         )
 
     async def _repair_annotations(self) -> None:
-        """Also for a node that is not shared any more: its pods still hold what they hold."""
-        assignments = self._node_assignments()
+        """Also for a node that is not shared any more: its pods still hold what they hold.
+
+        Never from a layout of which it is not known whether its IDs mean the cards that containers were told.
+        """
+        assignments = None if self.state.offering.layout_unknown else self._node_assignments()
         repairs = plan_repairs(assignments, self.state.pods.values(), now=self.now()) if assignments else []
         self._differing = tuple([str(repair.pod) for repair in repairs if not await self._apply(repair)])
 
@@ -135,25 +178,44 @@ class Reconciler:
             self.state.pods[repair.pod] = replace(pod, annotation=repair.annotation)
         return True
 
-    async def _write_status(self) -> None:
-        share_node = self.state.share_node
-        if share_node is None:
-            return
-        status = self._status(share_node)
+    async def write_status(self) -> bool:
+        """Returns whether the status is as it has to be."""
+        async with self._writing:
+            share_node = self.state.share_node
+            if share_node is None or self.registration().displaced:
+                return True
+            return await self._write(share_node, self._status(share_node, self.state.offering))
+
+    async def _write(self, share_node: GPUShareNode, status: NodeStatus) -> bool:
         if status == share_node.status:
-            return
+            return True
         body = {"metadata": {"uid": share_node.metadata.uid}, "status": status.to_json()}
         try:
             written = await self.client.merge(f"{SHARE_NODES}/{share_node.metadata.name}/status", body)
         except (ApiError, UnreachableError) as error:
             _log.warning("cannot write the status: %s", error, extra={"node": self.state.name})
-            return
+            return False
         if self.state.share_node is share_node:
             self.state.share_node = GPUShareNode.model_validate(written)
+        return True
 
-    def _status(self, share_node: GPUShareNode) -> NodeStatus:
+    def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, assignments = self.state, self._node_assignments()
-        annotations = AnnotationState(state.pod_resources_available, self._differing)
-        conditions = node_conditions(share_node.spec, state.offering, self.registration(), annotations)
-        allocations = list(admitted_allocations(assignments, state.pods.values())) if assignments else []
-        return node_status(share_node, state.offering.layout, allocations, conditions, now=self.now())
+        forgotten = forgotten_allocations(assignments, state.pods.values()) if assignments else []
+        annotations = AnnotationState(
+            state.pod_resources_available,
+            self._differing,
+            state.assigned.checkpoint_problem,
+            [str(each.pod.name) for each in forgotten],
+        )
+        conditions = node_conditions(share_node.spec, offering, self.registration(), annotations)
+        if offering.layout_unknown:
+            return kept_status(share_node, conditions, now=self.now())
+        allocations = [*_allocations(assignments, state.pods), *forgotten] if assignments else []
+        return node_status(share_node, offering.layout, allocations, conditions, now=self.now())
+
+
+def _allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
+    """Yields what all pods have, also those that only the kubelet knows."""
+    yield from admitted_allocations(assignments, pods.values())
+    yield from orphaned_allocations(assignments, pods)

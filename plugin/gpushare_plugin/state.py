@@ -29,6 +29,8 @@ class NodeState:
     """As PodResources showed last."""
     pod_resources_available: bool = False
     """Whether they answered the last time."""
+    assigned_known: bool = False
+    """Whether PodResources or the checkpoint ever told what is assigned."""
     cards: tuple[PhysicalCard, ...] | None = None
     """None where the source is not known to this version."""
     offering: Offering = field(default_factory=Offering)
@@ -44,12 +46,12 @@ class NodeState:
         return self.share_node.spec.strategy if self.share_node else Strategy.BINPACK
 
     def put_pod(self, pod: Pod) -> None:
-        """Stores what was read of ``pod``; its request is kept from before where only metadata was read."""
+        """Stores what was read of ``pod``; where only metadata is new the rest is kept."""
         before = self.pods.get(pod.name)
         if before is not None and before.uid != pod.uid:
             self.drop_pod(before.name, before.uid)
         elif before is not None and pod.request is None:
-            pod = replace(pod, request=before.request)
+            pod = replace(pod, request=before.request, running=before.running)
         self.pods[pod.name] = pod
         self.changed.set()
 
@@ -67,12 +69,20 @@ class NodeState:
 
     def put_assigned(self, assigned: AssignedDevices) -> None:
         """Stores what PodResources answered."""
+        self.assigned_known = True
         if assigned != self.assigned or not self.pod_resources_available:
             self.assigned, self.pod_resources_available = assigned, True
             self.changed.set()
 
-    def lose_pod_resources(self) -> None:
-        """PodResources do not answer: what they showed last stays."""
+    def lose_pod_resources(self, stored: AssignedDevices) -> None:
+        """PodResources do not answer: what they showed last stays.
+
+        Before they ever answered all that is ``stored`` in the checkpoint counts as assigned.
+        """
+        if not self.assigned.pods and stored != self.assigned:
+            self.assigned = stored
+            self.assigned_known |= not stored.checkpoint_problem
+            self.changed.set()
         if self.pod_resources_available:
             self.pod_resources_available = False
             self.changed.set()

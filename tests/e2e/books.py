@@ -51,18 +51,17 @@ Unit = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which card a unit ID names: cards lie one after the other, each with room for its whole memory."""
+    """Which card a unit ID names, by what each plugin recorded."""
 
-    cards: dict[str, list[tuple[str, int]]]
-    """Node -> (card, units) in order of index."""
+    cards: dict[str, list[tuple[str, range]]]
+    """Node -> (card, numbers that it has room for)."""
 
     def card(self, unit: Unit) -> str:
         node, unit_id = unit
         number = decode_id(unit_id)
-        for card, units in self.cards[node]:
-            if number < units:
+        for card, numbers in self.cards[node]:
+            if number in numbers:
                 return card
-            number -= units
         return f"no card of {node} has {unit_id}"
 
 
@@ -70,10 +69,12 @@ def read_layout(nodes: Iterable[Json]) -> Layout:
     return Layout({node["metadata"]["name"]: _rooms(node.get("status", {})) for node in nodes})
 
 
-def _rooms(status: Json) -> list[tuple[str, int]]:
-    unit = parse_memory(status.get("memoryUnit", "1Gi"))
-    cards = sorted(status.get("cards", ()), key=lambda card: card["index"])
-    return [(card["uuid"], parse_memory(card["memory"]) // unit) for card in cards]
+def _rooms(status: Json) -> list[tuple[str, range]]:
+    unit = parse_memory(status.get("memoryUnit") or "1Gi")
+    return [
+        (card["uuid"], range(card["firstUnit"], card["firstUnit"] + parse_memory(card["memory"]) // unit))
+        for card in status.get("cards", ())
+    ]
 
 
 Book = dict[Key, Share]

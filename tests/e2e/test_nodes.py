@@ -13,6 +13,8 @@ from tests.e2e.workloads import MEMORY, create, pod
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import NodeConfig
 
+CHECKPOINT = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("connected")]
 
 
@@ -27,6 +29,17 @@ def connected(product: Product) -> Iterator[None]:
 
 def units(total: int) -> Any:
     return lambda node: node.get("status", {}).get("units", {}).get("total") == total
+
+
+def allocated(amount: int) -> Any:
+    return lambda node: node.get("status", {}).get("units", {}).get("allocated") == amount
+
+
+def with_cards(policy: Any, *memories: str) -> Any:
+    """The policy with one simulated card of each of ``memories``."""
+    (rule,) = policy["spec"]["nodes"]
+    rule["devices"]["simulated"] = [{"count": 1, "memory": memory} for memory in memories]
+    return policy
 
 
 def allocatable(cluster: LocalCluster, node: str, amount: int | None) -> None:
@@ -139,6 +152,86 @@ def test_a_policy_applied_anew_with_another_unit_respects_pods_of_the_old_one(
     cluster.kubectl("delete", "pod", "holder", "-n", namespace)
     product.share_node("gpu-1", units(512), what="the new unit is applied when the pod is gone")
     product.delete("unit")
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_a_policy_applied_anew_with_other_cards_moves_no_running_pod(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    """What unit IDs in use mean outlives the GPUShareNode: the kubelet's checkpoint is a witness of it."""
+    product.apply(policy("cards", nodes=["gpu-1"], cards=2))
+    product.await_ready("cards")
+    create(cluster, namespace, [pod(name, {"main": 12}, on="gpu-1") for name in ("left", "right")])
+    for name in ("left", "right"):
+        await_running(cluster, namespace, name)
+    before = read_books(cluster, namespace)
+    product.delete("cards")
+    product.apply(with_cards(policy("cards", nodes=["gpu-1"]), "28Gi", "16Gi"))
+    product.await_ready("cards")
+    found = product.share_node("gpu-1", allocated(24), what="both pods are found again")
+    assert [card["units"] for card in found["status"]["cards"]] == [16, 16]
+    after = read_books(cluster, namespace)
+    assert after.annotation == before.annotation == after.environment == after.status
+    create(cluster, namespace, [pod("third", {"main": 8}, on="gpu-1")])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(
+            named(each, "third") and "largest free 4" in condition(each, "PodScheduled").get("message", "")
+            for each in pods
+        ),
+        what="there is room for no more than before",
+    )
+    cluster.kubectl("delete", "pods", "--all", "-n", namespace)
+    product.share_node("gpu-1", units(44), what="the new cards are taken when the last pod is gone")
+    product.delete("cards")
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_pods_deleted_by_force_and_made_anew_are_other_pods(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    product.apply(policy("force", nodes=["gpu-1"], cards=2))
+    product.await_ready("force")
+    create(cluster, namespace, [pod("web-0", {"main": 10}, on="gpu-1")])
+    await_running(cluster, namespace, "web-0")
+    for _ in range(3):
+        cluster.kubectl("delete", "pod", "web-0", "-n", namespace, "--force", "--grace-period=0")
+        create(cluster, namespace, [pod("web-0", {"main": 10}, on="gpu-1")])
+        await_running(cluster, namespace, "web-0")
+    product.share_node("gpu-1", allocated(10), what="the last one alone has units")
+    cluster.kubectl("delete", "pod", "web-0", "-n", namespace)
+    product.delete("force")
+
+
+def test_a_pod_that_the_kubelet_forgot_keeps_its_card(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    """The kubelet starts without its checkpoint while a container runs, and does not ask for it again."""
+    product.apply(policy("forget", nodes=["gpu-1"], cards=2))
+    product.await_ready("forget")
+    create(cluster, namespace, [pod("old", {"main": 12}, on="gpu-1")])
+    await_running(cluster, namespace, "old")
+    (old,) = read_books(cluster, namespace).environment.values()
+    cluster.node_path("gpu-1", CHECKPOINT).unlink()
+    cluster.restart_kubelet("gpu-1")
+    forgot = product.share_node(
+        "gpu-1",
+        lambda node: condition(node, "LedgerInSync").get("reason") == "KubeletForgot",
+        what="the loss is said",
+    )
+    assert f"{namespace}/old" in condition(forgot, "LedgerInSync")["message"]
+    assert forgot["status"]["units"]["allocated"] == 12
+    product.share_node("gpu-1", lambda node: is_true(node, "Registered"), what="the plugin is registered")
+    create(cluster, namespace, [pod("new", {"main": 12}, on="gpu-1")])
+    await_running(cluster, namespace, "new")
+    cards = {key.pod: share.card for key, share in read_books(cluster, namespace).environment.items()}
+    assert cards["old"] == old.card != cards["new"]
+    cluster.kubectl("delete", "pods", "--all", "-n", namespace)
+    product.share_node(
+        "gpu-1", lambda node: condition(node, "LedgerInSync").get("reason") == "InSync", what="it is over"
+    )
+    product.delete("forget")
 
 
 def test_a_policy_follows_nodes_that_appear_and_leave(cluster: LocalCluster, product: Product) -> None:

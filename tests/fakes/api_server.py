@@ -124,6 +124,10 @@ class FakeApi:
         """The next requests of ``method`` for ``path`` get ``answers``, one each, in order."""
         self._faults.extend(_Fault(method, path, watch, answer) for answer in answers)
 
+    def recover(self) -> None:
+        """Faults that nobody met yet do not happen."""
+        self._faults.clear()
+
     def put(self, collection: str, item: Json) -> Json:
         """Create or replace; watches see it."""
         item = copy.deepcopy(item)

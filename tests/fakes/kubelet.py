@@ -6,6 +6,8 @@ container's devices to the containers after it, and removes all plugins' sockets
 """
 
 import asyncio
+import base64
+import json
 import random
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -25,6 +27,9 @@ from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 Call = Callable[..., Any]
 
 PLUGIN = "/v1beta1.DevicePlugin/"
+
+_OWN_CONNECTION = (("grpc.use_local_subchannel_pool", 1),)
+"""Who listens at a path now, not who did when another channel was connected there."""
 
 
 class AdmissionError(Exception):
@@ -52,6 +57,8 @@ class Admitted:
     """A pod that the kubelet knows, and what its containers hold."""
 
     spec: Json
+    uid: str = ""
+    """A static pod's is not that of its mirror."""
     held: dict[str, list[str]] = field(default_factory=dict)
     variables: dict[str, dict[str, str]] = field(default_factory=dict)
 
@@ -84,6 +91,8 @@ class FakeKubelet:
     """Set: units that are held are offered again, as after ``UpdateAllocatedDevices`` at a bad moment."""
     refuse: str = ""
     """Set: Register fails with this text."""
+    writes_checkpoint: bool = True
+    _closing: asyncio.Task[None] | None = None
     _registration_server: grpc.aio.Server | None = None
     _resources_server: grpc.aio.Server | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -94,6 +103,10 @@ class FakeKubelet:
         return self.directory / "device-plugins"
 
     @property
+    def checkpoint(self) -> Path:
+        return self.device_plugins / "kubelet_internal_checkpoint"
+
+    @property
     def pod_resources(self) -> Path:
         return self.directory / "pod-resources.sock"
 
@@ -101,7 +114,7 @@ class FakeKubelet:
 
     async def start(self) -> None:
         self.device_plugins.mkdir(exist_ok=True)
-        for socket in self.device_plugins.iterdir():
+        for socket in self.device_plugins.glob("*.sock*"):
             socket.unlink()
         self._registration_server = await _serve(
             self.device_plugins / "kubelet.sock",
@@ -137,7 +150,7 @@ class FakeKubelet:
         if self.refuse:
             await context.abort(grpc.StatusCode.UNKNOWN, self.refuse)
         socket = self.device_plugins / request.endpoint
-        channel = grpc.aio.insecure_channel(f"unix://{socket}")
+        channel = grpc.aio.insecure_channel(f"unix://{socket}", options=_OWN_CONNECTION)
         async with asyncio.timeout(2):
             await channel.channel_ready()
         plugin = Plugin(channel, request)
@@ -158,13 +171,17 @@ class FakeKubelet:
                 self.lists.append(len(message))
                 listed = api.ListAndWatchResponse.FromString(message)
                 self.devices = {device.ID: device.health for device in listed.devices}
+                self._write_checkpoint()
                 self._notify()
         except grpc.aio.AioRpcError:
             self._disconnect()
 
     def _disconnect(self) -> None:
         """As ``server.runClient``: whatever was registered last is disconnected, not who went away."""
-        self.plugin, self.devices = None, dict.fromkeys(self.devices, "Unhealthy")
+        newest, self.plugin = self.plugin, None
+        self.devices = dict.fromkeys(self.devices, "Unhealthy")
+        if newest and newest.watching is not asyncio.current_task():
+            self._closing = asyncio.create_task(self._forget(newest))
         self._notify()
 
     # Admission
@@ -173,15 +190,39 @@ class FakeKubelet:
         """Admit ``pod``, one at a time. Raises ``AdmissionError``, and forgets it, when it is refused."""
         name = PodName(pod["metadata"]["namespace"], pod["metadata"]["name"])
         async with self._admission:
-            admitted = self.pods[name] = Admitted(pod["spec"])
+            admitted = self.pods[name] = Admitted(pod["spec"], _uid(pod))
             reusable: list[str] = []
             try:
                 for container, units in read_request(pod["spec"], self.resource).containers.items():
                     await self._allocate(admitted, container, units, reusable)
+                    self._write_checkpoint()
             except AdmissionError:
                 del self.pods[name]
                 raise
         return admitted
+
+    def _write_checkpoint(self) -> None:
+        """A new file in place of the old one, of what is assigned now: pods that end later stay in it."""
+        if self.writes_checkpoint:
+            entries = [entry for pod in self.pods.values() for entry in self._entries(pod)]
+            data = {
+                "PodDeviceEntries": entries or None,
+                "RegisteredDevices": {self.resource: [*self.devices]},
+            }
+            written = self.checkpoint.with_suffix(".new")
+            written.write_text(json.dumps({"Data": data, "Checksum": 1}))
+            written.rename(self.checkpoint)
+
+    def _entries(self, pod: Admitted) -> Iterable[Json]:
+        for container, units in pod.held.items():
+            answer = api.ContainerAllocateResponse(envs=pod.variables[container]).SerializeToString()
+            yield {
+                "PodUID": pod.uid,
+                "ContainerName": container,
+                "ResourceName": self.resource,
+                "DeviceIDs": {"-1": units},
+                "AllocResp": base64.b64encode(answer).decode(),
+            }
 
     async def _allocate(self, pod: Admitted, container: str, units: int, reusable: list[str]) -> None:
         reused = reusable[:units]
@@ -264,6 +305,11 @@ class FakeKubelet:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(left, 0.05)):
                     await self._changed.wait()
+
+
+def _uid(pod: Json) -> str:
+    annotations = pod["metadata"].get("annotations") or {}
+    return str(annotations.get("kubernetes.io/config.mirror", pod["metadata"]["uid"]))
 
 
 def _allocate_request(chosen: list[str]) -> api.AllocateRequest:

@@ -1,5 +1,6 @@
 """Cards, pods, nodes and assignments for the plugin's tests."""
 
+from array import array
 from typing import Any
 
 from gpushare_core.api.share_node import GPUShareNode
@@ -8,6 +9,8 @@ from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments, PodAssignment
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, read_variables
+from gpushare_plugin.decide.environment import environment
 from gpushare_plugin.decide.layout import Layout, lay_out
 from gpushare_plugin.decide.pods import Pod, PodName, read_pod
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
@@ -128,3 +131,16 @@ def share_node_json(unit: str = "1Gi", *, status: Json | None = None, **spec: An
         "spec": {"policy": "default", "mode": "Memory", "memoryUnit": unit, "devices": devices, **spec},
         "status": status or {},
     }
+
+
+def stored(layout: Layout, **pods: dict[str, list[int]]) -> dict[str, dict[str, CheckpointEntry]]:
+    """What the checkpoint says: pod name -> container -> numbers, given out under ``layout``."""
+    return {
+        f"uid-{pod}": {name: _entry(layout, f"uid-{pod}", name, numbers) for name, numbers in each.items()}
+        for pod, each in pods.items()
+    }
+
+
+def _entry(layout: Layout, uid: str, container: str, numbers: list[int]) -> CheckpointEntry:
+    variables = environment(ids(*numbers), layout, GPUSHARE)
+    return read_variables(uid, container, array("I", sorted(numbers)), variables, GPUSHARE)

@@ -60,6 +60,11 @@ class PodShare(ApiModel):
     container: str
     units: int
     used_memory: str = "0"
+    orphaned: bool = Field(
+        default=False,
+        description="The API server does not have this pod among those that run: it was deleted by force, or "
+        "has just ended. The kubelet still keeps its units.",
+    )
 
 
 class CardStatus(ApiModel):
@@ -69,6 +74,11 @@ class CardStatus(ApiModel):
     uuid: str
     model: str = ""
     memory: str
+    first_unit: int | None = Field(
+        default=None,
+        description="Number of the card's first unit: with memoryUnit and memory it says what every unit ID "
+        "of the card means. The plugin writes it before it offers the units to the kubelet.",
+    )
     units: int
     allocated_units: int = 0
     used_memory: str = "0"

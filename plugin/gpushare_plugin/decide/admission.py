@@ -1,7 +1,8 @@
 """Which pod the kubelet is admitting: it does not say.
 
 It admits one pod after the other, and a pod that is being admitted is listed by PodResources already, though
-still without devices. So the pod in question is the listed one that asks for units and lacks some. Source:
+still without devices. So the pod in question is the listed one that asks for units and lacks some: neither
+PodResources nor the checkpoint show them, and we did not name units for all of its containers. Source:
 ``HandlePodAdditions`` and ``devicemanager.ManagerImpl.devicesToAllocate`` of the kubelet (1.36).
 """
 
@@ -24,16 +25,29 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
     ]
 
 
-def admitted_by_listing(
+def admission_candidates(
     assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int
-) -> Pod | None:
-    """Returns the listed pod a container of which lacks ``units``, or None when there is none.
+) -> list[Pod]:
+    """Returns the listed pods a container of which lacks ``units``, the likeliest first.
 
     ``assigned`` was listed during the kubelet's call.
     """
-    listed = (pods[name] for name in assigned.pods if name in pods)
-    lacking = [pod for pod in listed if units in _lacking(pod, assigned)]
-    return min(lacking, key=lambda pod: _order(pod, preferred), default=None)
+    listed = (pods[name] for name in assigned.pods if name in pods and assigned.of(pods[name]))
+    lacking = (pod for pod in listed if units in _lacking(pod, assigned, served=_is_served(pod, preferred)))
+    return sorted(lacking, key=lambda pod: _order(pod, preferred))
+
+
+def pods_without_units(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
+    """Returns the listed pods that ask for units, have none, and are not known to run.
+
+    They are being admitted, or the kubelet has lost its checkpoint; the phase of the pod tells.
+    """
+    return [
+        pod.name
+        for pod in pods.values()
+        if not pod.running and pod.request and pod.request.containers and assigned.of(pod)
+        if not assigned.has_units(pod)
+    ]
 
 
 def admitted_by_arrival(
@@ -43,26 +57,29 @@ def admitted_by_arrival(
 
     It can be the wrong one; the annotations are repaired by what the kubelet assigned later.
     """
-    waiting = (
-        pod for pod in pods.values() if not assigned.has_units(pod.name) and not _is_served(pod, preferred)
-    )
+    waiting = (pod for pod in pods.values() if not assigned.has_units(pod) and not _is_served(pod, preferred))
     fitting = [pod for pod in waiting if units in _requested(pod)]
     return min(fitting, key=lambda pod: _order(pod, preferred), default=None)
 
 
-def _lacking(pod: Pod, assigned: AssignedDevices) -> Iterator[int]:
+def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool) -> Iterator[int]:
     """Yields the units of each container that has none yet; nothing for a pod that has what it asked for.
 
-    Of a pod whose ordinary init containers alone ask, nothing shows that it was admitted.
+    Of ordinary init containers the checkpoint alone shows whether they have units. Without it they have if
+    the pod was ``served``: if we named units for as many containers as ask for some.
     """
     request = pod.request
     if request is None:
-        yield from () if assigned.has_units(pod.name) else _requested(pod)
+        yield from () if assigned.has_units(pod) else _requested(pod)
         return
-    containers = assigned.pods[pod.name].containers
+    listed, stored = assigned.pods[pod.name].containers, assigned.stored_of(pod)
+    seen = {name for name in request.containers if listed.get(name) or name in stored}
+    if served:
+        seen |= request.init_containers
+    lacking = {name: units for name, units in request.containers.items() if name not in seen}
     running = request.running_containers
-    if not (running and all(containers.get(name) for name in running)):
-        yield from (units for name, units in request.containers.items() if not containers.get(name))
+    if not (running and running.keys().isdisjoint(lacking)):
+        yield from lacking.values()
 
 
 def _requested(pod: Pod) -> Collection[int]:
@@ -78,9 +95,13 @@ def _is_served(pod: Pod, preferred: PreferredCards) -> bool:
     return pod.uid in preferred and preferred[pod.uid].containers >= len(_requested(pod))
 
 
-def _order(pod: Pod, preferred: PreferredCards) -> tuple[bool, bool, bool, str, str, str]:
-    """Less comes first: those that PodResources show, then one that was begun, then the oldest promise."""
+def _order(pod: Pod, preferred: PreferredCards) -> tuple[bool, bool, bool, bool, str, str, str]:
+    """Less comes first: new pods, those that PodResources show, one that was begun, the oldest promise.
+
+    A running pod is admitted again only after a reboot of its node.
+    """
     promised = pod.allocation.at if pod.allocation else ""
     unseen = pod.request is not None and not pod.request.running_containers
     begun = pod.uid in preferred and not _is_served(pod, preferred)
-    return (pod.deleting, unseen, not begun, promised or pod.created, pod.created, pod.uid)
+    known = pod.running or _is_served(pod, preferred)
+    return (known, pod.deleting, unseen, not begun, promised or pod.created, pod.created, pod.uid)

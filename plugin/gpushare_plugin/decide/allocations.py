@@ -1,17 +1,19 @@
 """What pods have: the units that the kubelet assigned to them, and the cards that follow from these.
 
-The assignment is read from PodResources, but nothing here depends on who kept it.
+The assignment is read from PodResources and, where it can be read, from the kubelet's checkpoint, which knows
+UIDs, ordinary init containers, and the card that each container was given.
 """
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gpushare_core.books.allocation import sum_shares
 from gpushare_core.placement.requests import PodRequest
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
 from gpushare_plugin.decide.layout import Layout
-from gpushare_plugin.decide.pods import Pod, PodName
+from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.unit_ids import known_numbers
 
@@ -23,6 +25,8 @@ class PodAssignment:
     name: PodName
     containers: Mapping[str, "array[int]"]
     """Every container that PodResources show -> numbers of its units, four bytes each."""
+    uid: str = ""
+    """Of the pod as the kubelet knows it; empty when unknown."""
 
     @classmethod
     def of_ids(cls, name: PodName, containers: Mapping[str, Iterable[str]]) -> "PodAssignment":
@@ -40,20 +44,43 @@ class AssignedDevices:
     """All active pods, as of one answer of PodResources."""
 
     pods: Mapping[PodName, PodAssignment] = field(default_factory=dict)
+    stored: Mapping[str, StoredContainers] = field(default_factory=dict)
+    """Pod UID -> what the checkpoint says of it."""
+    checkpoint_problem: str = ""
+    """Why the checkpoint cannot be read; then ``stored`` is empty."""
+
+    def of(self, pod: Pod) -> PodAssignment | None:
+        """Returns what is listed of ``pod``; not of another one that had its name before."""
+        assignment = self.pods.get(pod.name)
+        return assignment if assignment and assignment.uid in ("", pod.kubelet_uid) else None
+
+    def stored_of(self, pod: Pod) -> StoredContainers:
+        """Returns what the checkpoint says of ``pod``."""
+        return self.stored.get(pod.kubelet_uid, {})
+
+    def has_units(self, pod: Pod) -> bool:
+        """Whether units are assigned to this pod."""
+        assignment = self.of(pod)
+        return bool(self.stored_of(pod) or (assignment and assignment.units))
+
+    def numbers_of(self, pod: Pod) -> list[int]:
+        """Returns the units that PodResources show of ``pod``."""
+        assignment = self.of(pod)
+        containers = assignment.containers.values() if assignment else ()
+        return [number for numbers in containers for number in numbers]
 
     def pods_with_units(self) -> Iterator[PodAssignment]:
         """Yields the pods to which units are assigned."""
-        return (assignment for assignment in self.pods.values() if assignment.units)
-
-    def has_units(self, name: PodName) -> bool:
-        """Whether units are assigned to this pod."""
-        return name in self.pods and self.pods[name].units > 0
+        return (each for each in self.pods.values() if each.units or self.stored.get(each.uid))
 
     def numbers(self) -> Iterator[int]:
-        """Yields every unit that some pod has."""
-        for assignment in self.pods_with_units():
+        """Yields every unit that some pod has, some of them more than once."""
+        for assignment in self.pods.values():
             for numbers in assignment.containers.values():
                 yield from numbers
+        for containers in self.stored.values():
+            for entry in containers.values():
+                yield from entry.numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +103,59 @@ class PodAllocation:
     """Container -> card UUID -> units; ordinary init containers are included where their card is known."""
     cards: Mapping[str, int]
     """Card UUID -> units that the kubelet keeps for the pod as a whole."""
+    orphaned: bool = False
+    """Whether the API server does not have the pod among those that run."""
+
+
+def orphans(assigned: AssignedDevices, pods: Pods) -> list[PodAssignment]:
+    """Returns the pods for which the kubelet keeps units although the API server does not know them."""
+    return [each for each in assigned.pods_with_units() if not _is_known(each, pods)]
+
+
+def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
+    """Yields what the pods have that the API server does not know (any more)."""
+    for assignment in orphans(assignments.assigned, pods):
+        pod = Pod(name=assignment.name, uid=assignment.uid)
+        stored = assignments.assigned.stored_of(pod)
+        yield replace(
+            _stored_allocation(pod, [*stored.values()], assignments.layout)
+            if stored
+            else _listed_allocation(pod, assignment, assignments.layout),
+            orphaned=True,
+        )
+
+
+def _listed_allocation(pod: Pod, assignment: PodAssignment, layout: Layout) -> PodAllocation:
+    containers = {name: layout.shares(numbers) for name, numbers in assignment.containers.items() if numbers}
+    return PodAllocation(pod, containers, sum_shares(containers))
+
+
+def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
+    """Returns what running pods have by their annotation while the kubelet lists them without any units.
+
+    It has lost its checkpoint, and does not ask again for containers that run.
+    """
+    return [
+        PodAllocation(pod, allocation.containers, allocation.held())
+        for pod in pods
+        if (allocation := pod.allocation) and allocation.node == assignments.node
+        if is_forgotten(pod, assignments.assigned) and pod_allocation(pod, assignments) is None
+    ]
+
+
+def is_forgotten(pod: Pod, assigned: AssignedDevices) -> bool:
+    """Whether the pod runs, asks for units, and the kubelet lists it without any."""
+    asks = pod.request is not None and bool(pod.request.containers)
+    return pod.running and asks and assigned.of(pod) is not None and not assigned.has_units(pod)
+
+
+def forgotten_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
+    """Returns card UUID -> units that running pods have there although the kubelet calls them free."""
+    units: Counter[str] = Counter()
+    for pod in pods:
+        if is_forgotten(pod, assigned) and (allocation := pod.allocation):
+            units.update(allocation.held())
+    return dict(units)
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
@@ -89,18 +169,46 @@ def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> I
 def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
     """Returns what ``pod`` has, or None while it is not admitted completely.
 
-    PodResources do not show ordinary init containers, but the kubelet keeps their units until the pod ends.
-    Their card is the one where the pod's other units are; failing that the card that was preferred, or the
-    annotated one.
+    The kubelet keeps the units of ordinary init containers until the pod ends, but PodResources do not show
+    them. Where the checkpoint does not either, their card is the one where the pod's other units are; failing
+    that the card that was preferred, or the annotated one.
     """
-    assignment, request = assignments.assigned.pods.get(pod.name), pod.request
+    assigned, request = assignments.assigned, pod.request
+    assignment, stored = assigned.of(pod), assigned.stored_of(pod)
     if assignment is None or request is None or not request.containers:
         return None
+    if all(stored.get(name) for name in request.containers):
+        return _stored_allocation(pod, [stored[name] for name in request.containers], assignments.layout)
     running = request.running_containers
     if not all(assignment.containers.get(name) for name in running):
         return None
-    containers = {name: assignments.layout.shares(assignment.containers[name]) for name in running}
+    containers = {name: _shares(assignment, name, assignments) for name in running}
     return _with_init_containers(pod, request, containers, assignments.preferred)
+
+
+def _stored_allocation(pod: Pod, entries: Sequence[CheckpointEntry], layout: Layout) -> PodAllocation:
+    """Containers that run one after the other share units: the pod holds each of them once."""
+    containers = {entry.container: _stored_shares(entry, entry.numbers, layout) for entry in entries}
+    counted: set[int] = set()
+    cards: Counter[str] = Counter()
+    for entry in entries:
+        cards.update(_stored_shares(entry, array("I", set(entry.numbers) - counted), layout))
+        counted.update(entry.numbers)
+    return PodAllocation(pod, containers, dict(cards))
+
+
+def _stored_shares(entry: CheckpointEntry, numbers: "array[int]", layout: Layout) -> dict[str, int]:
+    """The card is the one that the container sees, whatever the layout says now."""
+    if entry.card and numbers:
+        return {entry.card: len(numbers)}
+    return layout.shares(numbers)
+
+
+def _shares(assignment: PodAssignment, container: str, assignments: NodeAssignments) -> dict[str, int]:
+    """Returns the cards of one container that PodResources show."""
+    numbers = assignment.containers[container]
+    entry = assignments.assigned.stored.get(assignment.uid, {}).get(container)
+    return _stored_shares(entry, numbers, assignments.layout) if entry else assignments.layout.shares(numbers)
 
 
 def _with_init_containers(
@@ -122,10 +230,17 @@ def _preferred_card(pod: Pod, preferred: PreferredCards) -> str | None:
     return preferred[pod.uid].card if pod.uid in preferred else None
 
 
+def _is_known(assignment: PodAssignment, pods: Pods) -> bool:
+    """Whether the API server has this very pod."""
+    pod = pods.get(assignment.name)
+    return pod is not None and assignment.uid in ("", pod.kubelet_uid)
+
+
 def promised_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
     """Returns card UUID -> units that are annotated to pods which the kubelet has not admitted yet."""
     promised: Counter[str] = Counter()
     for pod in pods:
-        if not assigned.has_units(pod.name) and (allocation := pod.allocation):
+        unseen = not assigned.has_units(pod) and not is_forgotten(pod, assigned)
+        if unseen and (allocation := pod.allocation):
             promised.update(allocation.held())
     return dict(promised)

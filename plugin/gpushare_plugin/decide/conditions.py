@@ -18,7 +18,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_plugin.decide.layout import Layout, PlacedCard
-from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.decide.offering import LAYOUT_UNKNOWN, Offering
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,15 @@ class RegistrationState:
     registered: bool
     message: str = ""
     """Why not, for people."""
+    reason: str = "KubeletUnreachable"
+    """Why not, for programs."""
+    displaced: bool = False
+    """Whether another plugin serves this node: then that one repairs and reports."""
+
+
+STOPPING = RegistrationState(
+    registered=False, reason="Stopping", message="the plugin of this node stops: wait for the next one"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,10 @@ class AnnotationState:
     """Whether PodResources answered."""
     differing: Sequence[str] = ()
     """Pods whose annotation could not be repaired yet."""
+    checkpoint_problem: str = ""
+    """Why the kubelet's checkpoint cannot be read."""
+    forgotten: Sequence[str] = ()
+    """Running pods whose units the kubelet does not know (any more)."""
 
 
 def node_conditions(
@@ -47,7 +60,7 @@ def node_conditions(
     return [
         _registered(offering, registration),
         _cards_healthy(offering.layout),
-        _ledger_in_sync(annotations),
+        _ledger_in_sync(offering, annotations),
         _unit_too_fine(spec, offering),
         _unit_change_blocked(spec, offering),
     ]
@@ -65,7 +78,7 @@ def _registered(offering: Offering, registration: RegistrationState) -> Conditio
     if not layout.units:
         return condition_false(REGISTERED, "UnitTooCoarse", _too_coarse(layout))
     if not registration.registered:
-        return condition_false(REGISTERED, "KubeletUnreachable", registration.message)
+        return condition_false(REGISTERED, registration.reason, registration.message)
     return condition_true(REGISTERED, "Registered")
 
 
@@ -101,7 +114,10 @@ def _unhealthy(cards: Sequence[PlacedCard]) -> Iterator[str]:
             yield f"card {placed.card.index} ({placed.uuid}): {placed.card.reason or 'unhealthy'}"
 
 
-def _ledger_in_sync(annotations: AnnotationState) -> ConditionState:
+def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> ConditionState:
+    if offering.layout_unknown:
+        message = "annotations are not compared: it is not known on which cards units in use lie"
+        return condition_false(LEDGER_IN_SYNC, LAYOUT_UNKNOWN, message)
     if not annotations.pod_resources_available:
         return condition_unknown(
             LEDGER_IN_SYNC, "PodResourcesUnreachable", "the kubelet's books cannot be read"
@@ -109,16 +125,29 @@ def _ledger_in_sync(annotations: AnnotationState) -> ConditionState:
     if annotations.differing:
         message = f"annotations that differ from the kubelet's books: {', '.join(annotations.differing)}"
         return condition_false(LEDGER_IN_SYNC, "RepairPending", message)
-    return condition_true(LEDGER_IN_SYNC, "InSync")
+    if annotations.forgotten:
+        message = (
+            f"the kubelet has lost the units of pods that run: {', '.join(annotations.forgotten)}; what is"
+            " annotated is kept free for them: delete these pods, so that their controllers make them anew"
+        )
+        return condition_false(LEDGER_IN_SYNC, "KubeletForgot", message)
+    return condition_true(LEDGER_IN_SYNC, "InSync", _without_checkpoint(annotations.checkpoint_problem))
+
+
+def _without_checkpoint(problem: str) -> str:
+    if not problem:
+        return ""
+    return f"the kubelet's checkpoint cannot be read, pods are known by name and annotation alone: {problem}"
 
 
 def _unit_too_fine(spec: NodeSpec, offering: Offering) -> ConditionState:
     if offering.finest_unit is None:
         return condition_false(UNIT_TOO_FINE, "Fits")
     in_force = f"; {offering.layout.unit.text} stays in force" if offering.layout else ""
+    left_out = "".join(f"; card {card.index} ({card.uuid}) is left out" for card in offering.left_out)
     message = (
         f"memoryUnit {spec.memory_unit} makes {offering.desired_units} units, more than the kubelet takes"
-        f" in one message: the finest that works here is {offering.finest_unit.text}{in_force}"
+        f" in one message: the finest that works here is {offering.finest_unit.text}{in_force}{left_out}"
     )
     return condition_true(UNIT_TOO_FINE, "TooManyUnits", message)
 

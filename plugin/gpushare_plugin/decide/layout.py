@@ -1,16 +1,16 @@
 """Which units lie on which card.
 
 The kubelet remembers units by ID over restarts of everything, so an ID must mean the same card for as long
-as a pod holds it: while units are held, known cards keep their place and size, and new ones go to the end.
+as a pod holds it: while units are held, known cards keep their place and size, and new ones go where nobody
+holds anything.
 """
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
-from gpushare_core.api.share_node import CardStatus, Health
+from gpushare_core.api.share_node import CardStatus, Health, NodeStatus
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.devices.source import PhysicalCard
@@ -24,6 +24,8 @@ class PlacedCard:
 
     card: PhysicalCard
     first: int
+    room: int
+    """Units of its whole memory: what is reserved of it has numbers, too."""
     units: int
 
     @property
@@ -31,9 +33,18 @@ class PlacedCard:
         return self.card.uuid
 
     @property
+    def end(self) -> int:
+        """One more than the highest number that the card has room for."""
+        return self.first + self.room
+
+    @property
     def numbers(self) -> range:
         """Numbers of the card's units."""
         return range(self.first, self.first + self.units)
+
+
+Places = Mapping[str, int]
+"""Card UUID -> number of its first unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +53,26 @@ class Layout:
 
     unit: MemoryUnit
     cards: tuple[PlacedCard, ...]
-    end: int
-    """One more than the highest number that any card has room for."""
 
     @property
     def units(self) -> int:
         """Of all cards together."""
         return sum(placed.units for placed in self.cards)
 
+    @property
+    def end(self) -> int:
+        """One more than the highest number that any card has room for."""
+        return max((placed.end for placed in self.cards), default=0)
+
+    @property
+    def places(self) -> Places:
+        return {placed.uuid: placed.first for placed in self.cards}
+
     def card_of(self, number: int) -> PlacedCard | None:
         """Returns the card that unit ``number`` lies on; in the gap that reserved memory leaves, too."""
-        if not 0 <= number < self.end:
-            return None
-        return self.cards[bisect_right(self.cards, number, key=_first) - 1]
+        before = bisect_right(self.cards, number, key=_first)
+        placed = self.cards[before - 1] if before else None
+        return placed if placed and number < placed.end else None
 
     def shares(self, numbers: Sequence[int]) -> dict[str, int]:
         """Returns card UUID -> how many of ``numbers`` lie on it; numbers of no card are left out."""
@@ -66,22 +84,49 @@ class Layout:
         cards = (self.card_of(number) for number in numbers)
         return dict(Counter(placed.uuid for placed in cards if placed))
 
+    def means_the_same(self, other: "Layout | None") -> bool:
+        """Whether every ID stands for the same memory of the same card in both."""
+        return other is not None and self._meaning() == other._meaning()
+
+    def _meaning(self) -> tuple[int, list[tuple[str, int, int]]]:
+        return self.unit.size, [(placed.uuid, placed.first, placed.card.memory) for placed in self.cards]
+
 
 def _first(placed: PlacedCard) -> int:
     return placed.first
 
 
-def lay_out(cards: Sequence[PhysicalCard], unit: MemoryUnit, *, reserved: int) -> Layout:
+def lay_out(
+    cards: Sequence[PhysicalCard], unit: MemoryUnit, *, reserved: int, places: Places | None = None
+) -> Layout:
     """Returns units of ``unit`` laid out over ``cards``; ``reserved`` bytes of each stay out of sharing.
 
     Each card takes the room of its whole memory, so that a change of ``reserved`` moves no other card.
+    Cards with one of ``places`` lie there, the others in the first gap that is wide enough, in their order.
     """
-    *firsts, end = accumulate((unit.units_in(card.memory) for card in cards), initial=0)
-    placed = (
-        PlacedCard(card, first, unit.units_in(card.memory, reserved=reserved))
-        for card, first in zip(cards, firsts, strict=True)
-    )
-    return Layout(unit, tuple(placed), end)
+    fixed = places or {}
+    placed = [_place(card, fixed[card.uuid], unit, reserved) for card in cards if card.uuid in fixed]
+    taken = sorted((each.first, each.end) for each in placed if each.room)
+    for card in cards:
+        if card.uuid not in fixed:
+            added = _place(card, _gap(taken, unit.units_in(card.memory)), unit, reserved)
+            placed.append(added)
+            taken = sorted([*taken, (added.first, added.end)])
+    return Layout(unit, tuple(sorted(placed, key=lambda each: (each.first, each.room))))
+
+
+def _place(card: PhysicalCard, first: int, unit: MemoryUnit, reserved: int) -> PlacedCard:
+    return PlacedCard(card, first, unit.units_in(card.memory), unit.units_in(card.memory, reserved=reserved))
+
+
+def _gap(taken: Iterable[tuple[int, int]], room: int) -> int:
+    """Returns where ``room`` units have place beside what is ``taken``, as low as possible."""
+    at = 0
+    for first, end in taken:
+        if first - at >= max(room, 1):
+            return at
+        at = max(at, end)
+    return at
 
 
 def keep_places(
@@ -95,9 +140,7 @@ def keep_places(
     if not (held and known):
         return tuple(present_by_uuid.values())
     kept = [_in_place(present_by_uuid.pop(card.uuid, None), card) for card in known]
-    next_index = max(card.index for card in known) + 1
-    added = [replace(card, index=index) for index, card in enumerate(present_by_uuid.values(), next_index)]
-    return (*kept, *added)
+    return (*kept, *_indexed(present_by_uuid.values(), {card.index for card in known}))
 
 
 def _in_place(present: PhysicalCard | None, known: PhysicalCard) -> PhysicalCard:
@@ -106,9 +149,29 @@ def _in_place(present: PhysicalCard | None, known: PhysicalCard) -> PhysicalCard
     return replace(present, index=known.index, memory=known.memory)
 
 
-def recorded_cards(cards: Sequence[CardStatus]) -> tuple[PhysicalCard, ...]:
-    """Returns what the plugin wrote to the status before it was restarted, in the order of the units."""
-    return tuple(_recorded(card) for card in cards)
+def _indexed(cards: Iterable[PhysicalCard], taken: set[int]) -> Iterator[PhysicalCard]:
+    """Yields ``cards`` with indices that are not ``taken``: their own between those, else the next ones."""
+    taken = set(taken)
+    for card in cards:
+        following = max(taken) + 1
+        index = card.index if card.index < following and card.index not in taken else following
+        taken.add(index)
+        yield replace(card, index=index)
+
+
+def recorded_layout(status: NodeStatus) -> Layout | None:
+    """Returns what the plugin wrote to the status before it was restarted; None where it wrote nothing."""
+    if not status.memory_unit or not status.cards:
+        return None
+    try:
+        unit = MemoryUnit.parse(status.memory_unit)
+        cards = [_recorded(card) for card in status.cards]
+    except ValueError:  # no plugin wrote that
+        return None
+    firsts = {card.uuid: card.first_unit for card in status.cards if card.first_unit is not None}
+    layout = lay_out(cards, unit, reserved=0, places=firsts)
+    units = {card.uuid: card.units for card in status.cards}
+    return replace(layout, cards=tuple(replace(each, units=units[each.uuid]) for each in layout.cards))
 
 
 def _recorded(card: CardStatus) -> PhysicalCard:

@@ -8,6 +8,9 @@ from gpushare_core.books.allocation import Allocation, MalformedAllocationError,
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, read_request
 
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+"""On the object that the kubelet makes for a static pod: the UID that the kubelet itself uses."""
+
 
 class PodName(NamedTuple):
     """What the kubelet's PodResources know a pod by."""
@@ -25,12 +28,21 @@ class Pod:
 
     name: PodName
     uid: str
+    static_uid: str = ""
+    """The UID by which the kubelet knows a static pod, of which this is the mirror; else empty."""
     created: str = ""
     """RFC 3339, UTC."""
     deleting: bool = False
     annotation: str | None = None
     request: PodRequest | None = None
     """None until the pod's spec was read; it never changes."""
+    running: bool = False
+    """Whether it ran when it was read as a whole: then it was admitted before."""
+
+    @property
+    def kubelet_uid(self) -> str:
+        """What the kubelet's checkpoint knows the pod by."""
+        return self.static_uid or self.uid
 
     @property
     def allocation(self) -> Allocation | None:
@@ -53,15 +65,20 @@ Pods = Mapping[PodName, Pod]
 def read_metadata(item: Json, annotation: str) -> Pod:
     """Returns a pod by its metadata alone; ``annotation`` is the key of the allocation."""
     metadata = item["metadata"]
+    annotations = metadata.get("annotations") or {}
     return Pod(
         name=PodName(metadata["namespace"], metadata["name"]),
         uid=metadata["uid"],
+        static_uid=annotations.get(MIRROR_ANNOTATION, ""),
         created=metadata.get("creationTimestamp") or "",
         deleting="deletionTimestamp" in metadata,
-        annotation=(metadata.get("annotations") or {}).get(annotation),
+        annotation=annotations.get(annotation),
     )
 
 
 def read_pod(item: Json, annotation: str, resource: str) -> Pod:
     """Returns a pod by its whole object; ``resource`` is the extended resource that it may ask for."""
-    return replace(read_metadata(item, annotation), request=read_request(item["spec"], resource))
+    running = (item.get("status") or {}).get("phase") == "Running"
+    return replace(
+        read_metadata(item, annotation), request=read_request(item["spec"], resource), running=running
+    )

@@ -33,6 +33,8 @@ class ContainerRequest:
     """The card that the extender chose."""
     promised: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods were promised there."""
+    forgotten: Mapping[str, int] = field(default_factory=dict)
+    """Card UUID -> units that other pods have there although the kubelet calls them available."""
 
 
 class NothingFitsError(Exception):
@@ -54,7 +56,10 @@ def choose_units(
     Raises:
         NothingFitsError: no single card has that many.
     """
-    counts = {placed.uuid: available.count(placed.numbers) for placed in layout.cards}
+    counts = {
+        placed.uuid: available.count(placed.numbers) - request.forgotten.get(placed.uuid, 0)
+        for placed in layout.cards
+    }
     uuid = choose_card(request, layout, counts, strategy)
     (placed,) = (placed for placed in layout.cards if placed.uuid == uuid)
     chosen = list(included)

@@ -21,7 +21,8 @@ def node_status(
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write; equal to what is there already where nothing changed."""
-    cards = [_card(placed, layout, allocations) for placed in layout.cards] if layout else []
+    placed = sorted(layout.cards, key=lambda each: each.card.index) if layout else []
+    cards = [_card(each, layout, allocations) for each in placed] if layout else []
     return NodeStatus(
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
@@ -39,6 +40,16 @@ def node_status(
     )
 
 
+def kept_status(
+    share_node: GPUShareNode, conditions: Iterable[ConditionState], *, now: datetime
+) -> NodeStatus:
+    """Returns what to write where it is not known who has what: what was recorded stays."""
+    generation, before = share_node.metadata.generation, share_node.status
+    dated = dated_conditions(conditions, before=before.conditions, generation=generation, now=now)
+    update = {"observed_generation": generation, "plugin_version": VERSION, "conditions": dated}
+    return before.model_copy(update=update)
+
+
 def _card(placed: PlacedCard, layout: Layout, allocations: Sequence[PodAllocation]) -> CardStatus:
     card = placed.card
     return CardStatus(
@@ -46,6 +57,7 @@ def _card(placed: PlacedCard, layout: Layout, allocations: Sequence[PodAllocatio
         uuid=card.uuid,
         model=card.model,
         memory=quantity_text(card.memory),
+        first_unit=placed.first,
         units=placed.units,
         allocated_units=sum(allocation.cards.get(card.uuid, 0) for allocation in allocations),
         used_memory=quantity_text(card.used, like=layout.unit.text),
@@ -68,11 +80,12 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation]) -> Iterable[PodShar
                     uid=allocation.pod.uid,
                     container=container,
                     units=cards[uuid],
+                    orphaned=allocation.orphaned,
                 )
 
 
-def _by_name(share: PodShare) -> tuple[str, str, str]:
-    return (share.namespace, share.name, share.container)
+def _by_name(share: PodShare) -> tuple[str, str, str, str]:
+    return (share.namespace, share.name, share.uid, share.container)
 
 
 def _units(cards: list[CardStatus]) -> UnitTotals:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.allocations import AssignedDevices, orphans
 from gpushare_plugin.decide.pods import Pod, Pods
 
 
@@ -28,14 +28,19 @@ class UnitInForce:
 
 
 def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
-    """Returns one entry per pod; a pod that was neither admitted nor promised anything has none."""
-    admitted = {assignment.name for assignment in assigned.pods_with_units()}
+    """Returns one entry per pod; a pod that was neither admitted nor promised anything has none.
+
+    Pods that the API server does not know (any more) count as long as the kubelet keeps their units.
+    """
     known = [
-        HeldUnit(_annotated_unit(pod), name in admitted)
-        for name, pod in pods.items()
-        if name in admitted or pod.allocation is not None
+        HeldUnit(_annotated_unit(pod), assigned.has_units(pod))
+        for pod in pods.values()
+        if assigned.has_units(pod) or pod.allocation is not None
     ]
-    return known + [HeldUnit(None, admitted=True) for name in admitted if name not in pods]
+    unknown = orphans(assigned, pods)
+    listed = {each.uid for each in assigned.pods.values()} | {pod.kubelet_uid for pod in pods.values()}
+    unlisted = assigned.stored.keys() - listed
+    return known + [HeldUnit(None, admitted=True)] * (len(unknown) + len(unlisted))
 
 
 def unit_in_force(desired: MemoryUnit, recorded: MemoryUnit | None, held: Iterable[HeldUnit]) -> UnitInForce:
@@ -45,7 +50,7 @@ def unit_in_force(desired: MemoryUnit, recorded: MemoryUnit | None, held: Iterab
     deleted and applied anew, it is taken from the pods' annotations.
     """
     held = list(held)
-    served = recorded or _most_annotated(held) or desired
+    served = recorded or most_annotated(held) or desired
     if served.size == desired.size:
         return UnitInForce(desired)
     blocking = sum(pod.admitted or _size(pod) == served.size for pod in held)
@@ -68,8 +73,8 @@ def _size(held: HeldUnit) -> int | None:
     return held.unit.size if held.unit else None
 
 
-def _most_annotated(held: list[HeldUnit]) -> MemoryUnit | None:
-    """Admitted pods know better than promised ones."""
+def most_annotated(held: list[HeldUnit]) -> MemoryUnit | None:
+    """Returns the unit of most pods, or None; admitted pods know better than promised ones."""
     admitted = Counter(pod.unit for pod in held if pod.unit and pod.admitted)
     promised = Counter(pod.unit for pod in held if pod.unit)
     ranked = (admitted or promised).most_common(1)

@@ -5,8 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpushare_plugin.cluster.pod_watch import PodWatch
-from gpushare_plugin.decide.admission import admitted_by_arrival, admitted_by_listing, pods_to_read
-from gpushare_plugin.decide.allocations import promised_units
+from gpushare_plugin.decide.admission import (
+    admission_candidates,
+    admitted_by_arrival,
+    pods_to_read,
+)
+from gpushare_plugin.decide.allocations import forgotten_units, promised_units
 from gpushare_plugin.decide.environment import environment
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod
@@ -82,26 +86,29 @@ class Allocator:
             _log.warning("admitting by order of arrival, PodResources do not answer: %s", error)
             return admitted_by_arrival(state.assigned, state.pods, state.preferred, units)
         await self.pod_watch.read_specs(pods_to_read(assigned, state.pods), timeout=SPECS_TIMEOUT)
-        return admitted_by_listing(assigned, state.pods, state.preferred, units)
+        candidates = admission_candidates(assigned, state.pods, state.preferred, units)
+        if len(candidates) > 1:  # one of them may run already
+            unsure = [pod.name for pod in candidates if not pod.running]
+            await self.pod_watch.read_specs(unsure, timeout=SPECS_TIMEOUT)
+            candidates = admission_candidates(assigned, state.pods, state.preferred, units)
+        return next(iter(candidates), None)
 
     def _container_request(
         self, units: int, included: list[int], pod: Pod | None, layout: Layout
     ) -> ContainerRequest:
         assigned = self._assigned_numbers(pod)
-        others = (other for other in self.state.pods.values() if pod is None or other.uid != pod.uid)
+        others = [other for other in self.state.pods.values() if pod is None or other.uid != pod.uid]
         return ContainerRequest(
             units=units,
             pod_units=max(units, _total(pod) - len(assigned)),
             pod_cards=frozenset(layout.shares([*included, *assigned])) | self._preferred_cards(pod),
             annotated_card=pod.annotated_card if pod else None,
             promised=promised_units(others, self.state.assigned),
+            forgotten=forgotten_units(others, self.state.assigned),
         )
 
     def _assigned_numbers(self, pod: Pod | None) -> list[int]:
-        assignment = self.state.assigned.pods.get(pod.name) if pod else None
-        return (
-            [number for numbers in assignment.containers.values() for number in numbers] if assignment else []
-        )
+        return self.state.assigned.numbers_of(pod) if pod else []
 
     def _preferred_cards(self, pod: Pod | None) -> frozenset[str]:
         preferred = self.state.preferred.get(pod.uid) if pod else None

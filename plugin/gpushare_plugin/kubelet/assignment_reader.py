@@ -1,17 +1,21 @@
-"""Reads from PodResources what the kubelet has assigned, at moments that do no harm."""
+"""Reads from PodResources and checkpoint what the kubelet has assigned, at moments that do no harm."""
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.allocations import AssignedDevices, orphans
+from gpushare_plugin.decide.checkpoint import by_pod
+from gpushare_plugin.decide.identity import identify
+from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
 from gpushare_plugin.kubelet.pod_resources import PodResources, PodResourcesUnavailableError
 from gpushare_plugin.state import NodeState
 
 PERIOD = 10.0
 """Seconds between two readings when nothing happens."""
 RETRY_PERIOD = 1.0
-"""Seconds between two attempts while the kubelet does not answer."""
+"""Seconds between two readings while the kubelet does not answer, or keeps units of a pod that is gone."""
 ALLOCATE_DEBOUNCE = 0.2
 """Seconds after an Allocate until the kubelet has surely written it down."""
 ALLOCATE_EXPECTED = 1.0
@@ -30,10 +34,19 @@ class AssignmentReader:
     """
 
     def __init__(
-        self, state: NodeState, resources: PodResources, *, clock: Callable[[], float] | None = None
+        self,
+        state: NodeState,
+        resources: PodResources,
+        checkpoint: CheckpointFile,
+        *,
+        after_reading: Callable[[], Awaitable[None]],
+        clock: Callable[[], float] | None = None,
     ) -> None:
+        """``after_reading`` is awaited after each reading that is not made within a call of the kubelet's."""
         self._state = state
+        self._after_reading = after_reading
         self._resources = resources
+        self._checkpoint = checkpoint
         self._clock = clock or asyncio.get_running_loop().time
         self._due = asyncio.Event()
         self._quiet_until = 0.0
@@ -45,6 +58,7 @@ class AssignmentReader:
         while True:
             await self._wait_until_quiet()
             await self.read()
+            await self._after_reading()
             self.last_round = self._clock()
             await self._wait_until_due()
 
@@ -52,12 +66,12 @@ class AssignmentReader:
         """Reads now; where that is not possible what was read last stays."""
         self._due.clear()
         try:
-            self._state.put_assigned(await self._resources.assigned_devices(timeout=TIMEOUT))
+            self._store(await self._resources.assigned_devices(timeout=TIMEOUT))
         except PodResourcesUnavailableError as error:
             available = self._state.pod_resources_available
             level = logging.WARNING if available else logging.DEBUG  # once, not every time
             _log.log(level, "the kubelet's books cannot be read: %s", error)
-            self._state.lose_pod_resources()
+            self._state.lose_pod_resources(self._read_checkpoint())
 
     async def read_during_call(self, *, timeout: float) -> AssignedDevices:
         """Returns what is assigned while the kubelet waits for an answer of ours.
@@ -65,9 +79,7 @@ class AssignmentReader:
         Raises:
             PodResourcesUnavailableError: no answer within ``timeout`` seconds.
         """
-        assigned = await self._resources.assigned_devices(timeout=timeout)
-        self._state.put_assigned(assigned)
-        return assigned
+        return self._store(await self._resources.assigned_devices(timeout=timeout))
 
     def expect_allocate(self) -> None:
         """GetPreferredAllocation is answered: the kubelet will call Allocate."""
@@ -82,6 +94,24 @@ class AssignmentReader:
         """Something else happened that may have changed what is assigned."""
         self._due.set()
 
+    def _store(self, listed: AssignedDevices) -> AssignedDevices:
+        """The checkpoint is read after the list: the kubelet writes it when it has assigned something."""
+        stored = self._read_checkpoint()
+        entries = [entry for each in stored.stored.values() for entry in each.values()]
+        known = replace(listed, checkpoint_problem=stored.checkpoint_problem)
+        assigned = identify(known, entries, self._state.assigned, self._state.pods)
+        self._state.put_assigned(assigned)
+        return assigned
+
+    def _read_checkpoint(self) -> AssignedDevices:
+        """Returns everything that the checkpoint says, of pods that have ended, too."""
+        try:
+            return AssignedDevices(stored=by_pod(self._checkpoint.read()))
+        except CheckpointUnreadableError as error:
+            known = str(error) == self._state.assigned.checkpoint_problem
+            _log.log(logging.DEBUG if known else logging.WARNING, "going on without a witness: %s", error)
+            return AssignedDevices(checkpoint_problem=str(error))
+
     async def _wait_until_quiet(self) -> None:
         while True:
             left = self._quiet_until - self._clock()
@@ -91,7 +121,12 @@ class AssignmentReader:
 
     async def _wait_until_due(self) -> None:
         try:
-            async with asyncio.timeout(PERIOD if self._state.pod_resources_available else RETRY_PERIOD):
+            async with asyncio.timeout(self._period()):
                 await self._due.wait()
         except TimeoutError:
             return
+
+    def _period(self) -> float:
+        state = self._state
+        settled = state.pod_resources_available and not orphans(state.assigned, state.pods)
+        return PERIOD if settled else RETRY_PERIOD

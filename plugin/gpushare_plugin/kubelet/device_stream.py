@@ -23,6 +23,11 @@ class DeviceStream:
         return self._message is not None
 
     @property
+    def opened(self) -> int:
+        """How many streams there were, the ones that have ended included."""
+        return self._newest
+
+    @property
     def is_open(self) -> bool:
         """Whether the newest stream's client is still there."""
         return self._open

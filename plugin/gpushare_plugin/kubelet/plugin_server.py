@@ -1,5 +1,7 @@
 """The gRPC server of the device plugin on its own socket in the kubelet's folder."""
 
+import asyncio
+import secrets
 from pathlib import Path
 
 import grpc
@@ -23,6 +25,17 @@ class PluginServer:
         except OSError:
             return False
 
+    async def is_displaced(self) -> bool:
+        """Whether another process serves on the socket since this one did."""
+        if self._server is None or self.is_reachable or not self.socket.exists():
+            return False
+        try:
+            _, writer = await asyncio.open_unix_connection(self.socket)
+        except OSError:  # it was killed and left its socket behind
+            return False
+        writer.close()
+        return True
+
     async def ensure_reachable(self) -> None:
         """Starts it, again where the socket is gone or somebody else's."""
         if self.is_reachable:
@@ -30,13 +43,18 @@ class PluginServer:
         await self.stop()
         server = grpc.aio.server()
         server.add_generic_rpc_handlers((self._handler,))
-        server.add_insecure_port(f"unix://{self.socket}")
+        # gRPC unlinks the path that it was given when it stops, whoever has a socket there by then. So it is
+        # given another one, and the socket is moved to where the kubelet looks for it.
+        own = self.socket.with_name(f".{secrets.token_hex(4)}")
+        server.add_insecure_port(f"unix://{own}")
         await server.start()
-        self._server, self._inode = server, self.socket.stat().st_ino
+        self._server, self._inode = server, own.stat().st_ino
+        own.rename(self.socket)
 
     async def stop(self) -> None:
-        """Leaves no socket behind."""
+        """Leaves no socket of its own behind, and another plugin's alone."""
+        if self.is_reachable:
+            self.socket.unlink(missing_ok=True)
         if self._server is not None:
             await self._server.stop(grace=None)
         self._server = None
-        self.socket.unlink(missing_ok=True)

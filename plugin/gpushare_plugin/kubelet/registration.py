@@ -37,11 +37,16 @@ class KubeletUnreachableError(Exception):
     """The kubelet is away, or refused the registration."""
 
 
+class DisplacedError(Exception):
+    """Another plugin has registered on this node since."""
+
+
 class Registrar:
     """Keeps ``server`` registered with the kubelet in whose folder its socket lies.
 
     A starting kubelet removes all plugins' sockets before it listens on its own. So the order is always:
-    reach the kubelet, then make sure that our socket is there, then register.
+    reach the kubelet, then make sure that our socket is there, then register. Of two plugins on a node, as
+    when it moves to another policy, the newer one serves.
     """
 
     def __init__(
@@ -79,6 +84,9 @@ class Registrar:
         except (KubeletUnreachableError, grpc.aio.AioRpcError, TimeoutError, OSError) as error:
             self._set_state(RegistrationState(registered=False, message=_message(error)))
             return
+        except DisplacedError as error:
+            self._set_state(RegistrationState(registered=False, message=str(error), displaced=True))
+            return
         since = loop.time()
         self._set_state(RegistrationState(registered=True))
         self._set_state(RegistrationState(registered=False, message=await self._wait_until_lost()))
@@ -91,15 +99,18 @@ class Registrar:
         async with grpc.aio.insecure_channel(f"unix://{self._kubelet}", options=_CONNECT_OPTIONS) as channel:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 await channel.channel_ready()
+            if await self._server.is_displaced():
+                raise DisplacedError("another plugin serves this node; standing by until it leaves")
             await self._server.ensure_reachable()
             register = channel.unary_unary(
                 REGISTER,
                 request_serializer=api.RegisterRequest.SerializeToString,
                 response_deserializer=api.Empty.FromString,
             )
+            before = self._stream.opened
             await register(self._request(), timeout=REGISTER_TIMEOUT)
-        async with asyncio.timeout(STREAM_TIMEOUT):
-            await self._wait_until(lambda: self._stream.is_open)
+        async with asyncio.timeout(STREAM_TIMEOUT):  # it may have ended by now: that is a loss to notice
+            await self._wait_until(lambda: self._stream.opened > before)
 
     def _request(self) -> api.RegisterRequest:
         return api.RegisterRequest(

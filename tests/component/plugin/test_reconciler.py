@@ -94,3 +94,27 @@ async def test_256000_units_serve_a_pod(node: Node) -> None:
     assert admitted.variables["main"]["GPUSHARE_MEMORY_MIB"] == "15258"
     assert asyncio.get_running_loop().time() - begun < 5
     await node.until("the status", lambda: node.share_node.status.units.allocated == 16_000)
+
+
+async def test_one_card_too_many_is_left_out_and_the_others_stay(node: Node) -> None:
+    devices = {"source": "Simulated", "simulated": [{"count": 8, "memory": "32G"}]}
+    node.share("1M", devices=devices)
+    await node.kubelet.until("the long list", lambda it: len(it.devices) == 256_000, within=20)
+    card = card_uuid(NODE, 7)
+    await node.run_pod(
+        pod_json("big", container(units=9_000), annotation=annotation({"main": {card: 9_000}}, unit="1M"))
+    )
+    node.share("1M", devices={"source": "Simulated", "simulated": [{"count": 9, "memory": "32G"}]})
+    await node.until("the condition", lambda: node.condition("UnitTooFine") == ("True", "TooManyUnits"))
+    await node.until("the pod", lambda: node.on_cards() == {"big": {card: 9_000}})
+    assert f"card 8 ({card_uuid(NODE, 8)}) is left out" in node.message("UnitTooFine")
+    assert "2M" in node.message("UnitTooFine")
+    assert node.condition("Registered") == ("True", "Registered")
+    assert [len(node.share_node.status.cards), node.share_node.status.units.total] == [8, 256_000]
+    assert len(node.kubelet.devices) == 256_000
+    assert len(node.kubelet.lists) == 2
+    await node.stop_plugin()
+    await node.start_plugin()
+    await node.kubelet.until("the list again", lambda it: "Healthy" in it.devices.values(), within=20)
+    assert len(node.kubelet.devices) == 256_000
+    assert len(node.share_node.status.cards) == 8

@@ -19,7 +19,7 @@ CARDS = [card_uuid(NODE, index) for index in range(2)]
 
 
 def sockets(node: Node) -> list[str]:
-    return sorted(path.name for path in node.kubelet.device_plugins.iterdir())
+    return sorted(path.name for path in node.kubelet.device_plugins.iterdir() if path.is_socket())
 
 
 async def test_it_offers_every_unit_and_the_choice_among_them(node: Node) -> None:

@@ -1,5 +1,8 @@
 """The pod that the kubelet admits is the listed one that lacks units."""
 
+from array import array
+from dataclasses import replace
+
 import pytest
 from tests.samples.plugin import (
     ANNOTATION,
@@ -7,18 +10,32 @@ from tests.samples.plugin import (
     assigned,
     by_name,
     container,
+    layout,
     name_of,
     pod,
     pod_json,
     sidecar,
+    stored,
 )
 
-from gpushare_plugin.decide.admission import admitted_by_arrival, admitted_by_listing, pods_to_read
+from gpushare_plugin.decide.admission import (
+    admission_candidates,
+    admitted_by_arrival,
+    pods_to_read,
+    pods_without_units,
+)
 from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
 from gpushare_plugin.decide.pods import Pod, Pods, read_metadata
 from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
 
 EARLY, LATE = "2026-11-21T10:00:00Z", "2026-11-21T10:00:09Z"
+
+
+def admitted_by_listing(
+    listed: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int
+) -> Pod | None:
+    """The likeliest."""
+    return next(iter(admission_candidates(listed, pods, preferred, units)), None)
 
 
 def simple(name: str, units: int = 4, at: str = EARLY) -> Pod:
@@ -52,6 +69,20 @@ SIDE = pod("side", container(units=2), inits=(sidecar("proxy", 4),))
         pytest.param(
             assigned(init={"main": [0, 1]}), by_name(INIT), 4, None, id="init of a pod that has all"
         ),
+        pytest.param(
+            replace(assigned(init={"main": []}), stored=stored(layout(), init={"first": [0, 1, 2, 3]})),
+            by_name(INIT),
+            4,
+            None,
+            id="the checkpoint shows the init container's units",
+        ),
+        pytest.param(
+            replace(assigned(init={"main": []}), stored=stored(layout(), init={"first": [0, 1, 2, 3]})),
+            by_name(INIT),
+            2,
+            "init",
+            id="main after an init container that the checkpoint shows",
+        ),
         pytest.param(assigned(side={"proxy": [], "main": []}), by_name(SIDE), 4, "side", id="sidecar"),
         pytest.param(
             assigned(a={"main": []}, b={"main": []}), PAIR, 4, "a", id="two lack: by order of promise"
@@ -63,6 +94,30 @@ def test_a_listing_made_during_the_call_tells_the_pod(
 ) -> None:
     found = admitted_by_listing(listed, pods, {}, units)
     assert (found.name.name if found else None) == expected
+
+
+def test_without_a_checkpoint_our_own_answers_tell_that_an_init_container_has_its_units() -> None:
+    unseen = pod("a", container(), inits=(container("first", 4),))
+    answered = {"uid-a": PreferredCard("GPU-0")}
+    assert admitted_by_listing(assigned(a={"main": []}), by_name(unseen), {}, 4) == unseen
+    assert admitted_by_listing(assigned(a={"main": []}), by_name(unseen), answered, 4) is None
+
+
+def test_a_running_pod_comes_last_and_a_predecessor_is_another_pod() -> None:
+    running = replace(simple("a"), running=True)
+    pods = by_name(running, simple("b", at=LATE))
+    assert admitted_by_listing(assigned(a={"main": []}, b={"main": []}), pods, {}, 4) == pods[name_of("b")]
+    assert admitted_by_listing(assigned(a={"main": []}), pods, {}, 4) == running
+    before = PodAssignment(name_of("b"), {"main": array("I", [0])}, uid="earlier")
+    assert admitted_by_listing(AssignedDevices({before.name: before}), pods, {}, 4) is None
+
+
+def test_a_listed_pod_without_units_is_looked_at_until_it_is_known_to_run() -> None:
+    pods = by_name(
+        simple("new"), simple("held"), replace(simple("runs"), running=True), pod("plain", container())
+    )
+    listed = assigned(new={"main": []}, held={"main": [1]}, runs={"main": []}, plain={"main": []})
+    assert pods_without_units(listed, pods) == [name_of("new")]
 
 
 def test_a_deleted_pod_comes_last() -> None:

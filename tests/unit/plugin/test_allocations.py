@@ -1,5 +1,7 @@
 """What a pod has follows from its units, also where PodResources do not show them."""
 
+from dataclasses import replace
+
 import pytest
 from tests.samples.plugin import annotation, assigned, container, name_of, node_assignments, pod, sidecar
 
@@ -7,6 +9,8 @@ from gpushare_plugin.decide.allocations import (
     AssignedDevices,
     PodAllocation,
     PodAssignment,
+    forgotten_allocations,
+    forgotten_units,
     pod_allocation,
     promised_units,
 )
@@ -88,3 +92,17 @@ def test_promises_are_what_was_annotated_and_not_admitted_yet() -> None:
 def test_units_that_are_not_of_ours_are_left_out() -> None:
     assignment = PodAssignment.of_ids(name_of("a"), {"main": ["AAB", "GPU-0-_-3"]})
     assert list(assignment.containers["main"]) == [1]
+
+
+def test_a_running_pod_without_units_has_what_is_annotated() -> None:
+    text = annotation({"main": {"GPU-1": 4}})
+    running = replace(pod("a", container(units=4), annotation=text), running=True)
+    listed = node_assignments(assigned(a={"main": []}))
+    (forgotten,) = forgotten_allocations(listed, [running])
+    assert (forgotten.containers, forgotten.cards) == ({"main": {"GPU-1": 4}}, {"GPU-1": 4})
+    assert forgotten_units([running], listed.assigned) == {"GPU-1": 4}
+    assert promised_units([running], listed.assigned) == {}
+    assert forgotten_allocations(node_assignments(assigned(a={"main": [0, 1, 2, 3]})), [running]) == []
+    assert forgotten_allocations(listed, [replace(running, running=False)]) == []
+    elsewhere = replace(running, annotation=annotation({"main": {"GPU-1": 4}}, node="gpu-2"))
+    assert forgotten_allocations(listed, [elsewhere]) == []

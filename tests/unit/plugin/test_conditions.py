@@ -85,7 +85,7 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
         ),
         pytest.param(
             "Registered",
-            states(Offering(layout=Layout(MemoryUnit.parse("1Gi"), (), 0))),
+            states(Offering(layout=Layout(MemoryUnit.parse("1Gi"), ()))),
             ("False", "NoCards", "no card was found on this node"),
             id="no cards",
         ),
@@ -159,3 +159,37 @@ def test_a_condition_says_what_is_wrong_and_what_to_do(
     kind: str, found: States, expected: tuple[str, str, str]
 ) -> None:
     assert found[kind] == expected
+
+
+def test_units_that_the_kubelet_forgot_are_said() -> None:
+    annotations = AnnotationState(pod_resources_available=True, forgotten=["default/a"])
+    status, reason, message = states(annotations=annotations)["LedgerInSync"]
+    assert (status, reason) == ("False", "KubeletForgot")
+    assert "default/a" in message
+    assert "delete these pods" in message
+
+
+def test_a_checkpoint_that_cannot_be_read_is_said() -> None:
+    annotations = AnnotationState(pod_resources_available=True, checkpoint_problem="no such file")
+    status, reason, message = states(annotations=annotations)["LedgerInSync"]
+    assert (status, reason) == ("True", "InSync")
+    assert message.endswith("no such file")
+
+
+def test_units_that_nobody_knows_the_card_of_are_said() -> None:
+    offering = Offering(problem=Problem("LayoutUnknown", "nothing is offered, for nobody knows"))
+    assert states(offering)["Registered"] == (
+        "False",
+        "LayoutUnknown",
+        "nothing is offered, for nobody knows",
+    )
+    assert states(offering)["LedgerInSync"][:2] == ("False", "LayoutUnknown")
+
+
+def test_a_card_that_is_left_out_is_named() -> None:
+    offering = Offering(
+        layout=layout(), finest_unit=MemoryUnit.parse("2Gi"), desired_units=48, left_out=(card(2),)
+    )
+    status, _, message = states(offering)["UnitTooFine"]
+    assert status == "True"
+    assert message.endswith("is 2Gi; 1Gi stays in force; card 2 (GPU-2) is left out")

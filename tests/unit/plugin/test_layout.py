@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.plugin import GIB, card, layout
 
-from gpushare_core.api.share_node import CardStatus
+from gpushare_core.api.share_node import CardStatus, NodeStatus
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.layout import GONE, keep_places, lay_out, recorded_cards
+from gpushare_plugin.decide.layout import GONE, keep_places, lay_out, recorded_layout
 from gpushare_plugin.devices.source import PhysicalCard
 
 UNIT = MemoryUnit.parse("1Gi")
@@ -82,5 +82,27 @@ def test_what_was_recorded_leads_to_the_same_layout_after_a_restart() -> None:
         )
         for each in before.cards
     ]
-    after = lay_out(keep_places([card(1), card(0)], recorded_cards(written), held=True), UNIT, reserved=0)
+    recorded = recorded_layout(NodeStatus(memory_unit="1Gi", cards=written))
+    assert recorded
+    cards = keep_places([card(1), card(0)], [each.card for each in recorded.cards], held=True)
+    after = lay_out(cards, UNIT, reserved=0, places=recorded.places)
     assert [(each.uuid, each.first) for each in after.cards] == [("GPU-0", 0), ("GPU-1", 8)]
+
+
+def test_a_layout_with_gaps_is_recorded_with_its_gaps() -> None:
+    before = lay_out([card(0), card(1)], UNIT, reserved=GIB, places={"GPU-1": 40})
+    assert [(each.uuid, each.first) for each in before.cards] == [("GPU-0", 0), ("GPU-1", 40)]
+    assert (before.card_of(39), before.card_of(55), before.card_of(56)) == (None, before.cards[1], None)
+    written = [
+        CardStatus(index=each.card.index, uuid=each.uuid, memory="16Gi", units=15, first_unit=each.first)
+        for each in before.cards
+    ]
+    assert before.means_the_same(recorded_layout(NodeStatus(memory_unit="1Gi", cards=written)))
+
+
+def test_a_card_without_a_place_takes_the_first_gap_that_is_wide_enough() -> None:
+    cards = [card(0), card(1, memory=8 * GIB), card(2), card(3, memory=GIB // 2)]
+    made = lay_out(cards, UNIT, reserved=0, places={"GPU-2": 10})
+    assert made.places == {"GPU-2": 10, "GPU-0": 26, "GPU-1": 0, "GPU-3": 8}
+    assert made.card_of(7) is made.cards[0]
+    assert made.card_of(10).uuid == "GPU-2"  # type: ignore[union-attr]

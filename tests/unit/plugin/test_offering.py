@@ -116,3 +116,31 @@ def test_a_unit_that_is_too_fine_from_the_start_offers_nothing() -> None:
 
 def test_a_unit_that_is_too_fine_leaves_the_recorded_one_in_force_after_a_restart() -> None:
     assert decided("1Mi", limit=1000, status={"memoryUnit": "1Gi"}).layout == layout()
+
+
+TWO_CARDS = 16 * 16 * 2
+"""Bytes of a list of two cards in units of 1Gi: a third one has no room in it."""
+
+
+def test_one_card_too_many_is_left_out() -> None:
+    more = (card(2), card(0), card(1))
+    offering = decided(cards=more, last=layout(), limit=TWO_CARDS)
+    assert offering.layout == layout()
+    assert [each.uuid for each in offering.left_out] == ["GPU-2"]
+    assert offering.finest_unit
+    assert (offering.finest_unit.text, offering.desired_units) == ("2Gi", 48)
+
+
+def test_one_card_too_many_is_left_out_while_pods_hold_units_and_nothing_is_recorded() -> None:
+    found = (card(2), card(0), card(1))
+    offering = decided("1Gi", HOLDER, held=HELD, cards=found, limit=TWO_CARDS, status={"memoryUnit": "1Gi"})
+    assert offering.layout
+    assert offering.layout.card_of(16).uuid == "GPU-1"  # type: ignore[union-attr]
+    assert len(offering.left_out) == 1
+
+
+def test_cards_that_come_with_a_unit_too_fine_are_taken_as_far_as_they_fit() -> None:
+    more = (card(0), card(1), card(2, memory=4 * 2**30), card(3))
+    offering = decided("1Mi", cards=more, last=layout(), limit=TWO_CARDS + 4 * 16)
+    assert offering.layout == layout(*more[:3])
+    assert [each.uuid for each in offering.left_out] == ["GPU-3"]

@@ -136,3 +136,13 @@ def test_an_answer_is_complete_of_one_card_and_contains_what_it_must(
     assert TWO.shares(numbers) == {uuid: units}
     assert len(set(numbers)) == units
     assert included <= set(numbers) <= offered
+
+
+def test_what_a_forgotten_pod_has_is_not_available() -> None:
+    request = ContainerRequest(
+        units=6, pod_units=6, annotated_card="GPU-0", promised={"GPU-1": 16}, forgotten={"GPU-0": 12}
+    )
+    available = UnitSet(range(32))
+    assert (
+        choose_units(request, TWO, available=available, included=(), strategy=Strategy.BINPACK)[0] == "GPU-1"
+    )

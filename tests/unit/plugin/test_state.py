@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.samples.plugin import NODE, container, name_of, pod
 
+from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.preferred_allocation import PreferredCard
 from gpushare_plugin.state import NodeState
@@ -79,8 +80,8 @@ def test_an_assignment_that_says_the_same_is_no_change(state: NodeState) -> None
 def test_pod_resources_that_do_not_answer_are_a_change_once(state: NodeState) -> None:
     state.put_assigned(state.assigned)
     state.changed.clear()
-    state.lose_pod_resources()
+    state.lose_pod_resources(AssignedDevices())
     assert state.changed.is_set()
     state.changed.clear()
-    state.lose_pod_resources()
+    state.lose_pod_resources(AssignedDevices())
     assert not state.changed.is_set()

@@ -1,0 +1,58 @@
+"""Which pod it is that PodResources list: they know its name only, and names are used again."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, by_pod
+from gpushare_plugin.decide.pods import Pods
+
+Units = tuple[str, int, int]
+"""A container, the lowest of its units and how many they are: no two pods have that in common."""
+
+
+def identify(
+    listed: AssignedDevices, entries: Iterable[CheckpointEntry], before: AssignedDevices, pods: Pods
+) -> AssignedDevices:
+    """Returns what is ``listed`` with the pods' UIDs, and what the checkpoint says of these pods.
+
+    A UID is the one under which the checkpoint has the same units; else the one that these units had
+    ``before``; else that of the API's pod of this name. The checkpoint's other entries are of pods that have
+    ended since it was written. (One that has ended, whose units were an ordinary init container's alone and
+    whose name another pod has now, cannot be told from that.)
+    """
+    stored = by_pod(entries)
+    uids = {
+        _units(entry.container, entry.numbers): entry.uid
+        for each in stored.values()
+        for entry in each.values()
+    }
+    identified = {
+        name: replace(assignment, uid=_uid(assignment, uids, before.pods.get(name), pods))
+        for name, assignment in listed.pods.items()
+    }
+    active = {assignment.uid for assignment in identified.values()}
+    return replace(
+        listed, pods=identified, stored={uid: each for uid, each in stored.items() if uid in active}
+    )
+
+
+def _uid(
+    assignment: PodAssignment, uids: Mapping[Units, str], before: PodAssignment | None, pods: Pods
+) -> str:
+    for container, numbers in assignment.containers.items():
+        if numbers and (uid := uids.get(_units(container, numbers))):
+            return uid
+    if before is not None and before.uid and _share_units(assignment, before):
+        return before.uid
+    pod = pods.get(assignment.name)
+    return pod.kubelet_uid if pod else ""
+
+
+def _units(container: str, numbers: Iterable[int]) -> Units:
+    numbers = list(numbers)
+    return container, min(numbers, default=-1), len(numbers)
+
+
+def _share_units(one: PodAssignment, other: PodAssignment) -> bool:
+    return any(numbers and numbers == other.containers.get(name) for name, numbers in one.containers.items())

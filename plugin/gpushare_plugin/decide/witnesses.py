@@ -1,0 +1,207 @@
+"""Witnesses of what unit IDs in use mean: they outlive the objects in which layouts are recorded.
+
+A container that holds units was told its card. The kubelet's checkpoint keeps that answer; where it cannot be
+read, the pod's annotation says it, too. A layout that contradicts a witness must not be offered.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from gpushare_core.placement.quantity import MIB
+from gpushare_core.placement.units import MemoryUnit
+from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.layout import GONE, Layout
+from gpushare_plugin.decide.pods import Pods
+from gpushare_plugin.devices.source import PhysicalCard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """One container: its units, and the card that it was told they lie on."""
+
+    holder: str
+    """For people."""
+    card: str
+    """UUID."""
+    lowest: int
+    highest: int
+    units: int
+    index: int | None = None
+    """The card's."""
+    memory: int = 0
+    """MiB of the units; 0 when unknown."""
+    card_memory: int = 0
+    """MiB of the whole card; 0 when unknown."""
+
+    def is_of(self, unit: MemoryUnit) -> bool:
+        """Whether the units have this size, as far as that is known."""
+        return not self.memory or self.units * unit.size // MIB == self.memory
+
+
+class ContradictionError(Exception):
+    """The witnesses cannot all be right; the text says which do not go together."""
+
+
+def stored_witnesses(assigned: AssignedDevices) -> list[Witness]:
+    """Returns what the checkpoint says of active pods."""
+    names = {assignment.uid: str(name) for name, assignment in assigned.pods.items()}
+    return [
+        Witness(
+            holder=names.get(uid, f"pod with UID {uid}"),
+            card=entry.card,
+            lowest=entry.numbers[0],
+            highest=entry.numbers[-1],
+            units=len(entry.numbers),
+            index=entry.index,
+            memory=entry.memory,
+            card_memory=entry.card_memory,
+        )
+        for uid, containers in assigned.stored.items()
+        for entry in containers.values()
+        if entry.card and entry.numbers
+    ]
+
+
+def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> list[Witness]:
+    """Returns what annotations say of containers of ``node`` which the checkpoint tells nothing of."""
+    return [
+        Witness(
+            holder=str(pod.name),
+            card=card,
+            lowest=min(numbers),
+            highest=max(numbers),
+            units=len(numbers),
+        )
+        for pod in pods.values()
+        if (allocation := pod.allocation) and allocation.node == node and (assignment := assigned.of(pod))
+        for container, numbers in assignment.containers.items()
+        if numbers and container not in assigned.stored_of(pod)
+        for card, units in allocation.containers.get(container, {}).items()
+        if units == len(numbers)
+    ]
+
+
+def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[Witness]) -> list[str]:
+    """Returns the pods that hold units of which no witness says anything."""
+    known = {witness.holder for witness in witnesses}
+    return sorted(str(each.name) for each in assigned.pods_with_units() if str(each.name) not in known)
+
+
+def witnessed_unit(candidates: Iterable[MemoryUnit | None], witnesses: Sequence[Witness]) -> MemoryUnit:
+    """Returns the first of ``candidates`` in which all ``witnesses`` hold memory, else the one they tell.
+
+    Raises:
+        ContradictionError: no size of a unit goes with all of them.
+    """
+    told = (
+        MemoryUnit.parse(f"{each.memory // each.units}Mi") for each in witnesses if each.memory >= each.units
+    )
+    for unit in (*candidates, *told):
+        if unit is not None and all(witness.is_of(unit) for witness in witnesses):
+            return unit
+    holders = ", ".join(sorted({witness.holder for witness in witnesses}))
+    raise ContradictionError(f"{holders} hold units of different sizes")
+
+
+def agrees(layout: Layout, witnesses: Iterable[Witness]) -> bool:
+    """Whether ``layout`` means by all units in use the cards that their containers were told."""
+    return all(_lies_on_its_card(layout, witness) for witness in witnesses)
+
+
+def _lies_on_its_card(layout: Layout, witness: Witness) -> bool:
+    ends = (layout.card_of(witness.lowest), layout.card_of(witness.highest))
+    return all(placed is not None and placed.uuid == witness.card for placed in ends)
+
+
+def has_sizes(layout: Layout, witnesses: Iterable[Witness]) -> bool:
+    """Whether the cards of ``layout`` are as large as their containers were told."""
+    memories = {placed.uuid: placed.card.memory // MIB for placed in layout.cards}
+    return all(each.card_memory in (0, memories.get(each.card)) for each in witnesses)
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessedCard:
+    """A card of which units are held."""
+
+    card: PhysicalCard
+    lowest: int
+    highest: int
+    room: int
+    least: int
+    """Units that it has room for in any case; less than ``room`` where nobody told its size."""
+
+    @classmethod
+    def of(
+        cls, witnesses: Sequence[Witness], present: PhysicalCard | None, unit: MemoryUnit
+    ) -> "WitnessedCard":
+        """Returns the card of these ``witnesses``, as large as they say and not smaller than they need."""
+        lowest = min(witness.lowest for witness in witnesses)
+        highest = max(witness.highest for witness in witnesses)
+        told = max(witness.card_memory for witness in witnesses)
+        memory = present.memory if present else 0
+        if told and memory // MIB != told:
+            memory = told * MIB
+        memory = max(memory, (highest - lowest + 1) * unit.size)
+        index = next((each.index for each in witnesses if each.index is not None), None)
+        card = replace(present, memory=memory) if present else _gone(witnesses[0].card, memory, lowest)
+        room = unit.units_in(memory)
+        least = room if told else highest - lowest + 1
+        return cls(card if index is None else replace(card, index=index), lowest, highest, room, least)
+
+
+def _gone(uuid: str, memory: int, index: int) -> PhysicalCard:
+    return PhysicalCard(uuid=uuid, index=index, memory=memory, healthy=False, reason=GONE)
+
+
+def witnessed_cards(
+    witnesses: Iterable[Witness], present: Iterable[PhysicalCard], unit: MemoryUnit
+) -> list[WitnessedCard]:
+    """Returns the cards of which units are held, in the order of these units."""
+    by_uuid = {card.uuid: card for card in present}
+    by_card: dict[str, list[Witness]] = {}
+    for witness in witnesses:
+        by_card.setdefault(witness.card, []).append(witness)
+    cards = [WitnessedCard.of(each, by_uuid.get(uuid), unit) for uuid, each in by_card.items()]
+    return sorted(cards, key=lambda each: each.lowest)
+
+
+def placed_cards(cards: Sequence[WitnessedCard], unit: MemoryUnit) -> list[tuple[PhysicalCard, int]]:
+    """Returns each card with a place that contains all its units in use, where no card overlaps another.
+
+    Raises:
+        ContradictionError: there is none.
+    """
+    placed: list[tuple[PhysicalCard, int]] = []
+    end = 0
+    limits = [*(first for first in _latest_places(cards)[1:]), None]
+    for each, limit in zip(cards, limits, strict=True):
+        room = each.room if limit is None else max(each.least, min(each.room, limit - end))
+        earliest = max(end, each.highest - room + 1)
+        latest = each.lowest if limit is None else min(each.lowest, limit - room)
+        if earliest > latest:
+            raise ContradictionError(_overlap(cards))
+        usual = each.lowest // room * room  # where it lies if all cards are of one size
+        first = usual if earliest <= usual <= latest else earliest
+        shrunk = each.card if room == each.room else replace(each.card, memory=room * unit.size)
+        placed.append((shrunk, first))
+        end = first + room
+    return placed
+
+
+def _latest_places(cards: Sequence[WitnessedCard]) -> list[int]:
+    """Returns the highest place of each card that leaves room for those after it."""
+    latest: list[int] = []
+    for each in reversed(cards):
+        latest.append(min(each.lowest, latest[-1] - each.least) if latest else each.lowest)
+    return latest[::-1]
+
+
+def _overlap(cards: Sequence[WitnessedCard]) -> str:
+    return "; ".join(_overlaps(cards)) or "the cards of which units are held have no room for these units"
+
+
+def _overlaps(cards: Sequence[WitnessedCard]) -> Iterator[str]:
+    for one, other in pairwise(cards):
+        if other.lowest <= one.highest:
+            yield f"units of card {other.card.uuid} are held that lie between those of card {one.card.uuid}"

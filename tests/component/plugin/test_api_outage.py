@@ -1,0 +1,56 @@
+"""Liveness says that the process is stuck, not that the API server is away."""
+
+import asyncio
+
+import pytest
+from tests.fakes.api_server import SHARE_NODES, cut, status
+from tests.fakes.plugin_node import Node
+from tests.samples.plugin import container, pod_json
+
+from gpushare_core.kube.paths import PODS
+
+
+async def test_it_lives_while_the_api_server_does_not_answer_at_its_start(
+    idle_node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpushare_plugin.agent.STUCK_AFTER", 0.3)
+    monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.PERIOD", 0.1)
+    for path in (SHARE_NODES, PODS):
+        idle_node.api.fail("GET", path, *[status(503), cut] * 500)
+    await idle_node.start_plugin()
+    await idle_node.until("its start", lambda: idle_node.agent is not None)
+    await asyncio.sleep(1)
+    assert idle_node.agent
+    assert idle_node.agent.liveness_problem() == ""
+    assert idle_node.agent.readiness_problem() == "waiting for the API server"
+    idle_node.api.recover()
+    await idle_node.until_registered()
+
+
+async def test_it_serves_on_what_it_knows_while_the_api_server_does_not_answer(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpushare_plugin.agent.STUCK_AFTER", 1.0)
+    monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.PERIOD", 0.1)
+    pod = pod_json("a", container(units=4))
+    node.api.put(PODS, pod)
+    await node.until("the pod", lambda: node.knows("a"))
+    assert node.api.server
+    await node.api.server.close()
+    admitted = await node.kubelet.admit(pod)
+    assert admitted.variables["main"]["GPUSHARE_UNITS"] == "4"
+    await asyncio.sleep(1.5)
+    assert node.agent
+    assert node.agent.liveness_problem() == ""
+
+
+async def test_a_reader_that_is_stuck_is_a_reason_to_be_restarted(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpushare_plugin.agent.STUCK_AFTER", 0.3)
+    monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.TIMEOUT", 60.0)
+    monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.PERIOD", 0.1)
+    node.kubelet.deaf = True
+    assert node.agent
+    await node.until("the complaint", lambda: "looked at" in node.agent.liveness_problem(), within=15)  # type: ignore[union-attr]
+    node.kubelet.deaf = False

@@ -1,0 +1,107 @@
+"""The kubelet's checkpoint is read as it is written, and lived without."""
+
+import base64
+import json
+from array import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.samples.plugin import RESOURCE, ids
+
+from gpushare_core.books.dialects import GPUSHARE
+from gpushare_plugin.decide.checkpoint import CheckpointEntry
+from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
+from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+
+VARIABLES = {
+    "GPUSHARE_CARD": "GPU-1",
+    "GPUSHARE_CARD_INDEX": "1",
+    "GPUSHARE_MEMORY_MIB": "2048",
+    "GPUSHARE_CARD_MEMORY_MIB": "16384",
+}
+
+
+def entry(devices: Any, *, resource: str = RESOURCE, **variables: str) -> dict[str, Any]:
+    answer = api.ContainerAllocateResponse(envs=variables).SerializeToString()
+    return {
+        "PodUID": "uid-a",
+        "ContainerName": "main",
+        "ResourceName": resource,
+        "DeviceIDs": devices,
+        "AllocResp": base64.b64encode(answer).decode(),
+    }
+
+
+def write(folder: Path, *entries: dict[str, Any]) -> None:
+    data = {"PodDeviceEntries": list(entries) or None, "RegisteredDevices": {RESOURCE: ids(1, 2, 3)}}
+    written = folder / "new"
+    written.write_text(json.dumps({"Data": data, "Checksum": 123, "BootID": "x"}))
+    written.rename(folder / "kubelet_internal_checkpoint")
+
+
+def test_entries_of_the_resource_are_read_with_what_was_answered(tmp_path: Path) -> None:
+    own = entry({"0": ids(17, 16), "1": ids(16)}, **VARIABLES)
+    write(tmp_path, own, entry({"-1": ["x"]}, resource="nvidia.com/gpu"))
+    assert CheckpointFile(tmp_path, GPUSHARE).read() == (
+        CheckpointEntry(
+            uid="uid-a",
+            container="main",
+            numbers=array("I", [16, 17]),
+            card="GPU-1",
+            index=1,
+            memory=2048,
+            card_memory=16384,
+        ),
+    )
+
+
+def test_an_answer_that_names_no_card_is_no_witness(tmp_path: Path) -> None:
+    write(tmp_path, entry({"-1": ids(3)}, GPUSHARE_CARD_INDEX="none"))
+    (read,) = CheckpointFile(tmp_path, GPUSHARE).read()
+    assert (read.card, read.index, read.memory, read.card_memory) == ("", None, 0, 0)
+
+
+def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
+    file = CheckpointFile(tmp_path, GPUSHARE)
+    write(tmp_path)
+    assert file.read() == ()
+    write(tmp_path, entry({"-1": ids(3)}, **VARIABLES))
+    assert len(file.read()) == 1
+    assert file.read() is file.read()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\xff\xfe", id="no text"),
+        pytest.param(b"[]", id="a list"),
+        pytest.param(b'{"Data": {}}', id="no entries"),
+        pytest.param(
+            json.dumps({"Data": {"PodDeviceEntries": [entry(["AAA"])]}}).encode(), id="IDs as a list"
+        ),
+        pytest.param(
+            json.dumps(
+                {
+                    "Data": {
+                        "PodDeviceEntries": [{**entry({}), "AllocResp": base64.b64encode(b"\xff").decode()}]
+                    }
+                }
+            ).encode(),
+            id="another answer",
+        ),
+        pytest.param(b"[" * 100_000, id="deep"),
+    ],
+)
+def test_another_format_is_said(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "kubelet_internal_checkpoint").write_bytes(content)
+    file = CheckpointFile(tmp_path, GPUSHARE)
+    for _ in range(2):
+        with pytest.raises(CheckpointUnreadableError, match="unknown format"):
+            file.read()
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointUnreadableError, match="No such file"):
+        CheckpointFile(tmp_path, GPUSHARE).read()

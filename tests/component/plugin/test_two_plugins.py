@@ -1,0 +1,102 @@
+"""A node that moves from one policy to another has two plugins for a while."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import grpc
+import grpc.aio
+import pytest
+from tests.fakes.plugin_node import Node
+
+from gpushare_plugin.kubelet import registration
+from gpushare_plugin.kubelet.plugin_server import PluginServer
+
+
+@pytest.fixture
+async def successor(node: Node) -> AsyncIterator[Node]:
+    """The plugin of the other policy, at the same kubelet, registered after ``node``'s."""
+    other = Node(node.kubelet, node.api)
+    await other.start_plugin()
+    await other.until("its registration", lambda: other.agent is not None and other.agent.is_registered)
+    yield other
+    await other.stop_plugin()
+
+
+async def test_an_old_plugin_that_leaves_takes_nothing_from_the_new_one(node: Node, successor: Node) -> None:
+    socket = node.kubelet.device_plugins / "gpushare-memory.sock"
+    inode = socket.stat().st_ino
+    begun = asyncio.get_running_loop().time()
+    await node.stop_plugin()
+    assert socket.stat().st_ino == inode
+    await node.kubelet.until("the devices", lambda it: "Healthy" in it.devices.values())
+    assert asyncio.get_running_loop().time() - begun < 1.5
+    assert node.kubelet.plugin is not None
+    assert successor.agent is not None
+
+
+async def test_the_older_one_stands_by_and_comes_back(
+    node: Node, successor: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration, "WATCHDOG_PERIOD", 0.05)
+    await node.until("the older one stands by", lambda: _is_displaced(node))
+    await asyncio.sleep(0.5)
+    node.api.patched.clear()
+    await asyncio.sleep(1)
+    assert node.api.patched == []
+    assert node.kubelet.registrations == 2
+    await successor.stop_plugin()
+    await node.until("its return", lambda: node.agent is not None and node.agent.is_registered)
+    await node.until_registered()
+    assert list(node.kubelet.devices.values()) == ["Healthy"] * 32
+
+
+def _is_displaced(node: Node) -> bool:
+    return node.agent is not None and "standing by" in node.agent.readiness_problem()
+
+
+async def test_a_socket_that_a_killed_plugin_left_is_replaced(node: Node) -> None:
+    path = node.kubelet.device_plugins / "x.sock"
+    first, second = PluginServer(path, _Nothing()), PluginServer(path, _Nothing())
+    await first.ensure_reachable()
+    await second.ensure_reachable()
+    assert await first.is_displaced()
+    path.rename(path.with_name("y.sock"))
+    await second.stop()
+    assert not await first.is_displaced()
+    path.with_name("y.sock").rename(path)
+    assert not await first.is_displaced()
+    await first.ensure_reachable()
+    assert await _answers(str(path))
+    await first.stop()
+
+
+async def test_a_server_unlinks_its_own_socket_only(node: Node) -> None:
+    path = node.kubelet.device_plugins / "x.sock"
+    handler = _Nothing()
+    first, second = PluginServer(path, handler), PluginServer(path, handler)
+    await first.ensure_reachable()
+    await second.ensure_reachable()
+    assert (first.is_reachable, second.is_reachable) == (False, True)
+    await first.stop()
+    assert second.is_reachable
+    assert await _answers(str(path))
+    await second.stop()
+    assert not path.exists()
+    assert [each.name for each in path.parent.iterdir() if each.name.startswith("x.sock")] == []
+
+
+class _Nothing(grpc.GenericRpcHandler):
+    """Serves no method."""
+
+    def service(self, _: grpc.HandlerCallDetails) -> None:
+        return None
+
+
+async def _answers(socket: str) -> bool:
+    async with grpc.aio.insecure_channel(f"unix://{socket}") as channel:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(2):
+                await channel.channel_ready()
+                return True
+    return False

@@ -1,0 +1,73 @@
+"""PodResources know names; UIDs come from the checkpoint, from before, or from the API's pods."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from tests.samples.plugin import assigned, by_name, container, layout, name_of, pod, stored
+
+from gpushare_plugin.decide.allocations import AssignedDevices, orphans
+from gpushare_plugin.decide.checkpoint import CheckpointEntry
+from gpushare_plugin.decide.identity import identify
+from gpushare_plugin.decide.pods import Pods
+
+LISTED = assigned(a={"main": [0, 1]})
+POD = pod("a", container(units=2))
+SUCCESSOR = replace(POD, uid="other")
+
+
+def entries(**pods: dict[str, list[int]]) -> list[CheckpointEntry]:
+    return [entry for each in stored(layout(), **pods).values() for entry in each.values()]
+
+
+def known_as(uid: str) -> AssignedDevices:
+    return AssignedDevices({name: replace(each, uid=uid) for name, each in LISTED.pods.items()})
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "before", "pods", "expected"),
+    [
+        pytest.param(
+            entries(a={"main": [0, 1]}), known_as("x"), by_name(SUCCESSOR), "uid-a", id="checkpoint"
+        ),
+        pytest.param(entries(b={"main": [2, 3]}), known_as("x"), by_name(POD), "x", id="as before"),
+        pytest.param([], known_as("x"), by_name(POD), "x", id="as before, no checkpoint"),
+        pytest.param([], AssignedDevices(), by_name(POD), "uid-a", id="the API's pod"),
+        pytest.param([], AssignedDevices(), {}, "", id="nobody knows"),
+        pytest.param(
+            [],
+            AssignedDevices(
+                {name_of("a"): replace(assigned(a={"main": [8, 9]}).pods[name_of("a")], uid="x")}
+            ),
+            by_name(POD),
+            "uid-a",
+            id="other units than before",
+        ),
+    ],
+)
+def test_a_listed_pod_gets_its_uid(
+    checkpoint: Iterable[CheckpointEntry], before: AssignedDevices, pods: Pods, expected: str
+) -> None:
+    found = identify(LISTED, checkpoint, before, pods)
+    assert found.pods[name_of("a")].uid == expected
+    assert list(found.stored) == (["uid-a"] if expected == "uid-a" and checkpoint else [])
+
+
+def test_entries_of_pods_that_have_ended_are_left_out() -> None:
+    found = identify(LISTED, entries(a={"main": [0, 1]}, gone={"main": [4]}), AssignedDevices(), {})
+    assert list(found.stored) == ["uid-a"]
+
+
+def test_a_pod_without_units_in_podresources_is_found_in_the_checkpoint_by_its_uid() -> None:
+    found = identify(assigned(a={"main": []}), entries(a={"first": [0, 1]}), AssignedDevices(), by_name(POD))
+    assert found.has_units(POD)
+    assert not found.has_units(SUCCESSOR)
+    assert [each.name for each in found.pods_with_units()] == [name_of("a")]
+
+
+def test_orphans_are_pods_with_units_that_the_api_does_not_have() -> None:
+    found = identify(LISTED, [], known_as("x"), {})
+    assert [each.uid for each in orphans(found, {})] == ["x"]
+    assert [each.uid for each in orphans(found, by_name(POD))] == ["x"]
+    assert orphans(known_as("uid-a"), by_name(POD)) == []
+    assert orphans(LISTED, by_name(POD)) == []

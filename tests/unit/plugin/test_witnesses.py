@@ -1,0 +1,259 @@
+"""What IDs in use mean is witnessed by the kubelet's checkpoint and by annotations."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.samples.plugin import (
+    GIB,
+    NODE,
+    annotation,
+    assigned,
+    by_name,
+    card,
+    container,
+    layout,
+    pod,
+    share_node,
+    stored,
+)
+
+from gpushare_core.placement.units import MemoryUnit
+from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.layout import GONE, Layout, lay_out
+from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
+from gpushare_plugin.decide.pods import Pod
+from gpushare_plugin.decide.witnesses import (
+    ContradictionError,
+    Witness,
+    agrees,
+    annotated_witnesses,
+    placed_cards,
+    stored_witnesses,
+    unwitnessed,
+    witnessed_cards,
+    witnessed_unit,
+)
+from gpushare_plugin.devices.source import PhysicalCard
+
+GI, HALF = MemoryUnit.parse("1Gi"), MemoryUnit.parse("512Mi")
+
+
+def witness(name: str, low: int, high: int, *, memory: int = 0, size: int = 0, units: int = 0) -> Witness:
+    """``memory`` of the units and ``size`` of the card are in GiB."""
+    return Witness(
+        holder="default/a",
+        card=name,
+        lowest=low,
+        highest=high,
+        units=units or high - low + 1,
+        memory=memory * 1024,
+        card_memory=size * 1024,
+    )
+
+
+def with_checkpoint(before: Layout, **pods: dict[str, list[int]]) -> AssignedDevices:
+    """The same pods as PodResources and the checkpoint show them."""
+    listed = assigned(**pods)
+    identified = {name: replace(each, uid=f"uid-{name.name}") for name, each in listed.pods.items()}
+    return AssignedDevices(identified, stored(before, **pods))
+
+
+def decided(
+    held: AssignedDevices, *pods: Pod, cards: tuple[PhysicalCard, ...], unit: str = "1Gi"
+) -> Offering:
+    """What is offered where nothing is recorded."""
+    return decide_offering(
+        Snapshot(
+            share_node=share_node(unit), cards=cards, last_layout=None, assigned=held, pods=by_name(*pods)
+        )
+    )
+
+
+def test_the_checkpoint_tells_card_and_size() -> None:
+    (seen,) = stored_witnesses(with_checkpoint(layout(), a={"main": [17, 16]}))
+    assert seen == replace(witness("GPU-1", 16, 17, memory=2, size=16), index=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(annotation({"main": {"GPU-1": 2}}), [witness("GPU-1", 3, 4)], id="it says so"),
+        pytest.param(annotation({"main": {"GPU-1": 4}}), [], id="another amount"),
+        pytest.param(annotation({"main": {"GPU-1": 2}}, node="gpu-2"), [], id="another node"),
+        pytest.param(annotation({"other": {"GPU-1": 2}}), [], id="another container"),
+        pytest.param("not ours", [], id="not an allocation"),
+        pytest.param(None, [], id="none"),
+    ],
+)
+def test_where_the_checkpoint_is_silent_annotations_tell_the_card(
+    text: str | None, expected: list[Witness]
+) -> None:
+    pods = by_name(pod("a", container(units=2), annotation=text))
+    seen = annotated_witnesses(assigned(a={"main": [3, 4]}), pods, NODE)
+    assert seen == expected
+    assert unwitnessed(assigned(a={"main": [3, 4]}), seen) == ([] if expected else ["default/a"])
+
+
+def test_what_the_checkpoint_tells_is_not_asked_of_annotations() -> None:
+    one = pod("a", container(units=2), annotation=annotation({"main": {"GPU-0": 2}}))
+    assert annotated_witnesses(with_checkpoint(layout(), a={"main": [16, 17]}), by_name(one), NODE) == []
+
+
+@pytest.mark.parametrize(
+    ("candidates", "witnesses", "expected"),
+    [
+        pytest.param((GI, HALF), [witness("x", 0, 3, memory=4)], GI, id="the first that fits"),
+        pytest.param((HALF, GI), [witness("x", 0, 3, memory=4)], GI, id="the second fits"),
+        pytest.param((None, HALF), [witness("x", 0, 3)], HALF, id="memory unknown"),
+        pytest.param((None, HALF), [witness("x", 0, 3, memory=8)], MemoryUnit.parse("2048Mi"), id="told"),
+    ],
+)
+def test_the_unit_is_one_in_which_everybody_holds_memory(
+    candidates: tuple[MemoryUnit | None, ...], witnesses: list[Witness], expected: MemoryUnit
+) -> None:
+    assert witnessed_unit(candidates, witnesses) == expected
+
+
+def test_units_of_two_sizes_are_a_contradiction() -> None:
+    with pytest.raises(ContradictionError, match="default/a hold units of different sizes"):
+        witnessed_unit((GI,), [witness("x", 0, 3, memory=4), witness("y", 4, 4, memory=2)])
+
+
+@pytest.mark.parametrize(
+    ("witnesses", "expected"),
+    [
+        pytest.param([witness("GPU-1", 20, 27, size=16)], [("GPU-1", 16, 16)], id="where it usually lies"),
+        pytest.param(
+            [witness("GPU-0", 0, 3, size=16), witness("GPU-1", 18, 20, size=16)],
+            [("GPU-0", 0, 16), ("GPU-1", 16, 16)],
+            id="one beside the other",
+        ),
+        pytest.param(
+            [witness("GPU-0", 5, 5, size=16), witness("GPU-1", 17, 17, size=16)],
+            [("GPU-0", 0, 16), ("GPU-1", 16, 16)],
+            id="room is left for the second",
+        ),
+        pytest.param(
+            [witness("GPU-0", 0, 1, size=8), witness("GPU-1", 12, 23, size=16)],
+            [("GPU-0", 0, 8), ("GPU-1", 8, 16)],
+            id="not where it usually lies",
+        ),
+        pytest.param(
+            [witness("GPU-0", 0, 1), witness("GPU-1", 10, 12)],
+            [("GPU-0", 0, 10), ("GPU-1", 10, 16)],
+            id="nobody told the size: as much as there is room for",
+        ),
+        pytest.param([witness("GPU-9", 4, 6)], [("GPU-9", 3, 3)], id="a card that is gone, of unknown size"),
+    ],
+)
+def test_each_card_is_placed_around_its_units_in_use(
+    witnesses: list[Witness], expected: list[tuple[str, int, int]]
+) -> None:
+    placed = placed_cards(witnessed_cards(witnesses, (card(0), card(1)), GI), GI)
+    for each, first in placed:
+        told = [seen for seen in witnesses if seen.card == each.uuid]
+        assert all(first <= seen.lowest <= seen.highest < first + GI.units_in(each.memory) for seen in told)
+    if expected[0][0] != "GPU-9":
+        assert [(each.uuid, first, GI.units_in(each.memory)) for each, first in placed] == expected
+
+
+def test_units_of_two_cards_that_lie_across_each_other_are_a_contradiction() -> None:
+    across = [witness("GPU-0", 0, 9, units=2), witness("GPU-1", 5, 6)]
+    with pytest.raises(ContradictionError, match="card GPU-1 are held that lie between those of card GPU-0"):
+        placed_cards(witnessed_cards(across, (card(0), card(1)), GI), GI)
+    close = [witness("GPU-0", 0, 9, size=16), witness("GPU-1", 12, 13, size=16)]
+    with pytest.raises(ContradictionError, match="have no room"):
+        placed_cards(witnessed_cards(close, (card(0), card(1)), GI), GI)
+
+
+def test_a_card_that_is_gone_keeps_the_place_of_its_units() -> None:
+    offering = decided(with_checkpoint(layout(), a={"main": [16, 17]}), cards=(card(0),))
+    assert offering.layout
+    gone = offering.layout.cards[1]
+    assert (gone.uuid, gone.first, gone.units, gone.card.index) == ("GPU-1", 16, 16, 1)
+    assert (gone.card.healthy, gone.card.reason) == (False, GONE)
+
+
+def test_without_any_answer_of_the_kubelet_a_promise_is_reason_to_wait() -> None:
+    waiting = pod("a", container(units=2), annotation=annotation({"main": {"GPU-1": 2}}))
+    snapshot = Snapshot(
+        share_node=share_node(),
+        cards=(card(0), card(1)),
+        last_layout=None,
+        assigned=AssignedDevices(),
+        assigned_known=False,
+        pods=by_name(waiting),
+    )
+    assert decide_offering(snapshot).layout_unknown
+    assert decide_offering(replace(snapshot, assigned_known=True)).layout == layout()
+    assert decide_offering(replace(snapshot, pods={})).layout == layout()
+
+
+SIZES = st.lists(st.integers(1, 20), min_size=1, max_size=5)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[Layout, dict[str, dict[str, list[int]]], tuple[PhysicalCard, ...]]:
+    """A layout, who holds what of it, and the cards that are found afterwards."""
+    before = lay_out(
+        [card(index, memory=size * GIB) for index, size in enumerate(draw(SIZES))], GI, reserved=0
+    )
+    pods = {
+        f"pod-{placed.uuid}-{number}": {"main": numbers}
+        for placed in before.cards
+        for number, numbers in enumerate(draw(_holders(placed.numbers)))
+    }
+    found = [card(index, memory=size * GIB) for index, size in enumerate(draw(SIZES))]
+    return before, pods, tuple(draw(st.permutations(found)))
+
+
+def _holders(numbers: range) -> st.SearchStrategy[list[list[int]]]:
+    cuts = st.lists(st.sampled_from(list(numbers)), unique=True, max_size=6)
+    return cuts.map(lambda chosen: [chosen[: len(chosen) // 2], chosen[len(chosen) // 2 :]]).map(
+        lambda parts: [sorted(part) for part in parts if part]
+    )
+
+
+@given(histories())
+def test_no_layout_ever_contradicts_the_checkpoint(
+    history: tuple[Layout, dict[str, dict[str, list[int]]], tuple[PhysicalCard, ...]],
+) -> None:
+    before, pods, found = history
+    held = with_checkpoint(before, **pods)
+    offering = decided(held, cards=found)
+    assert offering.layout is not None
+    assert agrees(offering.layout, stored_witnesses(held))
+    assert {each.uuid for each in found} <= {placed.uuid for placed in offering.layout.cards}
+    assert list(_overlaps(offering.layout)) == []
+
+
+@given(histories())
+def test_no_layout_ever_contradicts_the_annotations(
+    history: tuple[Layout, dict[str, dict[str, list[int]]], tuple[PhysicalCard, ...]],
+) -> None:
+    before, holders, found = history
+    held = assigned(**holders)
+    pods = [
+        pod(
+            name,
+            container(units=len(each["main"])),
+            annotation=annotation({"main": before.shares(each["main"])}),
+        )
+        for name, each in holders.items()
+    ]
+    offering = decided(held, *pods, cards=found)
+    assert offering.layout is not None
+    assert agrees(offering.layout, annotated_witnesses(held, by_name(*pods), NODE))
+    assert list(_overlaps(offering.layout)) == []
+
+
+def _overlaps(made: Layout) -> Iterator[str]:
+    taken: set[int] = set()
+    for placed in made.cards:
+        numbers = set(range(placed.first, placed.end))
+        if numbers & taken:
+            yield placed.uuid
+        taken |= numbers
