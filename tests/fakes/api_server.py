@@ -38,6 +38,15 @@ def status(code: int, message: str = "told so", **headers: str) -> Answer:
     return answer
 
 
+def json_answer(body: Json) -> Answer:
+    """A fault: the server answers with another object."""
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response(body)
+
+    return answer
+
+
 def stream(*lines: Json | str | bytes) -> Answer:
     """A fault: a watch that sends ``lines`` and then ends."""
 

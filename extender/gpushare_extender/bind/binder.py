@@ -14,10 +14,12 @@ from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, NotBoundError
 from gpushare_extender.bind.timing import BindTiming
 from gpushare_extender.decide.pod import Pod
-from gpushare_extender.decide.request_cache import RequestCache
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
+
+FROM_CACHE = {"resourceVersion": "0"}
+"""Any version will do."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +42,6 @@ class Binder:
 
     client: KubeClient
     ledger: Ledger
-    requests: RequestCache
     dialect: Dialect
     timing: BindTiming = field(default_factory=BindTiming)
     _tasks: dict[str, BindTask] = field(default_factory=dict, init=False)
@@ -99,22 +100,37 @@ class Binder:
             raise NotBoundError(f"the pod already holds GPU memory on node {holder.node}")
         if holder and not self.ledger.is_unconfirmed(pod.uid):
             return
-        request = self.requests.get(pod.uid) or await self._read_request(pod)
-        if request.total:
-            await self._bind_with_share(pod, node, request)
-        else:
-            await self._write(Binding(pod, node, {}))
-        self.requests.drop(pod.uid)
+        await self._bind_with_share(pod, node, await self._read_request(pod))
 
     async def _read_request(self, pod: PodReference) -> PodRequest:
-        path = pod_path(pod.namespace, pod.name)
+        """Returns what the pod itself requests: no caller is believed, and a pod's request never changes.
+
+        Raises:
+            NotBoundError: there is no such pod any more, or it requests nothing of ours.
+        """
         try:
-            present = await self.client.read(Request(path=path), shape=Pod)
+            present = await self._read_pod(pod)
         except (ApiError, UnreachableError) as error:
             raise NotBoundError(f"cannot read the pod to learn what it asks for: {error}") from error
         if present.metadata.uid != pod.uid:
             raise NotBoundError("the pod is gone: another one has its name now")
-        return present.request(self.dialect.memory_resource)
+        request = present.request(self.dialect.memory_resource)
+        if not request.total:
+            resource = self.dialect.memory_resource
+            raise NotBoundError(f"the pod asks for no {resource}: the gpushare extender binds no others")
+        return request
+
+    async def _read_pod(self, pod: PodReference) -> Pod:
+        """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read."""
+        path = pod_path(pod.namespace, pod.name)
+        try:
+            cached = await self.client.read(Request(path=path, params=FROM_CACHE), shape=Pod)
+            if cached.metadata.uid == pod.uid:
+                return cached
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+        return await self.client.read(Request(path=path), shape=Pod)
 
     async def _bind_with_share(self, pod: PodReference, node: str, request: PodRequest) -> None:
         holder = self.ledger.holder(pod.uid) or self._reserve(pod, node, request.total)

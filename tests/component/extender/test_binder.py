@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
-from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, status
+from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_answer, status
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import ANNOTATION, pod_json, pod_update, reference, share_node
 
@@ -18,14 +18,12 @@ from gpushare_core.kube.credentials import Credentials
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.timing import BindTiming
-from gpushare_extender.decide.request_cache import RequestCache
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 POD = "/api/v1/namespaces/default/pods/a"
 BINDING = f"{POD}/binding"
-REQUEST = PodRequest({"main": 4}, 4, cpu="500m", memory="256Mi")
 
 
 @pytest.fixture
@@ -58,7 +56,7 @@ def binder(client: KubeClient, ledger: Ledger, clock: FakeClock) -> Binder:
     timing = BindTiming(
         clock=clock, now=lambda: NOW, sleep=clock.sleep, answer_within=2.0, uncertain_for=12.0
     )
-    return Binder(client, ledger, RequestCache(), GPUSHARE, timing)
+    return Binder(client, ledger, GPUSHARE, timing)
 
 
 def used(ledger: Ledger, node: str = "n1") -> int:
@@ -86,20 +84,34 @@ async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, l
     assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
 
 
-async def test_a_pod_known_from_its_filter_is_not_read(api: FakeApi, binder: Binder) -> None:
-    binder.requests.put("uid-a", REQUEST)
+async def test_the_pod_is_read_from_the_api_servers_cache(api: FakeApi, binder: Binder) -> None:
     assert await binder.bind(reference(), "n1") == ""
-    assert [each.method for each in api.seen] == ["POST"]
-    assert binder.requests.get("uid-a") is None
+    assert [(each.method, each.query.get("resourceVersion")) for each in api.seen] == [
+        ("GET", "0"),
+        ("POST", None),
+    ]
 
 
-async def test_a_pod_that_asks_for_nothing_of_ours_is_bound_plainly(
+@pytest.mark.parametrize(
+    "stale",
+    [
+        pytest.param(status(404), id="not in the cache yet"),
+        pytest.param(json_answer(pod_json("a", uid="former", units=1)), id="the one before of that name"),
+    ],
+)
+async def test_a_cache_that_lags_is_not_believed(api: FakeApi, binder: Binder, stale: Answer) -> None:
+    api.fail("GET", POD, stale)
+    assert await binder.bind(reference(), "n1") == ""
+    assert [each.query.get("resourceVersion") for each in api.requests("GET", POD)] == ["0", None]
+    assert allocation(api)["cards"] == {"n1-0": 4}
+
+
+async def test_a_pod_that_asks_for_nothing_of_ours_is_refused(
     api: FakeApi, binder: Binder, ledger: Ledger
 ) -> None:
     api.put(PODS, pod_json("plain", units=None))
-    assert await binder.bind(reference("plain"), "elsewhere") == ""
-    assert api.pod("plain")["spec"]["nodeName"] == "elsewhere"
-    assert api.pod("plain")["metadata"]["annotations"] == {}
+    assert "asks for no gpushare.io/memory" in await binder.bind(reference("plain"), "elsewhere")
+    assert api.requests("POST", "/api/v1/namespaces/default/pods/plain/binding") == []
     assert used(ledger) == 0
 
 
@@ -272,7 +284,7 @@ async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
     api: FakeApi, client: KubeClient, ledger: Ledger
 ) -> None:
     """The units stay reserved until the server tells; then the bind task books what is true."""
-    binder = Binder(client, ledger, RequestCache(), GPUSHARE, BindTiming(answer_within=0.1))
+    binder = Binder(client, ledger, GPUSHARE, BindTiming(answer_within=0.1))
     free = asyncio.Event()
 
     async def slow(_: web.Request) -> None:
@@ -298,14 +310,21 @@ async def test_while_the_pod_cannot_be_read_it_tries_again(
 
 
 async def test_a_server_that_is_not_there_releases_at_once(
-    api: FakeApi, ledger: Ledger, clock: FakeClock, unused_tcp_port: int
+    api: FakeApi,
+    ledger: Ledger,
+    clock: FakeClock,
+    unused_tcp_port: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    async def as_if_read(*_: object) -> PodRequest:
+        return PodRequest({"main": 4}, 4)
+
+    monkeypatch.setattr(Binder, "_read_request", as_if_read)
     there = api.credentials()
     nowhere = Credentials(f"http://127.0.0.1:{unused_tcp_port}", there.tls, there.token)
     async with KubeClient(nowhere) as client:
         timing = BindTiming(clock=clock, sleep=clock.sleep)
-        binder = Binder(client, ledger, RequestCache(), GPUSHARE, timing)
-        binder.requests.put("uid-a", REQUEST)
+        binder = Binder(client, ledger, GPUSHARE, timing)
         assert "was not bound" in await binder.bind(reference(), "n1")
     assert used(ledger) == 0
 
