@@ -5,23 +5,32 @@ import asyncio
 import contextlib
 import logging
 import signal
+import socket
 import sys
+import uuid
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
 from gpushare_core.books.dialects import GPUSHARE, Dialect
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.credentials import Credentials, NoCredentialsError, find_credentials
+from gpushare_core.kube.credentials import (
+    SERVICE_ACCOUNT,
+    Credentials,
+    NoCredentialsError,
+    find_credentials,
+)
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import Binder
+from gpushare_extender.bind.lease import BindLease, NotHeldError
 from gpushare_extender.bind.stale_reservations import release_stale_reservations
-from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
+from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.listener import listening
 from gpushare_extender.http.server import ExtenderApi, application, health_application
@@ -53,6 +62,10 @@ class Options:
     """What the command line says. ``health``: where the kubelet's probes are answered besides."""
 
     listen: Address
+    namespace: str = NAMESPACE
+    """Of the Lease."""
+    identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{uuid.uuid4()}")
+    """In the Lease: another one after every start."""
     health: Address | None = None
     tls: TlsFiles | None = None
 
@@ -84,22 +97,60 @@ async def serve(
         CannotServeError: an address cannot be had.
     """
     stop = stop or asyncio.Event()
-    ledger = Ledger()
-    pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
     async with KubeClient(credentials) as client:
-        binder = Binder(client, ledger, dialect)
-        health = HealthApi((pods, share_nodes), ServerTls(options.tls) if options.tls else None)
-        async with _serving(ExtenderApi(ledger, binder, dialect, health), options), _stopped_by_signals(stop):
-            watches = (
-                watch_pods(client, ledger, dialect, pods),
-                watch_share_nodes(client, ledger, share_nodes),
-                release_stale_reservations(
-                    client, ledger, binder.timing, being_bound=binder.pods_being_bound
-                ),
-            )
-            code = await _watch_until(stop, watches)
-        await _drain(binder)
+        extender = Extender.create(client, options, dialect)
+        async with _serving(extender.api, options), _stopped_by_signals(stop):
+            code = await _run_until(stop, extender.tasks())
+        await extender.finish()
     return code
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """The parts of one extender."""
+
+    api: ExtenderApi
+    lease: BindLease
+    watches: tuple[Watch, Watch]
+
+    @classmethod
+    def create(cls, client: KubeClient, options: Options, dialect: Dialect) -> "Extender":
+        ledger = Ledger()
+        pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
+        watches = (
+            Watch(lambda: watch_pods(client, ledger, dialect, pods), pods),
+            Watch(lambda: watch_share_nodes(client, ledger, share_nodes), share_nodes),
+        )
+        lease = BindLease(client, options.namespace, options.identity, partial(_read_again, watches))
+        binder = Binder(client, ledger, dialect, lease.hold)
+        lease.in_use = lambda: bool(binder.pods_being_bound())
+        health = HealthApi((pods, share_nodes), ServerTls(options.tls) if options.tls else None)
+        return cls(ExtenderApi(ledger, binder, dialect, health), lease, watches)
+
+    def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
+        """Returns what runs as long as the extender does."""
+        binder = self.api.binder
+        return (
+            *(watch.run() for watch in self.watches),
+            self.lease.keep(),
+            release_stale_reservations(
+                binder.client, self.api.ledger, binder.timing, being_bound=binder.pods_being_bound
+            ),
+        )
+
+    async def finish(self) -> None:
+        """Sees the binds under way to their end; only then another extender may bind at once."""
+        if left := await self.api.binder.drain(DRAIN_SECONDS):
+            _log.warning("%d binds did not end in time; the next start finds their pods in the API", left)
+            return
+        try:
+            await self.lease.release()
+        except NotHeldError as error:
+            _log.warning("the next extender has to wait until the Lease has expired: %s", error)
+
+
+async def _read_again(watches: Iterable[Watch]) -> None:
+    await asyncio.gather(*(watch.read_again() for watch in watches))
 
 
 @contextlib.asynccontextmanager
@@ -138,10 +189,10 @@ async def _stopped_by_signals(stop: asyncio.Event) -> AsyncIterator[None]:
             loop.remove_signal_handler(number)
 
 
-async def _watch_until(stop: asyncio.Event, watches: Iterable[Coroutine[Any, Any, None]]) -> int:
-    """Returns 0 when ``stop`` came; 1 when a watch ended, which only a defect can bring about."""
+async def _run_until(stop: asyncio.Event, tasks: Iterable[Coroutine[Any, Any, None]]) -> int:
+    """Returns 0 when ``stop`` came; 1 when a task ended, which only a defect can bring about."""
     stopping = asyncio.create_task(stop.wait())
-    running = [asyncio.create_task(watch) for watch in watches]
+    running = [asyncio.create_task(task) for task in tasks]
     done, _ = await asyncio.wait([stopping, *running], return_when=asyncio.FIRST_COMPLETED)
     for task in [stopping, *running]:
         task.cancel()
@@ -149,13 +200,8 @@ async def _watch_until(stop: asyncio.Event, watches: Iterable[Coroutine[Any, Any
     if stopping in done:
         return 0
     for task in done:
-        _log.error("a watch ended, the ledger would go stale: stopping", exc_info=task.exception())
+        _log.error("a task ended, the ledger would go stale: stopping", exc_info=task.exception())
     return 1
-
-
-async def _drain(binder: Binder) -> None:
-    if left := await binder.drain(DRAIN_SECONDS):
-        _log.warning("%d binds did not end in time; the next start finds their pods in the API", left)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -174,6 +220,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     tls.add_argument("--tls-key", type=Path, metavar="PEM", help="its key")
     tls.add_argument("--client-ca", type=Path, metavar="PEM", help="the authority of callers' certificates")
     parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")
+    parser.add_argument("--namespace", help="where the Lease is; default: the pod's own")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     parser.add_argument("--version", action="version", version=VERSION)
     parsed = parser.parse_args(arguments)
@@ -184,7 +231,20 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _options(parsed: argparse.Namespace) -> Options:
     files = TlsFiles(parsed.tls_cert, parsed.tls_key, parsed.client_ca) if parsed.tls_cert else None
-    return Options(listen=parsed.listen, health=parsed.health_listen, tls=files)
+    return Options(
+        listen=parsed.listen,
+        namespace=parsed.namespace or _own_namespace(),
+        health=parsed.health_listen,
+        tls=files,
+    )
+
+
+def _own_namespace() -> str:
+    """Returns the namespace of the pod this process runs in, or the usual one."""
+    try:
+        return (SERVICE_ACCOUNT / "namespace").read_text().strip()
+    except OSError:
+        return NAMESPACE
 
 
 def _address(text: str) -> Address:

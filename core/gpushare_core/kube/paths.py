@@ -29,3 +29,11 @@ def jobs(namespace: str) -> str:
 
 def events(namespace: str) -> str:
     return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+
+
+def leases(namespace: str) -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+
+
+def lease_path(namespace: str, name: str) -> str:
+    return f"{leases(namespace)}/{name}"

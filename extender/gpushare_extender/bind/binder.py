@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
 from gpushare_core.books.dialects import Dialect
@@ -12,6 +12,7 @@ from gpushare_core.kube.paths import pod_path
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, NotBoundError
+from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.bind.timing import BindTiming
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.ledger.holder import Holder
@@ -43,6 +44,8 @@ class Binder:
     client: KubeClient
     ledger: Ledger
     dialect: Dialect
+    permit: Callable[[], Awaitable[None]]
+    """Returns when this extender may bind. Raises ``NotHeldError`` when another one may be binding."""
     timing: BindTiming = field(default_factory=BindTiming)
     _tasks: dict[str, BindTask] = field(default_factory=dict, init=False)
     """By pod UID."""
@@ -84,7 +87,7 @@ class Binder:
         extra = {"pod": str(pod), "node": node}
         try:
             await self._bind(pod, node)
-        except NotBoundError as error:
+        except (NotBoundError, NotHeldError) as error:
             _log.info("not bound: %s", error, extra=extra)
             return str(error)
         except Exception as error:
@@ -100,6 +103,7 @@ class Binder:
             raise NotBoundError(f"the pod already holds GPU memory on node {holder.node}")
         if holder and not self.ledger.is_unconfirmed(pod.uid):
             return
+        await self.permit()
         await self._bind_with_share(pod, node, await self._read_request(pod))
 
     async def _read_request(self, pod: PodReference) -> PodRequest:
@@ -151,4 +155,4 @@ class Binder:
             raise NotBoundError(str(error)) from error
 
     async def _write(self, binding: Binding) -> None:
-        await BindingWrite(self.client, binding, self.timing).ensure_bound()
+        await BindingWrite(self.client, binding, self.timing, self.permit).ensure_bound()

@@ -1,10 +1,12 @@
 """What keeps the ledger true to the cluster: one watch of pods, one of GPUShareNodes."""
 
+import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from gpushare_core.books.dialects import Dialect
 from gpushare_core.kube import paths
@@ -36,10 +38,26 @@ class WatchHealth:
     clock: Clock = time.monotonic
     listed: bool = False
     """Whether the whole collection has been in the ledger once."""
+    round: int = 0
+    """How often the watch was started over."""
+    _applied_round: int = field(default=-1, init=False)
     _last_sign: float = field(init=False)
+    _applied: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def __post_init__(self) -> None:
         self._last_sign = self.clock()
+
+    def applied(self) -> None:
+        """The whole collection, as just read, is in the ledger."""
+        self.listed = True
+        self._applied_round = self.round
+        self._applied.set()
+
+    async def until_applied(self, begun_in: int) -> None:
+        """Returns once a list that began in that round, or later, is in the ledger."""
+        while self._applied_round < begun_in:
+            self._applied.clear()
+            await self._applied.wait()
 
     def pulse(self) -> None:
         """The watch was tried again, or the server gave a sign."""
@@ -52,6 +70,46 @@ class WatchHealth:
 
     def follower(self) -> Follower:
         return Follower(clock=self.clock, pulse=self.pulse)
+
+
+@dataclass(slots=True)
+class Watch:
+    """One watch, which can be made to read everything anew."""
+
+    follow: Callable[[], Coroutine[Any, Any, None]]
+    """Lists and watches, for ever."""
+    health: WatchHealth
+    _asked: int = field(default=0, init=False)
+    """Of how many rounds there must be a list."""
+    _again: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    async def run(self) -> None:
+        """Follows, and starts over whenever ``read_again`` asks for it; never returns."""
+        while True:
+            self._again.clear()
+            self.health.round = self._asked
+            following = asyncio.create_task(self.follow())
+            again = asyncio.create_task(self._again.wait())
+            try:
+                await asyncio.wait({following, again}, return_when=asyncio.FIRST_COMPLETED)
+                if following.done():
+                    return await following
+            finally:
+                await _cancel(following, again)
+
+    async def read_again(self) -> None:
+        """Returns once all that the API server has by now is in the ledger: read consistently, not from a
+        watch that may lag behind."""
+        self._asked += 1
+        asked = self._asked
+        self._again.set()
+        await self.health.until_applied(asked)
+
+
+async def _cancel(*tasks: "asyncio.Task[Any]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class AnnotationWarnings:
@@ -88,7 +146,7 @@ async def watch_pods(client: KubeClient, ledger: Ledger, dialect: Dialect, healt
         if isinstance(event, Listed):
             warnings.replace(event.items)
             ledger.replace_pods(event.items, begun=event.begun)
-            health.listed = True
+            health.applied()
         elif event.kind == "DELETED":
             warnings.drop(event.item.uid)
             ledger.drop_pod(event.item.uid)
@@ -102,7 +160,7 @@ async def watch_share_nodes(client: KubeClient, ledger: Ledger, health: WatchHea
     async for event in follow(client, SHARE_NODES, read_share_node, follower=health.follower()):
         if isinstance(event, Listed):
             ledger.replace_share_nodes(event.items)
-            health.listed = True
+            health.applied()
         elif event.kind == "DELETED":
             ledger.drop_share_node(event.item.name)
         else:

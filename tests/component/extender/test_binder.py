@@ -26,6 +26,10 @@ POD = "/api/v1/namespaces/default/pods/a"
 BINDING = f"{POD}/binding"
 
 
+async def permitted() -> None:
+    """In place of holding the Lease."""
+
+
 @pytest.fixture
 async def api() -> AsyncIterator[FakeApi]:
     async with fake_api() as fake:
@@ -56,7 +60,7 @@ def binder(client: KubeClient, ledger: Ledger, clock: FakeClock) -> Binder:
     timing = BindTiming(
         clock=clock, now=lambda: NOW, sleep=clock.sleep, answer_within=2.0, uncertain_for=12.0
     )
-    return Binder(client, ledger, GPUSHARE, timing)
+    return Binder(client, ledger, GPUSHARE, permitted, timing)
 
 
 def used(ledger: Ledger, node: str = "n1") -> int:
@@ -284,7 +288,7 @@ async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
     api: FakeApi, client: KubeClient, ledger: Ledger
 ) -> None:
     """The units stay reserved until the server tells; then the bind task books what is true."""
-    binder = Binder(client, ledger, GPUSHARE, BindTiming(answer_within=0.1))
+    binder = Binder(client, ledger, GPUSHARE, permitted, BindTiming(answer_within=0.1))
     free = asyncio.Event()
 
     async def slow(_: web.Request) -> None:
@@ -324,7 +328,7 @@ async def test_a_server_that_is_not_there_releases_at_once(
     nowhere = Credentials(f"http://127.0.0.1:{unused_tcp_port}", there.tls, there.token)
     async with KubeClient(nowhere) as client:
         timing = BindTiming(clock=clock, sleep=clock.sleep)
-        binder = Binder(client, ledger, GPUSHARE, timing)
+        binder = Binder(client, ledger, GPUSHARE, permitted, timing)
         assert "was not bound" in await binder.bind(reference(), "n1")
     assert used(ledger) == 0
 

@@ -211,9 +211,23 @@ async def test_after_a_restart_the_ledger_is_the_same(
     api: FakeApi, kubeconfig: Path, unused_tcp_port: int
 ) -> None:
     api.put(PODS, pod_json("b", units=14))
-    async with running(kubeconfig, unused_tcp_port):
+    async with running(kubeconfig, unused_tcp_port) as process:
         assert await post(unused_tcp_port, "/gpushare/bind", BIND) == {"Error": ""}
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 10) == 0
     async with running(kubeconfig, unused_tcp_port):
         again = {**BIND, "PodName": "b", "PodUID": "uid-b"}
         assert await post(unused_tcp_port, "/gpushare/bind", again) == {"Error": ""}
     assert "n1-1" in api.pod("b")["metadata"]["annotations"]["gpushare.io/allocation"]
+
+
+async def test_after_a_crash_nothing_is_bound_while_a_binding_may_be_under_way(
+    api: FakeApi, kubeconfig: Path, unused_tcp_port: int
+) -> None:
+    api.put(PODS, pod_json("b", units=14))
+    async with running(kubeconfig, unused_tcp_port):
+        assert await post(unused_tcp_port, "/gpushare/bind", BIND) == {"Error": ""}
+    async with running(kubeconfig, unused_tcp_port):
+        again = {**BIND, "PodName": "b", "PodUID": "uid-b"}
+        assert "answers binds" in (await post(unused_tcp_port, "/gpushare/bind", again))["Error"]
+    assert api.pod("b")["spec"].get("nodeName") is None

@@ -19,6 +19,10 @@ from gpushare_extender.http.server import ExtenderApi, application
 from gpushare_extender.ledger.ledger import Ledger
 
 
+async def permitted() -> None:
+    """In place of holding the Lease."""
+
+
 @pytest.fixture
 async def api() -> AsyncIterator[FakeApi]:
     async with fake_api() as fake:
@@ -40,7 +44,7 @@ async def extender(api: FakeApi, clock: FakeClock) -> AsyncIterator[ExtenderApi]
     ledger.set_pod(pod_update("y", node="n2", c1=15))
     watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
     async with KubeClient(api.credentials()) as client:
-        yield ExtenderApi(ledger, Binder(client, ledger, GPUSHARE), GPUSHARE, HealthApi(watches))
+        yield ExtenderApi(ledger, Binder(client, ledger, GPUSHARE, permitted), GPUSHARE, HealthApi(watches))
 
 
 @pytest.fixture
