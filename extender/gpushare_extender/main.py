@@ -27,13 +27,13 @@ from gpushare_core.kube.credentials import (
 )
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
-from gpushare_extender.bind.binder import Binder
+from gpushare_extender.bind.binder import PARALLEL_BINDS, Binder
 from gpushare_extender.bind.lease import BindLease, NotHeldError
 from gpushare_extender.bind.stale_reservations import release_stale_reservations
 from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.listener import listening
-from gpushare_extender.http.server import ExtenderApi, application, health_application
+from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application, health_application
 from gpushare_extender.http.tls import ServerTls, TlsFiles
 from gpushare_extender.ledger.ledger import Ledger
 
@@ -68,6 +68,8 @@ class Options:
     """In the Lease: another one after every start."""
     health: Address | None = None
     tls: TlsFiles | None = None
+    largest_request: int = LARGEST_REQUEST
+    """Bytes."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,12 +99,17 @@ async def serve(
         CannotServeError: an address cannot be had.
     """
     stop = stop or asyncio.Event()
-    async with KubeClient(credentials) as client:
+    async with kube_client(credentials) as client:
         extender = Extender.create(client, options, dialect)
         async with _serving(extender.api, options), _stopped_by_signals(stop):
             code = await _run_until(stop, extender.tasks())
         await extender.finish()
     return code
+
+
+def kube_client(credentials: Credentials) -> KubeClient:
+    """Has a connection for every bind, and some for watches and the Lease."""
+    return KubeClient(credentials, connections=PARALLEL_BINDS + 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +179,7 @@ async def _serving(api: ExtenderApi, options: Options) -> AsyncIterator[None]:
 def _applications(
     api: ExtenderApi, options: Options
 ) -> Iterable[tuple[Address, web.Application, ServerTls | None]]:
-    yield options.listen, application(api), api.health.tls
+    yield options.listen, application(api, largest_request=options.largest_request), api.health.tls
     if options.health:
         yield options.health, health_application(api.health), None
 
@@ -220,6 +227,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     tls.add_argument("--tls-key", type=Path, metavar="PEM", help="its key")
     tls.add_argument("--client-ca", type=Path, metavar="PEM", help="the authority of callers' certificates")
     parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")
+    parser.add_argument(
+        "--largest-request-mib",
+        type=int,
+        default=LARGEST_REQUEST // 2**20,
+        metavar="MIB",
+        help="more for a kube-scheduler without nodeCacheCapable: 5,000 nodes are about 50 (%(default)s)",
+    )
     parser.add_argument("--namespace", help="where the Lease is; default: the pod's own")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     parser.add_argument("--version", action="version", version=VERSION)
@@ -236,6 +250,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         namespace=parsed.namespace or _own_namespace(),
         health=parsed.health_listen,
         tls=files,
+        largest_request=parsed.largest_request_mib * 2**20,
     )
 
 

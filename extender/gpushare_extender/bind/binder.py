@@ -19,6 +19,10 @@ from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 
+PARALLEL_BINDS = 200
+"""Each has a connection to the API server of its own: kube-scheduler sends a burst of binds at once, and one
+that waits for a connection spends its caller's patience."""
+
 FROM_CACHE = {"resourceVersion": "0"}
 """Any version will do."""
 
@@ -47,8 +51,13 @@ class Binder:
     permit: Callable[[], Awaitable[None]]
     """Returns when this extender may bind. Raises ``NotHeldError`` when another one may be binding."""
     timing: BindTiming = field(default_factory=BindTiming)
+    parallel: int = PARALLEL_BINDS
     _tasks: dict[str, BindTask] = field(default_factory=dict, init=False)
     """By pod UID."""
+    _slots: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.parallel)
 
     async def bind(self, pod: PodReference, node: str) -> str:
         """Binds ``pod`` to ``node``. Returns an error message, empty on success.
@@ -86,7 +95,11 @@ class Binder:
     async def _run(self, pod: PodReference, node: str) -> str:
         extra = {"pod": str(pod), "node": node}
         try:
-            await self._bind(pod, node)
+            await self._wait_for_slot()
+            try:
+                await self._bind(pod, node)
+            finally:
+                self._slots.release()
         except (NotBoundError, NotHeldError) as error:
             _log.info("not bound: %s", error, extra=extra)
             return str(error)
@@ -96,6 +109,20 @@ class Binder:
             return f"internal error of the extender: {error!r}"
         _log.info("bound", extra=extra)
         return ""
+
+    async def _wait_for_slot(self) -> None:
+        """The clocks of a bind start after this: while it waits, nothing has been reserved or sent.
+
+        Raises:
+            NotBoundError: half of the caller's patience is over, and the bind itself needs the other.
+        """
+        try:
+            async with asyncio.timeout(self.timing.answer_within / 2):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise NotBoundError(
+                f"the API server is slow: {self.parallel} binds wait for it already"
+            ) from None
 
     async def _bind(self, pod: PodReference, node: str) -> None:
         holder = self.ledger.holder(pod.uid)

@@ -29,8 +29,8 @@ from gpushare_extender.http.wire import (
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 
-LARGEST_REQUEST = 128 * 2**20
-"""Bytes: 5,000 whole Node objects, from a scheduler without nodeCacheCapable, are about 50 MiB."""
+LARGEST_REQUEST = 4 * 2**20
+"""Bytes: the names of 5,000 nodes are 0.2 MiB, and a pod is at most 1.5."""
 
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 _log = logging.getLogger(__name__)
@@ -119,17 +119,17 @@ class ExtenderApi:
         return _json({"error": f"node {name} does not share GPU cards"}, status=404)
 
 
-def application(api: ExtenderApi) -> web.Application:
-    return _application(api.routes())
+def application(api: ExtenderApi, *, largest_request: int = LARGEST_REQUEST) -> web.Application:
+    return _application(api.routes(), largest_request)
 
 
 def health_application(health: HealthApi) -> web.Application:
     """For a port that everybody on the host may ask."""
-    return _application(health.routes())
+    return _application(health.routes(), 1024)
 
 
-def _application(routes: list[web.RouteDef]) -> web.Application:
-    app = web.Application(client_max_size=LARGEST_REQUEST, middlewares=[_errors_as_json])
+def _application(routes: list[web.RouteDef], largest_request: int) -> web.Application:
+    app = web.Application(client_max_size=largest_request, middlewares=[_errors_as_json])
     app.add_routes(routes)
     return app
 
@@ -141,6 +141,8 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
         await request.read()
         request_read(request)
         return await handler(request)
+    except web.HTTPRequestEntityTooLarge as error:
+        return _json({"error": f"{error.text}: is nodeCacheCapable set for this extender?"}, status=413)
     except web.HTTPException as error:
         return _json({"error": error.reason}, status=error.status)
     except Exception as error:

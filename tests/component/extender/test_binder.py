@@ -20,6 +20,7 @@ from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.timing import BindTiming
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.main import kube_client
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 POD = "/api/v1/namespaces/default/pods/a"
@@ -360,3 +361,35 @@ async def test_drain_counts_what_does_not_end(api: FakeApi, binder: Binder) -> N
     assert await binder.drain(0.01) == 1
     free.set()
     assert await waiting == ""
+
+
+async def test_a_burst_of_binds_at_a_slow_server_is_answered_in_time(api: FakeApi, ledger: Ledger) -> None:
+    async def slow(_: web.Request) -> None:
+        await asyncio.sleep(0.5)
+
+    ledger.set_share_node(share_node("n1", *[16] * 30))
+    for index in range(120):
+        api.put(PODS, pod_json(f"p{index}", units=4))
+        api.fail("POST", f"/api/v1/namespaces/default/pods/p{index}/binding", slow)
+    async with kube_client(api.credentials()) as client:
+        binder = Binder(client, ledger, GPUSHARE, permitted, BindTiming(answer_within=1.4))
+        answers = await asyncio.gather(*(binder.bind(reference(f"p{index}"), "n1") for index in range(120)))
+    assert set(answers) == {""}
+
+
+async def test_a_bind_that_gets_no_turn_reserves_and_sends_nothing(
+    api: FakeApi, client: KubeClient, ledger: Ledger
+) -> None:
+    async def slow(_: web.Request) -> None:
+        await asyncio.sleep(0.4)
+
+    api.put(PODS, pod_json("b", units=4))
+    api.fail("POST", BINDING, slow)
+    binder = Binder(client, ledger, GPUSHARE, permitted, BindTiming(answer_within=0.2), parallel=1)
+    first, second = await asyncio.gather(binder.bind(reference("a"), "n1"), binder.bind(reference("b"), "n1"))
+    assert "has not told yet" in first
+    assert second == "the API server is slow: 1 binds wait for it already"
+    await binder.drain(2.0)
+    assert (api.pod("a")["spec"].get("nodeName"), api.pod("b")["spec"].get("nodeName")) == ("n1", None)
+    assert used(ledger) == 4
+    assert await binder.bind(reference("b"), "n1") == ""

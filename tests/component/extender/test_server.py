@@ -1,5 +1,6 @@
 """The extender as kube-scheduler, the kubelet's probes and people talk to it, over HTTP."""
 
+import io
 from collections.abc import AsyncIterator
 
 import pytest
@@ -15,7 +16,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
 from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.server import ExtenderApi, application
+from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application
 from gpushare_extender.ledger.ledger import Ledger
 
 
@@ -203,3 +204,24 @@ async def test_a_defect_fails_one_request_only(
     assert (code, "ZeroDivisionError" in answer["error"]) == (500, True)
     monkeypatch.undo()
     assert (await caller.get("/gpushare/inspect"))[0] == 200
+
+
+@pytest.mark.parametrize("announced", [True, False], ids=["with its length", "in chunks"])
+async def test_a_request_larger_than_any_of_a_scheduler_is_not_taken_in(
+    caller: SchedulerCaller, *, announced: bool
+) -> None:
+    body = b" " * (LARGEST_REQUEST + 1)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for begin in range(0, len(body), 2**16):
+            yield body[begin : begin + 2**16]
+
+    data = io.BytesIO(body) if announced else chunks()
+    async with caller.session.post(caller.server.make_url("/gpushare/filter"), data=data) as response:
+        assert response.status == 413
+        assert "is nodeCacheCapable set" in (await response.json())["error"]
+
+
+async def test_the_names_of_5000_nodes_are_no_large_request(caller: SchedulerCaller) -> None:
+    names = [f"ip-10-100-200-{number}.eu-central-1.compute.internal" for number in range(5000)]
+    assert (await caller.filter(*names))["NodeNames"] == []
