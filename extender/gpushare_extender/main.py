@@ -29,7 +29,7 @@ from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import PARALLEL_BINDS, Binder
 from gpushare_extender.bind.lease import BindLease, NotHeldError
-from gpushare_extender.bind.stale_reservations import release_stale_reservations
+from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.listener import listening
@@ -140,9 +140,9 @@ class Extender:
         return (
             *(watch.run() for watch in self.watches),
             self.lease.keep(),
-            release_stale_reservations(
-                binder.client, self.api.ledger, binder.timing, being_bound=binder.pods_being_bound
-            ),
+            StaleReservations(
+                binder.client, self.api.ledger, binder.timing, binder.pods_being_bound
+            ).release(),
         )
 
     async def finish(self) -> None:

@@ -17,6 +17,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
+from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.bind.timing import BindTiming
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -393,3 +394,17 @@ async def test_a_bind_that_gets_no_turn_reserves_and_sends_nothing(
     assert (api.pod("a")["spec"].get("nodeName"), api.pod("b")["spec"].get("nodeName")) == ("n1", None)
     assert used(ledger) == 4
     assert await binder.bind(reference("b"), "n1") == ""
+
+
+async def test_an_internal_error_does_not_pin_a_living_pod_for_ever(
+    api: FakeApi, client: KubeClient, binder: Binder, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpushare_extender.bind.binder.share_binding", lambda *_, **__: 1 / 0)
+    assert "internal error" in await binder.bind(reference(), "n1")
+    assert used(ledger) == 4
+    stale = StaleReservations(client, ledger, binder.timing, binder.pods_being_bound)
+    releasing = asyncio.create_task(stale.release())
+    await api.wait_for("the units free", lambda: used(ledger) == 0)
+    releasing.cancel()
+    monkeypatch.undo()
+    assert await binder.bind(reference(), "n2") == ""
