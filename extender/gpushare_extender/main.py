@@ -29,7 +29,9 @@ from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import PARALLEL_BINDS, Binder
 from gpushare_extender.bind.lease import BindLease, NotHeldError
+from gpushare_extender.bind.node_pauses import NodePauses
 from gpushare_extender.bind.stale_reservations import StaleReservations
+from gpushare_extender.bind.timing import BindTiming
 from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.listener import listening
@@ -118,21 +120,24 @@ class Extender:
 
     api: ExtenderApi
     lease: BindLease
+    pauses: NodePauses
     watches: tuple[Watch, Watch]
 
     @classmethod
     def create(cls, client: KubeClient, options: Options, dialect: Dialect) -> "Extender":
         ledger = Ledger()
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
+        timing = BindTiming()
+        pauses = NodePauses(client, ledger, timing, dialect.memory_resource)
         watches = (
-            Watch(lambda: watch_pods(client, ledger, dialect, pods), pods),
-            Watch(lambda: watch_share_nodes(client, ledger, share_nodes), share_nodes),
+            Watch(lambda: watch_pods(client, ledger, dialect, pods, pauses.gone), pods),
+            Watch(lambda: watch_share_nodes(client, ledger, share_nodes, pauses.reported), share_nodes),
         )
         lease = BindLease(client, options.namespace, options.identity, partial(_read_again, watches))
-        binder = Binder(client, ledger, dialect, lease.hold)
+        binder = Binder(client, ledger, dialect, lease.hold, timing, bound=pauses.bound)
         lease.in_use = lambda: bool(binder.pods_being_bound())
         health = HealthApi((pods, share_nodes), ServerTls(options.tls) if options.tls else None)
-        return cls(ExtenderApi(ledger, binder, dialect, health), lease, watches)
+        return cls(ExtenderApi(ledger, binder, dialect, health), lease, pauses, watches)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Returns what runs as long as the extender does."""
@@ -140,6 +145,7 @@ class Extender:
         return (
             *(watch.run() for watch in self.watches),
             self.lease.keep(),
+            self.pauses.end_in_time(),
             StaleReservations(
                 binder.client, self.api.ledger, binder.timing, binder.pods_being_bound
             ).release(),

@@ -52,6 +52,8 @@ class Binder:
     """Returns when this extender may bind. Raises ``NotHeldError`` when another one may be binding."""
     timing: BindTiming = field(default_factory=BindTiming)
     parallel: int = PARALLEL_BINDS
+    bound: Callable[[PodReference, str], None] = lambda _pod, _node: None
+    """Is told of every pod that was bound to a node just now."""
     _tasks: dict[str, BindTask] = field(default_factory=dict, init=False)
     """By pod UID."""
     _slots: asyncio.Semaphore = field(init=False)
@@ -173,6 +175,7 @@ class Binder:
             self.ledger.release(pod.uid)
             raise
         self.ledger.confirm(pod.uid, now=self.timing.clock())
+        self.bound(pod, node)
 
     def _reserve(self, pod: PodReference, node: str, units: int) -> Holder:
         """Choosing and reserving are one step: no await may come between them."""

@@ -67,7 +67,7 @@ def inspect_node(ledger: Ledger, name: str) -> NodeView | None:
         name=name,
         unit=node.share_node.unit,
         strategy=node.share_node.strategy.value,
-        refusal=node.share_node.closed_reason,
+        refusal=node.closed_reason,
         units=Units(sum(card.units for card in cards), sum(card.allocated for card in cards)),
         cards=[_card(ledger, node, card) for card in cards],
     )

@@ -48,7 +48,7 @@ class PodUpdate:
     holder: Holder | None = None
     """None: the pod has no units."""
     message: str = ""
-    """Why an annotation that is there cannot be read and counts as nothing."""
+    """Why an annotation that is there is not believed."""
 
 
 class _Metadata(msgspec.Struct):

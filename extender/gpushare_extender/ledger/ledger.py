@@ -74,6 +74,16 @@ class Ledger:
         for share_node in present.values():
             self.set_share_node(share_node)
 
+    def pause(self, node: str, reason: str) -> None:
+        """The node takes no pods until ``resume``; ``reason`` is for people."""
+        self._node_ledger(node).paused_reason = reason
+        self._update_index(node)
+
+    def resume(self, node: str) -> None:
+        if node_ledger := self._nodes.get(node):
+            node_ledger.paused_reason = ""
+            self._update_index(node)
+
     # Allocations
 
     def set_pod(self, update: PodUpdate) -> None:
@@ -111,7 +121,7 @@ class Ledger:
         """
         if present := self._holders.get(pod.uid):
             raise DoesNotFitError(f"pod already holds units on node {present.node}")
-        share_node, card = self._share_node(node), self._choose(node, units)
+        share_node, card = self.share_node(node), self._choose(node, units)
         if share_node is None or card is None:
             raise DoesNotFitError(self.unfit_reason(node, units).message)
         holder = Holder(
@@ -163,13 +173,18 @@ class Ledger:
         """Returns the sums of node ``name``, for reading only."""
         return self._nodes.get(name)
 
+    def share_node(self, node: str) -> ShareNode | None:
+        """Returns the GPUShareNode as it was seen last, or None when there is none."""
+        node_ledger = self._nodes.get(node)
+        return node_ledger.share_node if node_ledger else None
+
     def node_names(self) -> list[str]:
         """Returns the names of the nodes with a GPUShareNode, sorted."""
         return sorted(name for name, node_ledger in self._nodes.items() if node_ledger.share_node)
 
     def unit_in_force(self, node: str) -> str:
         """Returns the size of one unit as the GPUShareNode writes it, or an empty text."""
-        share_node = self._share_node(node)
+        share_node = self.share_node(node)
         return share_node.unit if share_node else ""
 
     def free_units(self, node: str) -> FreeUnits | None:
@@ -178,11 +193,11 @@ class Ledger:
 
     def unfit_reason(self, node: str, units: int) -> UnfitReason:
         """Returns why ``units`` do not fit ``node``; to be asked only where they do not."""
-        share_node = self._share_node(node)
-        if share_node is None:
+        node_ledger = self._nodes.get(node)
+        if node_ledger is None or node_ledger.share_node is None:
             return UnfitReason(UNKNOWN_NODE, resolvable=False)
-        if share_node.closed_reason:
-            return UnfitReason(share_node.closed_reason, resolvable=False)
+        if node_ledger.closed_reason:
+            return UnfitReason(node_ledger.closed_reason, resolvable=False)
         return unfit_reason(units, self._free_units[node])
 
     # Upkeep
@@ -205,10 +220,6 @@ class Ledger:
         if holder := self._holders.pop(uid, None):
             self._nodes[holder.node].remove(uid)
             self._update_index(holder.node)
-
-    def _share_node(self, node: str) -> ShareNode | None:
-        node_ledger = self._nodes.get(node)
-        return node_ledger.share_node if node_ledger else None
 
     def _choose(self, node: str, units: int) -> Card | None:
         node_ledger = self._nodes.get(node)

@@ -38,6 +38,8 @@ class NodeLedger:
     share_node: ShareNode | None = None
     holders: dict[str, Holder] = field(default_factory=dict)
     """By pod UID."""
+    paused_reason: str = ""
+    """For people: why the node takes no pods for a while. Empty when it does."""
     _booked: dict[str, dict[str, int]] = field(default_factory=dict)
     """Card UUID -> pod UID -> units by annotation or reservation, in the node's unit; cards that the
     GPUShareNode does not name (yet) are in it, too."""
@@ -46,12 +48,17 @@ class NodeLedger:
 
     @property
     def is_empty(self) -> bool:
-        return self.share_node is None and not self.holders
+        return self.share_node is None and not self.holders and not self.paused_reason
+
+    @property
+    def closed_reason(self) -> str:
+        """Why a node that shares cards takes no pods of ours; empty when it does."""
+        return (self.share_node.closed_reason if self.share_node else "") or self.paused_reason
 
     @property
     def open_share_node(self) -> ShareNode | None:
         """The GPUShareNode if the node takes pods of ours."""
-        return None if self.share_node is None or self.share_node.closed_reason else self.share_node
+        return None if self.closed_reason else self.share_node
 
     def free_units(self) -> FreeUnits | None:
         """Returns None for a node that takes no pods of ours."""
