@@ -32,7 +32,9 @@ from gpushare_extender.bind.lease import BindLease, NotHeldError
 from gpushare_extender.bind.node_pauses import NodePauses
 from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.bind.timing import BindTiming
+from gpushare_extender.cluster.wake_up import WakeUp
 from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
+from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.listener import listening
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application, health_application
@@ -65,7 +67,7 @@ class Options:
 
     listen: Address
     namespace: str = NAMESPACE
-    """Of the Lease."""
+    """Of the Lease, and of the object that wakes kube-scheduler."""
     identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{uuid.uuid4()}")
     """In the Lease: another one after every start."""
     health: Address | None = None
@@ -121,11 +123,13 @@ class Extender:
     api: ExtenderApi
     lease: BindLease
     pauses: NodePauses
+    wake_up: WakeUp
     watches: tuple[Watch, Watch]
 
     @classmethod
     def create(cls, client: KubeClient, options: Options, dialect: Dialect) -> "Extender":
-        ledger = Ledger()
+        wake_up = WakeUp(client, options.namespace, RefusedPods())
+        ledger = Ledger(wake_up.has_room)
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
         timing = BindTiming()
         pauses = NodePauses(client, ledger, timing, dialect.memory_resource)
@@ -137,7 +141,8 @@ class Extender:
         binder = Binder(client, ledger, dialect, lease.hold, timing, bound=pauses.bound)
         lease.in_use = lambda: bool(binder.pods_being_bound())
         health = HealthApi((pods, share_nodes), ServerTls(options.tls) if options.tls else None)
-        return cls(ExtenderApi(ledger, binder, dialect, health), lease, pauses, watches)
+        api = ExtenderApi(ledger, binder, dialect, health, wake_up.refused)
+        return cls(api, lease, pauses, wake_up, watches)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Returns what runs as long as the extender does."""
@@ -146,6 +151,7 @@ class Extender:
             *(watch.run() for watch in self.watches),
             self.lease.keep(),
             self.pauses.end_in_time(),
+            self.wake_up.run(),
             StaleReservations(
                 binder.client, self.api.ledger, binder.timing, binder.pods_being_bound
             ).release(),

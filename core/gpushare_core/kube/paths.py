@@ -37,3 +37,7 @@ def leases(namespace: str) -> str:
 
 def lease_path(namespace: str, name: str) -> str:
     return f"{leases(namespace)}/{name}"
+
+
+def storage_capacities(namespace: str) -> str:
+    return f"/apis/storage.k8s.io/v1/namespaces/{namespace}/csistoragecapacities"

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 from aiohttp import web
@@ -12,6 +12,7 @@ from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.prioritize import prioritize_nodes
+from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.health import json_response as _json
 from gpushare_extender.http.inspection import inspect_all, inspect_node
@@ -46,6 +47,7 @@ class ExtenderApi:
     binder: Binder
     dialect: Dialect
     health: HealthApi
+    refused: RefusedPods = field(default_factory=RefusedPods)
 
     def routes(self) -> list[web.RouteDef]:
         inspect = self.dialect.inspect_path
@@ -73,15 +75,23 @@ class ExtenderApi:
         units = self._units(args.pod)
         uid = args.pod.metadata.uid
         if args.node_names is not None:
-            result = filter_nodes(self.ledger, args.node_names, uid=uid, units=units)
+            result = self._filter_names(args.node_names, uid=uid, units=units)
             return _filter_result(result, node_names=result.passing)
         return self._filter_items(args.nodes or NodeItems(), uid=uid, units=units)
 
     def _filter_items(self, nodes: NodeItems, *, uid: str, units: int) -> ExtenderFilterResult:
         """For a scheduler that sends whole nodes, and takes whole nodes for an answer."""
         items = _named(nodes)
-        result = filter_nodes(self.ledger, list(items), uid=uid, units=units)
+        result = self._filter_names(list(items), uid=uid, units=units)
         return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
+
+    def _filter_names(self, names: list[str], *, uid: str, units: int) -> FilterResult:
+        result = filter_nodes(self.ledger, names, uid=uid, units=units)
+        if result.passing:
+            self.refused.settled(uid)
+        else:
+            self.refused.refused(uid, units)
+        return result
 
     def _units(self, pod: Pod) -> int:
         """Returns what the caller says that the pod requests: good for an answer, not for a bind."""

@@ -4,7 +4,7 @@ Three sources meet here: GPUShareNodes (which cards there are), allocations (ann
 bound) and reservations (units chosen by a bind that no watch has shown as an allocation yet).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -42,7 +42,10 @@ def unfit_reason(units: int, free: FreeUnits) -> UnfitReason:
 class Ledger:
     """Use from one thread. The sums are right after every method."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_room: Callable[[int], None] = lambda _units: None) -> None:
+        """``has_room`` is told how many units a node's emptiest card has free, whenever that is more than
+        before."""
+        self._has_room = has_room
         self._nodes: dict[str, NodeLedger] = {}
         self._holders: dict[str, Holder] = {}
         """By pod UID; those with a reservation as well."""
@@ -231,12 +234,14 @@ class Ledger:
     def _update_index(self, node: str) -> None:
         """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
         node_ledger = self._nodes[node]
-        free = node_ledger.free_units()
+        free, before = node_ledger.free_units(), self._largest_free.get(node, 0)
         if free is None:
             self._free_units.pop(node, None)
             self._largest_free.pop(node, None)
         else:
             self._free_units[node] = free
             self._largest_free[node] = free.largest
+            if free.largest > before:
+                self._has_room(free.largest)
         if node_ledger.is_empty:
             del self._nodes[node]
