@@ -152,6 +152,7 @@ class Extender:
             self.lease.keep(),
             self.pauses.end_in_time(),
             self.wake_up.run(),
+            *([tls.end_when_gone()] if (tls := self.api.health.tls) else []),
             StaleReservations(
                 binder.client, self.api.ledger, binder.timing, binder.pods_being_bound
             ).release(),
@@ -219,7 +220,7 @@ async def _run_until(stop: asyncio.Event, tasks: Iterable[Coroutine[Any, Any, No
     if stopping in done:
         return 0
     for task in done:
-        _log.error("a task ended, the ledger would go stale: stopping", exc_info=task.exception())
+        _log.error("stopping, a task ended that should not: %s", task.exception(), exc_info=task.exception())
     return 1
 
 
@@ -233,10 +234,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="answer /healthz and /readyz here, too, in plain HTTP: for probes when --tls-cert is given",
     )
     tls = parser.add_argument_group(
-        "mutual TLS", "All three or none. The files are read again when they change, and waited for."
+        "mutual TLS", "The files are waited for and read again when they change; it ends when they are gone."
     )
     tls.add_argument("--tls-cert", type=Path, metavar="PEM", help="the certificate to serve with")
-    tls.add_argument("--tls-key", type=Path, metavar="PEM", help="its key")
+    tls.add_argument("--tls-key", type=Path, metavar="PEM", help="its key, if not in the same file")
     tls.add_argument("--client-ca", type=Path, metavar="PEM", help="the authority of callers' certificates")
     parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")
     parser.add_argument(
@@ -250,13 +251,17 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     parser.add_argument("--version", action="version", version=VERSION)
     parsed = parser.parse_args(arguments)
-    if len({path is None for path in (parsed.tls_cert, parsed.tls_key, parsed.client_ca)}) > 1:
-        parser.error("--tls-cert, --tls-key and --client-ca belong together: give all three or none")
+    if (parsed.tls_cert is None) != (parsed.client_ca is None) or (parsed.tls_key and not parsed.tls_cert):
+        parser.error("--tls-cert and --client-ca belong together, and --tls-key to them")
     return parsed
 
 
 def _options(parsed: argparse.Namespace) -> Options:
-    files = TlsFiles(parsed.tls_cert, parsed.tls_key, parsed.client_ca) if parsed.tls_cert else None
+    files = (
+        TlsFiles(parsed.tls_cert, parsed.tls_key or parsed.tls_cert, parsed.client_ca)
+        if parsed.tls_cert
+        else None
+    )
     return Options(
         listen=parsed.listen,
         namespace=parsed.namespace or _own_namespace(),

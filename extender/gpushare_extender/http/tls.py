@@ -1,11 +1,19 @@
 """Mutual TLS with kube-scheduler: who comes without a certificate of our authority is not heard."""
 
+import asyncio
 import logging
 import ssl
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+LOOK_SECONDS = 5.0
+
 _log = logging.getLogger(__name__)
+
+
+class FilesGoneError(Exception):
+    """The key pair was taken away; the text says what that means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,7 @@ class ServerTls:
     """
 
     files: TlsFiles
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     problem: str = field(default="", init=False)
     """Why the files cannot be used; empty when they can."""
     _state: tuple[object, ...] | None = field(default=None, init=False)
@@ -62,6 +71,20 @@ class ServerTls:
             self._state = state
             self._load()
         return self._context
+
+    async def end_when_gone(self) -> None:
+        """Never returns.
+
+        Raises:
+            FilesGoneError: the files were there and are not any more. Who makes them again makes another
+                folder, which only a new mount shows.
+        """
+        while self._context is None or self._present():
+            await self.sleep(LOOK_SECONDS)
+        raise FilesGoneError(f"the key pair in {self.files.certificate.parent} was removed")
+
+    def _present(self) -> bool:
+        return any(state is not None for state in self.files.state())
 
     def _load(self) -> None:
         before = self.problem

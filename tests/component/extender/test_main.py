@@ -128,7 +128,9 @@ async def test_a_taken_port_ends_it_with_a_message(
     assert f"cannot listen on 127.0.0.1:{port}" in json.loads(stderr.splitlines()[-1])["message"]
 
 
-@pytest.mark.parametrize("given", [("--tls-cert",), ("--tls-cert", "--tls-key"), ("--client-ca",)])
+@pytest.mark.parametrize(
+    "given", [("--tls-cert",), ("--tls-cert", "--tls-key"), ("--client-ca",), ("--tls-key",)]
+)
 async def test_half_of_mutual_tls_is_refused(given: tuple[str, ...]) -> None:
     code, _, stderr = await outcome(*(word for option in given for word in (option, "/x.pem")))
     assert (code, "belong together" in stderr) == (2, True)

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from gpushare_extender.http.listener import ListenerLimits, listening, request_read
-from gpushare_extender.http.tls import ServerTls, TlsFiles
+from gpushare_extender.http.tls import FilesGoneError, ServerTls, TlsFiles
 
 PAIRS = Path(__file__).resolve().parents[2] / "data" / "extender"
 """Two authorities, each with a server and a client; valid for a hundred years."""
@@ -120,6 +120,31 @@ async def test_the_files_are_waited_for(tmp_path: Path) -> None:
         assert "No such file" in tls.problem
         keys.write("first")
         assert await call(port, caller_tls()) == "heard"
+
+
+async def test_key_and_certificate_may_be_one_file(keys: KeyFolder) -> None:
+    both = keys.path / "both.pem"
+    both.write_bytes(keys.files.key.read_bytes() + keys.files.certificate.read_bytes())
+    tls = ServerTls(TlsFiles(both, both, keys.files.client_authority))
+    async with serving(tls) as port:
+        assert await call(port, caller_tls()) == "heard"
+
+
+async def test_it_ends_when_the_files_that_were_there_are_gone(keys: KeyFolder) -> None:
+    """As after a restore: the folder that the next install makes is another one than what is mounted."""
+    looks: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 2:
+            tls.context()
+        if len(looks) == 4:
+            shutil.rmtree(keys.path)
+
+    tls = ServerTls(keys.files, sleep)
+    with pytest.raises(FilesGoneError, match="was removed"):
+        await tls.end_when_gone()
+    assert len(looks) == 4
 
 
 class Dialer:
