@@ -28,10 +28,10 @@ from gpushare_core.kube.credentials import (
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import PARALLEL_BINDS, Binder
+from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import BindLease, NotHeldError
 from gpushare_extender.bind.node_pauses import NodePauses
 from gpushare_extender.bind.stale_reservations import StaleReservations
-from gpushare_extender.bind.timing import BindTiming
 from gpushare_extender.cluster.wake_up import WakeUp
 from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.decide.refused_pods import RefusedPods

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -14,6 +13,7 @@ from tests.e2e.product import SYSTEM
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
@@ -24,8 +24,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
 
 ROOT = Path(__file__).resolve().parents[2]
 ANNOTATION = "gpushare.io/allocation"
-
-Json = dict[str, Any]
 
 
 def allocation(node: str) -> str:
@@ -141,7 +139,7 @@ def as_plugin_of(cluster: LocalCluster, node: str, path: str, patch: Json) -> No
 
     async def send() -> None:
         async with KubeClient(credentials) as client:
-            await client.patch(path, patch)
+            await client.merge(path, patch)
 
     asyncio.run(send())
 

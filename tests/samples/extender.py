@@ -4,7 +4,7 @@ import dataclasses
 import json
 
 from gpushare_core.json_object import Json
-from gpushare_core.placement.cards import Strategy
+from gpushare_core.placement.card_choice import Strategy
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode, ShareNodeCard

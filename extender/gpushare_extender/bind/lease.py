@@ -14,7 +14,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import lease_path, leases
-from gpushare_extender.bind.timing import CALL_SECONDS, BindTiming
+from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.decide.lease import (
     LEASE_SECONDS,
     LeaseObserver,

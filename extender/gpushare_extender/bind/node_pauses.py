@@ -14,7 +14,7 @@ from gpushare_core.kube.backoff import backoff_delay
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
-from gpushare_extender.bind.timing import BindTiming
+from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 

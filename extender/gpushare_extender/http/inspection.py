@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gpushare_core.placement.cards import Card
+from gpushare_core.placement.card_choice import Card
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
 

@@ -17,8 +17,8 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
+from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import StaleReservations
-from gpushare_extender.bind.timing import BindTiming
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.main import kube_client

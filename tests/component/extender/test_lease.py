@@ -12,8 +12,8 @@ from tests.samples.extender import pod_json, reference, share_node_json
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
+from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import IDLE_SECONDS, RENEW_SECONDS, BindLease
-from gpushare_extender.bind.timing import BindTiming
 from gpushare_extender.decide.lease import LEASE_SECONDS
 from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_extender.main import Address, Extender, Options
