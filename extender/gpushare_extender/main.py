@@ -5,24 +5,40 @@ import asyncio
 import contextlib
 import logging
 import signal
+import socket
 import sys
+import uuid
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
 from gpushare_core.books.dialects import GPUSHARE, Dialect
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.credentials import Credentials, NoCredentialsError, find_credentials
+from gpushare_core.kube.credentials import (
+    SERVICE_ACCOUNT,
+    Credentials,
+    NoCredentialsError,
+    find_credentials,
+)
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
-from gpushare_extender.bind.binder import Binder
-from gpushare_extender.bind.stale_reservations import release_stale_reservations
-from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
-from gpushare_extender.decide.request_cache import RequestCache
-from gpushare_extender.http.server import KEEP_ALIVE, ExtenderApi, application
+from gpushare_extender.bind.binder import PARALLEL_BINDS, Binder
+from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.bind.lease import BindLease, NotHeldError
+from gpushare_extender.bind.node_pauses import NodePauses
+from gpushare_extender.bind.stale_reservations import StaleReservations
+from gpushare_extender.cluster.wake_up import WakeUp
+from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
+from gpushare_extender.decide.refused_pods import RefusedPods
+from gpushare_extender.http.health import HealthApi
+from gpushare_extender.http.listener import listening
+from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application, health_application
+from gpushare_extender.http.tls import ServerTls, TlsFiles
 from gpushare_extender.ledger.ledger import Ledger
 
 DRAIN_SECONDS = 15.0
@@ -35,13 +51,38 @@ class CannotServeError(Exception):
     """The program cannot do its work from the start; the text says why and what to do."""
 
 
+class Address(NamedTuple):
+    """Where to listen."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line says. ``health``: where the kubelet's probes are answered besides."""
+
+    listen: Address
+    namespace: str = NAMESPACE
+    """Of the Lease, and of the object that wakes kube-scheduler."""
+    identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{uuid.uuid4()}")
+    """In the Lease: another one after every start."""
+    health: Address | None = None
+    tls: TlsFiles | None = None
+    largest_request: int = LARGEST_REQUEST
+    """Bytes."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM or SIGINT. Returns the exit code: 1 when it cannot start or cannot go on."""
-    options = _parse(arguments)
-    configure_logging(options.log_level)
+    parsed = _parse(arguments)
+    configure_logging(parsed.log_level)
     try:
-        credentials = find_credentials(options.kubeconfig)
-        return asyncio.run(serve(credentials, host=options.listen[0], port=options.listen[1]))
+        credentials = find_credentials(parsed.kubeconfig)
+        return asyncio.run(serve(credentials, _options(parsed)))
     except (NoCredentialsError, CannotServeError) as error:
         _log.error("%s", error)
         return 1
@@ -49,60 +90,111 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def serve(
     credentials: Credentials,
+    options: Options,
     *,
-    host: str,
-    port: int,
     dialect: Dialect = GPUSHARE,
     stop: asyncio.Event | None = None,
 ) -> int:
-    """Serves on ``host:port`` until ``stop`` or a signal, then finishes the binds under way.
+    """Serves until ``stop`` or a signal, then finishes the binds under way.
 
     Returns the exit code: 1 when a watch ended.
 
     Raises:
-        CannotServeError: the address cannot be had.
+        CannotServeError: an address cannot be had.
     """
     stop = stop or asyncio.Event()
-    ledger, requests = Ledger(), RequestCache()
-    pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
-    async with KubeClient(credentials) as client:
-        binder = Binder(client, ledger, requests, dialect)
-        api = ExtenderApi(ledger, requests, binder, dialect, (pods, share_nodes))
-        async with _listening(api, host=host, port=port), _stopped_by_signals(stop):
-            watches = (
-                watch_pods(client, ledger, dialect, pods),
-                watch_share_nodes(client, ledger, share_nodes),
-                release_stale_reservations(
-                    client, ledger, binder.timing, being_bound=binder.pods_being_bound
-                ),
-            )
-            code = await _watch_until(stop, watches)
-        await _drain(binder)
+    async with kube_client(credentials) as client:
+        extender = Extender.create(client, options, dialect)
+        async with _serving(extender.api, options), _stopped_by_signals(stop):
+            code = await _run_until(stop, extender.tasks())
+        await extender.finish()
     return code
 
 
+def kube_client(credentials: Credentials) -> KubeClient:
+    """Has a connection for every bind, and some for watches and the Lease."""
+    return KubeClient(credentials, connections=PARALLEL_BINDS + 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """The parts of one extender."""
+
+    api: ExtenderApi
+    lease: BindLease
+    pauses: NodePauses
+    wake_up: WakeUp
+    watches: tuple[Watch, Watch]
+
+    @classmethod
+    def create(cls, client: KubeClient, options: Options, dialect: Dialect) -> "Extender":
+        wake_up = WakeUp(client, options.namespace, RefusedPods())
+        ledger = Ledger(wake_up.has_room)
+        pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
+        timing = BindTiming()
+        pauses = NodePauses(client, ledger, timing, dialect.memory_resource)
+        watches = (
+            Watch(lambda: watch_pods(client, ledger, dialect, pods, pauses.gone), pods),
+            Watch(lambda: watch_share_nodes(client, ledger, share_nodes, pauses.reported), share_nodes),
+        )
+        lease = BindLease(client, options.namespace, options.identity, partial(_read_again, watches))
+        binder = Binder(client, ledger, dialect, lease.hold, timing, bound=pauses.bound)
+        lease.in_use = lambda: bool(binder.pods_being_bound())
+        health = HealthApi((pods, share_nodes), ServerTls(options.tls) if options.tls else None)
+        api = ExtenderApi(ledger, binder, dialect, health, wake_up.refused)
+        return cls(api, lease, pauses, wake_up, watches)
+
+    def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
+        """Returns what runs as long as the extender does."""
+        binder = self.api.binder
+        return (
+            *(watch.run() for watch in self.watches),
+            self.lease.keep(),
+            self.pauses.end_in_time(),
+            self.wake_up.run(),
+            *([tls.end_when_gone()] if (tls := self.api.health.tls) else []),
+            StaleReservations(
+                binder.client, self.api.ledger, binder.timing, binder.pods_being_bound
+            ).release(),
+        )
+
+    async def finish(self) -> None:
+        """Sees the binds under way to their end; only then another extender may bind at once."""
+        if left := await self.api.binder.drain(DRAIN_SECONDS):
+            _log.warning("%d binds did not end in time; the next start finds their pods in the API", left)
+            return
+        try:
+            await self.lease.release()
+        except NotHeldError as error:
+            _log.warning("the next extender has to wait until the Lease has expired: %s", error)
+
+
+async def _read_again(watches: Iterable[Watch]) -> None:
+    await asyncio.gather(*(watch.read_again() for watch in watches))
+
+
 @contextlib.asynccontextmanager
-async def _listening(api: ExtenderApi, *, host: str, port: int) -> AsyncIterator[None]:
+async def _serving(api: ExtenderApi, options: Options) -> AsyncIterator[None]:
     """Answers requests; at the end takes no more and answers those that have come."""
-    runner = web.AppRunner(
-        application(api),
-        access_log=None,
-        keepalive_timeout=KEEP_ALIVE,
-        shutdown_timeout=DRAIN_SECONDS,
-    )
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, host, port).start()
-    except OSError as error:
-        await runner.cleanup()
-        raise CannotServeError(
-            f"cannot listen on {host}:{port}: {error.strerror}; is one running?"
-        ) from error
-    _log.info("version %s listens on %s:%d", VERSION, host, port)
-    try:
+    async with contextlib.AsyncExitStack() as stack:
+        for address, app, tls in _applications(api, options):
+            listener = listening(app, host=address.host, port=address.port, tls=tls, drain=DRAIN_SECONDS)
+            try:
+                await stack.enter_async_context(listener)
+            except OSError as error:
+                raise CannotServeError(
+                    f"cannot listen on {address}: {error.strerror}; is one running?"
+                ) from error
+            _log.info("version %s listens on %s", VERSION, address)
         yield
-    finally:
-        await runner.cleanup()
+
+
+def _applications(
+    api: ExtenderApi, options: Options
+) -> Iterable[tuple[Address, web.Application, ServerTls | None]]:
+    yield options.listen, application(api, largest_request=options.largest_request), api.health.tls
+    if options.health:
+        yield options.health, health_application(api.health), None
 
 
 @contextlib.asynccontextmanager
@@ -117,10 +209,10 @@ async def _stopped_by_signals(stop: asyncio.Event) -> AsyncIterator[None]:
             loop.remove_signal_handler(number)
 
 
-async def _watch_until(stop: asyncio.Event, watches: Iterable[Coroutine[Any, Any, None]]) -> int:
-    """Returns 0 when ``stop`` came; 1 when a watch ended, which only a defect can bring about."""
+async def _run_until(stop: asyncio.Event, tasks: Iterable[Coroutine[Any, Any, None]]) -> int:
+    """Returns 0 when ``stop`` came; 1 when a task ended, which only a defect can bring about."""
     stopping = asyncio.create_task(stop.wait())
-    running = [asyncio.create_task(watch) for watch in watches]
+    running = [asyncio.create_task(task) for task in tasks]
     done, _ = await asyncio.wait([stopping, *running], return_when=asyncio.FIRST_COMPLETED)
     for task in [stopping, *running]:
         task.cancel()
@@ -128,29 +220,70 @@ async def _watch_until(stop: asyncio.Event, watches: Iterable[Coroutine[Any, Any
     if stopping in done:
         return 0
     for task in done:
-        _log.error("a watch ended, the ledger would go stale: stopping", exc_info=task.exception())
+        _log.error("stopping, a task ended that should not: %s", task.exception(), exc_info=task.exception())
     return 1
-
-
-async def _drain(binder: Binder) -> None:
-    if left := await binder.drain(DRAIN_SECONDS):
-        _log.warning("%d binds did not end in time; the next start finds their pods in the API", left)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="gpushare-extender", description=__doc__)
     parser.add_argument("--listen", type=_address, default=f"127.0.0.1:{EXTENDER_PORT}", metavar="HOST:PORT")
+    parser.add_argument(
+        "--health-listen",
+        type=_address,
+        metavar="HOST:PORT",
+        help="answer /healthz and /readyz here, too, in plain HTTP: for probes when --tls-cert is given",
+    )
+    tls = parser.add_argument_group(
+        "mutual TLS", "The files are waited for and read again when they change; it ends when they are gone."
+    )
+    tls.add_argument("--tls-cert", type=Path, metavar="PEM", help="the certificate to serve with")
+    tls.add_argument("--tls-key", type=Path, metavar="PEM", help="its key, if not in the same file")
+    tls.add_argument("--client-ca", type=Path, metavar="PEM", help="the authority of callers' certificates")
     parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")
+    parser.add_argument(
+        "--largest-request-mib",
+        type=int,
+        default=LARGEST_REQUEST // 2**20,
+        metavar="MIB",
+        help="more for a kube-scheduler without nodeCacheCapable: 5,000 nodes are about 50 (%(default)s)",
+    )
+    parser.add_argument("--namespace", help="where the Lease is; default: the pod's own")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     parser.add_argument("--version", action="version", version=VERSION)
-    return parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
+    if (parsed.tls_cert is None) != (parsed.client_ca is None) or (parsed.tls_key and not parsed.tls_cert):
+        parser.error("--tls-cert and --client-ca belong together, and --tls-key to them")
+    return parsed
 
 
-def _address(text: str) -> tuple[str, int]:
+def _options(parsed: argparse.Namespace) -> Options:
+    files = (
+        TlsFiles(parsed.tls_cert, parsed.tls_key or parsed.tls_cert, parsed.client_ca)
+        if parsed.tls_cert
+        else None
+    )
+    return Options(
+        listen=parsed.listen,
+        namespace=parsed.namespace or _own_namespace(),
+        health=parsed.health_listen,
+        tls=files,
+        largest_request=parsed.largest_request_mib * 2**20,
+    )
+
+
+def _own_namespace() -> str:
+    """Returns the namespace of the pod this process runs in, or the usual one."""
+    try:
+        return (SERVICE_ACCOUNT / "namespace").read_text().strip()
+    except OSError:
+        return NAMESPACE
+
+
+def _address(text: str) -> Address:
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT such as 127.0.0.1:{EXTENDER_PORT}")
-    return host.strip("[]"), int(port)
+    return Address(host.strip("[]"), int(port))
 
 
 if __name__ == "__main__":

@@ -12,8 +12,9 @@ from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM
 from tests.e2e.workloads import create, pod
 
+from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.json_object import Json
-from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
@@ -23,6 +24,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
 
 ROOT = Path(__file__).resolve().parents[2]
 ANNOTATION = "gpushare.io/allocation"
+
+
+def allocation(node: str) -> str:
+    return encode_allocation(Allocation(node=node, at="", unit="1Gi", containers={"main": {"GPU-1": 4}}))
 
 
 def account(name: str) -> str:
@@ -148,10 +153,70 @@ def test_a_plugin_changes_pods_of_its_own_node_only(cluster: LocalCluster, names
         what="the pod runs",
     )
     path = f"{PODS.format(namespace=namespace)}/there"
-    patch = {"metadata": {"annotations": {ANNOTATION: "{}"}}}
+    patch = {"metadata": {"annotations": {ANNOTATION: allocation("gpu-1")}}}
     with pytest.raises(ApiError, match="plugin of node gpu-2 may only change pods that run there"):
         as_plugin_of(cluster, "gpu-2", path, patch)
     as_plugin_of(cluster, "gpu-1", path, patch)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(allocation("gpu-2"), id="another node"),
+        pytest.param(allocation("gpu-10"), id="a node whose name begins alike"),
+        pytest.param('{"at":"","node":"gpu-1"}', id="not as the codec writes it"),
+        pytest.param("{}", id="no node"),
+        pytest.param("", id="nothing"),
+    ],
+)
+def test_a_plugin_books_on_its_own_node_only(cluster: LocalCluster, namespace: str, text: str) -> None:
+    create(cluster, namespace, [pod("there", {"main": 0}, on="gpu-1")])
+    path = f"{PODS.format(namespace=namespace)}/there"
+    as_plugin_of(cluster, "gpu-1", path, {"metadata": {"annotations": {ANNOTATION: allocation("gpu-1")}}})
+    with pytest.raises(ApiError, match="plugin of node gpu-1 may book on that node only"):
+        as_plugin_of(cluster, "gpu-1", path, {"metadata": {"annotations": {ANNOTATION: text}}})
+
+
+def test_an_allocation_on_another_node_than_the_binding_s_is_refused(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    waiting = pod("waiting", {"main": 0})
+    waiting["spec"]["schedulerName"] = "nobody"
+    create(cluster, namespace, [waiting])
+    binding: Json = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "waiting", "annotations": {ANNOTATION: allocation("gpu-2")}},
+        "target": {"kind": "Node", "name": "gpu-1"},
+    }
+    path = f"{PODS.format(namespace=namespace)}/waiting/binding"
+    with pytest.raises(ApiError, match=r'has to begin with \{"node":"gpu-1"'):
+        as_extender(cluster, path, binding)
+    binding["metadata"]["annotations"] = {ANNOTATION: allocation("gpu-1")}
+    as_extender(cluster, path, binding)
+
+
+def as_extender(cluster: LocalCluster, path: str, body: Json, *, method: str = "POST") -> Json:
+    """Sends ``body`` as the extender. Raises ``ApiError`` when it is refused."""
+    token = cluster.kubectl("create", "token", "gpushare-extender", "-n", SYSTEM)
+    credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
+
+    async def send() -> Json:
+        async with KubeClient(credentials) as client:
+            return await client.send(Request(method=method, path=path, body=body))
+
+    return asyncio.run(send())
+
+
+def test_the_extender_holds_its_own_lease_and_no_other(cluster: LocalCluster) -> None:
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases"
+    other = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "other"}}
+    cluster.kubectl("create", "--raw", leases, "-f", "-", stdin=json.dumps(other))
+    with pytest.raises(ApiError, match="403"):
+        as_extender(cluster, f"{leases}/other", other, method="PUT")
+    with pytest.raises(ApiError, match="403"):
+        as_extender(cluster, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", other)
+    cluster.kubectl("delete", "lease", "other", "-n", SYSTEM)
 
 
 @pytest.mark.parametrize(
@@ -159,12 +224,37 @@ def test_a_plugin_changes_pods_of_its_own_node_only(cluster: LocalCluster, names
     [
         pytest.param({"metadata": {"labels": {"app": "bank"}}}, id="labels"),
         pytest.param({"spec": {"activeDeadlineSeconds": 1}}, id="spec"),
+        pytest.param({"metadata": {"finalizers": ["example.com/keep"]}}, id="finalizers"),
+        pytest.param(
+            {
+                "metadata": {
+                    "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": "not-there"}]
+                }
+            },
+            id="owners",
+        ),
     ],
 )
 def test_a_plugin_changes_nothing_but_annotations(cluster: LocalCluster, namespace: str, patch: Json) -> None:
     create(cluster, namespace, [pod("there", {"main": 0}, on="gpu-1")])
     with pytest.raises(ApiError, match="may only change annotations of pods"):
         as_plugin_of(cluster, "gpu-1", f"{PODS.format(namespace=namespace)}/there", patch)
+
+
+@pytest.mark.parametrize("value", ["changed", None, "added"])
+def test_a_plugin_changes_no_other_annotation(
+    cluster: LocalCluster, namespace: str, value: str | None
+) -> None:
+    there = pod("there", {"main": 0}, on="gpu-1")
+    there["metadata"]["annotations"] = {} if value == "added" else {"mine": "yes"}
+    create(cluster, namespace, [there])
+    with pytest.raises(ApiError, match="may change no other annotation of pods"):
+        as_plugin_of(
+            cluster,
+            "gpu-1",
+            f"{PODS.format(namespace=namespace)}/there",
+            {"metadata": {"annotations": {"mine": value}}},
+        )
 
 
 def test_a_plugin_without_a_node_changes_nothing(cluster: LocalCluster, namespace: str) -> None:

@@ -25,6 +25,8 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 
 PODS = paths.PODS
 SHARE_NODES = paths.SHARE_NODES
+LEASES = paths.leases("gpushare-system")
+STORAGE_CAPACITIES = paths.storage_capacities("gpushare-system")
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -34,6 +36,15 @@ def status(code: int, message: str = "told so", **headers: str) -> Answer:
     async def answer(_: web.Request) -> web.StreamResponse:
         body = {"kind": "Status", "code": code, "reason": "Test", "message": message}
         return web.json_response(body, status=code, headers=headers)
+
+    return answer
+
+
+def json_answer(body: Json) -> Answer:
+    """A fault: the server answers with another object."""
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response(body)
 
     return answer
 
@@ -104,7 +115,12 @@ class FakeApi:
     version: int = 100
     page: int = 500
     objects: dict[str, dict[tuple[str, str], Json]] = field(
-        default_factory=lambda: {PODS: {}, SHARE_NODES: {}}
+        default_factory=lambda: {
+            PODS: {},
+            SHARE_NODES: {},
+            LEASES: {},
+            STORAGE_CAPACITIES: {("", "gpushare-wake-up"): {"metadata": {"name": "gpushare-wake-up"}}},
+        }
     )
     seen: list[Seen] = field(default_factory=list)
     bearer: str = "first"
@@ -176,6 +192,11 @@ class FakeApi:
         app.router.add_get(SHARE_NODES, self._collection)
         app.router.add_get("/api/v1/namespaces/{namespace}/pods/{name}", self._read_pod)
         app.router.add_post("/api/v1/namespaces/{namespace}/pods/{name}/binding", self._bind)
+        app.router.add_post(LEASES, self._create_lease)
+        app.router.add_get(LEASES + "/{name}", self._read_lease)
+        app.router.add_put(LEASES + "/{name}", self._update_lease)
+        app.router.add_post(STORAGE_CAPACITIES, self._create_capacity)
+        app.router.add_patch(STORAGE_CAPACITIES + "/{name}", self._touch_capacity)
         app.router.add_route("*", "/{rest:.*}", self._missing)
         app.middlewares.append(self._intercept)
         return app
@@ -226,6 +247,35 @@ class FakeApi:
     async def _read_pod(self, request: web.Request) -> web.StreamResponse:
         pod = self.objects[PODS].get((request.match_info["namespace"], request.match_info["name"]))
         return web.json_response(pod) if pod else await self._missing(request)
+
+    async def _create_capacity(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response(self.put(STORAGE_CAPACITIES, await request.json()), status=201)
+
+    async def _touch_capacity(self, request: web.Request) -> web.StreamResponse:
+        present = self.objects[STORAGE_CAPACITIES].get(("", request.match_info["name"]))
+        if present is None:
+            return await self._missing(request)
+        metadata = {**present["metadata"], **(await request.json())["metadata"]}
+        return web.json_response(self.put(STORAGE_CAPACITIES, {**present, "metadata": metadata}))
+
+    async def _create_lease(self, request: web.Request) -> web.StreamResponse:
+        lease = await request.json()
+        if _key(lease) in self.objects[LEASES]:
+            return await _answer(request, status(409, "already exists"))
+        return web.json_response(self.put(LEASES, lease), status=201)
+
+    async def _read_lease(self, request: web.Request) -> web.StreamResponse:
+        lease = self.objects[LEASES].get(("", request.match_info["name"]))
+        return web.json_response(lease) if lease else await self._missing(request)
+
+    async def _update_lease(self, request: web.Request) -> web.StreamResponse:
+        lease = await request.json()
+        present = self.objects[LEASES].get(_key(lease))
+        if present is None:
+            return await self._missing(request)
+        if lease["metadata"]["resourceVersion"] != present["metadata"]["resourceVersion"]:
+            return await _answer(request, status(409, "the object has been modified"))
+        return web.json_response(self.put(LEASES, lease))
 
     async def _bind(self, request: web.Request) -> web.StreamResponse:
         key = request.match_info["namespace"], request.match_info["name"]

@@ -1,12 +1,13 @@
 """GPUShareNodes, holders and pods for the extender's tests, short to write."""
 
+import dataclasses
 import json
 
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
+from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode, ShareNodeCard
 
 GI = 2**30
 ANNOTATION = "gpushare.io/allocation"
@@ -30,6 +31,15 @@ def share_node(
     return ShareNode(
         name=name, cards=cards, unit=unit, unit_size=unit_size, strategy=strategy, closed_reason=closed_reason
     )
+
+
+def reporting(present: ShareNode, card: int = 0, *, allocated: int | None = None, **units: int) -> ShareNode:
+    """``present`` with what its plugin reports of ``card``: ``a=4`` stands for 4 units of the pod ``a``."""
+    holders = tuple(ReportedHolder(uid, "default", uid, amount, amount) for uid, amount in units.items())
+    total = sum(units.values()) if allocated is None else allocated
+    cards = list(present.cards)
+    cards[card] = dataclasses.replace(cards[card], allocated=total, holders=holders)
+    return dataclasses.replace(present, cards=tuple(cards))
 
 
 def reference(name: str = "a", *, uid: str = "") -> PodReference:

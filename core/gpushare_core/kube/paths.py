@@ -31,5 +31,17 @@ def events(namespace: str) -> str:
     return f"/apis/events.k8s.io/v1/namespaces/{_quoted(namespace)}/events"
 
 
+def leases(namespace: str) -> str:
+    return f"/apis/coordination.k8s.io/v1/namespaces/{_quoted(namespace)}/leases"
+
+
+def lease_path(namespace: str, name: str) -> str:
+    return f"{leases(namespace)}/{_quoted(name)}"
+
+
+def storage_capacities(namespace: str) -> str:
+    return f"/apis/storage.k8s.io/v1/namespaces/{_quoted(namespace)}/csistoragecapacities"
+
+
 def _quoted(name: str) -> str:
     return quote(name, safe="")

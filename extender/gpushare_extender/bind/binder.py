@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
 from gpushare_core.books.dialects import Dialect
@@ -13,11 +13,18 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, NotBoundError
 from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.pod import Pod
-from gpushare_extender.decide.request_cache import RequestCache
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
+
+PARALLEL_BINDS = 200
+"""Each has a connection to the API server of its own: kube-scheduler sends a burst of binds at once, and one
+that waits for a connection spends its caller's patience."""
+
+FROM_CACHE = {"resourceVersion": "0"}
+"""Any version will do."""
 
 _log = logging.getLogger(__name__)
 
@@ -40,11 +47,19 @@ class Binder:
 
     client: KubeClient
     ledger: Ledger
-    requests: RequestCache
     dialect: Dialect
+    permit: Callable[[], Awaitable[None]]
+    """Returns when this extender may bind. Raises ``NotHeldError`` when another one may be binding."""
     timing: BindTiming = field(default_factory=BindTiming)
+    parallel: int = PARALLEL_BINDS
+    bound: Callable[[PodReference, str], None] = lambda _pod, _node: None
+    """Is told of every pod that was bound to a node just now."""
     _tasks: dict[str, BindTask] = field(default_factory=dict, init=False)
     """By pod UID."""
+    _slots: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.parallel)
 
     async def bind(self, pod: PodReference, node: str) -> str:
         """Binds ``pod`` to ``node``. Returns an error message, empty on success.
@@ -82,8 +97,12 @@ class Binder:
     async def _run(self, pod: PodReference, node: str) -> str:
         extra = {"pod": str(pod), "node": node}
         try:
-            await self._bind(pod, node)
-        except NotBoundError as error:
+            await self._wait_for_slot()
+            try:
+                await self._bind(pod, node)
+            finally:
+                self._slots.release()
+        except (NotBoundError, NotHeldError) as error:
             _log.info("not bound: %s", error, extra=extra)
             return str(error)
         except Exception as error:
@@ -93,28 +112,58 @@ class Binder:
         _log.info("bound", extra=extra)
         return ""
 
+    async def _wait_for_slot(self) -> None:
+        """The clocks of a bind start after this: while it waits, nothing has been reserved or sent.
+
+        Raises:
+            NotBoundError: half of the caller's patience is over, and the bind itself needs the other.
+        """
+        try:
+            async with asyncio.timeout(self.timing.answer_within / 2):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise NotBoundError(
+                f"the API server is slow: {self.parallel} binds wait for it already"
+            ) from None
+
     async def _bind(self, pod: PodReference, node: str) -> None:
         holder = self.ledger.holder(pod.uid)
         if holder and holder.node != node:
             raise NotBoundError(f"the pod already holds GPU memory on node {holder.node}")
         if holder and not self.ledger.is_unconfirmed(pod.uid):
             return
-        request = self.requests.get(pod.uid) or await self._read_request(pod)
-        if request.total:
-            await self._bind_with_share(pod, node, request)
-        else:
-            await self._write(Binding(pod, node, {}))
-        self.requests.drop(pod.uid)
+        await self.permit()
+        await self._bind_with_share(pod, node, await self._read_request(pod))
 
     async def _read_request(self, pod: PodReference) -> PodRequest:
-        path = pod_path(pod.namespace, pod.name)
+        """Returns what the pod itself requests: no caller is believed, and a pod's request never changes.
+
+        Raises:
+            NotBoundError: there is no such pod any more, or it requests nothing of ours.
+        """
         try:
-            present = await self.client.read(Request(path=path), shape=Pod)
+            present = await self._read_pod(pod)
         except (ApiError, UnreachableError) as error:
             raise NotBoundError(f"cannot read the pod to learn what it asks for: {error}") from error
         if present.metadata.uid != pod.uid:
             raise NotBoundError("the pod is gone: another one has its name now")
-        return present.request(self.dialect.memory_resource)
+        request = present.request(self.dialect.memory_resource)
+        if not request.total:
+            resource = self.dialect.memory_resource
+            raise NotBoundError(f"the pod asks for no {resource}: the gpushare extender binds no others")
+        return request
+
+    async def _read_pod(self, pod: PodReference) -> Pod:
+        """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read."""
+        path = pod_path(pod.namespace, pod.name)
+        try:
+            cached = await self.client.read(Request(path=path, params=FROM_CACHE), shape=Pod)
+            if cached.metadata.uid == pod.uid:
+                return cached
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+        return await self.client.read(Request(path=path), shape=Pod)
 
     async def _bind_with_share(self, pod: PodReference, node: str, request: PodRequest) -> None:
         holder = self.ledger.holder(pod.uid) or self._reserve(pod, node, request.total)
@@ -126,6 +175,7 @@ class Binder:
             self.ledger.release(pod.uid)
             raise
         self.ledger.confirm(pod.uid, now=self.timing.clock())
+        self.bound(pod, node)
 
     def _reserve(self, pod: PodReference, node: str, units: int) -> Holder:
         """Choosing and reserving are one step: no await may come between them."""
@@ -135,4 +185,4 @@ class Binder:
             raise NotBoundError(str(error)) from error
 
     async def _write(self, binding: Binding) -> None:
-        await BindingWrite(self.client, binding, self.timing).ensure_bound()
+        await BindingWrite(self.client, binding, self.timing, self.permit).ensure_bound()

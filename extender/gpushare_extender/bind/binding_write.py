@@ -1,6 +1,7 @@
 """Writing a Binding to the API server, until its outcome is certain."""
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -11,6 +12,7 @@ from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.binding import Binding, BindingOutcome, binding_outcome
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
+from gpushare_extender.bind.lease import NotHeldError
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +28,8 @@ class BindingWrite:
     client: KubeClient
     binding: Binding
     timing: BindTiming
+    permit: Callable[[], Awaitable[None]]
+    """Returns when a Binding may be sent. Raises ``NotHeldError`` when another extender may be binding."""
     _uncertain_until: float = field(default=0.0, init=False)
     """Until then a Binding sent earlier may still take effect, though the pod looks unbound."""
     _failure: str = field(default="", init=False)
@@ -53,10 +57,11 @@ class BindingWrite:
 
     async def _send(self) -> bool:
         """Returns whether the API server says that the pod is bound now."""
-        sent = self.timing.clock()
         try:
+            await self.permit()
+            sent = self.timing.clock()
             await self.client.send(self._request())
-        except NotSentError as error:
+        except (NotHeldError, NotSentError) as error:
             self._fail_if_certain(error)
         except UnreachableError as error:
             self._set_uncertain(error, sent)

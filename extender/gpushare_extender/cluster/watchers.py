@@ -1,16 +1,19 @@
 """What keeps the ledger true to the cluster: one watch of pods, one of GPUShareNodes."""
 
+import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from gpushare_core.books.dialects import Dialect
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import CALL_TIMEOUT, KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import IDLE_SECONDS, Clock, Collection, Follower, Listed, follow
-from gpushare_extender.ledger.holder import PodUpdate, read_pod
+from gpushare_extender.ledger.holder import Holder, PodUpdate, read_pod
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.share_node import ShareNode, read_share_node
 
@@ -36,10 +39,26 @@ class WatchHealth:
     clock: Clock = time.monotonic
     listed: bool = False
     """Whether the whole collection has been in the ledger once."""
+    round: int = 0
+    """How often the watch was started over."""
+    _applied_round: int = field(default=-1, init=False)
     _last_sign: float = field(init=False)
+    _applied: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def __post_init__(self) -> None:
         self._last_sign = self.clock()
+
+    def applied(self) -> None:
+        """The whole collection, as just read, is in the ledger."""
+        self.listed = True
+        self._applied_round = self.round
+        self._applied.set()
+
+    async def until_applied(self, begun_in: int) -> None:
+        """Returns once a list that began in that round, or later, is in the ledger."""
+        while self._applied_round < begun_in:
+            self._applied.clear()
+            await self._applied.wait()
 
     def pulse(self) -> None:
         """The watch was tried again, or the server gave a sign."""
@@ -54,6 +73,46 @@ class WatchHealth:
         return Follower(clock=self.clock, pulse=self.pulse)
 
 
+@dataclass(slots=True)
+class Watch:
+    """One watch, which can be made to read everything anew."""
+
+    follow: Callable[[], Coroutine[Any, Any, None]]
+    """Lists and watches, for ever."""
+    health: WatchHealth
+    _asked: int = field(default=0, init=False)
+    """Of how many rounds there must be a list."""
+    _again: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    async def run(self) -> None:
+        """Follows, and starts over whenever ``read_again`` asks for it; never returns."""
+        while True:
+            self._again.clear()
+            self.health.round = self._asked
+            following = asyncio.create_task(self.follow())
+            again = asyncio.create_task(self._again.wait())
+            try:
+                await asyncio.wait({following, again}, return_when=asyncio.FIRST_COMPLETED)
+                if following.done():
+                    return await following
+            finally:
+                await _cancel(following, again)
+
+    async def read_again(self) -> None:
+        """Returns once all that the API server has by now is in the ledger: read consistently, not from a
+        watch that may lag behind."""
+        self._asked += 1
+        asked = self._asked
+        self._again.set()
+        await self.health.until_applied(asked)
+
+
+async def _cancel(*tasks: "asyncio.Task[Any]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 class AnnotationWarnings:
     """Warns once of each annotation that cannot be read."""
 
@@ -66,7 +125,7 @@ class AnnotationWarnings:
             self.drop(pod.uid)
         elif self._warned.get(pod.uid) != pod.message:
             self._warned[pod.uid] = pod.message
-            _log.warning("counted as nothing: %s", pod.message)
+            _log.warning("not believed: %s", pod.message)
 
     def drop(self, uid: str) -> None:
         self._warned.pop(uid, None)
@@ -80,34 +139,78 @@ class AnnotationWarnings:
             self.update(pod)
 
 
-async def watch_pods(client: KubeClient, ledger: Ledger, dialect: Dialect, health: WatchHealth) -> None:
-    """Brings every allocation into the ledger; never returns."""
+async def watch_pods(
+    client: KubeClient,
+    ledger: Ledger,
+    dialect: Dialect,
+    health: WatchHealth,
+    gone: Callable[[str], None] = lambda _uid: None,
+) -> None:
+    """Brings every allocation into the ledger; never returns.
+
+    ``gone`` is told of every pod (UID) that was deleted or has ended.
+    """
     warnings = AnnotationWarnings()
     read = partial(read_pod, annotation=dialect.allocation_annotation)
     async for event in follow(client, BOUND_PODS, read, follower=health.follower()):
         if isinstance(event, Listed):
-            warnings.replace(event.items)
-            ledger.replace_pods(event.items, begun=event.begun)
-            health.listed = True
+            updates = [await _checked(client, ledger, update) for update in event.items]
+            warnings.replace(updates)
+            ledger.replace_pods(updates, begun=event.begun)
+            health.applied()
         elif event.kind == "DELETED":
             warnings.drop(event.item.uid)
             ledger.drop_pod(event.item.uid)
+            gone(event.item.uid)
         else:
-            warnings.update(event.item)
-            ledger.set_pod(event.item)
+            update = await _checked(client, ledger, event.item)
+            warnings.update(update)
+            ledger.set_pod(update)
 
 
-async def watch_share_nodes(client: KubeClient, ledger: Ledger, health: WatchHealth) -> None:
-    """Brings every GPUShareNode into the ledger; never returns."""
+async def _checked(client: KubeClient, ledger: Ledger, update: PodUpdate) -> PodUpdate:
+    """Returns ``update``, or what is known of the pod already where its annotation claims another node.
+
+    A bound pod never changes its node, so one of the two is wrong: the pod tells which.
+    """
+    known, claimed = ledger.holder(update.uid), update.holder
+    if known is None or claimed is None or known.node == claimed.node:
+        return update
+    if await _runs_on(client, claimed):
+        return update
+    message = f"pod {claimed.pod}: its annotation says node {claimed.node}, but it is bound to {known.node}"
+    return PodUpdate(update.uid, known, message)
+
+
+async def _runs_on(client: KubeClient, holder: Holder) -> bool:
+    try:
+        pod = await client.get(paths.pod_path(holder.namespace, holder.name))
+    except (ApiError, UnreachableError):
+        return False
+    return bool(pod["metadata"]["uid"] == holder.uid and pod["spec"].get("nodeName") == holder.node)
+
+
+async def watch_share_nodes(
+    client: KubeClient,
+    ledger: Ledger,
+    health: WatchHealth,
+    reported: Callable[[str], None] = lambda _node: None,
+) -> None:
+    """Brings every GPUShareNode into the ledger; never returns.
+
+    ``reported`` is told the name of every node of which something new was seen.
+    """
     async for event in follow(client, SHARE_NODES, read_share_node, follower=health.follower()):
         if isinstance(event, Listed):
             ledger.replace_share_nodes(event.items)
-            health.listed = True
+            health.applied()
         elif event.kind == "DELETED":
             ledger.drop_share_node(event.item.name)
         else:
             _log_if_closed(event.item)
-            ledger.set_share_node(event.item)
+            if event.item != ledger.share_node(event.item.name):
+                ledger.set_share_node(event.item)
+                reported(event.item.name)
 
 
 def _log_if_closed(share_node: ShareNode) -> None:

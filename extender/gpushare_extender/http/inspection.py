@@ -1,11 +1,8 @@
 """The ledger as ``GET /gpushare/inspect`` shows it."""
 
-from collections.abc import Iterable
-
 import msgspec
 
 from gpushare_core.placement.card_choice import Card
-from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
 
@@ -70,7 +67,7 @@ def inspect_node(ledger: Ledger, name: str) -> NodeView | None:
         name=name,
         unit=node.share_node.unit,
         strategy=node.share_node.strategy.value,
-        refusal=node.share_node.closed_reason,
+        refusal=node.closed_reason,
         units=Units(sum(card.units for card in cards), sum(card.allocated for card in cards)),
         cards=[_card(ledger, node, card) for card in cards],
     )
@@ -90,13 +87,8 @@ def _card(ledger: Ledger, node: NodeLedger, card: Card) -> CardView:
 
 
 def _pods(ledger: Ledger, node: NodeLedger, card: str) -> list[PodView]:
-    shares = ((holder, node.units_in(holder, card)) for holder in _sorted(node.holders.values()))
     return [
-        PodView(holder.namespace, holder.name, holder.uid, units, ledger.is_reserved(holder.uid))
-        for holder, units in shares
-        if units
+        PodView(share.namespace, share.name, share.uid, share.units, ledger.is_reserved(share.uid))
+        for share in sorted(node.shares(card))
+        if share.units
     ]
-
-
-def _sorted(holders: Iterable[Holder]) -> list[Holder]:
-    return sorted(holders, key=lambda holder: (holder.namespace, holder.name))

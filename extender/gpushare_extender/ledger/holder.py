@@ -48,7 +48,7 @@ class PodUpdate:
     holder: Holder | None = None
     """None: the pod has no units."""
     message: str = ""
-    """Why an annotation that is there cannot be read and counts as nothing."""
+    """Why an annotation that is there is not believed."""
 
 
 class _Metadata(msgspec.Struct):
@@ -83,12 +83,12 @@ def read_pod(raw: msgspec.Raw | bytes, *, annotation: str) -> PodUpdate:
 
 
 def _holder(metadata: _Metadata, text: str) -> Holder:
-    """Interns what many pods share: node, namespace and card names stay in memory once."""
+    """Interns what many pods share, and what GPUShareNodes name as well: it stays in memory once."""
     allocation = decode_allocation(text)
     return Holder(
-        uid=metadata.uid,
+        uid=sys.intern(metadata.uid),
         namespace=sys.intern(metadata.namespace),
-        name=metadata.name,
+        name=sys.intern(metadata.name),
         node=sys.intern(allocation.node),
         cards=tuple(CardUnits(sys.intern(card), units) for card, units in allocation.held().items()),
         unit_size=unit_size(allocation.unit),

@@ -4,7 +4,7 @@ Three sources meet here: GPUShareNodes (which cards there are), allocations (ann
 bound) and reservations (units chosen by a bind that no watch has shown as an allocation yet).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -42,7 +42,10 @@ def unfit_reason(units: int, free: FreeUnits) -> UnfitReason:
 class Ledger:
     """Use from one thread. The sums are right after every method."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_room: Callable[[int], None] = lambda _units: None) -> None:
+        """``has_room`` is told how many units a node's emptiest card has free, whenever that is more than
+        before."""
+        self._has_room = has_room
         self._nodes: dict[str, NodeLedger] = {}
         self._holders: dict[str, Holder] = {}
         """By pod UID; those with a reservation as well."""
@@ -73,6 +76,16 @@ class Ledger:
             self.drop_share_node(node)
         for share_node in present.values():
             self.set_share_node(share_node)
+
+    def pause(self, node: str, reason: str) -> None:
+        """The node takes no pods until ``resume``; ``reason`` is for people."""
+        self._node_ledger(node).paused_reason = reason
+        self._update_index(node)
+
+    def resume(self, node: str) -> None:
+        if node_ledger := self._nodes.get(node):
+            node_ledger.paused_reason = ""
+            self._update_index(node)
 
     # Allocations
 
@@ -111,7 +124,7 @@ class Ledger:
         """
         if present := self._holders.get(pod.uid):
             raise DoesNotFitError(f"pod already holds units on node {present.node}")
-        share_node, card = self._share_node(node), self._choose(node, units)
+        share_node, card = self.share_node(node), self._choose(node, units)
         if share_node is None or card is None:
             raise DoesNotFitError(self.unfit_reason(node, units).message)
         holder = Holder(
@@ -163,13 +176,18 @@ class Ledger:
         """Returns the sums of node ``name``, for reading only."""
         return self._nodes.get(name)
 
+    def share_node(self, node: str) -> ShareNode | None:
+        """Returns the GPUShareNode as it was seen last, or None when there is none."""
+        node_ledger = self._nodes.get(node)
+        return node_ledger.share_node if node_ledger else None
+
     def node_names(self) -> list[str]:
         """Returns the names of the nodes with a GPUShareNode, sorted."""
         return sorted(name for name, node_ledger in self._nodes.items() if node_ledger.share_node)
 
     def unit_in_force(self, node: str) -> str:
         """Returns the size of one unit as the GPUShareNode writes it, or an empty text."""
-        share_node = self._share_node(node)
+        share_node = self.share_node(node)
         return share_node.unit if share_node else ""
 
     def free_units(self, node: str) -> FreeUnits | None:
@@ -178,11 +196,11 @@ class Ledger:
 
     def unfit_reason(self, node: str, units: int) -> UnfitReason:
         """Returns why ``units`` do not fit ``node``; to be asked only where they do not."""
-        share_node = self._share_node(node)
-        if share_node is None:
+        node_ledger = self._nodes.get(node)
+        if node_ledger is None or node_ledger.share_node is None:
             return UnfitReason(UNKNOWN_NODE, resolvable=False)
-        if share_node.closed_reason:
-            return UnfitReason(share_node.closed_reason, resolvable=False)
+        if node_ledger.closed_reason:
+            return UnfitReason(node_ledger.closed_reason, resolvable=False)
         return unfit_reason(units, self._free_units[node])
 
     # Upkeep
@@ -206,10 +224,6 @@ class Ledger:
             self._nodes[holder.node].remove(uid)
             self._update_index(holder.node)
 
-    def _share_node(self, node: str) -> ShareNode | None:
-        node_ledger = self._nodes.get(node)
-        return node_ledger.share_node if node_ledger else None
-
     def _choose(self, node: str, units: int) -> Card | None:
         node_ledger = self._nodes.get(node)
         return node_ledger.choose(units) if node_ledger else None
@@ -220,12 +234,14 @@ class Ledger:
     def _update_index(self, node: str) -> None:
         """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
         node_ledger = self._nodes[node]
-        free = node_ledger.free_units()
+        free, before = node_ledger.free_units(), self._largest_free.get(node, 0)
         if free is None:
             self._free_units.pop(node, None)
             self._largest_free.pop(node, None)
         else:
             self._free_units[node] = free
             self._largest_free[node] = free.largest
+            if free.largest > before:
+                self._has_room(free.largest)
         if node_ledger.is_empty:
             del self._nodes[node]

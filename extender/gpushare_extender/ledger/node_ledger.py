@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gpushare_core.placement.card_choice import Card, choose, largest_free
 from gpushare_core.placement.node_ranking import Candidate
 from gpushare_extender.ledger.holder import Holder
-from gpushare_extender.ledger.share_node import ShareNode
+from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
 
 class FreeUnits(NamedTuple):
@@ -22,6 +22,15 @@ class FreeUnits(NamedTuple):
     """Units of the biggest card, free or not."""
 
 
+class Share(NamedTuple):
+    """What one pod has of one card."""
+
+    namespace: str
+    name: str
+    uid: str
+    units: int
+
+
 @dataclass(slots=True)
 class NodeLedger:
     """Holders survive the loss of the GPUShareNode: the pods still run, and the policy may come back."""
@@ -29,17 +38,27 @@ class NodeLedger:
     share_node: ShareNode | None = None
     holders: dict[str, Holder] = field(default_factory=dict)
     """By pod UID."""
+    paused_reason: str = ""
+    """For people: why the node takes no pods for a while. Empty when it does."""
+    _booked: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Card UUID -> pod UID -> units by annotation or reservation, in the node's unit; cards that the
+    GPUShareNode does not name (yet) are in it, too."""
     _allocated: dict[str, int] = field(default_factory=dict)
-    """By card UUID, in the node's unit; cards that the GPUShareNode does not name (yet) are counted, too."""
+    """Card UUID -> units in use: booked, or given out by the kubelet, whichever is more for each pod."""
 
     @property
     def is_empty(self) -> bool:
-        return self.share_node is None and not self.holders
+        return self.share_node is None and not self.holders and not self.paused_reason
+
+    @property
+    def closed_reason(self) -> str:
+        """Why a node that shares cards takes no pods of ours; empty when it does."""
+        return (self.share_node.closed_reason if self.share_node else "") or self.paused_reason
 
     @property
     def open_share_node(self) -> ShareNode | None:
         """The GPUShareNode if the node takes pods of ours."""
-        return None if self.share_node is None or self.share_node.closed_reason else self.share_node
+        return None if self.closed_reason else self.share_node
 
     def free_units(self) -> FreeUnits | None:
         """Returns None for a node that takes no pods of ours."""
@@ -52,17 +71,27 @@ class NodeLedger:
     def set_share_node(self, share_node: ShareNode | None) -> None:
         before, self.share_node = self._unit_size, share_node
         if before != self._unit_size:
-            self._recount()
+            self._booked.clear()
+            for holder in self.holders.values():
+                self._book(holder)
+        self._allocated.clear()
+        named = (card.uuid for card in share_node.cards) if share_node else ()
+        for card in {*self._booked, *named}:
+            self._count(card)
 
     def put(self, holder: Holder) -> None:
         """Takes the place of what the same pod had before."""
         self.remove(holder.uid)
         self.holders[holder.uid] = holder
-        self._count(holder, sign=1)
+        self._book(holder)
+        for card, _ in holder.cards:
+            self._count(card)
 
     def remove(self, uid: str) -> None:
-        if holder := self.holders.pop(uid, None):
-            self._count(holder, sign=-1)
+        """What the kubelet has not released yet stays in use."""
+        for card, _ in self.holders.pop(uid).cards if uid in self.holders else ():
+            self._booked[card].pop(uid, None)
+            self._count(card)
 
     def cards(self) -> Iterator[Card]:
         """Yields the cards of the GPUShareNode with what is allocated of them now, in order of index."""
@@ -81,28 +110,42 @@ class NodeLedger:
             return None
         return Candidate(share_node.compute_score, sum(self._allocated.values()), card.free - units)
 
-    def units_in(self, holder: Holder, card: str) -> int:
-        """Returns what ``holder`` has of ``card`` (UUID) in the node's unit."""
-        return self._in_node_unit(holder.units_of(card), holder.unit_size)
+    def shares(self, card: str) -> Iterator[Share]:
+        """Yields what each pod has of ``card`` (UUID), in the node's unit, in no particular order."""
+        booked = self._booked.get(card, {})
+        reported = self._reported(card)
+        given = reported.given(booked) if reported else {}
+        for uid, units in booked.items():
+            holder = self.holders[uid]
+            yield Share(holder.namespace, holder.name, uid, max(units, given.get(uid, 0)))
+        for other in reported.holders if reported else ():
+            if other.uid not in booked:
+                yield Share(other.namespace, other.name, other.uid, other.units)
 
     @property
     def _unit_size(self) -> int:
         return self.share_node.unit_size if self.share_node else 0
+
+    def _reported(self, card: str) -> ShareNodeCard | None:
+        return self.share_node.card(card) if self.share_node else None
 
     def _in_node_unit(self, units: int, size: int) -> int:
         """Rounded up: a pod that stayed over a change of the unit must not be counted too small."""
         own = self._unit_size
         return units if not own or not size or own == size else -(-units * size // own)
 
-    def _recount(self) -> None:
-        self._allocated.clear()
-        for holder in self.holders.values():
-            self._count(holder, sign=1)
-
-    def _count(self, holder: Holder, *, sign: int) -> None:
+    def _book(self, holder: Holder) -> None:
         for card, units in holder.cards:
-            allocated = self._allocated.get(card, 0) + sign * self._in_node_unit(units, holder.unit_size)
-            if allocated:
-                self._allocated[card] = allocated
-            else:
-                self._allocated.pop(card, None)
+            booked = self._booked.setdefault(card, {})
+            booked[holder.uid] = booked.get(holder.uid, 0) + self._in_node_unit(units, holder.unit_size)
+
+    def _count(self, card: str) -> None:
+        booked = self._booked.get(card, {})
+        reported = self._reported(card)
+        allocated = reported.units_in_use(booked) if reported else sum(booked.values())
+        if allocated:
+            self._allocated[card] = allocated
+        else:
+            self._allocated.pop(card, None)
+        if not booked:
+            self._booked.pop(card, None)

@@ -1,8 +1,9 @@
 """What a node can share, read from its GPUShareNode."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,6 +16,18 @@ from gpushare_core.placement.quantity import parse_memory
 _MODES = sorted(SHARING_MODES)
 
 
+class ReportedHolder(NamedTuple):
+    """A pod that has units of one card by the kubelet's books, known to the API or not."""
+
+    uid: str
+    namespace: str
+    name: str
+    units: int
+    """The sum over its containers: more than it holds where an init container lends to the next ones."""
+    least: int
+    """The most that one of its containers has."""
+
+
 @dataclass(frozen=True, slots=True)
 class ShareNodeCard:
     """One card as the node's plugin reports it."""
@@ -23,6 +36,32 @@ class ShareNodeCard:
     index: int
     units: int
     healthy: bool
+    allocated: int = 0
+    """Units that the kubelet has given out."""
+    holders: tuple[ReportedHolder, ...] = ()
+
+    def given(self, booked: Mapping[str, int]) -> dict[str, int]:
+        """Returns what the kubelet has given to each pod, by UID.
+
+        ``booked`` says what the pods have by our own books: that tells how much a pod with lending init
+        containers holds as a whole.
+        """
+        lends = sum(holder.units for holder in self.holders) > self.allocated
+        return {
+            holder.uid: holder.least if lends and holder.uid in booked else holder.units
+            for holder in self.holders
+        }
+
+    def units_in_use(self, booked: Mapping[str, int]) -> int:
+        """Returns the units that nobody else may get: booked, or given out by the kubelet.
+
+        A pod that is in both counts once, with the larger figure; units whose holder is not named count, too.
+        """
+        given = self.given(booked)
+        unnamed = max(0, self.allocated - sum(holder.units for holder in self.holders))
+        return unnamed + sum(
+            max(booked.get(uid, 0), given.get(uid, 0)) for uid in booked.keys() | given.keys()
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +81,9 @@ class ShareNode:
     closed_reason: str = ""
     """For people: why the node takes no pods of ours. Empty when it does."""
 
+    def card(self, uuid: str) -> ShareNodeCard | None:
+        return next((card for card in self.cards if card.uuid == uuid), None)
+
 
 class _Metadata(msgspec.Struct):
     name: str
@@ -60,11 +102,20 @@ class _Condition(msgspec.Struct):
     message: str = ""
 
 
+class _PodShare(msgspec.Struct):
+    uid: str
+    units: int
+    namespace: str = ""
+    name: str = ""
+
+
 class _Card(msgspec.Struct):
     uuid: str
     units: int
     index: int = 0
     health: str = ""
+    allocated: int = msgspec.field(name="allocatedUnits", default=0)
+    pods: list[_PodShare] | None = None
     compute_score: int = msgspec.field(name="computeScore", default=0)
 
 
@@ -124,7 +175,27 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
 
 
 def _card(card: _Card) -> ShareNodeCard:
-    return ShareNodeCard(sys.intern(card.uuid), card.index, card.units, card.health == "Healthy")
+    return ShareNodeCard(
+        sys.intern(card.uuid),
+        card.index,
+        card.units,
+        card.health == "Healthy",
+        card.allocated,
+        tuple(_holders(card.pods or ())),
+    )
+
+
+def _holders(shares: Iterable[_PodShare]) -> Iterable[ReportedHolder]:
+    """Returns one for each pod. Interns what the pod's annotation brings as well."""
+    by_pod: dict[str, list[_PodShare]] = {}
+    for share in shares:
+        by_pod.setdefault(share.uid, []).append(share)
+    for uid, containers in by_pod.items():
+        units = [share.units for share in containers]
+        first = containers[0]
+        yield ReportedHolder(
+            sys.intern(uid), sys.intern(first.namespace), sys.intern(first.name), sum(units), max(units)
+        )
 
 
 def _strategy(name: str) -> Strategy:

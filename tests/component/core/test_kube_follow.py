@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from itertools import count
 
 import pytest
+from aiohttp import web
 from tests.fakes.api_server import (
     PODS,
     Answer,
@@ -21,6 +22,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import METADATA, METADATA_LIST, KubeClient
 from gpushare_core.kube.follow import (
+    IDLE_SECONDS,
     Changed,
     Collection,
     Follower,
@@ -146,6 +148,27 @@ async def test_a_broken_watch_resumes_without_a_new_list(api: FakeApi, seen: See
     assert await seen.listed() == ["first"]
     api.put(PODS, pod("second"))
     assert await seen.changed() == ("ADDED", "second")
+    assert sum(not each.is_watch for each in api.seen) == 1
+
+
+async def test_a_watch_that_is_silently_dead_is_noticed_after_a_missing_bookmark(
+    api: FakeApi, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 60 < IDLE_SECONDS <= 90
+
+    async def dead(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await asyncio.sleep(60)
+        return response
+
+    monkeypatch.setattr("gpushare_core.kube.follow.IDLE_SECONDS", 0.1)
+    api.fail("GET", PODS, dead, watch=True)
+    assert await seen.listed() == ["first"]
+    waiting = asyncio.create_task(seen.next())
+    await api.wait_for("the watch resumed", lambda: sum(each.is_watch for each in api.seen) >= 2)
+    api.put(PODS, pod("second"))
+    await waiting
     assert sum(not each.is_watch for each in api.seen) == 1
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
-from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, status
+from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_answer, status
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import ANNOTATION, pod_json, pod_update, reference, share_node
 
@@ -18,14 +18,18 @@ from gpushare_core.kube.credentials import Credentials
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.decide.request_cache import RequestCache
+from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.main import kube_client
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 POD = "/api/v1/namespaces/default/pods/a"
 BINDING = f"{POD}/binding"
-REQUEST = PodRequest({"main": 4}, 4, cpu="500m", memory="256Mi")
+
+
+async def permitted() -> None:
+    """In place of holding the Lease."""
 
 
 @pytest.fixture
@@ -58,7 +62,7 @@ def binder(client: KubeClient, ledger: Ledger, clock: FakeClock) -> Binder:
     timing = BindTiming(
         clock=clock, now=lambda: NOW, sleep=clock.sleep, answer_within=2.0, uncertain_for=12.0
     )
-    return Binder(client, ledger, RequestCache(), GPUSHARE, timing)
+    return Binder(client, ledger, GPUSHARE, permitted, timing)
 
 
 def used(ledger: Ledger, node: str = "n1") -> int:
@@ -86,20 +90,34 @@ async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, l
     assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
 
 
-async def test_a_pod_known_from_its_filter_is_not_read(api: FakeApi, binder: Binder) -> None:
-    binder.requests.put("uid-a", REQUEST)
+async def test_the_pod_is_read_from_the_api_servers_cache(api: FakeApi, binder: Binder) -> None:
     assert await binder.bind(reference(), "n1") == ""
-    assert [each.method for each in api.seen] == ["POST"]
-    assert binder.requests.get("uid-a") is None
+    assert [(each.method, each.query.get("resourceVersion")) for each in api.seen] == [
+        ("GET", "0"),
+        ("POST", None),
+    ]
 
 
-async def test_a_pod_that_asks_for_nothing_of_ours_is_bound_plainly(
+@pytest.mark.parametrize(
+    "stale",
+    [
+        pytest.param(status(404), id="not in the cache yet"),
+        pytest.param(json_answer(pod_json("a", uid="former", units=1)), id="the one before of that name"),
+    ],
+)
+async def test_a_cache_that_lags_is_not_believed(api: FakeApi, binder: Binder, stale: Answer) -> None:
+    api.fail("GET", POD, stale)
+    assert await binder.bind(reference(), "n1") == ""
+    assert [each.query.get("resourceVersion") for each in api.requests("GET", POD)] == ["0", None]
+    assert allocation(api)["cards"] == {"n1-0": 4}
+
+
+async def test_a_pod_that_asks_for_nothing_of_ours_is_refused(
     api: FakeApi, binder: Binder, ledger: Ledger
 ) -> None:
     api.put(PODS, pod_json("plain", units=None))
-    assert await binder.bind(reference("plain"), "elsewhere") == ""
-    assert api.pod("plain")["spec"]["nodeName"] == "elsewhere"
-    assert api.pod("plain")["metadata"]["annotations"] == {}
+    assert "asks for no gpushare.io/memory" in await binder.bind(reference("plain"), "elsewhere")
+    assert api.requests("POST", "/api/v1/namespaces/default/pods/plain/binding") == []
     assert used(ledger) == 0
 
 
@@ -272,7 +290,7 @@ async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
     api: FakeApi, client: KubeClient, ledger: Ledger
 ) -> None:
     """The units stay reserved until the server tells; then the bind task books what is true."""
-    binder = Binder(client, ledger, RequestCache(), GPUSHARE, BindTiming(answer_within=0.1))
+    binder = Binder(client, ledger, GPUSHARE, permitted, BindTiming(answer_within=0.1))
     free = asyncio.Event()
 
     async def slow(_: web.Request) -> None:
@@ -298,14 +316,21 @@ async def test_while_the_pod_cannot_be_read_it_tries_again(
 
 
 async def test_a_server_that_is_not_there_releases_at_once(
-    api: FakeApi, ledger: Ledger, clock: FakeClock, unused_tcp_port: int
+    api: FakeApi,
+    ledger: Ledger,
+    clock: FakeClock,
+    unused_tcp_port: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    async def as_if_read(*_: object) -> PodRequest:
+        return PodRequest({"main": 4}, 4)
+
+    monkeypatch.setattr(Binder, "_read_request", as_if_read)
     there = api.credentials()
     nowhere = Credentials(f"http://127.0.0.1:{unused_tcp_port}", there.tls, there.token)
     async with KubeClient(nowhere) as client:
         timing = BindTiming(clock=clock, sleep=clock.sleep)
-        binder = Binder(client, ledger, RequestCache(), GPUSHARE, timing)
-        binder.requests.put("uid-a", REQUEST)
+        binder = Binder(client, ledger, GPUSHARE, permitted, timing)
         assert "was not bound" in await binder.bind(reference(), "n1")
     assert used(ledger) == 0
 
@@ -337,3 +362,49 @@ async def test_drain_counts_what_does_not_end(api: FakeApi, binder: Binder) -> N
     assert await binder.drain(0.01) == 1
     free.set()
     assert await waiting == ""
+
+
+async def test_a_burst_of_binds_at_a_slow_server_is_answered_in_time(api: FakeApi, ledger: Ledger) -> None:
+    async def slow(_: web.Request) -> None:
+        await asyncio.sleep(0.5)
+
+    ledger.set_share_node(share_node("n1", *[16] * 30))
+    for index in range(120):
+        api.put(PODS, pod_json(f"p{index}", units=4))
+        api.fail("POST", f"/api/v1/namespaces/default/pods/p{index}/binding", slow)
+    async with kube_client(api.credentials()) as client:
+        binder = Binder(client, ledger, GPUSHARE, permitted, BindTiming(answer_within=1.4))
+        answers = await asyncio.gather(*(binder.bind(reference(f"p{index}"), "n1") for index in range(120)))
+    assert set(answers) == {""}
+
+
+async def test_a_bind_that_gets_no_turn_reserves_and_sends_nothing(
+    api: FakeApi, client: KubeClient, ledger: Ledger
+) -> None:
+    async def slow(_: web.Request) -> None:
+        await asyncio.sleep(0.4)
+
+    api.put(PODS, pod_json("b", units=4))
+    api.fail("POST", BINDING, slow)
+    binder = Binder(client, ledger, GPUSHARE, permitted, BindTiming(answer_within=0.2), parallel=1)
+    first, second = await asyncio.gather(binder.bind(reference("a"), "n1"), binder.bind(reference("b"), "n1"))
+    assert "has not told yet" in first
+    assert second == "the API server is slow: 1 binds wait for it already"
+    await binder.drain(2.0)
+    assert (api.pod("a")["spec"].get("nodeName"), api.pod("b")["spec"].get("nodeName")) == ("n1", None)
+    assert used(ledger) == 4
+    assert await binder.bind(reference("b"), "n1") == ""
+
+
+async def test_an_internal_error_does_not_pin_a_living_pod_for_ever(
+    api: FakeApi, client: KubeClient, binder: Binder, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpushare_extender.bind.binder.share_binding", lambda *_, **__: 1 / 0)
+    assert "internal error" in await binder.bind(reference(), "n1")
+    assert used(ledger) == 4
+    stale = StaleReservations(client, ledger, binder.timing, binder.pods_being_bound)
+    releasing = asyncio.create_task(stale.release())
+    await api.wait_for("the units free", lambda: used(ledger) == 0)
+    releasing.cancel()
+    monkeypatch.undo()
+    assert await binder.bind(reference(), "n2") == ""

@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tests.samples.extender import pod_json, share_node_json
 from gpushare_core.json_object import Json
 from gpushare_core.version import VERSION
 
+PAIRS = Path(__file__).resolve().parents[2] / "data" / "extender" / "first"
 BIND = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}
 
 
@@ -75,11 +77,15 @@ async def running(kubeconfig: Path, port: int) -> AsyncIterator[asyncio.subproce
 
 
 async def _ready(port: int) -> None:
+    await _until(port, "/readyz", 200)
+
+
+async def _until(port: int, path: str, status: int) -> None:
     async with aiohttp.ClientSession() as session:
         while True:
             try:
-                async with session.get(f"http://127.0.0.1:{port}/readyz") as response:
-                    if response.status == 200:
+                async with session.get(f"http://127.0.0.1:{port}{path}") as response:
+                    if response.status == status:
                         return
             except aiohttp.ClientConnectionError:
                 pass
@@ -110,12 +116,61 @@ async def test_without_credentials_it_says_what_to_give(tmp_path: Path) -> None:
     assert (code, "is no usable kubeconfig" in stderr) == (1, True)
 
 
-async def test_a_taken_port_ends_it_with_a_message(kubeconfig: Path) -> None:
+@pytest.mark.parametrize("option", ["--listen", "--health-listen"])
+async def test_a_taken_port_ends_it_with_a_message(
+    kubeconfig: Path, option: str, unused_tcp_port: int
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, _, stderr = await outcome("--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
+        free = ("--listen", f"127.0.0.1:{unused_tcp_port}")
+        code, _, stderr = await outcome(*free, option, f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
     assert code == 1
     assert f"cannot listen on 127.0.0.1:{port}" in json.loads(stderr.splitlines()[-1])["message"]
+
+
+@pytest.mark.parametrize(
+    "given", [("--tls-cert",), ("--tls-cert", "--tls-key"), ("--client-ca",), ("--tls-key",)]
+)
+async def test_half_of_mutual_tls_is_refused(given: tuple[str, ...]) -> None:
+    code, _, stderr = await outcome(*(word for option in given for word in (option, "/x.pem")))
+    assert (code, "belong together" in stderr) == (2, True)
+
+
+async def test_with_tls_only_the_health_port_answers_without_a_certificate(
+    kubeconfig: Path, tmp_path: Path, unused_tcp_port_factory: Callable[[], int]
+) -> None:
+    port, health = unused_tcp_port_factory(), unused_tcp_port_factory()
+    files = (
+        "--tls-cert",
+        tmp_path / "c.pem",
+        "--tls-key",
+        tmp_path / "c.key",
+        "--client-ca",
+        tmp_path / "ca.pem",
+    )
+    process = await start(
+        *(
+            "--listen",
+            f"127.0.0.1:{port}",
+            "--health-listen",
+            f"127.0.0.1:{health}",
+            "--kubeconfig",
+            kubeconfig,
+        ),
+        *files,
+    )
+    try:
+        await asyncio.wait_for(_until(health, "/healthz", 200), 20)
+        await asyncio.wait_for(_until(health, "/readyz", 503), 20)
+        for source, target in (("server.pem", "c.pem"), ("server.key", "c.key"), ("ca.pem", "ca.pem")):
+            shutil.copy(PAIRS / source, tmp_path / target)
+        await asyncio.wait_for(_until(health, "/readyz", 200), 20)
+        await asyncio.wait_for(_until(health, "/gpushare/inspect", 404), 20)
+        with pytest.raises(aiohttp.ClientError):
+            await post(port, "/gpushare/bind", BIND)
+    finally:
+        process.terminate()
+        await process.communicate()
 
 
 async def test_it_serves_filter_and_bind_and_stops_on_sigterm(
@@ -158,9 +213,23 @@ async def test_after_a_restart_the_ledger_is_the_same(
     api: FakeApi, kubeconfig: Path, unused_tcp_port: int
 ) -> None:
     api.put(PODS, pod_json("b", units=14))
-    async with running(kubeconfig, unused_tcp_port):
+    async with running(kubeconfig, unused_tcp_port) as process:
         assert await post(unused_tcp_port, "/gpushare/bind", BIND) == {"Error": ""}
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 10) == 0
     async with running(kubeconfig, unused_tcp_port):
         again = {**BIND, "PodName": "b", "PodUID": "uid-b"}
         assert await post(unused_tcp_port, "/gpushare/bind", again) == {"Error": ""}
     assert "n1-1" in api.pod("b")["metadata"]["annotations"]["gpushare.io/allocation"]
+
+
+async def test_after_a_crash_nothing_is_bound_while_a_binding_may_be_under_way(
+    api: FakeApi, kubeconfig: Path, unused_tcp_port: int
+) -> None:
+    api.put(PODS, pod_json("b", units=14))
+    async with running(kubeconfig, unused_tcp_port):
+        assert await post(unused_tcp_port, "/gpushare/bind", BIND) == {"Error": ""}
+    async with running(kubeconfig, unused_tcp_port):
+        again = {**BIND, "PodName": "b", "PodUID": "uid-b"}
+        assert "answers binds" in (await post(unused_tcp_port, "/gpushare/bind", again))["Error"]
+    assert api.pod("b")["spec"].get("nodeName") is None

@@ -1,5 +1,6 @@
 """The extender as kube-scheduler, the kubelet's probes and people talk to it, over HTTP."""
 
+import io
 from collections.abc import AsyncIterator
 
 import pytest
@@ -14,9 +15,13 @@ from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
-from gpushare_extender.decide.request_cache import RequestCache
-from gpushare_extender.http.server import ExtenderApi, application
+from gpushare_extender.http.health import HealthApi
+from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application
 from gpushare_extender.ledger.ledger import Ledger
+
+
+async def permitted() -> None:
+    """In place of holding the Lease."""
 
 
 @pytest.fixture
@@ -34,13 +39,13 @@ def clock() -> FakeClock:
 @pytest.fixture
 async def extender(api: FakeApi, clock: FakeClock) -> AsyncIterator[ExtenderApi]:
     """Ready; n1 is empty, n2 has 2 units left on its emptiest card."""
-    ledger, requests = Ledger(), RequestCache()
+    ledger = Ledger()
     ledger.replace_share_nodes([share_node("n1"), share_node("n2")])
     ledger.set_pod(pod_update("x", node="n2", c0=14))
     ledger.set_pod(pod_update("y", node="n2", c1=15))
     watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
     async with KubeClient(api.credentials()) as client:
-        yield ExtenderApi(ledger, requests, Binder(client, ledger, requests, GPUSHARE), GPUSHARE, watches)
+        yield ExtenderApi(ledger, Binder(client, ledger, GPUSHARE, permitted), GPUSHARE, HealthApi(watches))
 
 
 @pytest.fixture
@@ -101,17 +106,28 @@ class TestFilter:
 
 
 class TestBind:
-    async def test_the_pod_is_bound_with_the_share_its_filter_asked_for(
-        self, caller: SchedulerCaller, api: FakeApi
-    ) -> None:
+    async def test_the_pod_is_bound(self, caller: SchedulerCaller, api: FakeApi) -> None:
         await caller.filter("n1")
         assert await caller.post("/gpushare/bind", BIND) == {"Error": ""}
         assert api.pod("a")["spec"]["nodeName"] == "n1"
-        assert [each.method for each in api.seen] == ["POST"]
 
-    async def test_after_a_restart_the_pod_is_read(self, caller: SchedulerCaller, api: FakeApi) -> None:
+    @pytest.mark.parametrize("verb", ["filter", "prioritize"])
+    async def test_what_a_caller_said_of_the_pod_before_does_not_count(
+        self, caller: SchedulerCaller, api: FakeApi, verb: str
+    ) -> None:
+        forged = {"Pod": pod_json("a", units=1), "NodeNames": ["n1"]}
+        async with caller.session.post(caller.server.make_url(f"/gpushare/{verb}"), json=forged) as response:
+            assert response.status == 200
         assert await caller.post("/gpushare/bind", BIND) == {"Error": ""}
-        assert api.seen[0].method == "GET"
+        assert '"n1-0":4' in api.pod("a")["metadata"]["annotations"]["gpushare.io/allocation"]
+
+    async def test_a_pod_that_asks_for_nothing_of_ours_is_not_bound(
+        self, caller: SchedulerCaller, api: FakeApi
+    ) -> None:
+        api.put(PODS, pod_json("plain", units=None))
+        answer = await caller.post("/gpushare/bind", {**BIND, "PodName": "plain", "PodUID": "uid-plain"})
+        assert "the pod asks for no gpushare.io/memory" in answer["Error"]
+        assert api.pod("plain")["spec"].get("nodeName") is None
 
     async def test_why_not_is_told_with_status_200(self, caller: SchedulerCaller) -> None:
         answer = await caller.post("/gpushare/bind", {**BIND, "Node": "n2"})
@@ -146,18 +162,18 @@ class TestHealth:
         self, caller: SchedulerCaller, extender: ExtenderApi
     ) -> None:
         assert (await caller.get("/readyz"))[0] == 200
-        extender.watches[0].listed = False
+        extender.health.watches[0].listed = False
         assert await caller.get("/readyz") == (
             503,
             {"ok": False, "missing": "the extender has not read all pods yet"},
         )
-        extender.watches[1].listed = False
+        extender.health.watches[1].listed = False
         assert "pods and gpusharenodes" in (await caller.get("/readyz"))[1]["missing"]
 
     async def test_before_that_nothing_is_answered_that_could_over_commit(
         self, caller: SchedulerCaller, extender: ExtenderApi, api: FakeApi
     ) -> None:
-        extender.watches[0].listed = False
+        extender.health.watches[0].listed = False
         assert (await caller.filter("n1"))["Error"] == "the extender has not read all pods yet"
         answer = await caller.post("/gpushare/bind", BIND)
         assert answer["Error"] == "the extender has not read all pods yet"
@@ -169,10 +185,10 @@ class TestHealth:
         clock.now = DEAD_SECONDS
         assert (await caller.get("/healthz"))[0] == 200
         clock.now += 1.0
-        extender.watches[0].pulse()
+        extender.health.watches[0].pulse()
         code, answer = await caller.get("/healthz")
         assert (code, answer["secondsSinceLastSign"]["pods"]) == (503, 0.0)
-        extender.watches[1].pulse()
+        extender.health.watches[1].pulse()
         assert (await caller.get("/healthz"))[0] == 200
 
 
@@ -188,3 +204,24 @@ async def test_a_defect_fails_one_request_only(
     assert (code, "ZeroDivisionError" in answer["error"]) == (500, True)
     monkeypatch.undo()
     assert (await caller.get("/gpushare/inspect"))[0] == 200
+
+
+@pytest.mark.parametrize("announced", [True, False], ids=["with its length", "in chunks"])
+async def test_a_request_larger_than_any_of_a_scheduler_is_not_taken_in(
+    caller: SchedulerCaller, *, announced: bool
+) -> None:
+    body = b" " * (LARGEST_REQUEST + 1)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for begin in range(0, len(body), 2**16):
+            yield body[begin : begin + 2**16]
+
+    data = io.BytesIO(body) if announced else chunks()
+    async with caller.session.post(caller.server.make_url("/gpushare/filter"), data=data) as response:
+        assert response.status == 413
+        assert "is nodeCacheCapable set" in (await response.json())["error"]
+
+
+async def test_the_names_of_5000_nodes_are_no_large_request(caller: SchedulerCaller) -> None:
+    names = [f"ip-10-100-200-{number}.eu-central-1.compute.internal" for number in range(5000)]
+    assert (await caller.filter(*names))["NodeNames"] == []

@@ -1,6 +1,6 @@
 """Reservations confirmed long ago that no watch has shown, and those that a defect left."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 
 import pytest
 from tests.fakes.api_server import PODS, FakeApi, fake_api, status
@@ -9,7 +9,7 @@ from tests.samples.extender import holder_json, pod_json, reference, share_node
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.bind.stale_reservations import STALE_SECONDS, release_stale_reservations
+from gpushare_extender.bind.stale_reservations import LOOK_SECONDS, STALE_SECONDS, StaleReservations
 from gpushare_extender.ledger.ledger import Ledger
 
 
@@ -34,19 +34,30 @@ def ledger() -> Ledger:
     return ledger
 
 
-async def look_once(
-    client: KubeClient, ledger: Ledger, *, now: float = 100.0, being_bound: Collection[str] = ()
+async def look(
+    client: KubeClient,
+    ledger: Ledger,
+    *times: float,
+    being_bound: Callable[[], Collection[str]] = lambda: (),
 ) -> None:
-    rounds = iter([None])
+    """Looks at each of ``times``."""
+    moments = iter(times)
+    now = 0.0
 
     async def sleep(seconds: float) -> None:
-        assert seconds == STALE_SECONDS
-        if next(rounds, "over") == "over":
+        nonlocal now
+        assert seconds == LOOK_SECONDS
+        if (moment := next(moments, None)) is None:
             raise EOFError
+        now = moment
 
     timing = BindTiming(clock=lambda: now, sleep=sleep)
     with pytest.raises(EOFError):
-        await release_stale_reservations(client, ledger, timing, being_bound=lambda: being_bound)
+        await StaleReservations(client, ledger, timing, being_bound).release()
+
+
+async def look_once(client: KubeClient, ledger: Ledger, *, now: float = 100.0) -> None:
+    await look(client, ledger, now)
 
 
 @pytest.mark.parametrize(
@@ -95,5 +106,49 @@ async def test_what_a_defect_left_unconfirmed_is_freed_with_its_pod(
 
 async def test_a_bind_task_looks_after_its_units_itself(client: KubeClient, ledger: Ledger) -> None:
     ledger.reserve(reference("c"), node="n1", units=4)
-    await look_once(client, ledger, being_bound={"uid-c"})
+    await look(client, ledger, 100.0, 200.0, being_bound=lambda: {"uid-c"})
     assert ledger.holder("uid-c") is not None
+
+
+class TestOfALivingPod:
+    """What a defect left, of a pod that is there: ``c``."""
+
+    @pytest.fixture(autouse=True)
+    def reserved(self, ledger: Ledger) -> None:
+        ledger.reserve(reference("c"), node="n1", units=4)
+
+    @pytest.mark.parametrize(
+        ("node", "freed"),
+        [
+            pytest.param("", True, id="not bound"),
+            pytest.param("n2", True, id="bound elsewhere"),
+            pytest.param("n1", False, id="bound as reserved: the watch will show it"),
+        ],
+    )
+    async def test_it_is_freed_unless_it_was_bound(
+        self, api: FakeApi, client: KubeClient, ledger: Ledger, node: str, *, freed: bool
+    ) -> None:
+        api.put(PODS, pod_json("c", node=node))
+        await look(client, ledger, 100.0, 112.0)
+        assert (ledger.holder("uid-c") is None) == freed
+
+    async def test_not_while_a_binding_may_still_take_effect(
+        self, api: FakeApi, client: KubeClient, ledger: Ledger
+    ) -> None:
+        api.put(PODS, pod_json("c"))
+        await look(client, ledger, 100.0, 111.0)
+        assert ledger.holder("uid-c") is not None
+
+    async def test_not_if_a_bind_has_begun_while_the_pod_was_read(
+        self, api: FakeApi, client: KubeClient, ledger: Ledger
+    ) -> None:
+        being_bound: set[str] = set()
+
+        async def begin(_: object) -> None:
+            being_bound.add("uid-c")
+
+        api.put(PODS, pod_json("c"))
+        path = "/api/v1/namespaces/default/pods/c"
+        api.fail("GET", path, status(503), begin)
+        await look(client, ledger, 100.0, 112.0, being_bound=lambda: being_bound)
+        assert ledger.holder("uid-c") is not None

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, error_event, fake_api, status, stream
-from tests.samples.extender import ANNOTATION, holder_json, pod_json, share_node_json
+from tests.samples.extender import ANNOTATION, annotation, holder_json, pod_json, share_node_json
 
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.kube.client import METADATA_LIST, KubeClient
@@ -91,6 +91,40 @@ async def test_a_corrected_annotation_moves_the_units(api: FakeApi, followed: Fo
     await followed.wait_for("the pod", lambda: followed.used() == [4, 0])
     api.put(PODS, holder_json("a", card=1))
     await followed.wait_for("the correction", lambda: followed.used() == [0, 4])
+
+
+async def test_a_pod_does_not_book_on_another_node_than_its_own(
+    api: FakeApi, followed: FollowedLedger, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.put(SHARE_NODES, share_node_json("n2"))
+    api.put(PODS, holder_json("a"))
+    await followed.wait_for("the pod", lambda: followed.used() == [4, 0])
+    for _ in range(2):
+        api.put(PODS, pod_json("a", node="n1", annotations={ANNOTATION: annotation(node="n2", c0=16)}))
+    api.put(PODS, holder_json("b", card=1, units=1))
+    await followed.wait_for("the next pod", lambda: followed.used() == [4, 1])
+    assert dict(followed.ledger.largest_free) == {"n1": 15, "n2": 16}
+    assert sum("says node n2, but it is bound to n1" in each.message for each in caplog.records) == 1
+
+
+async def test_a_list_does_not_make_it_believed_either(api: FakeApi, followed: FollowedLedger) -> None:
+    api.put(SHARE_NODES, share_node_json("n2"))
+    api.put(PODS, holder_json("a"))
+    await followed.wait_for("the pod", lambda: followed.used() == [4, 0])
+    api.put(PODS, pod_json("a", node="n1", annotations={ANNOTATION: annotation(node="n2", c0=16)}))
+    api.forget_history()
+    api.put(PODS, holder_json("b", card=1, units=1))
+    await followed.wait_for("the next pod", lambda: followed.used() == [4, 1])
+    assert dict(followed.ledger.largest_free) == {"n1": 15, "n2": 16}
+
+
+async def test_a_wrong_node_that_was_believed_is_put_right(api: FakeApi, followed: FollowedLedger) -> None:
+    """Such as an annotation that was wrong already when the extender started."""
+    api.put(PODS, pod_json("a", node="n1", annotations={ANNOTATION: annotation(node="n2", c0=16)}))
+    api.put(PODS, holder_json("b", card=1, units=1))
+    await followed.wait_for("the next pod", lambda: followed.used() == [0, 1])
+    api.put(PODS, holder_json("a"))
+    await followed.wait_for("the true node", lambda: followed.used() == [4, 1])
 
 
 async def test_the_pods_are_read_as_metadata_only(api: FakeApi, followed: FollowedLedger) -> None:

@@ -1,7 +1,7 @@
 """The ledger as people and tools see it."""
 
 import msgspec
-from tests.samples.extender import GI, pod_update, reference, share_node
+from tests.samples.extender import GI, pod_update, reference, reporting, share_node
 
 from gpushare_extender.http.inspection import inspect_all, inspect_node
 from gpushare_extender.ledger.ledger import Ledger
@@ -54,6 +54,19 @@ def test_units_are_shown_in_the_node_s_own() -> None:
     view = inspect_node(ledger, "n1")
     assert view is not None
     assert view.cards[0].pods[0].units == view.cards[0].allocated == 2
+
+
+def test_a_holder_that_only_the_kubelet_knows_is_shown() -> None:
+    ledger = Ledger()
+    ledger.set_share_node(reporting(share_node("n1", 16), a=4, ghost=8))
+    ledger.set_pod(pod_update("a", c0=4))
+    view = inspect_node(ledger, "n1")
+    assert view is not None
+    assert [(pod.name, pod.units, pod.reserved) for pod in view.cards[0].pods] == [
+        ("a", 4, False),
+        ("ghost", 8, False),
+    ]
+    assert view.units.allocated == 12
 
 
 def test_a_node_says_why_it_takes_no_pods() -> None:

@@ -1,7 +1,7 @@
 """The ledger's sums: GPUShareNodes, allocations and reservations, whatever the order they come in."""
 
 import pytest
-from tests.samples.extender import GI, holder, pod_update, reference, share_node
+from tests.samples.extender import GI, holder, pod_update, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_extender.ledger.holder import Holder, PodUpdate
@@ -255,3 +255,65 @@ def test_why_a_request_does_not_fit(
     reason = ledger.unfit_reason(node, units)
     assert message in reason.message
     assert reason.resolvable is resolvable
+
+
+class TestReportedHolders:
+    """What the kubelet has given out counts until the plugin reports that it is back."""
+
+    def test_a_holder_that_the_api_no_longer_knows_counts(self, ledger: Ledger) -> None:
+        ledger.set_share_node(reporting(share_node("n1", 16), ghost=16))
+        assert ledger.largest_free["n1"] == 0
+        with pytest.raises(DoesNotFitError, match="largest free 0"):
+            reserve(ledger, "a", 1)
+
+    def test_a_pod_in_both_books_counts_once(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.set_share_node(reporting(share_node("n1"), a=4))
+        assert used(ledger) == [4, 0]
+
+    @pytest.mark.parametrize(("booked", "reported"), [(4, 6), (6, 4)])
+    def test_with_the_larger_figure(self, ledger: Ledger, booked: int, reported: int) -> None:
+        ledger.set_pod(pod_update("a", c0=booked))
+        ledger.set_share_node(reporting(share_node("n1"), a=reported))
+        assert used(ledger) == [6, 0]
+
+    def test_a_reservation_that_is_not_reported_yet_counts_besides(self, ledger: Ledger) -> None:
+        ledger.set_share_node(reporting(share_node("n1"), ghost=10))
+        reserve(ledger, "a", 6)
+        assert used(ledger) == [16, 0]
+        ledger.set_share_node(reporting(share_node("n1"), ghost=10, a=6))
+        assert used(ledger) == [16, 0]
+
+    def test_units_of_a_deleted_pod_are_free_once_the_kubelet_has_released_them(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=16))
+        ledger.set_share_node(reporting(share_node("n1", 16), a=16))
+        ledger.drop_pod("a")
+        assert (used(ledger), ledger.largest_free["n1"]) == ([16], 0)
+        ledger.set_share_node(share_node("n1", 16))
+        assert (used(ledger), ledger.largest_free["n1"]) == ([0], 16)
+
+    def test_a_pod_of_the_same_name_is_another_one(self, ledger: Ledger) -> None:
+        ledger.set_share_node(reporting(share_node("n1"), former=8))
+        ledger.set_pod(pod_update("present", c0=8))
+        assert used(ledger) == [16, 0]
+
+    def test_a_pod_on_another_card_than_its_annotation_says_counts_on_both(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.set_share_node(reporting(share_node("n1"), 1, a=4))
+        assert used(ledger) == [4, 4]
+
+    def test_units_without_a_name_count(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.set_share_node(reporting(share_node("n1"), a=4, allocated=10))
+        assert used(ledger) == [10, 0]
+
+    def test_a_pod_of_an_earlier_unit_is_counted_in_the_node_s_own(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", unit_size=GI // 4, c0=16))
+        ledger.set_share_node(reporting(share_node("n1"), a=4))
+        assert used(ledger) == [4, 0]
+
+    def test_a_node_that_is_gone_and_comes_back_reports_anew(self, ledger: Ledger) -> None:
+        ledger.set_share_node(reporting(share_node("n1"), ghost=4))
+        ledger.drop_share_node("n1")
+        ledger.set_share_node(share_node("n1"))
+        assert used(ledger) == [0, 0]

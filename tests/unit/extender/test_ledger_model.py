@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.samples.extender import reference, share_node
+from tests.samples.extender import reference, reporting, share_node
 
 from gpushare_extender.ledger.holder import Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
@@ -46,6 +46,9 @@ class LedgerMachine(RuleBasedStateMachine):
         """Bound pods, as the API server has them."""
         self.updates: list[Holder | Deleted] = []
         self.listing: List | None = None
+        self.kubelet: dict[str, Holder] = {}
+        """Pods whose units the kubelet has not released, some of them unknown to the API."""
+        self.reported: dict[str, dict[str, Holder]] = {node: {} for node in NODES}
 
     def tick(self) -> float:
         self.now += 1.0
@@ -91,6 +94,26 @@ class LedgerMachine(RuleBasedStateMachine):
         del self.running[uid]
         self.updates.append(Deleted(uid))
 
+    @precondition(lambda self: self.running.keys() - self.kubelet.keys())
+    @rule(data=st.data())
+    def the_kubelet_admits(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(sorted(self.running.keys() - self.kubelet.keys())))
+        self.kubelet[uid] = self.running[uid]
+
+    @precondition(lambda self: self.kubelet.keys() - self.running.keys())
+    @rule(data=st.data())
+    def the_kubelet_releases(self, data: st.DataObject) -> None:
+        del self.kubelet[data.draw(st.sampled_from(sorted(self.kubelet.keys() - self.running.keys())))]
+
+    @rule(node=st.sampled_from(NODES))
+    def the_plugin_reports(self, node: str) -> None:
+        self.reported[node] = {uid: holder for uid, holder in self.kubelet.items() if holder.node == node}
+        present = share_node(node, CARD, CARD)
+        for index, card in enumerate(present.cards):
+            units = {uid: holder.units_of(card.uuid) for uid, holder in self.reported[node].items()}
+            present = reporting(present, index, **{uid: amount for uid, amount in units.items() if amount})
+        self.ledger.set_share_node(present)
+
     @precondition(lambda self: self.updates and not self.listing)
     @rule()
     def an_update_arrives(self) -> None:
@@ -116,17 +139,20 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(node=st.sampled_from(NODES))
     def the_policy_goes(self, node: str) -> None:
+        self.reported[node] = {}
         self.ledger.drop_share_node(node)
 
     @rule(node=st.sampled_from(NODES))
     def the_policy_comes(self, node: str) -> None:
+        self.reported[node] = {}
         self.ledger.set_share_node(share_node(node, CARD, CARD))
 
     @invariant()
     def no_card_is_given_out_twice(self) -> None:
         used: dict[str, int] = {}
         not_bound = {uid: holder for uid, holder in self.sent.items() if uid not in self.bound}
-        for holder in {**self.running, **not_bound}.values():
+        reported = {uid: holder for pods in self.reported.values() for uid, holder in pods.items()}
+        for holder in {**reported, **self.running, **not_bound}.values():
             for card, units in holder.cards:
                 used[card] = used.get(card, 0) + units
         assert all(units <= CARD for units in used.values()), used
@@ -148,7 +174,9 @@ class LedgerMachine(RuleBasedStateMachine):
                 assert sums is None or sums.share_node is None
 
     def counted(self, card: str) -> int:
-        holders = (self.ledger.holder(f"pod-{number}") for number in range(1, self.serial + 1))
+        uids = (f"pod-{number}" for number in range(1, self.serial + 1))
+        reported = {uid: holder for pods in self.reported.values() for uid, holder in pods.items()}
+        holders = (self.ledger.holder(uid) or reported.get(uid) for uid in uids)
         return sum(holder.units_of(card) for holder in holders if holder)
 
     def teardown(self) -> None:

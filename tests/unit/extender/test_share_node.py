@@ -9,7 +9,12 @@ from tests.samples.extender import GI, share_node_json
 
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard, read_share_node
+from gpushare_extender.ledger.share_node import (
+    ReportedHolder,
+    ShareNode,
+    ShareNodeCard,
+    read_share_node,
+)
 
 
 def read(node: Json) -> ShareNode:
@@ -121,3 +126,32 @@ def test_an_unreadable_unit_has_no_size(unit: str) -> None:
 def test_what_is_no_object_is_an_error() -> None:
     with pytest.raises(msgspec.DecodeError):
         read_share_node(b"[]")
+
+
+class TestHolders:
+    def card(self, *pods: Json, allocated: int) -> ShareNodeCard:
+        node = share_node_json(cards=1)
+        node["status"]["cards"][0].update(allocatedUnits=allocated, pods=pods)
+        return read(node).cards[0]
+
+    @staticmethod
+    def share(uid: str, container: str, units: int) -> Json:
+        return {"namespace": "d", "name": "p", "uid": uid, "container": container, "units": units}
+
+    def test_the_containers_of_a_pod_are_one_holder(self) -> None:
+        card = self.card(self.share("a", "x", 4), self.share("a", "y", 2), allocated=6)
+        assert card.holders == (ReportedHolder("a", "d", "p", 6, 4),)
+        assert card.units_in_use({}) == 6
+
+    def test_without_pods_there_are_none(self) -> None:
+        assert read(share_node_json()).cards[0].holders == ()
+
+    def test_what_an_init_container_lends_counts_once(self) -> None:
+        card = self.card(
+            self.share("a", "init", 8), self.share("a", "main", 6), self.share("b", "main", 4), allocated=12
+        )
+        assert card.units_in_use({"a": 8, "b": 4}) == 12
+
+    def test_where_our_books_do_not_know_the_pod_all_of_it_counts(self) -> None:
+        card = self.card(self.share("a", "init", 8), self.share("a", "main", 6), allocated=8)
+        assert card.units_in_use({}) == 14

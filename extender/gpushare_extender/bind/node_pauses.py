@@ -1,0 +1,118 @@
+"""Pausing a node whose kubelet rejects the pods that are bound there.
+
+A plugin that goes away takes its units off the node only with the kubelet's next status, up to 10 s later.
+Until then kube-scheduler goes on sending pods there, and the kubelet fails each of them for good. A pod that
+leaves the ledger right after its bind is the sign; whether it was rejected or ended by itself, the pod tells.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube.backoff import backoff_delay
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.paths import pod_path
+from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.pod_reference import PodReference
+
+RIGHT_AFTER = 10.0
+"""Seconds after its bind in which a pod's end is looked at."""
+FIRST_PAUSE = 5.0
+LONGEST_PAUSE = 60.0
+MOST_READS = 4
+"""At a time: a sign that is missed comes again with the next pod."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RecentBind:
+    """A pod that was bound a moment ago."""
+
+    pod: PodReference
+    node: str
+    moment: float
+
+
+@dataclass(slots=True)
+class NodePauses:
+    """Pauses are longer each time, until a pod stays or the node's plugin reports."""
+
+    client: KubeClient
+    ledger: Ledger
+    timing: BindTiming
+    resource: str
+    """The extended resource that pods of ours ask for."""
+    _recent: dict[str, RecentBind] = field(default_factory=dict, init=False)
+    """By pod UID, oldest first."""
+    _rejections: dict[str, int] = field(default_factory=dict, init=False)
+    """By node: how many pauses there were in a row."""
+    _until: dict[str, float] = field(default_factory=dict, init=False)
+    """By node that is paused."""
+    _reads: "dict[str, asyncio.Task[None]]" = field(default_factory=dict, init=False)
+    """By node."""
+
+    def bound(self, pod: PodReference, node: str) -> None:
+        self._recent[pod.uid] = RecentBind(pod, node, self.timing.clock())
+
+    def gone(self, uid: str) -> None:
+        """A watch shows the pod no more: it was deleted, or has ended."""
+        bind = self._recent.pop(uid, None)
+        if bind is None or self.timing.clock() - bind.moment > RIGHT_AFTER:
+            return
+        if bind.node not in self._until and bind.node not in self._reads and len(self._reads) < MOST_READS:
+            read = asyncio.create_task(self._look_at(bind))
+            self._reads[bind.node] = read
+            read.add_done_callback(lambda _: self._reads.pop(bind.node))
+
+    def reported(self, node: str) -> None:
+        """The node's plugin is there."""
+        self._rejections.pop(node, None)
+        self._resume(node)
+
+    async def end_in_time(self) -> None:
+        """Ends every pause when its time has come; never returns."""
+        while True:
+            await self.timing.sleep(1.0)
+            now = self.timing.clock()
+            for node in [node for node, until in self._until.items() if until <= now]:
+                self._resume(node)
+            for bind in [bind for bind in self._recent.values() if now - bind.moment > RIGHT_AFTER]:
+                del self._recent[bind.pod.uid]
+                self._rejections.pop(bind.node, None)
+
+    async def _look_at(self, bind: RecentBind) -> None:
+        try:
+            pod = await self.client.get(pod_path(bind.pod.namespace, bind.pod.name))
+        except (ApiError, UnreachableError):
+            return
+        if pod["metadata"]["uid"] == bind.pod.uid and (reason := self._rejection(pod)):
+            self._pause(bind, reason)
+
+    def _rejection(self, pod: Json) -> str:
+        """Returns why the kubelet did not admit the pod; an empty text when it did."""
+        status = pod.get("status") or {}
+        reason = str(status.get("reason") or "")
+        rejected = status.get("phase") == "Failed" and reason in (
+            "UnexpectedAdmissionError",
+            f"OutOf{self.resource}",
+        )
+        return reason if rejected else ""
+
+    def _pause(self, bind: RecentBind, reason: str) -> None:
+        count = self._rejections[bind.node] = self._rejections.get(bind.node, 0) + 1
+        seconds = backoff_delay(count, first=FIRST_PAUSE, most=LONGEST_PAUSE)
+        self._until[bind.node] = self.timing.clock() + seconds
+        message = (
+            f"node takes no pods for {seconds:.0f} s: its kubelet rejected pod {bind.pod} ({reason}), "
+            "the gpushare plugin there may be away"
+        )
+        _log.warning("%s", message, extra={"node": bind.node})
+        self.ledger.pause(bind.node, message)
+
+    def _resume(self, node: str) -> None:
+        if self._until.pop(node, None) is not None:
+            self.ledger.resume(node)

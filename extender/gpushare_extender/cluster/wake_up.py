@@ -1,0 +1,82 @@
+"""Giving kube-scheduler a reason to try refused pods again.
+
+A pod that an extender refused is tried again at any event of what the scheduler watches (its default for
+extenders, ``k8s.io/kubernetes/pkg/scheduler/framework/runtime``), else after five minutes. So one object that
+it watches is touched: a CSIStorageCapacity of a storage class that does not exist. Of all the kinds it is the
+one that can be had in a namespace of our own, means nothing there, and wakes no other pods; to touch a Node
+or a Pod would need rights over all of them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.paths import storage_capacities
+from gpushare_extender.decide.refused_pods import RefusedPods
+
+NAME = "gpushare-wake-up"
+ANNOTATION = "gpushare.io/room-since"
+SETTLE_SECONDS = 0.5
+"""The scheduler mostly hears by itself, and tries the pods in this time."""
+APART_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class WakeUp:
+    """Touches the object in ``namespace`` when ``refused`` pods would fit and were not tried again."""
+
+    client: KubeClient
+    namespace: str
+    refused: RefusedPods
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _room: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def has_room(self, units: int) -> None:
+        """Some card has ``units`` free, more than before."""
+        if self.refused.has_room(units):
+            self._room.set()
+
+    async def run(self) -> None:
+        """Never returns."""
+        while True:
+            await self._room.wait()
+            self._room.clear()
+            await self.sleep(SETTLE_SECONDS)
+            if self.refused.take_waiting():
+                await self._touch()
+                await self.sleep(APART_SECONDS)
+
+    async def _touch(self) -> None:
+        try:
+            await self._write()
+        except (ApiError, UnreachableError) as error:
+            # Not worse than without: the scheduler tries the pods at the next event, or in five minutes.
+            _log.warning("cannot wake kube-scheduler for pods that would fit now: %s", error)
+        else:
+            _log.info("units are free for pods that were refused: kube-scheduler is to try them again")
+
+    async def _write(self) -> None:
+        annotations = {"annotations": {ANNOTATION: datetime.now(UTC).isoformat()}}
+        collection = storage_capacities(self.namespace)
+        try:
+            await self.client.merge(f"{collection}/{NAME}", {"metadata": annotations})
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+            await self.client.create(collection, _object(annotations))
+
+
+def _object(metadata: Json) -> Json:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": {"name": NAME, **metadata},
+        "storageClassName": NAME,
+    }

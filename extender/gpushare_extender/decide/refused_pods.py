@@ -1,0 +1,44 @@
+"""Which pods that fitted nowhere would fit now, and do not know it. Pure.
+
+kube-scheduler tries a pod that an extender refused again when something in the cluster changes, else after
+five minutes. It does not see what the extender waits for: a plugin's report that units are free, a card that
+is healthy again, or just that the extender hears of a deletion a moment later than the scheduler.
+"""
+
+from collections import OrderedDict
+
+MOST_PODS = 1024
+"""The ones refused longest ago are forgotten first; whatever wakes others wakes them, too."""
+
+
+class RefusedPods:
+    """By pod UID. Use from one thread."""
+
+    def __init__(self, most: int = MOST_PODS) -> None:
+        self._most = most
+        self._units: OrderedDict[str, int] = OrderedDict()
+        self._would_fit: set[str] = set()
+
+    def refused(self, uid: str, units: int) -> None:
+        """The pod, which asks for ``units``, fits no node as things are now."""
+        self.settled(uid)
+        self._units[uid] = units
+        if len(self._units) > self._most:
+            self.settled(next(iter(self._units)))
+
+    def settled(self, uid: str) -> None:
+        """The pod fits somewhere."""
+        self._units.pop(uid, None)
+        self._would_fit.discard(uid)
+
+    def has_room(self, units: int) -> bool:
+        """A card has ``units`` free, more than before. Returns whether a pod waits that would fit."""
+        self._would_fit.update(uid for uid, asked in self._units.items() if asked <= units)
+        return bool(self._would_fit)
+
+    def take_waiting(self) -> bool:
+        """Returns whether pods would fit that were not tried since, and takes these for tried."""
+        waiting = bool(self._would_fit)
+        for uid in list(self._would_fit):
+            self.settled(uid)
+        return waiting

@@ -1,0 +1,50 @@
+"""What the kubelet's probes ask, on a port of their own: they cannot present a client certificate."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+
+from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
+from gpushare_extender.http.tls import ServerTls
+from gpushare_extender.http.wire import ENCODER
+
+
+@dataclass(frozen=True, slots=True)
+class HealthApi:
+    """Answers ``/healthz`` and ``/readyz``, and nothing that tells of pods or nodes."""
+
+    watches: tuple[WatchHealth, ...]
+    tls: ServerTls | None = None
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/healthz", self.healthz), web.get("/readyz", self.readyz)]
+
+    async def healthz(self, _: web.Request) -> web.Response:
+        """503 when a watch has been stuck for so long that only a restart can help."""
+        silence = {watch.collection: round(watch.silence, 1) for watch in self.watches}
+        dead = any(watch.silence > DEAD_SECONDS for watch in self.watches)
+        return json_response({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
+
+    async def readyz(self, _: web.Request) -> web.Response:
+        message = self.not_listed() or self._not_reachable()
+        return json_response({"ok": not message, "missing": message}, status=503 if message else 200)
+
+    def not_listed(self) -> str:
+        """Returns why nothing can be answered yet, or an empty text.
+
+        Before the ledger is complete an answer could over-commit a card.
+        """
+        unlisted = [watch.collection for watch in self.watches if not watch.listed]
+        return f"the extender has not read all {' and '.join(unlisted)} yet" if unlisted else ""
+
+    def _not_reachable(self) -> str:
+        """Returns why kube-scheduler cannot connect yet, or an empty text."""
+        if self.tls is None or self.tls.context() is not None:
+            return ""
+        return self.tls.problem
+
+
+def json_response(answer: Any, *, status: int = HTTPStatus.OK) -> web.Response:
+    return web.Response(body=ENCODER.encode(answer), status=status, content_type="application/json")

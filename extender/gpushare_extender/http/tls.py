@@ -1,0 +1,97 @@
+"""Mutual TLS with kube-scheduler: who comes without a certificate of our authority is not heard."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LOOK_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class FilesGoneError(Exception):
+    """The key pair was taken away; the text says what that means."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files of the server's certificate, its key, and the authority of the clients' certificates."""
+
+    certificate: Path
+    key: Path
+    client_authority: Path
+
+    def load(self) -> ssl.SSLContext:
+        """Returns a context that demands a client certificate.
+
+        Raises:
+            OSError: a file is missing or cannot be read, or is no such PEM (``ssl.SSLError``).
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_cert_chain(self.certificate, self.key)
+        context.load_verify_locations(self.client_authority)
+        return context
+
+    def state(self) -> tuple[object, ...]:
+        """Returns what differs when a file was written or replaced."""
+        return tuple(_state(path) for path in (self.certificate, self.key, self.client_authority))
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+@dataclass(slots=True)
+class ServerTls:
+    """The context for new connections, read again whenever a file has changed.
+
+    While the files cannot be used (not written yet, or only half replaced) the context before stays in force.
+    """
+
+    files: TlsFiles
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    problem: str = field(default="", init=False)
+    """Why the files cannot be used; empty when they can."""
+    _state: tuple[object, ...] | None = field(default=None, init=False)
+    _context: ssl.SSLContext | None = field(default=None, init=False)
+
+    def context(self) -> ssl.SSLContext | None:
+        """Returns None while there have been no usable files yet."""
+        state = self.files.state()
+        if self.problem or state != self._state:
+            self._state = state
+            self._load()
+        return self._context
+
+    async def end_when_gone(self) -> None:
+        """Never returns.
+
+        Raises:
+            FilesGoneError: the files were there and are not any more. Who makes them again makes another
+                folder, which only a new mount shows.
+        """
+        while self._context is None or self._present():
+            await self.sleep(LOOK_SECONDS)
+        raise FilesGoneError(f"the key pair in {self.files.certificate.parent} was removed")
+
+    def _present(self) -> bool:
+        return any(state is not None for state in self.files.state())
+
+    def _load(self) -> None:
+        before = self.problem
+        try:
+            self._context, self.problem = self.files.load(), ""
+            _log.info("serving with the certificate in %s", self.files.certificate)
+        except OSError as error:
+            self.problem = f"cannot use the key pair in {self.files.certificate.parent}: {error}"
+            if self.problem != before:
+                _log.warning("%s", self.problem)

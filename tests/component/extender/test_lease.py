@@ -1,0 +1,237 @@
+"""Two extenders on one API server: never do both bind, and who takes over knows what the other did."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+from tests.fakes.api_server import LEASES, PODS, SHARE_NODES, FakeApi, cut, fake_api, status
+from tests.fakes.extender_clock import FakeClock
+from tests.samples.extender import pod_json, reference, share_node_json
+
+from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
+from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.bind.lease import IDLE_SECONDS, RENEW_SECONDS, BindLease
+from gpushare_extender.decide.lease import LEASE_SECONDS
+from gpushare_extender.ledger.node_ledger import NodeLedger
+from gpushare_extender.main import Address, Extender, Options
+
+LEASE = f"{LEASES}/gpushare-extender"
+
+
+class HandClock(FakeClock):
+    """Sleepers go on when a test says so."""
+
+    async def sleep(self, seconds: float) -> None:
+        due = self.now + seconds
+        while self.now < due:  # noqa: ASYNC110 - time has no events of its own
+            await asyncio.sleep(0.001)
+
+
+@dataclass
+class Running:
+    """One extender that follows the cluster; its Lease goes by a clock of its own."""
+
+    extender: Extender
+    clock: HandClock
+    tasks: list["asyncio.Task[None]"] = field(default_factory=list)
+
+    @property
+    def lease(self) -> BindLease:
+        return self.extender.lease
+
+    async def start(self) -> None:
+        self.tasks = [asyncio.create_task(task) for task in self.extender.tasks()]
+        for watch in self.extender.watches:
+            await asyncio.wait_for(watch.health.until_applied(0), 5)
+
+    async def bind(self, name: str) -> str:
+        return await self.extender.api.binder.bind(reference(name), "n1")
+
+    async def crash(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[FakeApi]:
+    """One card of 16, and three pods of which it takes one."""
+    async with fake_api() as fake:
+        fake.put(SHARE_NODES, share_node_json("n1", cards=1))
+        for name in ("a", "b", "c"):
+            fake.put(PODS, pod_json(name, units=16))
+        yield fake
+
+
+async def start(client: KubeClient, identity: str) -> Running:
+    options = Options(listen=Address("127.0.0.1", 0), identity=identity)
+    running = Running(Extender.create(client, options, GPUSHARE), HandClock())
+    running.lease.timing = BindTiming(clock=running.clock, sleep=running.clock.sleep)
+    await running.start()
+    return running
+
+
+@pytest.fixture
+async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
+    async with KubeClient(api.credentials()) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def one(client: KubeClient) -> AsyncIterator[Running]:
+    running = await start(client, "one")
+    yield running
+    await running.crash()
+
+
+@pytest.fixture
+async def two(client: KubeClient) -> AsyncIterator[Running]:
+    running = await start(client, "two")
+    yield running
+    await running.crash()
+
+
+def bound(api: FakeApi) -> list[str]:
+    return [name for (_, name), pod in api.objects[PODS].items() if pod["spec"].get("nodeName")]
+
+
+def holder(api: FakeApi) -> str | None:
+    spec: Json = api.objects[LEASES]["", "gpushare-extender"]["spec"]
+    return spec.get("holderIdentity")
+
+
+async def test_of_two_that_are_asked_at_once_one_binds(api: FakeApi, one: Running, two: Running) -> None:
+    answers = await asyncio.gather(one.bind("a"), two.bind("b"))
+    assert sorted(answers)[0] == ""
+    assert len(bound(api)) == 1
+
+
+async def test_the_other_one_says_who_binds(api: FakeApi, one: Running, two: Running) -> None:
+    assert await one.bind("a") == ""
+    assert "the extender one answers binds" in await two.bind("b")
+    assert bound(api) == ["a"]
+
+
+async def test_once_idle_it_gives_the_lease_back_and_the_other_knows_what_it_did(
+    api: FakeApi, one: Running, two: Running
+) -> None:
+    api.fail("GET", PODS, *[status(503)] * 50, watch=True)
+    two.extender.watches[0]._again.set()  # its watch of pods does not get through any more
+    assert await one.bind("a") == ""
+    one.clock.now += IDLE_SECONDS + RENEW_SECONDS
+    await api.wait_for("the Lease given back", lambda: holder(api) is None)
+    assert await two.bind("b") == "insufficient GPU memory in one card: asked 16, largest free 0"
+    assert holder(api) == "two"
+    assert bound(api) == ["a"]
+
+
+async def test_after_a_crash_the_lease_has_to_expire_before_the_eyes_of_the_next(
+    api: FakeApi, one: Running, two: Running
+) -> None:
+    assert await one.bind("a") == ""
+    await one.crash()
+    assert "the extender one answers binds" in await two.bind("b")
+    two.clock.now += LEASE_SECONDS - 1
+    assert "answers binds" in await two.bind("b")
+    two.clock.now += 1
+    assert "largest free 0" in await two.bind("b")
+    api.delete(PODS, "a", "default")
+    await api.wait_for("units free", lambda: two.extender.api.ledger.largest_free["n1"] == 16)
+    assert await two.bind("b") == ""
+
+
+async def test_at_its_end_it_gives_the_lease_back(api: FakeApi, one: Running, two: Running) -> None:
+    assert await one.bind("a") == ""
+    await one.extender.finish()
+    assert holder(api) is None
+    assert "largest free 0" in await two.bind("b")
+
+
+async def test_with_a_bind_that_does_not_end_it_does_not(
+    api: FakeApi, one: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpushare_extender.main.DRAIN_SECONDS", 0.05)
+
+    async def slow(_: object) -> None:
+        await asyncio.sleep(0.3)
+
+    api.fail("POST", "/api/v1/namespaces/default/pods/a/binding", slow)
+    binding = asyncio.create_task(one.bind("a"))
+    await api.wait_for("the Binding", lambda: bool(api.requests("POST", f"{PATH}/a/binding")))
+    await one.extender.finish()
+    assert holder(api) == "one"
+    assert await binding == ""
+
+
+PATH = "/api/v1/namespaces/default/pods"
+
+
+async def test_many_binds_cost_one_write_of_the_lease_and_one_list(api: FakeApi, one: Running) -> None:
+    api.put(SHARE_NODES, share_node_json("n1", cards=40))
+    for number in range(40):
+        api.put(PODS, pod_json(f"p{number}", units=16))
+    ledger = one.extender.api.ledger
+    await api.wait_for("the cards", lambda: len(list((ledger.node("n1") or NodeLedger()).cards())) == 40)
+    lists = len(api.requests("GET", PODS))
+    answers = await asyncio.gather(*(one.bind(f"p{number}") for number in range(40)))
+    assert set(answers) == {""}
+    writes = [each for each in api.seen if each.path.startswith(LEASES) and each.method != "GET"]
+    assert len(writes) == 1
+    assert sum(not each.is_watch for each in api.requests("GET", PODS)[lists:]) == 1
+
+
+async def test_while_it_is_used_it_is_renewed(api: FakeApi, one: Running) -> None:
+    assert await one.bind("a") == ""
+    before = api.objects[LEASES]["", "gpushare-extender"]["metadata"]["resourceVersion"]
+    one.clock.now += RENEW_SECONDS
+    await api.wait_for("a renewal", lambda: len(api.requests("PUT", LEASE)) == 1)
+    after = api.objects[LEASES]["", "gpushare-extender"]
+    assert (after["metadata"]["resourceVersion"] != before, holder(api)) == (True, "one")
+    assert after["spec"]["leaseTransitions"] == 0
+
+
+async def test_its_own_lease_given_back_and_taken_again_needs_no_list(api: FakeApi, one: Running) -> None:
+    assert await one.bind("a") == ""
+    one.clock.now += IDLE_SECONDS + RENEW_SECONDS
+    await api.wait_for("the Lease given back", lambda: holder(api) is None)
+    lists = sum(not each.is_watch for each in api.requests("GET", PODS))
+    assert "largest free 0" in await one.bind("b")
+    assert holder(api) == "one"
+    assert sum(not each.is_watch for each in api.requests("GET", PODS)) == lists
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        pytest.param("GET", LEASE, id="read"),
+        pytest.param("POST", LEASES, id="write"),
+    ],
+)
+async def test_without_the_lease_nothing_is_sent(api: FakeApi, one: Running, method: str, path: str) -> None:
+    api.fail(method, path, status(403, "no such right"), status(503, "away"))
+    assert "no such right" in await one.bind("a")
+    assert "away" in await one.bind("a")
+    assert bound(api) == []
+    assert await one.bind("a") == ""
+
+
+async def test_a_lease_that_was_written_though_the_answer_was_lost_is_its_own(
+    api: FakeApi, one: Running
+) -> None:
+    async def write(request: object) -> object:
+        api.put(LEASES, await request.json())  # type: ignore[attr-defined]
+        return await cut(request)  # type: ignore[arg-type]
+
+    api.fail("POST", LEASES, write)  # type: ignore[arg-type]
+    assert "cannot tell" in await one.bind("a")
+    assert await one.bind("a") == ""
+
+
+async def test_a_lease_that_cannot_be_renewed_is_not_relied_on(api: FakeApi, one: Running) -> None:
+    assert await one.bind("a") == ""
+    api.fail("GET", LEASE, *[status(503, "away")] * 20)
+    one.clock.now += LEASE_SECONDS - one.lease.timing.uncertain_for + 0.5
+    assert "cannot read the Lease" in await one.bind("b")

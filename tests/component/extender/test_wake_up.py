@@ -1,0 +1,132 @@
+"""kube-scheduler gets a reason to try pods again that would fit now."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+from aiohttp import ClientSession
+from aiohttp.test_utils import TestServer
+from tests.fakes.api_server import PODS, SHARE_NODES, STORAGE_CAPACITIES, FakeApi, fake_api, status
+from tests.fakes.extender_caller import SchedulerCaller
+from tests.samples.extender import holder_json, share_node_json
+
+from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
+from gpushare_extender.cluster import wake_up
+from gpushare_extender.http.server import application
+from gpushare_extender.main import Address, Extender, Options
+
+OBJECT = f"{STORAGE_CAPACITIES}/gpushare-wake-up"
+
+
+@pytest.fixture
+async def api(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FakeApi]:
+    """One card of 16, held in full by the pod ``x``, as the kubelet confirms; ``a`` waits."""
+    monkeypatch.setattr(wake_up, "SETTLE_SECONDS", 0.1)
+    monkeypatch.setattr(wake_up, "APART_SECONDS", 0.1)
+    async with fake_api() as fake:
+        fake.put(SHARE_NODES, reported("uid-x"))
+        fake.put(PODS, holder_json("x", units=16))
+        yield fake
+
+
+def reported(*uids: str) -> Json:
+    node = share_node_json("n1", cards=1)
+    pods = [
+        {"uid": uid, "namespace": "default", "name": "x", "container": "main", "units": 16} for uid in uids
+    ]
+    node["status"]["cards"][0].update(allocatedUnits=16 * len(pods), pods=pods)
+    return node
+
+
+@pytest.fixture
+async def caller(api: FakeApi) -> AsyncIterator[SchedulerCaller]:
+    async with KubeClient(api.credentials()) as client, ClientSession() as session:
+        extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)), GPUSHARE)
+        tasks = [asyncio.create_task(task) for task in extender.tasks()]
+        for watch in extender.watches:
+            await asyncio.wait_for(watch.health.until_applied(0), 5)
+        server = TestServer(application(extender.api))
+        await server.start_server(shutdown_timeout=0.1)
+        yield SchedulerCaller(session, server)
+        await server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def touches(api: FakeApi) -> int:
+    return len(api.requests("PATCH", OBJECT))
+
+
+async def test_units_that_the_kubelet_releases_later_than_the_pod_goes(
+    api: FakeApi, caller: SchedulerCaller
+) -> None:
+    api.delete(PODS, "x", "default")
+    assert (await caller.filter("n1", units=16))["NodeNames"] == []
+    await asyncio.sleep(0.3)
+    assert touches(api) == 0, "nothing has become free yet"
+    api.put(SHARE_NODES, reported())
+    await api.wait_for("a reason to try again", lambda: touches(api) == 1)
+    assert (await caller.filter("n1", units=16))["NodeNames"] == ["n1"]
+
+
+async def test_a_deletion_that_the_extender_hears_of_after_the_scheduler(
+    api: FakeApi, caller: SchedulerCaller
+) -> None:
+    api.put(SHARE_NODES, reported())
+    assert (await caller.filter("n1", units=16))["NodeNames"] == []
+    api.delete(PODS, "x", "default")
+    await api.wait_for("a reason to try again", lambda: touches(api) == 1)
+
+
+async def test_what_the_scheduler_tries_by_itself_costs_nothing(
+    api: FakeApi, caller: SchedulerCaller
+) -> None:
+    assert (await caller.filter("n1", units=16))["NodeNames"] == []
+    api.put(SHARE_NODES, reported())
+    api.delete(PODS, "x", "default")
+    await until(caller, passes=True)
+    await asyncio.sleep(0.3)
+    assert touches(api) == 0
+
+
+@pytest.mark.usefixtures("caller")
+async def test_nobody_waits_nobody_is_woken(api: FakeApi) -> None:
+    api.put(SHARE_NODES, reported())
+    api.delete(PODS, "x", "default")
+    await asyncio.sleep(0.3)
+    assert touches(api) == 0
+
+
+async def test_an_object_that_is_missing_is_made(api: FakeApi, caller: SchedulerCaller) -> None:
+    del api.objects[STORAGE_CAPACITIES]["", "gpushare-wake-up"]
+    await caller.filter("n1", units=16)
+    api.put(SHARE_NODES, reported())
+    api.delete(PODS, "x", "default")
+    await api.wait_for("the object", lambda: bool(api.requests("POST", STORAGE_CAPACITIES)))
+
+
+async def test_without_the_right_to_it_the_next_time_is_tried_again(
+    api: FakeApi, caller: SchedulerCaller
+) -> None:
+    api.fail("PATCH", OBJECT, status(403))
+    api.delete(PODS, "x", "default")
+    for expected in (1, 2):
+        api.put(SHARE_NODES, reported(f"other-{expected}"))
+        await until(caller, passes=False)
+        api.put(SHARE_NODES, reported())
+        await api.wait_for("an attempt", partial(has_touched, api, expected))
+
+
+async def until(caller: SchedulerCaller, *, passes: bool) -> None:
+    """Asks until a pod of 16 passes, or does not."""
+    async with asyncio.timeout(5):
+        while bool((await caller.filter("n1", units=16))["NodeNames"]) != passes:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def has_touched(api: FakeApi, times: int) -> bool:
+    return touches(api) == times

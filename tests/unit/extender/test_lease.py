@@ -1,0 +1,66 @@
+"""When the Lease is free, and what is written to it."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from gpushare_extender.decide.lease import (
+    LEASE_SECONDS,
+    LeaseObserver,
+    LeaseState,
+    held_lease,
+    read_lease,
+    released_lease,
+)
+
+NOW = datetime(2026, 11, 21, 10, 0, 0, 5000, UTC)
+OTHERS = LeaseState("7", "other", 20, 3, "2026-11-21T09:00:00.000000Z")
+
+
+def observer(*states: tuple[float, LeaseState]) -> LeaseObserver:
+    observer = LeaseObserver("me")
+    for now, state in states:
+        observer.observe(state, now=now)
+    return observer
+
+
+@pytest.mark.parametrize(
+    ("seen", "left"),
+    [
+        pytest.param(observer(), 0.0, id="never seen: there is none"),
+        pytest.param(observer((90.0, LeaseState("7", ""))), 0.0, id="given back"),
+        pytest.param(observer((99.0, LeaseState("7", "me"))), 0.0, id="ours"),
+        pytest.param(observer((100.0, OTHERS)), 20.0, id="seen for the first time: it may be new"),
+        pytest.param(observer((85.0, OTHERS), (95.0, OTHERS)), 5.0, id="unchanged since it was seen first"),
+        pytest.param(observer((85.0, OTHERS), (95.0, LeaseState("8", "other"))), 15.0, id="renewed"),
+        pytest.param(observer((80.0, OTHERS)), 0.0, id="expired before our eyes"),
+    ],
+)
+def test_how_long_somebody_else_may_rely_on_it(seen: LeaseObserver, left: float) -> None:
+    assert seen.seconds_left(now=100.0) == left
+
+
+def test_taking_over_counts_and_says_since_when() -> None:
+    lease = held_lease(OTHERS, name="x", identity="me", now=NOW)
+    assert lease["metadata"] == {"name": "x", "resourceVersion": "7"}
+    assert lease["spec"] == {
+        "holderIdentity": "me",
+        "leaseDurationSeconds": LEASE_SECONDS,
+        "acquireTime": "2026-11-21T10:00:00.005000Z",
+        "renewTime": "2026-11-21T10:00:00.005000Z",
+        "leaseTransitions": 4,
+    }
+
+
+def test_a_renewal_keeps_when_it_was_taken() -> None:
+    lease = held_lease(OTHERS, name="x", identity="other", now=NOW)
+    assert (lease["spec"]["acquireTime"], lease["spec"]["leaseTransitions"]) == (OTHERS.acquired, 3)
+
+
+def test_a_new_one_has_no_version() -> None:
+    assert held_lease(None, name="x", identity="me", now=NOW)["metadata"] == {"name": "x"}
+
+
+def test_given_back_it_has_no_holder() -> None:
+    lease = released_lease(OTHERS, name="x", now=NOW)
+    assert read_lease({**lease, "metadata": {"resourceVersion": "8"}}) == LeaseState("8", "", 1, 3)

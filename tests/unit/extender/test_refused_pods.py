@@ -1,0 +1,42 @@
+"""Pods that were refused and would fit now."""
+
+import pytest
+
+from gpushare_extender.decide.refused_pods import RefusedPods
+
+
+@pytest.fixture
+def refused() -> RefusedPods:
+    """``small`` asks for 4, ``big`` for 16; both fit nowhere."""
+    refused = RefusedPods()
+    refused.refused("small", 4)
+    refused.refused("big", 16)
+    return refused
+
+
+@pytest.mark.parametrize(("units", "waits"), [(3, False), (4, True), (16, True)])
+def test_room_for_one_of_them_is_news(refused: RefusedPods, units: int, *, waits: bool) -> None:
+    assert refused.has_room(units) is waits
+    assert refused.take_waiting() is waits
+    assert refused.take_waiting() is False
+
+
+def test_a_pod_tried_since_is_not_waiting_any_more(refused: RefusedPods) -> None:
+    refused.has_room(4)
+    refused.refused("small", 4)
+    assert refused.take_waiting() is False
+
+
+def test_nor_one_that_fits_now(refused: RefusedPods) -> None:
+    refused.has_room(4)
+    refused.settled("small")
+    refused.settled("never refused")
+    assert refused.take_waiting() is False
+
+
+def test_those_refused_longest_ago_are_forgotten_first() -> None:
+    refused = RefusedPods(most=2)
+    for uid, units in (("a", 1), ("b", 9), ("c", 9)):
+        refused.refused(uid, units)
+    assert refused.has_room(1) is False
+    assert refused.has_room(9) is True
