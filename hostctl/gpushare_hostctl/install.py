@@ -3,9 +3,11 @@
 import logging
 from dataclasses import dataclass, replace
 
+from gpushare_hostctl import attempts
 from gpushare_hostctl.decide import health_endpoint, manifest, plan, record
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
 from gpushare_hostctl.decide.plan import InstallPlan
+from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.record import InstallationRecord, PendingRestart
 from gpushare_hostctl.decide.restart_detector import ProbeResult
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
@@ -17,29 +19,39 @@ from gpushare_hostctl.report import RunResult
 
 _LOG = logging.getLogger(__name__)
 
+_SETTLING = 10.0
+"""Seconds for a restart that is under way already; one with our earlier edit may not serve at all."""
+
 
 @dataclass(frozen=True)
 class _Installation:
-    """What one run works with."""
+    """What one attempt works with; ``time_left`` is in seconds, for finding a scheduler that serves."""
 
     node: ControlPlaneNode
     snapshot: Snapshot
     plan: InstallPlan
     endpoint: HealthEndpoint
+    time_left: float
 
 
 def run(node: ControlPlaneNode, extender: ExtenderEntry) -> RunResult:
     """Installs, finishes an interrupted installation, or finds it done.
 
-    Raises NeedsPersonError before anything is written, RetryableError after the manifest of before is back.
+    A manifest that somebody else writes meanwhile is kept, and edited in its turn. Takes at most three times
+    the waiter's timeout, plus what a last probe takes. Raises NeedsPersonError before anything is written,
+    RetryableError after the manifest of before is back.
     """
-    installation = _prepare(node, extender)
+    return attempts.with_fresh_snapshots(node, lambda time_left: _attempt(node, extender, time_left))
+
+
+def _attempt(node: ControlPlaneNode, extender: ExtenderEntry, time_left: float) -> RunResult:
+    installation = _prepare(node, extender, time_left)
     if plan.changes_manifest(installation.snapshot, installation.plan):
         return _edit_manifest(installation)
     return _complete(installation)
 
 
-def _prepare(node: ControlPlaneNode, extender: ExtenderEntry) -> _Installation:
+def _prepare(node: ControlPlaneNode, extender: ExtenderEntry, time_left: float) -> _Installation:
     snapshot = node.snapshot()
     source = node.read_config_source(plan.base_manifest(snapshot))
     install_plan = plan.install(snapshot, source=source, extender=extender)
@@ -50,19 +62,22 @@ def _prepare(node: ControlPlaneNode, extender: ExtenderEntry) -> _Installation:
             "kube-scheduler serves no HTTPS (--secure-port=0), so nobody can tell whether it works after the "
             "edit; take that flag away, or use another scheduler backend"
         )
-    return _Installation(node=node, snapshot=snapshot, plan=install_plan, endpoint=endpoint)
+    return _Installation(
+        node=node, snapshot=snapshot, plan=install_plan, endpoint=endpoint, time_left=time_left
+    )
 
 
 def _edit_manifest(installation: _Installation) -> RunResult:
     node, snapshot, install_plan = installation.node, installation.snapshot, installation.plan
     before = _probe_before(installation)
-    ahead = plan.write_ahead_record(snapshot, install_plan, fingerprint=before.fingerprint)
+    current = snapshot.manifest or install_plan.base
+    ahead = plan.write_ahead_record(snapshot, install_plan, before=before.process)
     _write_files(installation, ahead)
-    node.write_manifest(install_plan.manifest)
+    node.write_manifest(install_plan.manifest, expected=current)
     _LOG.info("edited %s, waiting for kube-scheduler", node.paths.manifest)
     # What served with the manifest of before this run will serve with it again.
-    fallback = snapshot.manifest if before.serving and snapshot.manifest else install_plan.base
-    _await_restart(installation, fingerprint=before.fingerprint, fallback=fallback)
+    fallback = current if before.serving else install_plan.base
+    _await_restart(installation, before=before.process, fallback=fallback)
     _finish(installation)
     return RunResult(result="Installed", message="kube-scheduler is back and asks the extender")
 
@@ -76,7 +91,7 @@ def _complete(installation: _Installation) -> RunResult:
     if pending is None:
         installation.node.waiter.until_serving(installation.endpoint)
     else:
-        _await_restart(installation, fingerprint=pending.fingerprint, fallback=installation.plan.base)
+        _await_restart(installation, before=pending.before, fallback=installation.plan.base)
     _finish(installation)
     if installed:
         return RunResult(result="AlreadyInstalled", message="kube-scheduler asks the extender and serves")
@@ -91,14 +106,18 @@ def _pending_restart(installation: _Installation) -> PendingRestart | None:
 
 
 def _probe_before(installation: _Installation) -> ProbeResult:
-    waiter = installation.node.waiter
+    waiter, endpoint = installation.node.waiter, installation.endpoint
     if not _has_our_edit(installation, installation.snapshot.manifest):
         # A scheduler that is down for reasons of its own (an upgrade, say) is no scheduler to edit.
         try:
-            waiter.until_serving(installation.endpoint)
+            return waiter.until_serving(endpoint, timeout=installation.time_left)
         except SchedulerNotServingError as error:
             raise RetryableError(f"nothing was changed, because already before: {error}") from error
-    return waiter.probe(installation.endpoint)
+    try:
+        # One that is being restarted for an earlier change must not pass for the one restarted for ours.
+        return waiter.until_serving(endpoint, timeout=min(_SETTLING, installation.time_left))
+    except SchedulerNotServingError:
+        return waiter.probe(endpoint)
 
 
 def _has_our_edit(installation: _Installation, file: File | None) -> bool:
@@ -115,21 +134,26 @@ def _write_files(installation: _Installation, stored: InstallationRecord) -> Non
     node.write_record(stored)
 
 
-def _await_restart(installation: _Installation, *, fingerprint: str | None, fallback: File) -> None:
-    endpoint = installation.endpoint
+def _await_restart(installation: _Installation, *, before: ProcessIdentity, fallback: File) -> None:
+    node = installation.node
     try:
-        installation.node.waiter.until_restarted(
-            endpoint, before=fingerprint, may_miss_restart=endpoint.lasting_certificate
+        node.waiter.until_restarted(
+            installation.endpoint,
+            before=before,
+            check=lambda: node.require_manifest(installation.plan.manifest),
         )
     except SchedulerNotServingError as error:
         _roll_back(installation, fallback, cause=error)
 
 
 def _roll_back(installation: _Installation, fallback: File, *, cause: SchedulerNotServingError) -> None:
-    """Puts the earlier manifest back and reports why. Always raises RetryableError."""
+    """Puts the earlier manifest back and reports why. Always raises RetryableError.
+
+    Raises FileChangedError instead when somebody else has replaced ours.
+    """
     node = installation.node
     _LOG.error("rolling back: %s", cause)
-    node.write_manifest(fallback)
+    node.write_manifest(fallback, expected=installation.plan.manifest)
     try:
         node.waiter.until_serving(installation.endpoint)
     except SchedulerNotServingError as error:

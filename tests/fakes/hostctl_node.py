@@ -1,13 +1,13 @@
 """A control-plane node below a temporary folder, whose kube-scheduler restarts when its manifest changes."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 from tests.fakes.hostctl_prober import SleepClock
-from tests.samples.hostctl import EXTENDER, NOBODY_LISTENS, PATHS, serving
+from tests.samples.hostctl import EXTENDER, NOBODY_LISTENS, PATHS, TOO_SLOW, serving
 
 from gpushare_hostctl import install, restore
 from gpushare_hostctl.decide import manifest
@@ -52,6 +52,11 @@ class FakeScheduler:
     root: Path
     fails: Callable[[bytes], bool] = lambda content: False  # noqa: ARG005
     interrupt_at: int | None = None
+    before_probe: Callable[[], None] = lambda: None
+    """What somebody else does on the host meanwhile, called before each probe."""
+    has_stuck_kubelet: bool = False
+    too_slow: Collection[int] = ()
+    """Numbers of the probes that get no answer in time."""
     process: int = 0
     running: bytes = b""
     probes: int = 0
@@ -61,7 +66,11 @@ class FakeScheduler:
         self.probes += 1
         if self.probes == self.interrupt_at:
             raise CrashError
-        self._follow_manifest()
+        self.before_probe()
+        if not self.has_stuck_kubelet:
+            self._follow_manifest()
+        if self.probes in self.too_slow:
+            return TOO_SLOW
         if self.starting or not self._works():
             self.starting = max(0, self.starting - 1)
             return NOBODY_LISTENS
@@ -92,11 +101,15 @@ class CrashingHostFiles(HostFiles):
         self._step()
         super().make_folder(path)
 
-    def write(self, path: str, file: File, *, through: str) -> None:
+    def stage(self, path: str, file: File, *, like: str) -> None:
         if self.torn and self.writes + 1 == self.crash_at:
-            (self.root / through.lstrip("/") / f"{Path(path).name}.new").write_bytes(file.content[:10])
+            (self.root / path.lstrip("/")).write_bytes(file.content[:10])
         self._step()
-        super().write(path, file, through=through)
+        super().stage(path, file, like=like)
+
+    def move(self, staged: str, path: str, *, expected: bytes | None = None) -> None:
+        self._step()
+        super().move(staged, path, expected=expected)
 
     def remove(self, path: str) -> None:
         self._step()
@@ -164,7 +177,7 @@ class FakeNode:
     def connected(self, files: HostFiles | None = None) -> ControlPlaneNode:
         """What hostctl works with on this node."""
         clock = SleepClock()
-        waiter = SchedulerWaiter(prober=self.scheduler, clock=clock.read, sleep=clock.sleep, timeout=5.0)
+        waiter = SchedulerWaiter(prober=self.scheduler, clock=clock.read, sleep=clock.sleep, timeout=30.0)
         return ControlPlaneNode(files=files or HostFiles(self.root), paths=PATHS, waiter=waiter)
 
     def install(self, extender: ExtenderEntry = EXTENDER, *, files: HostFiles | None = None) -> RunResult:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from gpushare_hostctl.decide import manifest, scheduler_config
 from gpushare_hostctl.decide.manifest import SchedulerPod
+from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.record import InstallationRecord, Original, PendingRestart, checksum
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 from gpushare_hostctl.decide.snapshot import File, Snapshot
@@ -116,16 +117,16 @@ def changes_manifest(snapshot: Snapshot, plan: InstallPlan) -> bool:
 
 
 def write_ahead_record(
-    snapshot: Snapshot, plan: InstallPlan, *, fingerprint: str | None
+    snapshot: Snapshot, plan: InstallPlan, *, before: ProcessIdentity
 ) -> InstallationRecord:
     """Returns the record to store before the manifest is written: both the earlier and the new one are ours.
 
-    ``fingerprint`` is the certificate of the process that serves now; None when none does.
+    ``before`` is the process that serves now.
     """
     installed = snapshot.record
     earlier = installed.written if installed and installed.original == plan.record.original else ()
     written = tuple(dict.fromkeys((*earlier, *plan.record.written)))
-    pending = PendingRestart(sha256=plan.manifest.sha256, fingerprint=fingerprint)
+    pending = PendingRestart(sha256=plan.manifest.sha256, before=before)
     return replace(plan.record, written=written, pending=pending)
 
 

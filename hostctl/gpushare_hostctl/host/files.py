@@ -15,6 +15,10 @@ _MOST_LINKS = 40
 """Links followed on the way to one file; as in Linux."""
 
 
+class FileChangedError(RetryableError):
+    """A file is no longer what the decision to replace it was made from."""
+
+
 class HostFiles:
     """The host's file system, mounted at ``root``. Paths are the host's own, absolute ones."""
 
@@ -51,19 +55,44 @@ class HostFiles:
         After a crash there is either the old content or the new one, and nothing else beside it.
         Raises NeedsPersonError when the two folders are not on one file system.
         """
-        target = self._resolve(path)
-        staged = self._resolve(through) / f"{target.name}.new"
-        _write_durably(staged, file, like=target)
+        staged = str(PurePosixPath(through) / f"{PurePosixPath(path).name}.new")
+        self.stage(staged, file, like=path)
         try:
-            staged.replace(target)
+            self.move(staged, path)
+        except NeedsPersonError:
+            self.remove(staged)
+            raise
+
+    def stage(self, path: str, file: File, *, like: str) -> None:
+        """Writes a file that is to be moved into the place of ``like`` later, with the labels of that one."""
+        staged = self._resolve(path)
+        _write_durably(staged, file, like=self._resolve(like))
+        _sync_folder(staged.parent)
+
+    def move(self, staged: str, path: str, *, expected: bytes | None = None) -> None:
+        """Renames a staged file into its place; no new byte is written.
+
+        With ``expected`` the content there is compared first, immediately before. Raises FileChangedError
+        when it is another, NeedsPersonError when the two are not on one file system.
+        """
+        source, target = self._resolve(staged), self._resolve(path)
+        if expected is not None:
+            self.require(path, expected)
+        try:
+            source.replace(target)
         except OSError as error:
-            staged.unlink()
             raise NeedsPersonError(
-                f"cannot move {staged.name} from {through} to {path}: {error.strerror}; both have to be on "
-                "one file system, and writable (see --folder)"
+                f"cannot move {staged} to {path}: {error.strerror}; both have to be on one file system, and "
+                "writable (see --folder)"
             ) from error
         _sync_folder(target.parent)
-        _sync_folder(staged.parent)
+        _sync_folder(source.parent)
+
+    def require(self, path: str, expected: bytes) -> None:
+        """Raises FileChangedError unless the file is there with exactly that content."""
+        file = self.read(path)
+        if file is None or file.content != expected:
+            raise FileChangedError(f"{path} was changed by somebody else in the meantime")
 
     def remove(self, path: str) -> None:
         """Removes a file if it is there."""

@@ -74,9 +74,21 @@ class ControlPlaneNode:
         """Stores the record of the installation: the step that makes a change count."""
         self.write_in_folder(record.FILE_NAME, File(content=content.encode(), mode=0o600, uid=0, gid=0))
 
-    def write_manifest(self, file: File) -> None:
-        """Replaces the manifest, which the kubelet acts upon at once."""
-        self.files.write(self.paths.manifest, file, through=self.paths.folder)
+    def write_manifest(self, file: File, *, expected: File) -> None:
+        """Replaces the manifest, which the kubelet acts upon at once.
+
+        Raises FileChangedError when it is no longer ``expected``: what somebody else wrote is never lost.
+        """
+        self.files.stage(self._staged, file, like=self.paths.manifest)
+        self.files.move(self._staged, self.paths.manifest, expected=expected.content)
+
+    def require_manifest(self, expected: File) -> None:
+        """Raises FileChangedError when the manifest is no longer ``expected``."""
+        self.files.require(self.paths.manifest, expected.content)
+
+    @property
+    def _staged(self) -> str:
+        return self.paths.in_folder(f"{PurePosixPath(self.paths.manifest).name}.new")
 
     def keep_only(self, names: Iterable[str]) -> None:
         """Removes every file in our folder but these."""

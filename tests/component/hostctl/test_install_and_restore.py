@@ -434,3 +434,132 @@ def test_an_interrupted_edit_that_does_not_work_is_rolled_back_by_the_next_run(
     with pytest.raises(RetryableError, match="serves again"):
         node.install()
     node.assert_untouched()
+
+
+# Somebody else writes the manifest while a run is at work; kubeadm upgrade moves a new one into its place.
+
+NEWER = (b"v1.36.3", b"v1.37.0")
+
+
+def _upgrade_once_edited(node: FakeNode) -> bytes:
+    """Has the manifest replaced by a newer one as soon as ours is there; returns the newer one."""
+    upgraded = node.original.replace(*NEWER)
+
+    def upgrade() -> None:
+        if manifest.VOLUME_NAME.encode() in node.content and NEWER[1] not in node.content:
+            node.write(upgraded)
+
+    node.scheduler.before_probe = upgrade
+    return upgraded
+
+
+def test_an_upgrade_while_the_edit_waits_is_kept_and_edited_instead(node: FakeNode) -> None:
+    upgraded = _upgrade_once_edited(node)
+    node.scheduler.fails = lambda content: (
+        manifest.VOLUME_NAME.encode() in content and NEWER[1] not in content
+    )
+
+    assert node.install().result == "Installed"
+
+    assert NEWER[1] in node.content
+    assert node.extenders == [EXTENDER.url]
+    assert node.restore().result == "Restored"
+    assert node.content == upgraded
+
+
+def test_the_restart_by_an_upgrade_is_not_taken_for_the_one_of_the_edit(node: FakeNode) -> None:
+    _upgrade_once_edited(node)
+
+    assert node.install().result == "Installed"
+
+    assert node.state == "Installed"
+    assert node.extenders == [EXTENDER.url]
+
+
+def test_a_manifest_that_changes_all_the_time_is_left_to_those_who_change_it(node: FakeNode) -> None:
+    versions = iter(range(1000))
+
+    def rewrite() -> None:
+        if manifest.VOLUME_NAME.encode() in node.content:
+            node.write(node.original.replace(b"v1.36.3", f"v2.{next(versions)}.0".encode()))
+
+    node.scheduler.before_probe = rewrite
+
+    with pytest.raises(RetryableError, match="was changed by somebody else"):
+        node.install()
+
+    assert manifest.VOLUME_NAME.encode() not in node.content
+    assert b"v2." in node.content
+
+
+def test_an_upgrade_while_a_restoration_waits_is_kept(node: FakeNode) -> None:
+    node.install()
+    upgraded = node.original.replace(*NEWER)
+
+    def upgrade() -> None:
+        if node.content == node.original:
+            node.write(upgraded)
+
+    node.scheduler.before_probe = upgrade
+
+    assert node.restore().result == "RestoredPartially"
+    assert node.content == upgraded
+    assert not node.folder.exists()
+
+
+def test_an_upgrade_between_reading_and_restoring_is_kept(node: FakeNode) -> None:
+    node.install()
+    upgraded = node.original.replace(*NEWER)
+    done: list[bool] = []
+
+    def upgrade() -> None:
+        # The first probe of a restoration comes after the manifest was read and before it is written.
+        if not done:
+            done.append(True)
+            node.write(upgraded)
+
+    node.scheduler.before_probe = upgrade
+
+    assert node.restore().result == "RestoredPartially"
+    assert node.content == upgraded
+
+
+# What counts as a restart.
+
+
+def test_a_busy_node_with_one_timeout_is_not_taken_for_a_restart(node: FakeNode) -> None:
+    node.scheduler.has_stuck_kubelet = True
+    node.scheduler.too_slow = [5]
+
+    with pytest.raises(RetryableError, match="no restarted kube-scheduler"):
+        node.install()
+    node.assert_untouched()
+
+
+@pytest.mark.parametrize("flag", [b"--cert-dir=/c", b"--tls-cert-file=/c"])
+def test_the_same_process_all_along_is_not_taken_for_a_restart(tmp_path: Path, flag: bytes) -> None:
+    node = FakeNode(tmp_path, KUBEADM.replace(b"--leader-elect=true", flag))
+    node.scheduler.has_stuck_kubelet = True
+
+    with pytest.raises(RetryableError, match="no restarted kube-scheduler"):
+        node.install()
+    node.assert_untouched()
+
+
+def test_a_timeout_while_looking_who_serves_proves_nothing(node: FakeNode) -> None:
+    node.install()
+    node.scheduler.has_stuck_kubelet = True
+    node.scheduler.too_slow = range(node.scheduler.probes, node.scheduler.probes + 60)
+
+    with pytest.raises(RetryableError):
+        node.install(OTHER_EXTENDER)
+    assert node.extenders == [EXTENDER.url] or node.content == node.original
+
+
+def test_restoring_waits_for_the_restart_where_the_edit_is_at_work(node: FakeNode) -> None:
+    node.install()
+    node.scheduler.has_stuck_kubelet = True
+
+    with pytest.raises(RetryableError, match="run restore again"):
+        node.restore()
+    assert node.content == node.original

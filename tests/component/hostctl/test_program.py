@@ -18,7 +18,9 @@ from tests.samples.hostctl import ENDPOINT, KUBEADM
 
 from gpushare_core.json_object import Json
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.restart_detector import ProbeResult
+from gpushare_hostctl.host import health_probe
 from gpushare_hostctl.host.health_probe import HttpsProber
 from gpushare_hostctl.main import main
 
@@ -211,20 +213,46 @@ def test_the_answer_tells_whether_it_serves(statuses: dict[str, int], serving: b
     assert probe(statuses).serving is serving
 
 
-def test_every_process_has_its_own_fingerprint() -> None:
+def test_every_process_has_its_own_certificate_and_socket() -> None:
     servers = [HttpsServer(process=process, statuses={"/readyz": 200}) for process in (1, 2, 1)]
-    first, second, third = (HttpsProber().probe(endpoint(server.port)).fingerprint for server in servers)
+    first, second, third = (HttpsProber().probe(endpoint(server.port)).process for server in servers)
     for server in servers:
         server.stop()
 
-    assert first == third
-    assert first != second
+    assert first.certificate == third.certificate
+    assert first.certificate != second.certificate
+    assert len({first.sockets, second.sockets, third.sockets}) == 3
 
 
-def test_nobody_at_the_port_is_no_fingerprint() -> None:
+def test_a_process_keeps_its_socket_and_the_next_one_at_its_port_has_another() -> None:
+    server = HttpsServer(statuses={"/readyz": 200})
+    first, again = (HttpsProber().probe(endpoint(server.port)).process for _ in range(2))
+    server.stop()
+    server = HttpsServer(port=server.port, statuses={"/readyz": 200})
+    other = HttpsProber().probe(endpoint(server.port)).process
+    server.stop()
+
+    assert first == again
+    assert first.sockets
+    assert first.certificate == other.certificate
+    assert first.is_followed_by(again, lasting_certificate=True) is False
+    assert first.is_followed_by(other, lasting_certificate=True) is True
+
+
+def test_nobody_at_the_port_has_no_socket_and_refuses() -> None:
     result = HttpsProber().probe(endpoint(free_port()))
 
-    assert (result.serving, result.fingerprint) == (False, None)
+    assert (result.serving, result.refused) == (False, True)
+    assert result.process == ProcessIdentity(sockets=(), certificate=None)
+
+
+def test_a_server_that_takes_too_long_does_not_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health_probe, "_TIMEOUT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        result = HttpsProber().probe(endpoint(server.getsockname()[1]))
+
+    assert (result.serving, result.refused) == (False, False)
+    assert result.process.sockets
 
 
 def test_a_server_without_tls_does_not_serve() -> None:
