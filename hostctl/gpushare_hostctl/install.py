@@ -13,8 +13,9 @@ from gpushare_hostctl.decide.restart_detector import ProbeResult
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 from gpushare_hostctl.decide.snapshot import File, Snapshot
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+from gpushare_hostctl.host.files import FileChangedError
 from gpushare_hostctl.host.node import ControlPlaneNode
-from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError
+from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, StoppedError
 from gpushare_hostctl.report import RunResult
 
 _LOG = logging.getLogger(__name__)
@@ -72,11 +73,12 @@ def _edit_manifest(installation: _Installation) -> RunResult:
     before = _probe_before(installation)
     current = snapshot.manifest or install_plan.base
     ahead = plan.write_ahead_record(snapshot, install_plan, before=before.process)
-    _write_files(installation, ahead)
-    node.write_manifest(install_plan.manifest, expected=current)
-    _LOG.info("edited %s, waiting for kube-scheduler", node.paths.manifest)
     # What served with the manifest of before this run will serve with it again.
     fallback = current if before.serving else install_plan.base
+    _write_files(installation, ahead)
+    node.write_fallback(fallback)
+    node.write_manifest(install_plan.manifest, expected=current)
+    _LOG.info("edited %s, waiting for kube-scheduler", node.paths.manifest)
     _await_restart(installation, before=before.process, fallback=fallback)
     _finish(installation)
     return RunResult(result="Installed", message="kube-scheduler is back and asks the extender")
@@ -129,7 +131,7 @@ def _write_files(installation: _Installation, stored: InstallationRecord) -> Non
     # The record comes last: with it the backup and the configuration it names are there.
     node = installation.node
     node.make_folder()
-    node.write_in_folder(installation.plan.backup_name, installation.plan.base)
+    node.write_copy(installation.plan.backup_name, installation.plan.base)
     node.write_in_folder(installation.plan.config_name, installation.plan.config)
     node.write_record(stored)
 
@@ -144,6 +146,20 @@ def _await_restart(installation: _Installation, *, before: ProcessIdentity, fall
         )
     except SchedulerNotServingError as error:
         _roll_back(installation, fallback, cause=error)
+    except StoppedError as error:
+        _step_back(installation, fallback, cause=error)
+
+
+def _step_back(installation: _Installation, fallback: File, *, cause: StoppedError) -> None:
+    """Puts the earlier manifest back without waiting: whoever ends the program gives it seconds only.
+
+    Always raises RetryableError. Our folder stays as it is, for the next run.
+    """
+    try:
+        installation.node.write_manifest(fallback, expected=installation.plan.manifest)
+    except FileChangedError as error:
+        raise RetryableError(f"{cause}; {error} and was left so") from error
+    raise RetryableError(f"{cause}; the earlier manifest is back, run again") from cause
 
 
 def _roll_back(installation: _Installation, fallback: File, *, cause: SchedulerNotServingError) -> None:
@@ -168,7 +184,7 @@ def _reset_folder(installation: _Installation, fallback: File) -> None:
     if not _has_our_edit(installation, fallback):
         installation.node.remove_folder()
     elif earlier is not None:
-        installation.node.write_record(earlier)
+        installation.node.note_record(earlier)
         installation.node.keep_only((record.FILE_NAME, earlier.backup, earlier.config))
 
 

@@ -1,11 +1,13 @@
 """Entry point: ``gpushare-hostctl install | restore | status``."""
 
 import argparse
+import contextlib
 import logging
 import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gpushare_core.log import configure_logging
 from gpushare_hostctl import arguments, install, report, restore
@@ -25,20 +27,37 @@ def main(command_line: Sequence[str] | None = None, *, prober: Prober | None = N
     """Runs the program and returns its exit code: 0, 1 (run again later) or 2 (needs a person)."""
     options = arguments.parse(command_line)
     configure_logging(options.log_level)
-    node = _node(options, prober or HttpsProber())
-    if options.command == "status":
-        return _print_status(node)
-    # As the first process of a container the program would otherwise not hear the signal at all.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return _run_and_report(node, options)
+    with _noting_signals() as stopped:
+        node = _node(options, prober or HttpsProber(), is_stopped=stopped.is_set)
+        return _print_status(node) if options.command == "status" else _run_and_report(node, options)
 
 
-def _node(options: argparse.Namespace, prober: Prober) -> ControlPlaneNode:
+@contextlib.contextmanager
+def _noting_signals() -> Iterator[threading.Event]:
+    """Has signals to end the program noted instead of obeyed at once: a change is finished or taken back.
+
+    As the first process of a container the program would otherwise not hear SIGTERM at all.
+    """
+    stopped = threading.Event()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    earlier = [signal.signal(number, lambda *_: stopped.set()) for number in numbers]
+    try:
+        yield stopped
+    finally:
+        for number, handler in zip(numbers, earlier, strict=True):
+            signal.signal(number, handler)
+
+
+def _node(options: argparse.Namespace, prober: Prober, *, is_stopped: Callable[[], bool]) -> ControlPlaneNode:
     return ControlPlaneNode(
         files=HostFiles(options.root),
         paths=HostPaths(manifest=options.manifest, folder=options.folder),
         waiter=SchedulerWaiter(
-            prober=prober, clock=time.monotonic, sleep=time.sleep, timeout=options.timeout
+            prober=prober,
+            clock=time.monotonic,
+            sleep=time.sleep,
+            timeout=options.timeout,
+            is_stopped=is_stopped,
         ),
     )
 
@@ -64,8 +83,6 @@ def _run(node: ControlPlaneNode, options: argparse.Namespace) -> RunResult:
     except (HostctlError, OSError) as error:
         _LOG.error("%s", error)
         return RunResult("Failed", str(error), _exit_code(error))
-    except KeyboardInterrupt:
-        return RunResult("Failed", "stopped from outside; run again to finish", ExitCode.RETRY)
     except Exception as error:
         # Whatever lies on the host: the operator gets an answer it can show.
         _LOG.exception("unexpected error")

@@ -30,25 +30,28 @@ def run(node: ControlPlaneNode) -> RunResult:
 def _attempt(node: ControlPlaneNode) -> RunResult:
     snapshot = node.snapshot()
     restore_plan = plan.restore(snapshot)
+    unchecked = ""
     if snapshot.manifest is not None and restore_plan.manifest is not None:
-        _put_back(node, snapshot, restore_plan.manifest, current=snapshot.manifest)
+        unchecked = _put_back(node, snapshot, restore_plan.manifest, current=snapshot.manifest)
     else:
         _await_interrupted(node, snapshot)
     node.remove_folder()
-    return RunResult(result=restore_plan.result, message=restore_plan.message)
+    return RunResult(result=restore_plan.result, message=restore_plan.message + unchecked)
 
 
-def _put_back(node: ControlPlaneNode, snapshot: Snapshot, file: File, *, current: File) -> None:
-    endpoint = _endpoint(node, file)
+def _put_back(node: ControlPlaneNode, snapshot: Snapshot, file: File, *, current: File) -> str:
+    """Puts the manifest in its place. Returns why the scheduler was not looked at then, empty when it was."""
+    endpoint, unchecked = _endpoint(node, file)
     before = node.waiter.probe(endpoint).process if endpoint else UNKNOWN
     node.make_folder()
     if snapshot.record is not None:
-        node.write_record(replace(snapshot.record, pending=PendingRestart(sha256=file.sha256, before=before)))
+        node.note_record(replace(snapshot.record, pending=PendingRestart(sha256=file.sha256, before=before)))
     node.write_manifest(file, expected=current)
     _LOG.info("restored %s, waiting for kube-scheduler", node.paths.manifest)
     # Where an edit was interrupted the kubelet may never have seen it; then there is no restart to see.
     interrupted = snapshot.record is None or snapshot.record.pending is not None
     _await_restart(node, file, endpoint, before=before, may_miss_restart=interrupted)
+    return unchecked
 
 
 def _await_interrupted(node: ControlPlaneNode, snapshot: Snapshot) -> None:
@@ -56,17 +59,29 @@ def _await_interrupted(node: ControlPlaneNode, snapshot: Snapshot) -> None:
     pending = snapshot.record.pending if snapshot.record else None
     current = snapshot.manifest
     if pending and current and pending.sha256 == current.sha256:
-        endpoint = _endpoint(node, current)
+        endpoint, _ = _endpoint(node, current)
         _await_restart(node, current, endpoint, before=pending.before, may_miss_restart=True)
 
 
-def _endpoint(node: ControlPlaneNode, file: File) -> HealthEndpoint | None:
+def _endpoint(node: ControlPlaneNode, file: File) -> tuple[HealthEndpoint | None, str]:
+    """Returns where the scheduler can be looked at, and why not where it cannot.
+
+    The flags are theirs: what we cannot read in them must not keep us from leaving.
+    """
+    try:
+        endpoint = health_endpoint.find(manifest.parse(file.content), config=_config(node, file))
+    except NeedsPersonError as error:
+        _LOG.warning("restoring without a look at kube-scheduler: %s", error)
+        return None, f"; whether kube-scheduler serves was not checked: {error}"
+    return endpoint, "" if endpoint else "; whether kube-scheduler serves was not checked: --secure-port=0"
+
+
+def _config(node: ControlPlaneNode, file: File) -> bytes | None:
     try:
         source = node.read_config_source(file)
     except NeedsPersonError:
-        # Theirs to begin with: a configuration that we cannot find must not keep us from leaving.
-        source = None
-    return health_endpoint.find(manifest.parse(file.content), config=source.content if source else None)
+        return None
+    return source.content if source else None
 
 
 def _await_restart(

@@ -1,5 +1,6 @@
 """A control-plane node below a temporary folder, whose kube-scheduler restarts when its manifest changes."""
 
+import errno
 import functools
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
@@ -125,6 +126,20 @@ class CrashingHostFiles(HostFiles):
             raise CrashError
 
 
+class FillingHostFiles(HostFiles):
+    """Files of a host whose disk takes no new byte once it is ``full``."""
+
+    full = False
+
+    def stage(self, path: str, file: File, *, like: str) -> None:
+        self._check()
+        super().stage(path, file, like=like)
+
+    def _check(self) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
 @dataclass
 class FakeNode:
     """A control-plane node below a temporary folder."""
@@ -132,6 +147,8 @@ class FakeNode:
     root: Path
     original: bytes
     scheduler: FakeScheduler = field(init=False)
+    is_stopped: bool = False
+    """Whether hostctl got a signal to end."""
 
     def __post_init__(self) -> None:
         self.manifest_path.parent.mkdir(parents=True)
@@ -177,7 +194,13 @@ class FakeNode:
     def connected(self, files: HostFiles | None = None) -> ControlPlaneNode:
         """What hostctl works with on this node."""
         clock = SleepClock()
-        waiter = SchedulerWaiter(prober=self.scheduler, clock=clock.read, sleep=clock.sleep, timeout=30.0)
+        waiter = SchedulerWaiter(
+            prober=self.scheduler,
+            clock=clock.read,
+            sleep=clock.sleep,
+            timeout=30.0,
+            is_stopped=lambda: self.is_stopped,
+        )
         return ControlPlaneNode(files=files or HostFiles(self.root), paths=PATHS, waiter=waiter)
 
     def install(self, extender: ExtenderEntry = EXTENDER, *, files: HostFiles | None = None) -> RunResult:

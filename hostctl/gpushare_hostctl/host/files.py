@@ -1,6 +1,7 @@
 """Files on the host, below the folder where its root is mounted; every write is atomic and durable."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -144,6 +145,11 @@ class HostFiles:
             if links > _MOST_LINKS:
                 raise NeedsPersonError(f"too many links on the way to {path}; name the file itself")
         return self._root / resolved
+
+
+def is_full(error: OSError) -> bool:
+    """Returns whether a write failed because the disk takes no new byte."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _follow(link: Path, *, resolved: PurePosixPath, remaining: list[str]) -> tuple[PurePosixPath, list[str]]:

@@ -1,5 +1,6 @@
 """The control-plane node of a run: what lies there, and the writes that install and restore are made of."""
 
+import logging
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -9,8 +10,10 @@ from gpushare_hostctl.decide import manifest, plan, record
 from gpushare_hostctl.decide.record import InstallationRecord
 from gpushare_hostctl.decide.snapshot import File, HostPaths, Snapshot
 from gpushare_hostctl.errors import NeedsPersonError
-from gpushare_hostctl.host.files import HostFiles
+from gpushare_hostctl.host.files import HostFiles, is_full
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -74,21 +77,51 @@ class ControlPlaneNode:
         """Stores the record of the installation: the step that makes a change count."""
         self.write_in_folder(record.FILE_NAME, File(content=content.encode(), mode=0o600, uid=0, gid=0))
 
+    def note_record(self, content: InstallationRecord) -> None:
+        """Stores a record that the next run can do without: on a full disk it is left out."""
+        try:
+            self.write_record(content)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            _LOG.warning("the disk is full; %s is not up to date", record.FILE_NAME)
+
     def write_manifest(self, file: File, *, expected: File) -> None:
         """Replaces the manifest, which the kubelet acts upon at once.
 
-        Raises FileChangedError when it is no longer ``expected``: what somebody else wrote is never lost.
+        On a full disk a copy in our folder takes its place, if there is one. Raises FileChangedError when it
+        is no longer ``expected``: what somebody else wrote is never lost.
         """
-        self.files.stage(self._staged, file, like=self.paths.manifest)
-        self.files.move(self._staged, self.paths.manifest, expected=expected.content)
+        self.files.move(self._staged(file), self.paths.manifest, expected=expected.content)
+
+    def _staged(self, file: File) -> str:
+        """Returns the path in our folder of a file that can be moved into the manifest's place."""
+        staged = self.paths.in_folder(f"{PurePosixPath(self.paths.manifest).name}.new")
+        try:
+            self.files.stage(staged, file, like=self.paths.manifest)
+        except OSError as error:
+            copies = self.files.read_folder(self.paths.folder)
+            # The fallback first: without it nothing is lost, and the backup may be needed again.
+            names = sorted((name for name in copies if copies[name] == file), key=_is_backup)
+            if not is_full(error) or not names:
+                raise
+            _LOG.warning("the disk is full, so %s goes into the manifest's place", names[0])
+            return self.paths.in_folder(names[0])
+        return staged
+
+    def write_copy(self, name: str, file: File) -> None:
+        """Writes a copy of a manifest into our folder, ready to take the manifest's place."""
+        staged = self.paths.in_folder(f"{name}.new")
+        self.files.stage(staged, file, like=self.paths.manifest)
+        self.files.move(staged, self.paths.in_folder(name))
+
+    def write_fallback(self, file: File) -> None:
+        """Writes what a rollback puts back, so that it has only to be renamed."""
+        self.write_copy(f"{PurePosixPath(self.paths.manifest).name}.fallback", file)
 
     def require_manifest(self, expected: File) -> None:
         """Raises FileChangedError when the manifest is no longer ``expected``."""
         self.files.require(self.paths.manifest, expected.content)
-
-    @property
-    def _staged(self) -> str:
-        return self.paths.in_folder(f"{PurePosixPath(self.paths.manifest).name}.new")
 
     def keep_only(self, names: Iterable[str]) -> None:
         """Removes every file in our folder but these."""
@@ -98,3 +131,7 @@ class ControlPlaneNode:
     def remove_folder(self) -> None:
         """Removes our folder with everything in it."""
         self.files.remove_folder(self.paths.folder)
+
+
+def _is_backup(name: str) -> bool:
+    return name.endswith(".backup")

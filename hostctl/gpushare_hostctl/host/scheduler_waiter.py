@@ -20,21 +20,31 @@ class SchedulerNotServingError(RetryableError):
     """kube-scheduler did not serve before the deadline."""
 
 
+class StoppedError(RetryableError):
+    """The program got a signal to end while it waited."""
+
+
 def _nothing() -> None:
     """The check of a wait that only the deadline ends early."""
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True)
 class SchedulerWaiter:
     """Probes kube-scheduler again and again.
 
-    ``timeout`` is in seconds and for one wait. ``clock`` is monotonic and, as ``sleep``, in seconds.
+    ``timeout`` is in seconds and for one wait. ``clock`` is monotonic and, as ``sleep``, in seconds. Every
+    wait raises StoppedError soon after ``is_stopped`` turned true.
     """
 
     prober: Prober
     clock: Callable[[], float]
     sleep: Callable[[float], None]
     timeout: float
+    is_stopped: Callable[[], bool] = _never
 
     def probe(self, endpoint: HealthEndpoint) -> ProbeResult:
         """Returns what one probe sees now."""
@@ -93,6 +103,8 @@ class SchedulerWaiter:
             if is_over(probe, self.clock()):
                 _LOG.info("%s serves at %s", awaited, endpoint.url)
                 return probe
+            if self.is_stopped():
+                raise StoppedError(f"stopped from outside while waiting for {awaited}")
             if self.clock() - start >= timeout:
                 raise SchedulerNotServingError(
                     f"no {awaited.removeprefix('a ')} served at {endpoint.url} within {timeout:g} s "

@@ -9,11 +9,19 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.fakes.hostctl_node import OWN_CONFIG, OWN_CONFIG_PATH, CrashError, CrashingHostFiles, FakeNode
+from tests.fakes.hostctl_node import (
+    OWN_CONFIG,
+    OWN_CONFIG_PATH,
+    CrashError,
+    CrashingHostFiles,
+    FakeNode,
+    FillingHostFiles,
+)
 from tests.samples.hostctl import EXTENDER, KUBEADM
 
 from gpushare_hostctl.decide import manifest, yaml_edit
-from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
+from gpushare_hostctl.errors import HostctlError, NeedsPersonError, RetryableError
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.report import RunResult
 
@@ -563,3 +571,150 @@ def test_restoring_waits_for_the_restart_where_the_edit_is_at_work(node: FakeNod
     with pytest.raises(RetryableError, match="run restore again"):
         node.restore()
     assert node.content == node.original
+
+
+# Trouble on the way back.
+
+
+def test_a_disk_that_fills_up_does_not_stop_the_rollback(node: FakeNode) -> None:
+    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+
+    with pytest.raises(HostctlError, match="earlier manifest is back and kube-scheduler serves again"):
+        _install_on_a_disk_that_fills_up(node)
+    node.assert_untouched()
+
+
+def test_a_disk_that_fills_up_does_not_stop_the_way_back_to_our_earlier_edit(node: FakeNode) -> None:
+    node.install()
+    before = node.content
+    node.scheduler.fails = lambda content: content not in (before, node.original)
+
+    with pytest.raises(HostctlError, match="earlier manifest is back"):
+        _install_on_a_disk_that_fills_up(node, OTHER_EXTENDER)
+
+    assert node.content == before
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+def _install_on_a_disk_that_fills_up(node: FakeNode, extender: ExtenderEntry = EXTENDER) -> None:
+    files, before = FillingHostFiles(node.root), node.content
+
+    def fill() -> None:
+        files.full = files.full or node.content != before
+
+    node.scheduler.before_probe = fill
+    node.install(extender, files=files)
+
+
+def test_a_full_disk_does_not_stop_the_restoration(node: FakeNode) -> None:
+    node.install()
+    files = FillingHostFiles(node.root)
+    files.full = True
+
+    assert node.restore(files=files).result == "Restored"
+    node.assert_untouched()
+
+
+def test_a_full_disk_stops_an_installation_before_anything_is_edited(node: FakeNode) -> None:
+    files = FillingHostFiles(node.root)
+    files.full = True
+
+    with pytest.raises(OSError, match="No space"):
+        node.install(files=files)
+    assert node.content == node.original
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        pytest.param(b"--bind-address=$(VAR)", id="an address from the environment"),
+        pytest.param(b"--secure-port=x", id="a port that is none"),
+    ],
+)
+def test_flags_that_cannot_be_read_do_not_stop_the_restoration(node: FakeNode, flag: bytes) -> None:
+    node.install()
+    node.edit(b"--bind-address=127.0.0.1", flag)
+
+    report = node.restore()
+
+    assert report.result == "RestoredPartially"
+    assert "was not checked" in report.message
+    assert node.content == node.original.replace(b"--bind-address=127.0.0.1", flag)
+    assert not node.folder.exists()
+
+
+def test_a_run_that_is_stopped_while_it_waits_puts_the_earlier_manifest_back(node: FakeNode) -> None:
+    stop_once_edited(node)
+
+    with pytest.raises(RetryableError, match=r"stopped from outside.*the earlier manifest is back"):
+        node.install()
+    assert node.content == node.original
+
+    go_on(node)
+    assert node.install().result == "Installed"
+    node.restore()
+    node.assert_untouched()
+
+
+def test_a_run_that_is_stopped_over_a_change_of_url_puts_our_earlier_edit_back(node: FakeNode) -> None:
+    node.install()
+    stop_once_edited(node)
+
+    with pytest.raises(RetryableError, match="the earlier manifest is back"):
+        node.install(OTHER_EXTENDER)
+    assert node.extenders == [EXTENDER.url]
+
+    go_on(node)
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+def test_a_stopped_run_leaves_what_somebody_else_wrote_meanwhile(node: FakeNode) -> None:
+    upgraded = node.original.replace(*NEWER)
+
+    def upgrade_and_stop() -> None:
+        if manifest.VOLUME_NAME.encode() in node.content:
+            node.write(upgraded)
+            node.is_stopped = True
+
+    node.scheduler.before_probe = upgrade_and_stop
+
+    with pytest.raises(RetryableError, match="stopped from outside"):
+        node.install()
+    assert node.content == upgraded
+
+
+def test_a_run_that_is_stopped_before_the_edit_changes_nothing(node: FakeNode) -> None:
+    node.is_stopped = True
+
+    with pytest.raises(RetryableError, match="stopped from outside"):
+        node.install()
+    node.assert_untouched()
+
+
+def test_a_restoration_that_is_stopped_has_put_the_manifest_back(node: FakeNode) -> None:
+    node.install()
+    node.is_stopped = True
+
+    with pytest.raises(RetryableError, match="stopped from outside"):
+        node.restore()
+    assert node.content == node.original
+
+    node.is_stopped = False
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+def stop_once_edited(node: FakeNode) -> None:
+    before = node.content
+
+    def stop() -> None:
+        node.is_stopped = node.content != before
+
+    node.scheduler.before_probe = stop
+
+
+def go_on(node: FakeNode) -> None:
+    node.is_stopped = False
+    node.scheduler.before_probe = lambda: None

@@ -155,7 +155,9 @@ def test_a_stopped_job_says_so_and_the_next_one_finishes(host: Host) -> None:
         output, _ = process.communicate(timeout=30)
 
     assert process.returncode == 1
-    assert "stopped from outside" in json.loads(output)["message"]
+    report = json.loads(output)
+    assert "stopped from outside" in report["message"]
+    assert report["sha256After"] == report["sha256Before"]
     host.kubelet.broken = b"never"
     assert main(host.arguments("restore")) == 0
     assert not (host.root / "etc/kubernetes/gpushare").exists()
