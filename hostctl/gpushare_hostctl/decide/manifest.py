@@ -1,12 +1,15 @@
 """The manifest of kube-scheduler's static pod: what it says, and the one surgical edit of it.
 
+The edit only adds. A ``--config`` that is there stays: of a flag that is given twice the last one counts, so
+ours stands behind it. The manifest itself tells what to remove, whatever was lost beside it.
+
 Every edit is checked twice over: the text is changed by splicing, the parsed pod by ordinary list operations,
 and unless both come to the same the edit is refused.
 """
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -86,37 +89,38 @@ def raw_config(scheduler: SchedulerPod) -> str | None:
 def has_our_edit(scheduler: SchedulerPod, *, folder: str) -> bool:
     """Returns whether the manifest has a ``--config`` below ``folder``, our volume or our mount."""
     return (
-        _is_below(raw_config(scheduler), folder)
+        bool(_our_words(scheduler, folder=folder))
         or _our_index(scheduler.pod["spec"], "volumes") is not None
         or _our_index(scheduler.container, "volumeMounts") is not None
     )
 
 
 def add(scheduler: SchedulerPod, *, config: str) -> bytes:
-    """Returns the manifest with ``--config`` set to our file and that file mounted, and nothing else changed.
+    """Returns the manifest with a ``--config`` for our file and that file mounted, and nothing else changed.
 
     ``config`` is the file's path on the host and in the container. Raises NeedsPersonError when that cannot
     be done without touching something else.
     """
-    text = _set_config(scheduler, config)
+    *sequence, index = _place_of_ours(scheduler)
+    text = yaml_edit.insert_item(scheduler.text, tuple(sequence), index=int(index), value=_flag(config))
     text = yaml_edit.insert_item(text, (*scheduler.container_path, "volumeMounts"), value=_mount(config))
     text = yaml_edit.insert_item(text, ("spec", "volumes"), value=_volume(config))
     verify(scheduler, text, expected=_expected_addition(scheduler, config))
     return text.encode()
 
 
-def remove(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> bytes:
+def remove(scheduler: SchedulerPod, *, folder: str) -> bytes:
     """Returns the manifest without our part, everything else as it is.
 
-    ``previous`` is the value ``--config`` had before us, None for no such flag. Raises NeedsPersonError when
-    that cannot be done without touching something else.
+    Raises NeedsPersonError when that cannot be done without touching something else.
     """
     text = scheduler.text
-    if _is_below(raw_config(scheduler), folder):
-        text = _reset_config(scheduler, previous)
+    for word in reversed(_our_words(scheduler, folder=folder)):
+        *sequence, index = word.path
+        text = yaml_edit.remove_item(text, tuple(sequence), index=int(index))
     text = _remove_ours(text, scheduler.container, path=(*scheduler.container_path, "volumeMounts"))
     text = _remove_ours(text, scheduler.pod["spec"], path=("spec", "volumes"))
-    verify(scheduler, text, expected=_expected_removal(scheduler, folder=folder, previous=previous))
+    verify(scheduler, text, expected=_expected_removal(scheduler, folder=folder))
     return text.encode()
 
 
@@ -236,46 +240,27 @@ def _volume(config: str) -> Json:
     return {"hostPath": {"path": config, "type": "File"}, "name": VOLUME_NAME}
 
 
-def _set_config(scheduler: SchedulerPod, config: str) -> str:
+def _flag(config: str) -> str:
+    return f"--{_CONFIG}={config}"
+
+
+def _place_of_ours(scheduler: SchedulerPod) -> YamlPath:
+    """Returns where our flag goes: behind the ``--config`` that counts so far, else before every flag."""
     flag = scheduler.flags.last(_CONFIG)
     if flag is None:
-        *sequence, index = scheduler.first_flag
-        return yaml_edit.insert_item(
-            scheduler.text, tuple(sequence), index=int(index), value=f"--{_CONFIG}={config}"
-        )
-    return _replace_config(scheduler, config)
-
-
-def _replace_config(scheduler: SchedulerPod, value: str) -> str:
-    word = _config_word(scheduler, value)
-    return yaml_edit.replace_scalar(scheduler.text, word.path, value=word.text)
-
-
-def _config_word(scheduler: SchedulerPod, value: str) -> _Word:
-    """Returns the word that holds the value of ``--config``, with another value in it."""
-    flag = scheduler.flags.last(_CONFIG)
-    if flag is None or flag.value_index is None:
+        return scheduler.first_flag
+    if flag.value_index is None:
         raise NeedsPersonError(
             "the flag --config of kube-scheduler has no value; give it one or take it away"
         )
-    word = scheduler.words[flag.value_index]
-    joined = flag.index == flag.value_index
-    return replace(word, text=f"{word.text.partition('=')[0]}={value}" if joined else value)
+    *sequence, index = scheduler.words[flag.value_index].path
+    return (*sequence, int(index) + 1)
 
 
-def _reset_config(scheduler: SchedulerPod, previous: str | None) -> str:
-    if previous is not None:
-        return _replace_config(scheduler, previous)
-    text = scheduler.text
-    for word in reversed(_config_words(scheduler)):
-        *sequence, index = word.path
-        text = yaml_edit.remove_item(text, tuple(sequence), index=int(index))
-    return text
-
-
-def _config_words(scheduler: SchedulerPod) -> list[_Word]:
-    flag = scheduler.flags.last(_CONFIG)
-    places = {flag.index, flag.value_index} if flag else set()
+def _our_words(scheduler: SchedulerPod, *, folder: str) -> list[_Word]:
+    """Returns the words of every ``--config`` below ``folder``, in order."""
+    flags = [flag for flag in scheduler.flags.all(_CONFIG) if _is_below(flag.value, folder)]
+    places = {place for flag in flags for place in (flag.index, flag.value_index)}
     return [word for place, word in enumerate(scheduler.words) if place in places]
 
 
@@ -309,38 +294,22 @@ def _at(pod: Json, path: YamlPath) -> Any:
 def _expected_addition(scheduler: SchedulerPod, config: str) -> Json:
     def edit(pod: Json) -> None:
         container = _at(pod, scheduler.container_path)
-        _expect_config(pod, scheduler, config)
+        *sequence, index = _place_of_ours(scheduler)
+        _at(pod, tuple(sequence)).insert(index, _flag(config))
         container["volumeMounts"] = [*(container.get("volumeMounts") or []), _mount(config)]
         pod["spec"]["volumes"] = [*(pod["spec"].get("volumes") or []), _volume(config)]
 
     return _edited_pod(scheduler, edit)
 
 
-def _expect_config(pod: Json, scheduler: SchedulerPod, config: str) -> None:
-    if scheduler.flags.last(_CONFIG) is None:
-        *sequence, index = scheduler.first_flag
-        _at(pod, tuple(sequence)).insert(index, f"--{_CONFIG}={config}")
-        return
-    word = _config_word(scheduler, config)
-    _at(pod, word.path[:-1])[word.path[-1]] = word.text
-
-
-def _expected_removal(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> Json:
+def _expected_removal(scheduler: SchedulerPod, *, folder: str) -> Json:
     def edit(pod: Json) -> None:
-        if _is_below(raw_config(scheduler), folder):
-            _expect_reset(pod, scheduler, previous)
+        for word in reversed(_our_words(scheduler, folder=folder)):
+            del _at(pod, word.path[:-1])[word.path[-1]]
         _expect_without(_at(pod, scheduler.container_path), "volumeMounts")
         _expect_without(pod["spec"], "volumes")
 
     return _edited_pod(scheduler, edit)
-
-
-def _expect_reset(pod: Json, scheduler: SchedulerPod, previous: str | None) -> None:
-    if previous is not None:
-        _expect_config(pod, scheduler, previous)
-        return
-    for word in reversed(_config_words(scheduler)):
-        del _at(pod, word.path[:-1])[word.path[-1]]
 
 
 def _expect_without(owner: Json, key: str) -> None:

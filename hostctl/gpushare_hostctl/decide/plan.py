@@ -12,10 +12,19 @@ from urllib.parse import urlsplit
 from gpushare_hostctl.decide import manifest, scheduler_config
 from gpushare_hostctl.decide.manifest import SchedulerPod
 from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.record import InstallationRecord, Original, PendingRestart, checksum
+from gpushare_hostctl.decide.record import (
+    FILE_NAME,
+    InstallationRecord,
+    Original,
+    PendingRestart,
+    checksum,
+)
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 from gpushare_hostctl.decide.snapshot import File, Snapshot
 from gpushare_hostctl.errors import NeedsPersonError
+
+BACKUP = ".backup"
+"""How the names of backups end."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ def install(snapshot: Snapshot, *, source: File | None, extender: ExtenderEntry)
     config = _config_file(scheduler, source=source, extender=extender)
     config_name = _config_name(snapshot, config)
     edited = manifest.add(scheduler, config=snapshot.paths.in_folder(config_name))
-    backup_name = f"{PurePosixPath(snapshot.paths.manifest).name}.{base.sha256[:12]}.backup"
+    backup_name = f"{PurePosixPath(snapshot.paths.manifest).name}.{base.sha256[:12]}{BACKUP}"
     planned_record = InstallationRecord(
         manifest=snapshot.paths.manifest,
         original=Original(sha256=base.sha256, mode=base.mode, uid=base.uid, gid=base.gid),
@@ -87,7 +96,6 @@ def install(snapshot: Snapshot, *, source: File | None, extender: ExtenderEntry)
         config=config_name,
         config_sha256=config.sha256,
         written=(checksum(edited),),
-        previous_config=manifest.raw_config(scheduler),
     )
     return InstallPlan(
         base=base,
@@ -154,9 +162,25 @@ def _without_our_part(snapshot: Snapshot, current: File) -> bytes:
     folder = snapshot.paths.folder
     if not manifest.has_our_edit(scheduler, folder=folder):
         return current.content
-    installed = snapshot.record
-    previous = installed.previous_config if installed else None
-    return manifest.remove(scheduler, folder=folder, previous=previous)
+    content = manifest.remove(scheduler, folder=folder)
+    if snapshot.record is None:
+        _check_backups(snapshot, manifest.parse(content))
+    return content
+
+
+def _check_backups(snapshot: Snapshot, base: SchedulerPod) -> None:
+    """Raises NeedsPersonError when only a backup without a record knows a ``--config``.
+
+    Nobody can tell then whether it was taken away on purpose.
+    """
+    for name, file in sorted(snapshot.files.items()):
+        lost = manifest.raw_config(manifest.parse(file.content)) if name.endswith(BACKUP) else None
+        if lost and not base.config:
+            raise NeedsPersonError(
+                f"{snapshot.paths.in_folder(name)} has --config={lost}, the manifest has not, and "
+                f"{FILE_NAME} is missing, so nobody can tell which is right; add --config={lost} to "
+                f"{snapshot.paths.manifest} or remove that backup, and run again"
+            )
 
 
 def _check_network(scheduler: SchedulerPod, extender: ExtenderEntry) -> None:

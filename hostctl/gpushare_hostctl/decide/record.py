@@ -41,7 +41,6 @@ class InstallationRecord:
 
     ``manifest`` is a path on the host; ``backup`` and ``config`` are names in our folder. ``written`` holds
     the checksums of every manifest we may have put there: more than one only while a change is under way.
-    ``previous_config`` is the value of ``--config`` before us, None where there was no such flag.
     """
 
     manifest: str
@@ -50,7 +49,6 @@ class InstallationRecord:
     config: str
     config_sha256: str
     written: tuple[str, ...]
-    previous_config: str | None = None
     pending: PendingRestart | None = None
 
     def encode(self) -> bytes:

@@ -134,4 +134,4 @@ class ControlPlaneNode:
 
 
 def _is_backup(name: str) -> bool:
-    return name.endswith(".backup")
+    return name.endswith(plan.BACKUP)

@@ -3,6 +3,7 @@
 import copy
 import functools
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -718,3 +719,60 @@ def stop_once_edited(node: FakeNode) -> None:
 def go_on(node: FakeNode) -> None:
     node.is_stopped = False
     node.scheduler.before_probe = lambda: None
+
+
+# What lies in our folder may be lost.
+
+
+def _lose_record(node: FakeNode) -> None:
+    (node.folder / "state.json").unlink()
+
+
+def _lose_folder(node: FakeNode) -> None:
+    shutil.rmtree(node.folder)
+
+
+LOSSES = [
+    pytest.param(_lose_record, id="the record"),
+    pytest.param(_lose_folder, id="the folder"),
+]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_whatever_is_lost_restoring_keeps_their_configuration(
+    node: FakeNode, lose: Callable[[FakeNode], None]
+) -> None:
+    node.install()
+    lose(node)
+    assert node.state == "Drifted"
+
+    assert node.restore().result == "RestoredPartially"
+    node.assert_untouched()
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_whatever_is_lost_installing_keeps_their_configuration(
+    node: FakeNode, lose: Callable[[FakeNode], None]
+) -> None:
+    node.install()
+    lose(node)
+
+    assert node.install().result == "Installed"
+    assert node.extenders == [EXTENDER.url]
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+@pytest.mark.parametrize("run", [FakeNode.install, FakeNode.restore])
+def test_a_configuration_that_only_a_backup_knows_needs_a_person(
+    tmp_path: Path, run: Callable[[FakeNode], RunResult]
+) -> None:
+    node = FakeNode(tmp_path, WITH_CONFIG)
+    node.install()
+    _lose_record(node)
+    node.edit(b"    - --config=/config/scheduler.yaml\n", b"")
+
+    with pytest.raises(NeedsPersonError, match=r"--config=/config/scheduler\.yaml.*state\.json is missing"):
+        run(node)
+    assert manifest.VOLUME_NAME.encode() in node.content
+    assert list(node.folder.glob("*.backup"))

@@ -134,7 +134,7 @@ def test_a_configuration_file_is_merged_with_its_mode() -> None:
 
     assert install_plan.config.mode == 0o640
     assert yaml.safe_load(install_plan.config.content)["extenders"] == [EXTENDER.to_mapping()]
-    assert install_plan.record.previous_config == "/c/s.yaml"
+    assert b"--config=/c/s.yaml" in install_plan.manifest.content
     with pytest.raises(NeedsPersonError, match=r"/etc/kubernetes/c/s\.yaml"):
         planned(snapshot_of(manifest))
 

@@ -15,7 +15,6 @@ RECORD = InstallationRecord(
     config="scheduler-config-b.yaml",
     config_sha256="b",
     written=("c", "d"),
-    previous_config="/x.yaml",
     pending=PendingRestart(sha256="d", before=ProcessIdentity(sockets=(3, 4), certificate="e")),
 )
 
