@@ -54,7 +54,7 @@ def _common_options() -> argparse.ArgumentParser:
     options.add_argument("--root", type=Path, required=True, help="where the host's root is mounted (/host)")
     options.add_argument("--manifest", type=_absolute, default=_MANIFEST, help="on the host (%(default)s)")
     options.add_argument("--folder", type=_absolute, default=_FOLDER, help="folder of our own (%(default)s)")
-    options.add_argument("--timeout", type=float, default=120.0, help="seconds per wait (%(default)s)")
+    options.add_argument("--timeout", type=_seconds, default=120.0, help="seconds per wait (%(default)s)")
     options.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     options.add_argument(
         "--termination-log",
@@ -73,6 +73,11 @@ def _add_extender_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--http-timeout", type=_duration, default="5s", help="of a call (%(default)s)")
     parser.add_argument("--prioritize-verb", help="have the extender score nodes under this path")
     parser.add_argument("--weight", type=int, default=1, help="of the extender's scores (%(default)s)")
+    parser.add_argument(
+        "--rolled-back-inputs",
+        metavar="DIGEST",
+        help="inputs in the report of a rollback: with the same ones, nothing is tried again",
+    )
 
 
 def _absolute(text: str) -> str:
@@ -84,6 +89,15 @@ def _url(text: str) -> str:
     parts = urlsplit(text)
     valid = parts.scheme == "http" and bool(parts.hostname)
     return _checked(text, valid=valid, expected="an http:// URL").rstrip("/")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    _checked(text, valid=0 < seconds < float("inf"), expected="a positive number of seconds")
+    return seconds
 
 
 def _resource(text: str) -> str:

@@ -12,7 +12,7 @@ from gpushare_hostctl.decide.record import InstallationRecord, PendingRestart
 from gpushare_hostctl.decide.restart_detector import ProbeResult
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 from gpushare_hostctl.decide.snapshot import File, Snapshot
-from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host.files import FileChangedError
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, StoppedError
@@ -26,36 +26,69 @@ _SETTLING = 10.0
 
 @dataclass(frozen=True)
 class _Installation:
-    """What one attempt works with; ``time_left`` is in seconds, for finding a scheduler that serves."""
+    """What one attempt works with.
+
+    ``inputs`` is the digest of what the plan was made from; ``time_left`` is in seconds, for finding a
+    scheduler that serves.
+    """
 
     node: ControlPlaneNode
     snapshot: Snapshot
     plan: InstallPlan
     endpoint: HealthEndpoint
+    extender: ExtenderEntry
+    inputs: str
     time_left: float
 
 
-def run(node: ControlPlaneNode, extender: ExtenderEntry) -> RunResult:
+def run(
+    node: ControlPlaneNode, extender: ExtenderEntry, *, rolled_back_inputs: str | None = None
+) -> RunResult:
     """Installs, finishes an interrupted installation, or finds it done.
 
     A manifest that somebody else writes meanwhile is kept, and edited in its turn. Takes at most three times
     the waiter's timeout, plus what a last probe takes. Raises NeedsPersonError before anything is written,
-    RetryableError after the manifest of before is back.
+    RolledBackError after the manifest of before is back, and where ``rolled_back_inputs`` says that the same
+    was tried before, RetryableError for what may pass by itself.
     """
-    return attempts.with_fresh_snapshots(node, lambda time_left: _attempt(node, extender, time_left))
+
+    def attempt(time_left: float) -> RunResult:
+        installation = _prepare(node, extender, time_left)
+        result = _attempt(installation, rolled_back_inputs)
+        return replace(result, inputs=installation.inputs)
+
+    return attempts.with_fresh_snapshots(node, attempt)
 
 
-def _attempt(node: ControlPlaneNode, extender: ExtenderEntry, time_left: float) -> RunResult:
-    installation = _prepare(node, extender, time_left)
-    if plan.changes_manifest(installation.snapshot, installation.plan):
-        return _edit_manifest(installation)
-    return _complete(installation)
+def _attempt(installation: _Installation, rolled_back_inputs: str | None) -> RunResult:
+    if not plan.changes_manifest(installation.snapshot, installation.plan):
+        return _complete(installation)
+    if installation.inputs == rolled_back_inputs:
+        raise RolledBackError(
+            "the edit was not tried again: manifest, configuration and options are those it was rolled back "
+            "with; find out why in the log of kube-scheduler at that time, change one of them, or ask for it",
+            inputs=installation.inputs,
+        )
+    return _edit_manifest(installation)
 
 
 def _prepare(node: ControlPlaneNode, extender: ExtenderEntry, time_left: float) -> _Installation:
     snapshot = node.snapshot()
-    source = node.read_config_source(plan.base_manifest(snapshot))
+    base = plan.base_manifest(snapshot)
+    source = node.read_config_source(base)
     install_plan = plan.install(snapshot, source=source, extender=extender)
+    return _Installation(
+        node=node,
+        snapshot=snapshot,
+        plan=install_plan,
+        endpoint=_endpoint(install_plan),
+        extender=extender,
+        inputs=plan.digest_of_inputs(base, source=source, extender=extender, timeout=node.waiter.timeout),
+        time_left=time_left,
+    )
+
+
+def _endpoint(install_plan: InstallPlan) -> HealthEndpoint:
     scheduler = manifest.parse(install_plan.manifest.content)
     endpoint = health_endpoint.find(scheduler, config=install_plan.config.content)
     if endpoint is None:
@@ -63,9 +96,7 @@ def _prepare(node: ControlPlaneNode, extender: ExtenderEntry, time_left: float) 
             "kube-scheduler serves no HTTPS (--secure-port=0), so nobody can tell whether it works after the "
             "edit; take that flag away, or use another scheduler backend"
         )
-    return _Installation(
-        node=node, snapshot=snapshot, plan=install_plan, endpoint=endpoint, time_left=time_left
-    )
+    return endpoint
 
 
 def _edit_manifest(installation: _Installation) -> RunResult:
@@ -163,19 +194,21 @@ def _step_back(installation: _Installation, fallback: File, *, cause: StoppedErr
 
 
 def _roll_back(installation: _Installation, fallback: File, *, cause: SchedulerNotServingError) -> None:
-    """Puts the earlier manifest back and reports why. Always raises RetryableError.
+    """Puts the earlier manifest back and reports why. Always raises RolledBackError.
 
     Raises FileChangedError instead when somebody else has replaced ours.
     """
     node = installation.node
     _LOG.error("rolling back: %s", cause)
     node.write_manifest(fallback, expected=installation.plan.manifest)
+    tried = f"with the extender {installation.extender.url} {cause}; the earlier manifest is back"
     try:
         node.waiter.until_serving(installation.endpoint)
-    except SchedulerNotServingError as error:
-        raise RetryableError(f"{cause}; the earlier manifest is back, and still {error}") from error
+    except (SchedulerNotServingError, StoppedError) as error:
+        raise RolledBackError(f"{tried}, and still {error}", inputs=installation.inputs) from error
     _reset_folder(installation, fallback)
-    raise RetryableError(f"{cause}; the earlier manifest is back and kube-scheduler serves again") from cause
+    message = f"{tried} and kube-scheduler serves again"
+    raise RolledBackError(message, inputs=installation.inputs) from cause
 
 
 def _reset_folder(installation: _Installation, fallback: File) -> None:

@@ -13,7 +13,7 @@ from gpushare_core.log import configure_logging
 from gpushare_hostctl import arguments, install, report, restore
 from gpushare_hostctl.decide.snapshot import HostPaths
 from gpushare_hostctl.decide.status import read_status
-from gpushare_hostctl.errors import ExitCode, HostctlError
+from gpushare_hostctl.errors import ExitCode, HostctlError, RolledBackError
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.health_probe import HttpsProber, Prober
 from gpushare_hostctl.host.node import ControlPlaneNode
@@ -24,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def main(command_line: Sequence[str] | None = None, *, prober: Prober | None = None) -> int:
-    """Runs the program and returns its exit code: 0, 1 (run again later) or 2 (needs a person)."""
+    """Runs the program and returns its exit code: 0, or a failure as ExitCode names it."""
     options = arguments.parse(command_line)
     configure_logging(options.log_level)
     with _noting_signals() as stopped:
@@ -70,6 +70,7 @@ def _run_and_report(node: ControlPlaneNode, options: argparse.Namespace) -> Exit
         message=run_result.message,
         sha256_before=before,
         sha256_after=_manifest_checksum(node),
+        inputs=run_result.inputs,
     )
     final_report.publish(options.termination_log)
     return run_result.exit_code
@@ -80,6 +81,8 @@ def _run(node: ControlPlaneNode, options: argparse.Namespace) -> RunResult:
     try:
         with node.lock():
             return _run_command(node, options)
+    except RolledBackError as error:
+        return RunResult("RolledBack", str(error), error.exit_code, inputs=error.inputs)
     except (HostctlError, OSError) as error:
         _LOG.error("%s", error)
         return RunResult("Failed", str(error), _exit_code(error))
@@ -92,7 +95,8 @@ def _run(node: ControlPlaneNode, options: argparse.Namespace) -> RunResult:
 
 def _run_command(node: ControlPlaneNode, options: argparse.Namespace) -> RunResult:
     if options.command == "install":
-        return install.run(node, arguments.extender_entry(options))
+        entry = arguments.extender_entry(options)
+        return install.run(node, entry, rolled_back_inputs=options.rolled_back_inputs)
     return restore.run(node)
 
 

@@ -149,6 +149,7 @@ class FakeNode:
     scheduler: FakeScheduler = field(init=False)
     is_stopped: bool = False
     """Whether hostctl got a signal to end."""
+    timeout: float = 30.0
 
     def __post_init__(self) -> None:
         self.manifest_path.parent.mkdir(parents=True)
@@ -198,13 +199,19 @@ class FakeNode:
             prober=self.scheduler,
             clock=clock.read,
             sleep=clock.sleep,
-            timeout=30.0,
+            timeout=self.timeout,
             is_stopped=lambda: self.is_stopped,
         )
         return ControlPlaneNode(files=files or HostFiles(self.root), paths=PATHS, waiter=waiter)
 
-    def install(self, extender: ExtenderEntry = EXTENDER, *, files: HostFiles | None = None) -> RunResult:
-        return install.run(self.connected(files), extender)
+    def install(
+        self,
+        extender: ExtenderEntry = EXTENDER,
+        *,
+        files: HostFiles | None = None,
+        rolled_back_inputs: str | None = None,
+    ) -> RunResult:
+        return install.run(self.connected(files), extender, rolled_back_inputs=rolled_back_inputs)
 
     def restore(self, *, files: HostFiles | None = None) -> RunResult:
         return restore.run(self.connected(files))

@@ -4,11 +4,13 @@ Files in our folder are named by their content, so none is ever overwritten: a m
 finds the configuration it was written for, and the record switches from one set of files to the next.
 """
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
 from urllib.parse import urlsplit
 
+from gpushare_core.version import VERSION
 from gpushare_hostctl.decide import manifest, scheduler_config
 from gpushare_hostctl.decide.manifest import SchedulerPod
 from gpushare_hostctl.decide.process_identity import ProcessIdentity
@@ -105,6 +107,22 @@ def install(snapshot: Snapshot, *, source: File | None, extender: ExtenderEntry)
         config_name=config_name,
         record=planned_record,
     )
+
+
+def digest_of_inputs(base: File, *, source: File | None, extender: ExtenderEntry, timeout: float) -> str:
+    """Returns a digest of all that decides whether kube-scheduler serves with the edit, in hex.
+
+    ``base`` is the manifest without us, ``source`` the configuration it names. Another version of this
+    program, or more time in seconds for the scheduler, counts as another input, too.
+    """
+    inputs = {
+        "manifest": base.sha256,
+        "config": source.sha256 if source else None,
+        "extender": extender.to_mapping(),
+        "timeout": timeout,
+        "version": VERSION,
+    }
+    return checksum(json.dumps(inputs, sort_keys=True).encode())
 
 
 def is_installed(snapshot: Snapshot, plan: InstallPlan) -> bool:

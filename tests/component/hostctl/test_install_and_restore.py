@@ -22,7 +22,7 @@ from tests.samples.hostctl import EXTENDER, KUBEADM
 
 from gpushare_hostctl.decide import manifest, yaml_edit
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
-from gpushare_hostctl.errors import HostctlError, NeedsPersonError, RetryableError
+from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.report import RunResult
 
@@ -167,7 +167,7 @@ def test_a_manifest_that_is_gone_stays_gone(node: FakeNode) -> None:
 def test_a_scheduler_that_does_not_come_back_gets_its_manifest_back(node: FakeNode) -> None:
     node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
 
-    with pytest.raises(RetryableError, match="earlier manifest is back and kube-scheduler serves again"):
+    with pytest.raises(RolledBackError, match="earlier manifest is back and kube-scheduler serves again"):
         node.install()
     node.assert_untouched()
 
@@ -177,7 +177,7 @@ def test_a_new_url_that_fails_falls_back_to_the_one_before(node: FakeNode) -> No
     before = node.content
     node.scheduler.fails = lambda content: content not in (before, node.original)
 
-    with pytest.raises(RetryableError, match="serves again"):
+    with pytest.raises(RolledBackError, match="serves again"):
         node.install(OTHER_EXTENDER)
 
     assert node.content == before
@@ -199,7 +199,7 @@ def test_a_scheduler_that_stays_down_even_with_its_own_manifest_is_reported(node
     node.install()
     node.scheduler.fails = lambda content: True  # noqa: ARG005
 
-    with pytest.raises(RetryableError, match="and still no kube-scheduler"):
+    with pytest.raises(RolledBackError, match="and still no kube-scheduler"):
         node.install(OTHER_EXTENDER)
 
 
@@ -440,7 +440,7 @@ def test_an_interrupted_edit_that_does_not_work_is_rolled_back_by_the_next_run(
         node.install()
     assert node.content != node.original
 
-    with pytest.raises(RetryableError, match="serves again"):
+    with pytest.raises(RolledBackError, match="serves again"):
         node.install()
     node.assert_untouched()
 
@@ -540,7 +540,7 @@ def test_a_busy_node_with_one_timeout_is_not_taken_for_a_restart(node: FakeNode)
     node.scheduler.has_stuck_kubelet = True
     node.scheduler.too_slow = [5]
 
-    with pytest.raises(RetryableError, match="no restarted kube-scheduler"):
+    with pytest.raises(RolledBackError, match="no restarted kube-scheduler"):
         node.install()
     node.assert_untouched()
 
@@ -550,7 +550,7 @@ def test_the_same_process_all_along_is_not_taken_for_a_restart(tmp_path: Path, f
     node = FakeNode(tmp_path, KUBEADM.replace(b"--leader-elect=true", flag))
     node.scheduler.has_stuck_kubelet = True
 
-    with pytest.raises(RetryableError, match="no restarted kube-scheduler"):
+    with pytest.raises(RolledBackError, match="no restarted kube-scheduler"):
         node.install()
     node.assert_untouched()
 
@@ -560,7 +560,7 @@ def test_a_timeout_while_looking_who_serves_proves_nothing(node: FakeNode) -> No
     node.scheduler.has_stuck_kubelet = True
     node.scheduler.too_slow = range(node.scheduler.probes, node.scheduler.probes + 60)
 
-    with pytest.raises(RetryableError):
+    with pytest.raises(RolledBackError):
         node.install(OTHER_EXTENDER)
     assert node.extenders == [EXTENDER.url] or node.content == node.original
 
@@ -580,7 +580,7 @@ def test_restoring_waits_for_the_restart_where_the_edit_is_at_work(node: FakeNod
 def test_a_disk_that_fills_up_does_not_stop_the_rollback(node: FakeNode) -> None:
     node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
 
-    with pytest.raises(HostctlError, match="earlier manifest is back and kube-scheduler serves again"):
+    with pytest.raises(RolledBackError, match="earlier manifest is back and kube-scheduler serves again"):
         _install_on_a_disk_that_fills_up(node)
     node.assert_untouched()
 
@@ -590,7 +590,7 @@ def test_a_disk_that_fills_up_does_not_stop_the_way_back_to_our_earlier_edit(nod
     before = node.content
     node.scheduler.fails = lambda content: content not in (before, node.original)
 
-    with pytest.raises(HostctlError, match="earlier manifest is back"):
+    with pytest.raises(RolledBackError, match="earlier manifest is back"):
         _install_on_a_disk_that_fills_up(node, OTHER_EXTENDER)
 
     assert node.content == before
@@ -776,3 +776,73 @@ def test_a_configuration_that_only_a_backup_knows_needs_a_person(
         run(node)
     assert manifest.VOLUME_NAME.encode() in node.content
     assert list(node.folder.glob("*.backup"))
+
+
+# A rollback is told from other failures, and repeated only when something is different.
+
+
+def _fail_when_edited(node: FakeNode) -> None:
+    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+
+
+def _rolled_back_inputs(node: FakeNode, extender: ExtenderEntry = EXTENDER) -> str:
+    with pytest.raises(RolledBackError) as raised:
+        node.install(extender)
+    assert extender.url in str(raised.value)
+    return raised.value.inputs
+
+
+def test_a_rollback_names_its_inputs(node: FakeNode) -> None:
+    _fail_when_edited(node)
+
+    assert _rolled_back_inputs(node) == _rolled_back_inputs(node)
+
+
+def test_what_was_rolled_back_is_not_tried_again_with_the_same_inputs(node: FakeNode) -> None:
+    _fail_when_edited(node)
+    inputs = _rolled_back_inputs(node)
+    process = node.scheduler.process
+
+    with pytest.raises(RolledBackError, match="was not tried again") as raised:
+        node.install(rolled_back_inputs=inputs)
+
+    assert raised.value.inputs == inputs
+    assert node.scheduler.process == process
+    node.assert_untouched()
+
+
+def _upgrade(node: FakeNode) -> None:
+    node.original = node.original.replace(*NEWER)
+    node.write(node.original)
+
+
+def _edit_own_config(node: FakeNode) -> None:
+    (node.root / OWN_CONFIG_PATH).write_bytes(OWN_CONFIG.replace(b"50", b"70"))
+
+
+@pytest.mark.parametrize("change", [_upgrade, _edit_own_config])
+def test_it_is_tried_again_once_an_input_has_changed(
+    tmp_path: Path, change: Callable[[FakeNode], None]
+) -> None:
+    node = FakeNode(tmp_path, WITH_CONFIG)
+    _fail_when_edited(node)
+    inputs = _rolled_back_inputs(node)
+    change(node)
+    node.scheduler.fails = lambda content: False  # noqa: ARG005
+
+    assert node.install(rolled_back_inputs=inputs).result == "Installed"
+
+
+def test_it_is_tried_again_with_another_extender_or_more_time(node: FakeNode) -> None:
+    _fail_when_edited(node)
+    inputs = _rolled_back_inputs(node)
+
+    assert _rolled_back_inputs(node, OTHER_EXTENDER) != inputs
+    node.timeout = 60.0
+    assert _rolled_back_inputs(node) != inputs
+
+
+def test_what_works_is_no_longer_held_back(node: FakeNode) -> None:
+    inputs = node.install().inputs
+
+    assert node.install(rolled_back_inputs=inputs).result == "AlreadyInstalled"

@@ -96,17 +96,21 @@ def test_restoring_what_was_never_installed_is_nothing_to_do(
     assert last_line(capsys)["result"] == "NothingToDo"
 
 
-def test_a_scheduler_that_stays_away_ends_with_1(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scheduler_that_stays_away_ends_with_3(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     original = host.manifest.read_bytes()
     host.kubelet.broken = b"gpushare"
 
-    assert main(host.arguments("install", timeout=2)) == 1
+    assert main(host.arguments("install", timeout=2)) == 3
 
     report = last_line(capsys)
-    assert report["result"] == "Failed"
+    assert report["result"] == "RolledBack"
     assert "serves again" in report["message"]
     assert report["sha256Before"] == report["sha256After"]
     assert host.manifest.read_bytes() == original
+
+    same = ("--rolled-back-inputs", report["inputs"])
+    assert main(host.arguments("install", *same, timeout=2)) == 3
+    assert "not tried again" in last_line(capsys)["message"]
 
 
 def test_a_manifest_that_is_none_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,6 +175,8 @@ def test_a_stopped_job_says_so_and_the_next_one_finishes(host: Host) -> None:
         pytest.param(["install", "--root", "/x", *EXTENDER, "--managed-resource", "memory"], id="no domain"),
         pytest.param(["install", "--root", "/x", *EXTENDER, "--http-timeout", "5"], id="no unit"),
         pytest.param(["install", "--root", "/x", *EXTENDER, "--manifest", "k.yaml"], id="not absolute"),
+        pytest.param(["install", "--root", "/x", *EXTENDER, "--timeout", "0"], id="no time"),
+        pytest.param(["install", "--root", "/x", *EXTENDER, "--timeout", "nan"], id="a time that is none"),
         pytest.param(["restore", "--root", "/x", *EXTENDER], id="an extender for restore"),
         pytest.param(["status"], id="no root"),
         pytest.param([], id="no command"),
