@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import logging
 import signal
 import sys
@@ -101,7 +102,11 @@ def _run_command(node: ControlPlaneNode, options: argparse.Namespace) -> RunResu
 
 
 def _exit_code(error: HostctlError | OSError) -> ExitCode:
-    return error.exit_code if isinstance(error, HostctlError) else ExitCode.RETRY
+    if isinstance(error, HostctlError):
+        return error.exit_code
+    # What may not be written, or lies on a read-only file system, stays so until somebody changes it.
+    is_lasting = isinstance(error, PermissionError) or error.errno == errno.EROFS
+    return ExitCode.NEEDS_PERSON if is_lasting else ExitCode.RETRY
 
 
 def _manifest_checksum(node: ControlPlaneNode) -> str | None:

@@ -27,14 +27,24 @@ class HostFiles:
         self._root = root
 
     def read(self, path: str) -> File | None:
-        """Returns a regular file; None when there is none."""
+        """Returns a file; None when there is none.
+
+        Raises NeedsPersonError for what is no regular file, and for one that this program may not read.
+        """
         try:
-            with self._resolve(path).open("rb") as stream:
-                status = os.fstat(stream.fileno())
-                mode = stat.S_IMODE(status.st_mode)
-                return File(content=stream.read(), mode=mode, uid=status.st_uid, gid=status.st_gid)
+            # Opening a pipe would otherwise wait until somebody writes into it.
+            descriptor = os.open(self._resolve(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except PermissionError as error:
+            raise NeedsPersonError(
+                f"{path} may not be read: the Job runs as root, but without the right to pass over the modes "
+                "of files; make root its owner, or allow others to read it"
+            ) from error
+        try:
+            return _read_regular(descriptor, path)
+        finally:
+            os.close(descriptor)
 
     def read_folder(self, path: str) -> dict[str, File]:
         """Returns the regular files in a folder by name; empty when there is no folder."""
@@ -145,6 +155,15 @@ class HostFiles:
             if links > _MOST_LINKS:
                 raise NeedsPersonError(f"too many links on the way to {path}; name the file itself")
         return self._root / resolved
+
+
+def _read_regular(descriptor: int, path: str) -> File:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise NeedsPersonError(f"{path} is not a regular file; name a file, or make it one")
+    with os.fdopen(descriptor, "rb", closefd=False) as stream:
+        mode = stat.S_IMODE(status.st_mode)
+        return File(content=stream.read(), mode=mode, uid=status.st_uid, gid=status.st_gid)
 
 
 def is_full(error: OSError) -> bool:

@@ -1,6 +1,7 @@
 """Files on the host: atomic, durable, and resolved as the host would."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,14 @@ def test_what_is_missing_is_none_or_empty(root: Path) -> None:
     assert host.read("/etc/nothing") is None
     assert host.read("/etc/nothing/below") is None
     assert host.read_folder("/etc/nothing") == {}
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["a folder", "a pipe"])
+def test_what_is_no_regular_file_needs_a_person(root: Path, make: Callable[[Path], None]) -> None:
+    make(root / "etc/thing")
+
+    with pytest.raises(NeedsPersonError, match="not a regular file"):
+        HostFiles(root).read("/etc/thing")
 
 
 def test_a_folder_is_read_without_what_is_no_file(root: Path) -> None:

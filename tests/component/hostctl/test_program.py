@@ -25,6 +25,7 @@ from gpushare_hostctl.host.health_probe import HttpsProber
 from gpushare_hostctl.main import main
 
 MANIFEST = "etc/kubernetes/manifests/kube-scheduler.yaml"
+OWN = "/etc/kubernetes/own.yaml"
 EXTENDER = ("--extender-url", "http://127.0.0.1:32766", "--managed-resource", "gpushare.io/memory")
 
 
@@ -125,6 +126,43 @@ def test_a_manifest_that_is_none_ends_with_2(tmp_path: Path, capsys: pytest.Capt
 def test_a_node_without_the_folder_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["install", "--root", str(tmp_path), *EXTENDER]) == 2
     assert "there is no folder /etc/kubernetes" in last_line(capsys)["message"]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        pytest.param(PermissionError(13, "Permission denied"), "may not be read", id="denied"),
+        pytest.param(OSError(30, "Read-only file system"), "Read-only", id="read-only"),
+    ],
+)
+def test_a_file_that_root_may_not_read_ends_with_2(
+    host: Host,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: OSError,
+    message: str,
+) -> None:
+    own = host.root / "etc/kubernetes/own.yaml"
+    own.write_text("kind: KubeSchedulerConfiguration\n")
+    text = host.manifest.read_text().replace(
+        "- kube-scheduler\n", f"- kube-scheduler\n    - --config={OWN}\n"
+    )
+    text = text.replace("volumeMounts:\n", f"volumeMounts:\n    - {{name: own, mountPath: {OWN}}}\n")
+    text = text.replace("volumes:\n", f"volumes:\n  - {{name: own, hostPath: {{path: {OWN}}}}}\n")
+    host.manifest.write_text(text)
+    open_file = os.open
+
+    def refuse(path: Path, *arguments: int) -> int:
+        if Path(path) == own:
+            raise error
+        return open_file(path, *arguments)
+
+    monkeypatch.setattr(os, "open", refuse)
+    before = host.manifest.read_bytes()
+
+    assert main(host.arguments("install")) == 2
+    assert message in last_line(capsys)["message"]
+    assert host.manifest.read_bytes() == before
 
 
 def test_two_runs_at_once_are_kept_apart(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
