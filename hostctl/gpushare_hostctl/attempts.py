@@ -20,14 +20,15 @@ PAUSE = 5.0
 def with_fresh_snapshots(node: ControlPlaneNode, attempt: Callable[[float], RunResult]) -> RunResult:
     """Returns what ``attempt`` returns, called anew as long as the manifest changes under it.
 
-    ``attempt`` takes the seconds that are left for finding a scheduler that serves; all attempts share one
-    timeout, so that the time of a run stays bounded. Raises RetryableError when it changes too often.
+    ``attempt`` takes the time of the waiter's clock until which everything has to be in place for an edit;
+    all attempts share that, so that the time of a run stays bounded. Raises RetryableError when it changes
+    too often.
     """
     clock = node.waiter.clock
     deadline = clock() + node.waiter.timeout
     for number in range(1, ATTEMPTS + 1):
         try:
-            return attempt(max(0.0, deadline - clock()))
+            return attempt(deadline)
         except FileChangedError as error:
             if number == ATTEMPTS or clock() + PAUSE >= deadline:
                 raise RetryableError(f"{error} and was left so; run again when they are done") from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from gpushare_hostctl import attempts
 from gpushare_hostctl.decide import health_endpoint, manifest, plan, record
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.key_pairs import Keys
 from gpushare_hostctl.decide.plan import InstallPlan
 from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.record import InstallationRecord, PendingRestart
@@ -16,6 +17,7 @@ from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBack
 from gpushare_hostctl.host.files import FileChangedError
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, StoppedError
+from gpushare_hostctl.mutual_tls import MutualTls, await_extender, ensure_keys
 from gpushare_hostctl.report import RunResult
 
 _LOG = logging.getLogger(__name__)
@@ -28,8 +30,8 @@ _SETTLING = 10.0
 class _Installation:
     """What one attempt works with.
 
-    ``inputs`` is the digest of what the plan was made from; ``time_left`` is in seconds, for finding a
-    scheduler that serves.
+    ``keys`` are there where the extender is called by HTTPS. ``inputs`` is the digest of what the plan was
+    made from. ``deadline`` is of the waiter's clock: until then extender and scheduler have to serve.
     """
 
     node: ControlPlaneNode
@@ -37,25 +39,38 @@ class _Installation:
     plan: InstallPlan
     endpoint: HealthEndpoint
     extender: ExtenderEntry
+    mutual_tls: MutualTls
+    keys: Keys | None
     inputs: str
-    time_left: float
+    deadline: float
+
+    @property
+    def time_left(self) -> float:
+        """Returns the seconds until the deadline."""
+        return max(0.0, self.deadline - self.node.waiter.clock())
 
 
 def run(
-    node: ControlPlaneNode, extender: ExtenderEntry, *, rolled_back_inputs: str | None = None
+    node: ControlPlaneNode,
+    extender: ExtenderEntry,
+    mutual_tls: MutualTls,
+    *,
+    rolled_back_inputs: str | None = None,
 ) -> RunResult:
     """Installs, finishes an interrupted installation, or finds it done.
 
-    A manifest that somebody else writes meanwhile is kept, and edited in its turn. Takes at most three times
-    the waiter's timeout, plus what a last probe takes. Raises NeedsPersonError before anything is written,
-    RolledBackError after the manifest of before is back, and where ``rolled_back_inputs`` says that the same
-    was tried before, RetryableError for what may pass by itself.
+    For an https extender its keys are made or renewed first. A manifest that somebody else writes meanwhile
+    is kept, and edited in its turn. Takes at most three times the waiter's timeout, plus what a last probe
+    takes. Raises NeedsPersonError before anything is edited; RolledBackError after the manifest of before is
+    back, and where ``rolled_back_inputs`` says that the same was tried before; RetryableError for what may
+    pass by itself.
     """
 
-    def attempt(time_left: float) -> RunResult:
-        installation = _prepare(node, extender, time_left)
+    def attempt(deadline: float) -> RunResult:
+        installation = _prepare(node, extender, mutual_tls, deadline=deadline)
         result = _attempt(installation, rolled_back_inputs)
-        return replace(result, inputs=installation.inputs)
+        renew_after = installation.keys.renew_after if installation.keys else None
+        return replace(result, inputs=installation.inputs, renew_after=renew_after)
 
     return attempts.with_fresh_snapshots(node, attempt)
 
@@ -72,19 +87,24 @@ def _attempt(installation: _Installation, rolled_back_inputs: str | None) -> Run
     return _edit_manifest(installation)
 
 
-def _prepare(node: ControlPlaneNode, extender: ExtenderEntry, time_left: float) -> _Installation:
+def _prepare(
+    node: ControlPlaneNode, extender: ExtenderEntry, mutual_tls: MutualTls, *, deadline: float
+) -> _Installation:
     snapshot = node.snapshot()
     base = plan.base_manifest(snapshot)
     source = node.read_config_source(base)
-    install_plan = plan.install(snapshot, source=source, extender=extender)
+    keys = ensure_keys(node, mutual_tls) if extender.uses_https else None
+    install_plan = plan.install(snapshot, source=source, extender=extender, keys=keys)
     return _Installation(
         node=node,
         snapshot=snapshot,
         plan=install_plan,
         endpoint=_endpoint(install_plan),
         extender=extender,
+        mutual_tls=mutual_tls,
+        keys=keys,
         inputs=plan.digest_of_inputs(base, source=source, extender=extender, timeout=node.waiter.timeout),
-        time_left=time_left,
+        deadline=deadline,
     )
 
 
@@ -101,6 +121,7 @@ def _endpoint(install_plan: InstallPlan) -> HealthEndpoint:
 
 def _edit_manifest(installation: _Installation) -> RunResult:
     node, snapshot, install_plan = installation.node, installation.snapshot, installation.plan
+    _await_extender(installation)
     before = _probe_before(installation)
     current = snapshot.manifest or install_plan.base
     ahead = plan.write_ahead_record(snapshot, install_plan, before=before.process)
@@ -113,6 +134,17 @@ def _edit_manifest(installation: _Installation) -> RunResult:
     _await_restart(installation, before=before.process, fallback=fallback)
     _finish(installation)
     return RunResult(result="Installed", message="kube-scheduler is back and asks the extender")
+
+
+def _await_extender(installation: _Installation) -> None:
+    if installation.keys is not None:
+        await_extender(
+            installation.node,
+            installation.mutual_tls,
+            url=installation.extender.url,
+            keys=installation.keys,
+            deadline=installation.deadline,
+        )
 
 
 def _complete(installation: _Installation) -> RunResult:
@@ -163,6 +195,7 @@ def _write_files(installation: _Installation, stored: InstallationRecord) -> Non
     node = installation.node
     node.make_folder()
     node.write_copy(installation.plan.backup_name, installation.plan.base)
+    node.write_key_files(installation.plan.key_files)
     node.write_in_folder(installation.plan.config_name, installation.plan.config)
     node.write_record(stored)
 
@@ -215,14 +248,16 @@ def _reset_folder(installation: _Installation, fallback: File) -> None:
     """Leaves our folder as it belongs to the manifest that is back."""
     earlier = installation.snapshot.record
     if not _has_our_edit(installation, fallback):
-        installation.node.remove_folder()
+        installation.node.clear_folder()
     elif earlier is not None:
         installation.node.note_record(earlier)
-        installation.node.keep_only((record.FILE_NAME, earlier.backup, earlier.config))
+        names = (record.FILE_NAME, earlier.backup, earlier.config)
+        installation.node.keep_only(names, key_files=installation.snapshot.key_files)
 
 
 def _finish(installation: _Installation) -> None:
     node, install_plan = installation.node, installation.plan
     if installation.snapshot.record != install_plan.record:
         node.write_record(install_plan.record)
-    node.keep_only((record.FILE_NAME, install_plan.backup_name, install_plan.config_name))
+    names = (record.FILE_NAME, install_plan.backup_name, install_plan.config_name)
+    node.keep_only(names, key_files=install_plan.key_files)

@@ -1,4 +1,4 @@
-"""Entry point: ``gpushare-hostctl install | restore | status``."""
+"""Entry point: ``gpushare-hostctl keys | install | restore | status``."""
 
 import argparse
 import contextlib
@@ -9,16 +9,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from gpushare_core.log import configure_logging
-from gpushare_hostctl import arguments, install, report, restore
+from gpushare_hostctl import arguments, install, mutual_tls, report, restore
 from gpushare_hostctl.decide.snapshot import HostPaths
 from gpushare_hostctl.decide.status import read_status
 from gpushare_hostctl.errors import ExitCode, HostctlError, RolledBackError
+from gpushare_hostctl.host.extender_probe import HttpsExtenderProber
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.health_probe import HttpsProber, Prober
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
+from gpushare_hostctl.mutual_tls import MutualTls
 from gpushare_hostctl.report import Report, RunResult
 
 _LOG = logging.getLogger(__name__)
@@ -72,6 +75,7 @@ def _run_and_report(node: ControlPlaneNode, options: argparse.Namespace) -> Exit
         sha256_before=before,
         sha256_after=_manifest_checksum(node),
         inputs=run_result.inputs,
+        renew_after=run_result.renew_after,
     )
     final_report.publish(options.termination_log)
     return run_result.exit_code
@@ -97,8 +101,16 @@ def _run(node: ControlPlaneNode, options: argparse.Namespace) -> RunResult:
 def _run_command(node: ControlPlaneNode, options: argparse.Namespace) -> RunResult:
     if options.command == "install":
         entry = arguments.extender_entry(options)
-        return install.run(node, entry, rolled_back_inputs=options.rolled_back_inputs)
+        return install.run(node, entry, _mutual_tls(options), rolled_back_inputs=options.rolled_back_inputs)
+    if options.command == "keys":
+        return mutual_tls.run(node, _mutual_tls(options))
     return restore.run(node)
+
+
+def _mutual_tls(options: argparse.Namespace) -> MutualTls:
+    return MutualTls(
+        now=lambda: datetime.now(UTC), group=options.extender_group, prober=HttpsExtenderProber()
+    )
 
 
 def _exit_code(error: HostctlError | OSError) -> ExitCode:

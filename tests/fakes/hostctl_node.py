@@ -2,24 +2,29 @@
 
 import errno
 import functools
+import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
 from tests.fakes.hostctl_prober import SleepClock
 from tests.samples.hostctl import EXTENDER, NOBODY_LISTENS, PATHS, TOO_SLOW, serving
 
-from gpushare_hostctl import install, restore
+from gpushare_hostctl import install, mutual_tls, restore
 from gpushare_hostctl.decide import manifest
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.key_pairs import Keys
 from gpushare_hostctl.decide.restart_detector import ProbeResult
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 from gpushare_hostctl.decide.snapshot import File
 from gpushare_hostctl.decide.status import read_status
+from gpushare_hostctl.host.extender_probe import Answer, ExtenderProbe
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
+from gpushare_hostctl.mutual_tls import MutualTls
 from gpushare_hostctl.report import RunResult
 
 OWN_CONFIG = b"""# ours
@@ -98,9 +103,9 @@ class CrashingHostFiles(HostFiles):
         self.torn = torn
         self.writes = 0
 
-    def make_folder(self, path: str) -> None:
+    def make_folder(self, path: str, *, mode: int = 0o700, gid: int | None = None) -> None:
         self._step()
-        super().make_folder(path)
+        super().make_folder(path, mode=mode, gid=gid)
 
     def stage(self, path: str, file: File, *, like: str) -> None:
         if self.torn and self.writes + 1 == self.crash_at:
@@ -141,6 +146,19 @@ class FillingHostFiles(HostFiles):
 
 
 @dataclass
+class FakeExtender:
+    """What answers at the extender's address: what a script says, the last of it for ever."""
+
+    answers: list[Answer] = field(default_factory=lambda: ["ready"])
+    asked: list[str] = field(default_factory=list)
+
+    def probe(self, url: str, keys: Keys) -> ExtenderProbe:  # noqa: ARG002
+        self.asked.append(url)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return ExtenderProbe(answer, "as the script says")
+
+
+@dataclass
 class FakeNode:
     """A control-plane node below a temporary folder."""
 
@@ -150,6 +168,8 @@ class FakeNode:
     is_stopped: bool = False
     """Whether hostctl got a signal to end."""
     timeout: float = 30.0
+    extender: FakeExtender = field(default_factory=lambda: FakeExtender())
+    now: datetime = datetime(2026, 11, 21, tzinfo=UTC)
 
     def __post_init__(self) -> None:
         self.manifest_path.parent.mkdir(parents=True)
@@ -211,7 +231,15 @@ class FakeNode:
         files: HostFiles | None = None,
         rolled_back_inputs: str | None = None,
     ) -> RunResult:
-        return install.run(self.connected(files), extender, rolled_back_inputs=rolled_back_inputs)
+        node = self.connected(files)
+        return install.run(node, extender, self.mutual_tls, rolled_back_inputs=rolled_back_inputs)
+
+    def make_keys(self) -> RunResult:
+        return mutual_tls.run(self.connected(), self.mutual_tls)
+
+    @property
+    def mutual_tls(self) -> MutualTls:
+        return MutualTls(now=lambda: self.now, group=os.getgid(), prober=self.extender)
 
     def restore(self, *, files: HostFiles | None = None) -> RunResult:
         return restore.run(self.connected(files))

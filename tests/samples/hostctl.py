@@ -16,6 +16,13 @@ DATA = Path(__file__).parents[1] / "data" / "hostctl"
 KUBEADM = (DATA / "kubeadm-kube-scheduler.yaml").read_bytes()
 """kube-scheduler.yaml as kubeadm writes it."""
 
+WITH_CONFIG = (
+    KUBEADM.replace(b"- --leader-elect=true", b"- --config=/config/scheduler.yaml")
+    .replace(b"    volumeMounts:\n", b"    volumeMounts:\n    - {name: config, mountPath: /config}\n")
+    .replace(b"  volumes:\n", b"  volumes:\n  - {name: config, hostPath: {path: /etc/kubernetes/own}}\n")
+)
+"""The same with a configuration file, on the host in /etc/kubernetes/own."""
+
 CONFIG_HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 PATHS = HostPaths(manifest="/etc/kubernetes/manifests/kube-scheduler.yaml", folder="/etc/kubernetes/gpushare")

@@ -20,7 +20,8 @@ from gpushare_hostctl.decide.yaml_edit import YamlPath
 from gpushare_hostctl.errors import NeedsPersonError
 
 VOLUME_NAME = "gpushare-scheduler-config"
-"""Name of the volume we add; a volume of this name is ours."""
+KEYS_VOLUME_NAME = "gpushare-scheduler-keys"
+"""Names of the volumes we add; a volume of such a name is ours."""
 
 _PROGRAM = "kube-scheduler"
 _CONFIG = "config"
@@ -64,6 +65,13 @@ class SchedulerPod:
         """
         return self.flags.value(_CONFIG) or None
 
+    @property
+    def runs_as_root(self) -> bool:
+        """Returns whether the manifest names no other user for the scheduler."""
+        contexts = (owner.get("securityContext") for owner in (self.container, self.pod["spec"]))
+        users = [context.get("runAsUser") for context in contexts if isinstance(context, dict)]
+        return next((user for user in users if user is not None), 0) == 0
+
 
 def parse(content: bytes) -> SchedulerPod:
     """Returns the pod of a manifest.
@@ -90,22 +98,24 @@ def has_our_edit(scheduler: SchedulerPod, *, folder: str) -> bool:
     """Returns whether the manifest has a ``--config`` below ``folder``, our volume or our mount."""
     return (
         bool(_our_words(scheduler, folder=folder))
-        or _our_index(scheduler.pod["spec"], "volumes") is not None
-        or _our_index(scheduler.container, "volumeMounts") is not None
+        or bool(_our_indices(scheduler.pod["spec"], "volumes"))
+        or bool(_our_indices(scheduler.container, "volumeMounts"))
     )
 
 
-def add(scheduler: SchedulerPod, *, config: str) -> bytes:
+def add(scheduler: SchedulerPod, *, config: str, keys: str | None = None) -> bytes:
     """Returns the manifest with a ``--config`` for our file and that file mounted, and nothing else changed.
 
-    ``config`` is the file's path on the host and in the container. Raises NeedsPersonError when that cannot
+    ``config`` is the file's path on the host and in the container, ``keys`` that of a folder with keys, which
+    is mounted besides; None without one. Raises NeedsPersonError when that cannot
     be done without touching something else.
     """
     *sequence, index = _place_of_ours(scheduler)
     text = yaml_edit.insert_item(scheduler.text, tuple(sequence), index=int(index), value=_flag(config))
-    text = yaml_edit.insert_item(text, (*scheduler.container_path, "volumeMounts"), value=_mount(config))
-    text = yaml_edit.insert_item(text, ("spec", "volumes"), value=_volume(config))
-    verify(scheduler, text, expected=_expected_addition(scheduler, config))
+    for volume in _volumes(config, keys):
+        text = yaml_edit.insert_item(text, (*scheduler.container_path, "volumeMounts"), value=_mount(volume))
+        text = yaml_edit.insert_item(text, ("spec", "volumes"), value=volume)
+    verify(scheduler, text, expected=_expected_addition(scheduler, config, keys))
     return text.encode()
 
 
@@ -232,12 +242,15 @@ def _is_below(path: str | None, folder: str) -> bool:
     return path is not None and PurePosixPath(path).is_relative_to(folder)
 
 
-def _mount(config: str) -> Json:
-    return {"mountPath": config, "name": VOLUME_NAME, "readOnly": True}
+def _volumes(config: str, keys: str | None) -> list[Json]:
+    volumes: list[Json] = [{"hostPath": {"path": config, "type": "File"}, "name": VOLUME_NAME}]
+    if keys is not None:
+        volumes.append({"hostPath": {"path": keys, "type": "Directory"}, "name": KEYS_VOLUME_NAME})
+    return volumes
 
 
-def _volume(config: str) -> Json:
-    return {"hostPath": {"path": config, "type": "File"}, "name": VOLUME_NAME}
+def _mount(volume: Json) -> Json:
+    return {"mountPath": volume["hostPath"]["path"], "name": volume["name"], "readOnly": True}
 
 
 def _flag(config: str) -> str:
@@ -264,17 +277,19 @@ def _our_words(scheduler: SchedulerPod, *, folder: str) -> list[_Word]:
     return [word for place, word in enumerate(scheduler.words) if place in places]
 
 
-def _our_index(owner: Json, key: str) -> int | None:
-    """Returns the index of our entry in the list ``volumes`` or ``volumeMounts``, None without one."""
-    for index, entry in enumerate(_list(owner, key)):
-        if isinstance(entry, dict) and entry.get("name") == VOLUME_NAME:
-            return index
-    return None
+def _our_indices(owner: Json, key: str) -> list[int]:
+    """Returns the indices of our entries in the list ``volumes`` or ``volumeMounts``."""
+    return [
+        index
+        for index, entry in enumerate(_list(owner, key))
+        if isinstance(entry, dict) and entry.get("name") in (VOLUME_NAME, KEYS_VOLUME_NAME)
+    ]
 
 
 def _remove_ours(text: str, owner: Json, *, path: YamlPath) -> str:
-    index = _our_index(owner, str(path[-1]))
-    return text if index is None else yaml_edit.remove_item(text, path, index=index)
+    for index in reversed(_our_indices(owner, str(path[-1]))):
+        text = yaml_edit.remove_item(text, path, index=index)
+    return text
 
 
 def _edited_pod(scheduler: SchedulerPod, edit: Callable[[Json], None]) -> Json:
@@ -291,13 +306,15 @@ def _at(pod: Json, path: YamlPath) -> Any:
     return value
 
 
-def _expected_addition(scheduler: SchedulerPod, config: str) -> Json:
+def _expected_addition(scheduler: SchedulerPod, config: str, keys: str | None) -> Json:
     def edit(pod: Json) -> None:
         container = _at(pod, scheduler.container_path)
         *sequence, index = _place_of_ours(scheduler)
         _at(pod, tuple(sequence)).insert(index, _flag(config))
-        container["volumeMounts"] = [*(container.get("volumeMounts") or []), _mount(config)]
-        pod["spec"]["volumes"] = [*(pod["spec"].get("volumes") or []), _volume(config)]
+        volumes = _volumes(config, keys)
+        mounts = [_mount(volume) for volume in volumes]
+        container["volumeMounts"] = [*(container.get("volumeMounts") or []), *mounts]
+        pod["spec"]["volumes"] = [*(pod["spec"].get("volumes") or []), *volumes]
 
     return _edited_pod(scheduler, edit)
 
@@ -313,8 +330,7 @@ def _expected_removal(scheduler: SchedulerPod, *, folder: str) -> Json:
 
 
 def _expect_without(owner: Json, key: str) -> None:
-    index = _our_index(owner, key)
-    if index is not None:
+    for index in reversed(_our_indices(owner, key)):
         del owner[key][index]
 
 

@@ -5,6 +5,7 @@ finds the configuration it was written for, and the record switches from one set
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 from gpushare_core.version import VERSION
 from gpushare_hostctl.decide import manifest, scheduler_config
+from gpushare_hostctl.decide.key_pairs import Keys
 from gpushare_hostctl.decide.manifest import SchedulerPod
 from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.record import (
@@ -21,8 +23,8 @@ from gpushare_hostctl.decide.record import (
     PendingRestart,
     checksum,
 )
-from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
-from gpushare_hostctl.decide.snapshot import File, Snapshot
+from gpushare_hostctl.decide.scheduler_config import ClientTls, ExtenderEntry
+from gpushare_hostctl.decide.snapshot import SCHEDULER_FOLDER, File, HostPaths, Snapshot
 from gpushare_hostctl.errors import NeedsPersonError
 
 BACKUP = ".backup"
@@ -34,7 +36,8 @@ class InstallPlan:
     """The files of an installation.
 
     ``base`` is the manifest without us, ``manifest`` the one with us; it equals the current one when nothing
-    has to be edited. ``backup_name`` and ``config_name`` are names in our folder.
+    has to be edited. ``backup_name`` and ``config_name`` are names in our folder, the keys of ``key_files``
+    are names in SCHEDULER_FOLDER.
     """
 
     base: File
@@ -42,6 +45,7 @@ class InstallPlan:
     config: File
     backup_name: str
     config_name: str
+    key_files: Mapping[str, File]
     record: InstallationRecord
 
 
@@ -79,17 +83,27 @@ def config_source(base: SchedulerPod) -> str | None:
     return manifest.host_path(base, base.config) if base.config else None
 
 
-def install(snapshot: Snapshot, *, source: File | None, extender: ExtenderEntry) -> InstallPlan:
+def install(
+    snapshot: Snapshot, *, source: File | None, extender: ExtenderEntry, keys: Keys | None = None
+) -> InstallPlan:
     """Returns the files of an installation; ``source`` is the file that ``config_source`` names.
 
-    Raises NeedsPersonError when the manifest or that file cannot be edited.
+    ``keys`` are needed for an https extender. Raises NeedsPersonError when the manifest or that file cannot
+    be edited.
     """
     base = base_manifest(snapshot)
     scheduler = manifest.parse(base.content)
     _check_network(scheduler, extender)
+    key_files = _key_files(keys, mode=0o600 if scheduler.runs_as_root else 0o644) if keys else {}
+    if key_files:
+        extender = replace(extender, tls=_client_tls(snapshot.paths, key_files))
     config = _config_file(scheduler, source=source, extender=extender)
     config_name = _config_name(snapshot, config)
-    edited = manifest.add(scheduler, config=snapshot.paths.in_folder(config_name))
+    edited = manifest.add(
+        scheduler,
+        config=snapshot.paths.in_folder(config_name),
+        keys=snapshot.paths.in_folder(SCHEDULER_FOLDER) if key_files else None,
+    )
     backup_name = f"{PurePosixPath(snapshot.paths.manifest).name}.{base.sha256[:12]}{BACKUP}"
     planned_record = InstallationRecord(
         manifest=snapshot.paths.manifest,
@@ -105,6 +119,7 @@ def install(snapshot: Snapshot, *, source: File | None, extender: ExtenderEntry)
         config=config,
         backup_name=backup_name,
         config_name=config_name,
+        key_files=key_files,
         record=planned_record,
     )
 
@@ -134,6 +149,7 @@ def is_installed(snapshot: Snapshot, plan: InstallPlan) -> bool:
         and not changes_manifest(snapshot, plan)
         and snapshot.backup is not None
         and snapshot.has_file(plan.config_name, plan.config.content)
+        and snapshot.key_files == plan.key_files
     )
 
 
@@ -222,6 +238,23 @@ def _config_file(scheduler: SchedulerPod, *, source: File | None, extender: Exte
             "which cannot be read here; move the file below /etc/kubernetes, or use another scheduler backend"
         )
     return replace(source, content=scheduler_config.merge(source.content, extender))
+
+
+def _key_files(keys: Keys, *, mode: int) -> dict[str, File]:
+    """Returns kube-scheduler's files, named by their content like its configuration.
+
+    Where it is not root it has to read them all the same; our folder is closed to everyone else.
+    """
+    contents = {"client": keys.client.encode(), "authorities": keys.trusted_pem}
+    return {
+        f"{name}-{checksum(content)[:12]}.pem": File(content=content, mode=mode, uid=0, gid=0)
+        for name, content in contents.items()
+    }
+
+
+def _client_tls(paths: HostPaths, key_files: Mapping[str, File]) -> ClientTls:
+    client, trusted = (paths.in_folder(f"{SCHEDULER_FOLDER}/{name}") for name in key_files)
+    return ClientTls(client=client, trusted=trusted)
 
 
 def _config_name(snapshot: Snapshot, config: File) -> str:

@@ -15,6 +15,10 @@ from gpushare_hostctl.errors import NeedsPersonError, RetryableError
 _MOST_LINKS = 40
 """Links followed on the way to one file; as in Linux."""
 
+_SELINUX_LABEL = "security.selinux"
+_CONTAINER_FILE = b"system_u:object_r:container_file_t:s0\x00"
+"""The label of files that every container may use, whatever its categories."""
+
 
 class FileChangedError(RetryableError):
     """A file is no longer what the decision to replace it was made from."""
@@ -53,12 +57,26 @@ class HostFiles:
         files = {name: self.read(str(PurePosixPath(path) / name)) for name in names}
         return {name: file for name, file in files.items() if file is not None}
 
-    def make_folder(self, path: str) -> None:
-        """Makes a folder that only root can look into, unless it is there."""
+    def make_folder(self, path: str, *, mode: int = 0o700, gid: int | None = None) -> None:
+        """Makes a folder that only its owner can look into, unless it is there.
+
+        With another ``mode``, and a group ``gid``, it gets these even if it is there.
+        """
         folder = self._resolve(path)
         if not folder.is_dir():
             folder.mkdir(mode=0o700)
             _sync_folder(folder.parent)
+        if gid is not None and folder.stat().st_gid != gid:
+            os.chown(folder, -1, gid)
+        if gid is not None:
+            folder.chmod(mode)
+
+    def share_with_containers(self, path: str) -> None:
+        """Lets confined containers read what is made in a folder, where SELinux is on."""
+        folder = self._resolve(path)
+        with contextlib.suppress(OSError):
+            if _SELINUX_LABEL in os.listxattr(folder):
+                os.setxattr(folder, _SELINUX_LABEL, _CONTAINER_FILE)
 
     def write(self, path: str, file: File, *, through: str) -> None:
         """Puts a file in its place in one step: written in the folder ``through``, then renamed.
@@ -115,6 +133,14 @@ class HostFiles:
         if folder.exists():
             shutil.rmtree(folder)
             _sync_folder(folder.parent)
+
+    def remove_empty_folder(self, path: str) -> None:
+        """Removes a folder unless something is in it."""
+        folder = self._resolve(path)
+        with contextlib.suppress(FileNotFoundError):
+            if not any(folder.iterdir()):
+                folder.rmdir()
+                _sync_folder(folder.parent)
 
     @contextlib.contextmanager
     def lock(self, folder: str) -> Iterator[None]:

@@ -107,7 +107,7 @@ class SchedulerWaiter:
                 raise StoppedError(f"stopped from outside while waiting for {awaited}")
             if self.clock() - start >= timeout:
                 raise SchedulerNotServingError(
-                    f"no {awaited.removeprefix('a ')} served at {endpoint.url} within {timeout:g} s "
+                    f"no {awaited.removeprefix('a ')} served at {endpoint.url} within {timeout:.3g} s "
                     f"(last look: {probe.detail})"
                 )
             self.sleep(INTERVAL)

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from tests.fakes.hostctl_node import (
     FakeNode,
     FillingHostFiles,
 )
-from tests.samples.hostctl import EXTENDER, KUBEADM
+from tests.samples.hostctl import EXTENDER, KUBEADM, WITH_CONFIG
 
 from gpushare_hostctl.decide import manifest, yaml_edit
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
@@ -26,14 +27,8 @@ from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBack
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.report import RunResult
 
+HTTPS_EXTENDER = replace(EXTENDER, url="https://127.0.0.1:32766")
 OTHER_EXTENDER = replace(EXTENDER, url="http://127.0.0.1:40000")
-
-WITH_CONFIG = (
-    KUBEADM.replace(b"- --leader-elect=true", b"- --config=/config/scheduler.yaml")
-    .replace(b"    volumeMounts:\n", b"    volumeMounts:\n    - {name: config, mountPath: /config}\n")
-    .replace(b"  volumes:\n", b"  volumes:\n  - {name: config, hostPath: {path: /etc/kubernetes/own}}\n")
-)
-
 
 # Hundreds of runs read the same few texts over and over; parsing them is most of the time.
 _parse_once = functools.cache(manifest.parse)
@@ -352,6 +347,19 @@ def _after_install(node: FakeNode) -> None:
     node.install()
 
 
+def _install_with_keys(node: FakeNode, files: HostFiles | None) -> RunResult:
+    return node.install(HTTPS_EXTENDER, files=files)
+
+
+def _after_install_with_keys(node: FakeNode) -> None:
+    node.install(HTTPS_EXTENDER)
+
+
+def _after_old_keys(node: FakeNode) -> None:
+    node.install(HTTPS_EXTENDER)
+    node.now += timedelta(days=300)
+
+
 def _after_edit_by_others(node: FakeNode) -> None:
     node.install()
     node.edit(b"v1.36.3", b"v1.36.4")
@@ -369,6 +377,12 @@ PREPARATIONS = [
     pytest.param(_after_install, _restore, id="restoration"),
     pytest.param(_after_edit_by_others, _install, id="installation after others' edit"),
     pytest.param(_after_edit_by_others, _restore, id="restoration after others' edit"),
+]
+
+WITH_KEYS = [
+    pytest.param(_from_scratch, _install_with_keys, id="first installation"),
+    pytest.param(_after_old_keys, _install_with_keys, id="renewal"),
+    pytest.param(_after_install_with_keys, _restore, id="restoration"),
 ]
 
 
@@ -413,6 +427,15 @@ def test_wherever_it_ends_restoring_leaves_no_trace(
         node.assert_untouched()
         assert node.scheduler.running == node.original, point
     assert points > 5
+
+
+@pytest.mark.parametrize(("prepare", "run"), WITH_KEYS)
+def test_wherever_it_ends_restoring_takes_the_keys_along(
+    tmp_path: Path, prepare: Callable[[FakeNode], None], run: Run
+) -> None:
+    for _, node in _crashes(tmp_path, WITH_CONFIG, prepare, run):
+        node.restore()
+        node.assert_untouched()
 
 
 @pytest.mark.parametrize("original", ORIGINALS)

@@ -100,6 +100,19 @@ def test_removing_what_was_added_gives_the_same_bytes(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", WRITTEN)
+def test_removing_what_was_added_with_keys_gives_the_same_bytes(text: str) -> None:
+    edited = manifest.add(manifest.parse(text.encode()), config=CONFIG, keys=f"{FOLDER}/scheduler").decode()
+
+    back = removed(edited)
+
+    assert (
+        manifest.host_path(manifest.parse(edited.encode()), f"{FOLDER}/scheduler/x")
+        == f"{FOLDER}/scheduler/x"
+    )
+    assert back in (text, text.replace("volumeMounts:\n", "volumeMounts: []\n").replace("null", "[]"))
+
+
+@pytest.mark.parametrize("text", WRITTEN)
 def test_the_edited_scheduler_reads_our_mounted_file(text: str) -> None:
     scheduler = manifest.parse(added(text).encode())
 

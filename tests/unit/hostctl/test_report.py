@@ -18,6 +18,7 @@ def test_the_report_is_one_json_object_in_the_operators_words() -> None:
         "sha256Before": "a",
         "sha256After": "b",
         "inputs": None,
+        "renewAfter": None,
     }
 
 
