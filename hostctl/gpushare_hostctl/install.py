@@ -25,6 +25,9 @@ _LOG = logging.getLogger(__name__)
 _SETTLING = 10.0
 """Seconds for a restart that is under way already; one with our earlier edit may not serve at all."""
 
+_ONE_LOOK = 2.0
+"""Seconds in which a scheduler that serves is seen to."""
+
 
 @dataclass(frozen=True)
 class _Installation:
@@ -46,8 +49,8 @@ class _Installation:
 
     @property
     def time_left(self) -> float:
-        """Returns the seconds until the deadline."""
-        return max(0.0, self.deadline - self.node.waiter.clock())
+        """Returns the seconds until the deadline, or the few that one look takes."""
+        return max(_ONE_LOOK, self.deadline - self.node.waiter.clock())
 
 
 def run(
@@ -257,6 +260,7 @@ def _reset_folder(installation: _Installation, fallback: File) -> None:
 
 def _finish(installation: _Installation) -> None:
     node, install_plan = installation.node, installation.plan
+    node.require_manifest(install_plan.manifest)
     if installation.snapshot.record != install_plan.record:
         node.write_record(install_plan.record)
     names = (record.FILE_NAME, install_plan.backup_name, install_plan.config_name)

@@ -35,6 +35,9 @@ def _attempt(node: ControlPlaneNode) -> RunResult:
         unchecked = _put_back(node, snapshot, restore_plan.manifest, current=snapshot.manifest)
     else:
         _await_interrupted(node, snapshot)
+    if (final := restore_plan.manifest or snapshot.manifest) is not None:
+        # It may name our files again: who put an earlier one back puts our edit back.
+        node.require_manifest(final)
     node.remove_folder()
     return RunResult(result=restore_plan.result, message=restore_plan.message + unchecked)
 

@@ -556,6 +556,32 @@ def test_an_upgrade_between_reading_and_restoring_is_kept(node: FakeNode) -> Non
     assert node.content == upgraded
 
 
+def test_an_upgrade_while_an_installed_scheduler_is_looked_at_is_noticed(node: FakeNode) -> None:
+    node.install()
+    _upgrade_once_edited(node)
+
+    assert node.install().result == "Installed"
+    assert node.state == "Installed"
+    assert NEWER[1] in node.content
+
+
+def test_our_folder_stays_while_the_manifest_names_it_again(node: FakeNode) -> None:
+    """As when a failed kubeadm upgrade puts the manifest of before back, which had our edit."""
+    node.install()
+    node.edit(b"--bind-address=127.0.0.1", b"--bind-address=$(VAR)")
+    edited = node.content
+
+    class PuttingBack(HostFiles):
+        def move(self, staged: str, path: str, *, expected: bytes | None = None) -> None:
+            super().move(staged, path, expected=expected)
+            if path.endswith(".yaml") and manifest.VOLUME_NAME.encode() not in node.content:
+                node.write(edited)
+
+    with pytest.raises(RetryableError, match="was changed by somebody else"):
+        node.restore(files=PuttingBack(node.root))
+    assert list(node.folder.glob("scheduler-config-*"))
+
+
 # What counts as a restart.
 
 

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,44 @@ def test_a_file_that_root_may_not_read_ends_with_2(
     assert host.manifest.read_bytes() == before
 
 
+def test_keys_are_made_and_restored_away(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    group = ("--extender-group", str(os.getgid()))
+
+    assert main(host.arguments("keys", *group)) == 0
+    made = last_line(capsys)
+    assert made["result"] == "KeysMade"
+    assert datetime.fromisoformat(made["renewAfter"]) > datetime.now(UTC)
+    assert main(host.arguments("keys", *group)) == 0
+    assert last_line(capsys) == {**made, "result": "KeysPresent", "message": "the keys are good"}
+
+    assert main(host.arguments("restore")) == 0
+    assert not (host.root / "etc/kubernetes/gpushare").exists()
+
+
+def test_an_extender_by_https_that_is_not_there_ends_with_1(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = host.manifest.read_bytes()
+    arguments = host.arguments("install", "--extender-group", str(os.getgid()), timeout=1)
+    url = f"https://127.0.0.1:{free_port()}"
+
+    assert main([*arguments, "--extender-url", url]) == 1
+    assert f"no extender is ready at {url}" in last_line(capsys)["message"]
+    assert host.manifest.read_bytes() == before
+
+
+def test_another_program_at_the_extenders_port_ends_with_2(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = HttpsServer(statuses={"/readyz": 200})
+    arguments = host.arguments("install", "--extender-group", str(os.getgid()), timeout=1)
+    try:
+        assert main([*arguments, "--extender-url", f"https://127.0.0.1:{server.port}"]) == 2
+    finally:
+        server.stop()
+    assert f"another program took port {server.port}" in last_line(capsys)["message"]
+
+
 def test_two_runs_at_once_are_kept_apart(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     descriptor = os.open(host.root / "etc/kubernetes", os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -215,6 +254,10 @@ def test_a_stopped_job_says_so_and_the_next_one_finishes(host: Host) -> None:
         pytest.param(["install", "--root", "/x", *EXTENDER, "--manifest", "k.yaml"], id="not absolute"),
         pytest.param(["install", "--root", "/x", *EXTENDER, "--timeout", "0"], id="no time"),
         pytest.param(["install", "--root", "/x", *EXTENDER, "--timeout", "nan"], id="a time that is none"),
+        pytest.param(
+            ["install", "--root", "/x", *EXTENDER, "--extender-url", "https://10.0.0.1:1"],
+            id="https elsewhere",
+        ),
         pytest.param(["restore", "--root", "/x", *EXTENDER], id="an extender for restore"),
         pytest.param(["status"], id="no root"),
         pytest.param([], id="no command"),
