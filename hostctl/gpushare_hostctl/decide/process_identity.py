@@ -33,8 +33,6 @@ class ProcessIdentity:
         With ``lasting_certificate`` the certificate comes from files: a new process shows the same one, and
         the same process shows a new one once the files change.
         """
-        if self.sockets == ():
-            return True
         if self.sockets and now.sockets:
             return set(self.sockets).isdisjoint(now.sockets)
         if lasting_certificate or not self.certificate or not now.certificate:

@@ -10,6 +10,10 @@ STEADY_PROBES = 3
 GONE_SECONDS = 1.0
 """So long nobody listened at the port, at every look, before a process counts as ended by that alone."""
 
+OVERTAKEN_SECONDS = 10.0
+"""So long a process has to serve that appeared where nobody listened before: it may have been started from an
+earlier manifest, and then the kubelet replaces it soon."""
+
 
 @dataclass(frozen=True)
 class ProbeResult:
@@ -31,13 +35,23 @@ class SteadyService:
 
     process: ProcessIdentity | None = None
     count: int = 0
+    since: float = 0.0
+    """When the process was first seen to serve; counts while ``count`` is not 0."""
 
-    def observe(self, probe: ProbeResult) -> bool:
-        """Takes the next probe into account. Returns whether service is steady with it."""
-        same = probe.process == self.process
-        self.count = (self.count + 1 if same else 1) if probe.serving else 0
+    def observe(self, probe: ProbeResult, now: float) -> bool:
+        """Takes the next probe, made at ``now``, into account. Returns whether service is steady with it."""
+        if not probe.serving:
+            self.count = 0
+        elif self.count == 0 or probe.process != self.process:
+            self.count, self.since = 1, now
+        else:
+            self.count += 1
         self.process = probe.process
         return self.count >= STEADY_PROBES
+
+    def lasts(self, seconds: float, now: float) -> bool:
+        """Returns whether the process has served without a break for so long."""
+        return self.count > 0 and now - self.since >= seconds
 
 
 @dataclass
@@ -72,7 +86,6 @@ class RestartDetector:
     def __post_init__(self) -> None:
         self._service = SteadyService()
         self._absence = _Absence()
-        self._serving_since: float | None = None
 
     def observe(self, probe: ProbeResult, now: float) -> bool:
         """Takes the next probe, made at ``now`` seconds of a monotonic clock, into account.
@@ -80,17 +93,14 @@ class RestartDetector:
         Returns whether the restart is over.
         """
         self._absence.observe(probe, now)
-        if not probe.serving:
-            self._serving_since = None
-        elif self._serving_since is None:
-            self._serving_since = now
-        steady = self._service.observe(probe)
-        return steady and (self._is_other(probe) or self._may_be_missed(now))
+        steady = self._service.observe(probe, now)
+        return steady and (self._is_other(probe, now) or self._may_be_missed(now))
 
-    def _is_other(self, probe: ProbeResult) -> bool:
+    def _is_other(self, probe: ProbeResult, now: float) -> bool:
+        if self.before.sockets == ():
+            return self._service.lasts(OVERTAKEN_SECONDS, now)
         other = self.before.is_followed_by(probe.process, lasting_certificate=self.lasting_certificate)
         return self._absence.lasted if other is None else other
 
     def _may_be_missed(self, now: float) -> bool:
-        since = now if self._serving_since is None else self._serving_since
-        return self.assume_missed_after is not None and now - since >= self.assume_missed_after
+        return self.assume_missed_after is not None and self._service.lasts(self.assume_missed_after, now)

@@ -58,7 +58,7 @@ class SchedulerWaiter:
         service = SteadyService()
         return self._wait(
             endpoint,
-            lambda probe, _: service.observe(probe),
+            service.observe,
             awaited="kube-scheduler",
             timeout=self.timeout if timeout is None else timeout,
         )

@@ -84,11 +84,19 @@ def test_where_neither_can_be_compared_only_a_lasting_absence_counts(
     assert restart_seen(probes, before=process("same"), lasting=True) is seen
 
 
-def test_any_process_is_new_where_nobody_listened_before() -> None:
+def test_a_process_that_stays_is_new_where_nobody_listened_before() -> None:
     nobody = ProcessIdentity(sockets=())
 
-    assert restart_seen([serving("x", 1)] * 3, before=nobody, lasting=True)
-    assert not restart_seen([serving("x", 1)] * 2, before=nobody)
+    assert restart_seen([serving("x", 1)] * 41, before=nobody, lasting=True)
+
+
+def test_a_process_that_was_on_its_way_before_is_not_taken_for_the_restarted_one() -> None:
+    nobody = ProcessIdentity(sockets=())
+    overtaken = [NOBODY_LISTENS, *[serving("x", 1)] * 40, NOBODY_LISTENS]
+
+    assert not restart_seen(overtaken, before=nobody)
+    assert not restart_seen([serving("x", 1)] * 30 + [serving("x", 2)] * 30, before=nobody)
+    assert restart_seen([*overtaken, *[serving("x", 2)] * 41], before=nobody)
 
 
 def test_no_process_is_new_where_it_is_unknown_who_served_before() -> None:
