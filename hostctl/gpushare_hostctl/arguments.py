@@ -1,4 +1,4 @@
-"""The command line of gpushare-hostctl: ``install | restore | status`` and their options."""
+"""The command line of gpushare-hostctl: ``keys | install | restore | status`` and their options."""
 
 import argparse
 import re
@@ -12,6 +12,8 @@ from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 _MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 _FOLDER = "/etc/kubernetes/gpushare"
 _TERMINATION_LOG = Path("/dev/termination-log")
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_EXTENDER_GROUP = 65532
 _DURATION = re.compile(r"(\d+(\.\d+)?(ms|s|m|h))+")
 _RESOURCE = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?/[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?")
 
@@ -38,12 +40,22 @@ def _parser() -> argparse.ArgumentParser:
         description="Connect a control-plane node's kube-scheduler to the extender, or disconnect it.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="install | restore | status")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="keys | install | restore | status"
+    )
     common = _common_options()
     install = commands.add_parser(
         "install", parents=[common], help="add the extender and wait for the scheduler"
     )
     _add_extender_options(install)
+    keys = commands.add_parser("keys", parents=[common], help="make or renew the keys of an https extender")
+    for parser_with_keys in (install, keys):
+        parser_with_keys.add_argument(
+            "--extender-group",
+            type=int,
+            default=_EXTENDER_GROUP,
+            help="group that may read the extender's keys (%(default)s)",
+        )
     commands.add_parser("restore", parents=[common], help="undo install, byte for byte")
     commands.add_parser("status", parents=[common], help="print what lies on the node as JSON")
     return parser
@@ -54,7 +66,7 @@ def _common_options() -> argparse.ArgumentParser:
     options.add_argument("--root", type=Path, required=True, help="where the host's root is mounted (/host)")
     options.add_argument("--manifest", type=_absolute, default=_MANIFEST, help="on the host (%(default)s)")
     options.add_argument("--folder", type=_absolute, default=_FOLDER, help="folder of our own (%(default)s)")
-    options.add_argument("--timeout", type=float, default=120.0, help="seconds per wait (%(default)s)")
+    options.add_argument("--timeout", type=_seconds, default=120.0, help="seconds per wait (%(default)s)")
     options.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     options.add_argument(
         "--termination-log",
@@ -66,13 +78,18 @@ def _common_options() -> argparse.ArgumentParser:
 
 
 def _add_extender_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--extender-url", type=_url, required=True, help="such as http://127.0.0.1:32766")
+    parser.add_argument("--extender-url", type=_url, required=True, help="such as https://127.0.0.1:32766")
     parser.add_argument(
         "--managed-resource", type=_resource, action="append", required=True, help="one of several"
     )
     parser.add_argument("--http-timeout", type=_duration, default="5s", help="of a call (%(default)s)")
     parser.add_argument("--prioritize-verb", help="have the extender score nodes under this path")
     parser.add_argument("--weight", type=int, default=1, help="of the extender's scores (%(default)s)")
+    parser.add_argument(
+        "--rolled-back-inputs",
+        metavar="DIGEST",
+        help="inputs in the report of a rollback: with the same ones, nothing is tried again",
+    )
 
 
 def _absolute(text: str) -> str:
@@ -83,7 +100,19 @@ def _absolute(text: str) -> str:
 def _url(text: str) -> str:
     parts = urlsplit(text)
     valid = parts.scheme == "http" and bool(parts.hostname)
-    return _checked(text, valid=valid, expected="an http:// URL").rstrip("/")
+    # The certificates are for an extender on the same host.
+    valid = valid or (parts.scheme == "https" and parts.hostname in _LOOPBACK)
+    expected = "an http:// URL, or an https:// one of 127.0.0.1, [::1] or localhost"
+    return _checked(text, valid=valid, expected=expected).rstrip("/")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    _checked(text, valid=0 < seconds < float("inf"), expected="a positive number of seconds")
+    return seconds
 
 
 def _resource(text: str) -> str:

@@ -3,46 +3,115 @@
 import logging
 from dataclasses import dataclass, replace
 
+from gpushare_hostctl import attempts
 from gpushare_hostctl.decide import health_endpoint, manifest, plan, record
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.key_pairs import Keys
 from gpushare_hostctl.decide.plan import InstallPlan
+from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.record import InstallationRecord, PendingRestart
 from gpushare_hostctl.decide.restart_detector import ProbeResult
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 from gpushare_hostctl.decide.snapshot import File, Snapshot
-from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
+from gpushare_hostctl.host.files import FileChangedError
 from gpushare_hostctl.host.node import ControlPlaneNode
-from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError
+from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, StoppedError
+from gpushare_hostctl.mutual_tls import MutualTls, await_extender, ensure_keys
 from gpushare_hostctl.report import RunResult
 
 _LOG = logging.getLogger(__name__)
 
+_SETTLING = 10.0
+"""Seconds for a restart that is under way already; one with our earlier edit may not serve at all."""
+
+_ONE_LOOK = 2.0
+"""Seconds in which a scheduler that serves is seen to."""
+
 
 @dataclass(frozen=True)
 class _Installation:
-    """What one run works with."""
+    """What one attempt works with.
+
+    ``keys`` are there where the extender is called by HTTPS. ``inputs`` is the digest of what the plan was
+    made from. ``deadline`` is of the waiter's clock: until then extender and scheduler have to serve.
+    """
 
     node: ControlPlaneNode
     snapshot: Snapshot
     plan: InstallPlan
     endpoint: HealthEndpoint
+    extender: ExtenderEntry
+    mutual_tls: MutualTls
+    keys: Keys | None
+    inputs: str
+    deadline: float
+
+    @property
+    def time_left(self) -> float:
+        """Returns the seconds until the deadline, or the few that one look takes."""
+        return max(_ONE_LOOK, self.deadline - self.node.waiter.clock())
 
 
-def run(node: ControlPlaneNode, extender: ExtenderEntry) -> RunResult:
+def run(
+    node: ControlPlaneNode,
+    extender: ExtenderEntry,
+    mutual_tls: MutualTls,
+    *,
+    rolled_back_inputs: str | None = None,
+) -> RunResult:
     """Installs, finishes an interrupted installation, or finds it done.
 
-    Raises NeedsPersonError before anything is written, RetryableError after the manifest of before is back.
+    For an https extender its keys are made or renewed first. A manifest that somebody else writes meanwhile
+    is kept, and edited in its turn. Takes at most three times the waiter's timeout, plus what a last probe
+    takes. Raises NeedsPersonError before anything is edited; RolledBackError after the manifest of before is
+    back, and where ``rolled_back_inputs`` says that the same was tried before; RetryableError for what may
+    pass by itself.
     """
-    installation = _prepare(node, extender)
-    if plan.changes_manifest(installation.snapshot, installation.plan):
-        return _edit_manifest(installation)
-    return _complete(installation)
+
+    def attempt(deadline: float) -> RunResult:
+        installation = _prepare(node, extender, mutual_tls, deadline=deadline)
+        result = _attempt(installation, rolled_back_inputs)
+        renew_after = installation.keys.renew_after if installation.keys else None
+        return replace(result, inputs=installation.inputs, renew_after=renew_after)
+
+    return attempts.with_fresh_snapshots(node, attempt)
 
 
-def _prepare(node: ControlPlaneNode, extender: ExtenderEntry) -> _Installation:
+def _attempt(installation: _Installation, rolled_back_inputs: str | None) -> RunResult:
+    if not plan.changes_manifest(installation.snapshot, installation.plan):
+        return _complete(installation)
+    if installation.inputs == rolled_back_inputs:
+        raise RolledBackError(
+            "the edit was not tried again: manifest, configuration and options are those it was rolled back "
+            "with; find out why in the log of kube-scheduler at that time, change one of them, or ask for it",
+            inputs=installation.inputs,
+        )
+    return _edit_manifest(installation)
+
+
+def _prepare(
+    node: ControlPlaneNode, extender: ExtenderEntry, mutual_tls: MutualTls, *, deadline: float
+) -> _Installation:
     snapshot = node.snapshot()
-    source = node.read_config_source(plan.base_manifest(snapshot))
-    install_plan = plan.install(snapshot, source=source, extender=extender)
+    base = plan.base_manifest(snapshot)
+    source = node.read_config_source(base)
+    keys = ensure_keys(node, mutual_tls) if extender.uses_https else None
+    install_plan = plan.install(snapshot, source=source, extender=extender, keys=keys)
+    return _Installation(
+        node=node,
+        snapshot=snapshot,
+        plan=install_plan,
+        endpoint=_endpoint(install_plan),
+        extender=extender,
+        mutual_tls=mutual_tls,
+        keys=keys,
+        inputs=plan.digest_of_inputs(base, source=source, extender=extender, timeout=node.waiter.timeout),
+        deadline=deadline,
+    )
+
+
+def _endpoint(install_plan: InstallPlan) -> HealthEndpoint:
     scheduler = manifest.parse(install_plan.manifest.content)
     endpoint = health_endpoint.find(scheduler, config=install_plan.config.content)
     if endpoint is None:
@@ -50,21 +119,35 @@ def _prepare(node: ControlPlaneNode, extender: ExtenderEntry) -> _Installation:
             "kube-scheduler serves no HTTPS (--secure-port=0), so nobody can tell whether it works after the "
             "edit; take that flag away, or use another scheduler backend"
         )
-    return _Installation(node=node, snapshot=snapshot, plan=install_plan, endpoint=endpoint)
+    return endpoint
 
 
 def _edit_manifest(installation: _Installation) -> RunResult:
     node, snapshot, install_plan = installation.node, installation.snapshot, installation.plan
+    _await_extender(installation)
     before = _probe_before(installation)
-    ahead = plan.write_ahead_record(snapshot, install_plan, fingerprint=before.fingerprint)
-    _write_files(installation, ahead)
-    node.write_manifest(install_plan.manifest)
-    _LOG.info("edited %s, waiting for kube-scheduler", node.paths.manifest)
+    current = snapshot.manifest or install_plan.base
+    ahead = plan.write_ahead_record(snapshot, install_plan, before=before.process)
     # What served with the manifest of before this run will serve with it again.
-    fallback = snapshot.manifest if before.serving and snapshot.manifest else install_plan.base
-    _await_restart(installation, fingerprint=before.fingerprint, fallback=fallback)
+    fallback = current if before.serving else install_plan.base
+    _write_files(installation, ahead)
+    node.write_fallback(fallback)
+    node.write_manifest(install_plan.manifest, expected=current)
+    _LOG.info("edited %s, waiting for kube-scheduler", node.paths.manifest)
+    _await_restart(installation, before=before.process, fallback=fallback)
     _finish(installation)
     return RunResult(result="Installed", message="kube-scheduler is back and asks the extender")
+
+
+def _await_extender(installation: _Installation) -> None:
+    if installation.keys is not None:
+        await_extender(
+            installation.node,
+            installation.mutual_tls,
+            url=installation.extender.url,
+            keys=installation.keys,
+            deadline=installation.deadline,
+        )
 
 
 def _complete(installation: _Installation) -> RunResult:
@@ -76,7 +159,7 @@ def _complete(installation: _Installation) -> RunResult:
     if pending is None:
         installation.node.waiter.until_serving(installation.endpoint)
     else:
-        _await_restart(installation, fingerprint=pending.fingerprint, fallback=installation.plan.base)
+        _await_restart(installation, before=pending.before, fallback=installation.plan.base)
     _finish(installation)
     if installed:
         return RunResult(result="AlreadyInstalled", message="kube-scheduler asks the extender and serves")
@@ -91,14 +174,18 @@ def _pending_restart(installation: _Installation) -> PendingRestart | None:
 
 
 def _probe_before(installation: _Installation) -> ProbeResult:
-    waiter = installation.node.waiter
+    waiter, endpoint = installation.node.waiter, installation.endpoint
     if not _has_our_edit(installation, installation.snapshot.manifest):
         # A scheduler that is down for reasons of its own (an upgrade, say) is no scheduler to edit.
         try:
-            waiter.until_serving(installation.endpoint)
+            return waiter.until_serving(endpoint, timeout=installation.time_left)
         except SchedulerNotServingError as error:
             raise RetryableError(f"nothing was changed, because already before: {error}") from error
-    return waiter.probe(installation.endpoint)
+    try:
+        # One that is being restarted for an earlier change must not pass for the one restarted for ours.
+        return waiter.until_serving(endpoint, timeout=min(_SETTLING, installation.time_left))
+    except SchedulerNotServingError:
+        return waiter.probe(endpoint)
 
 
 def _has_our_edit(installation: _Installation, file: File | None) -> bool:
@@ -110,46 +197,71 @@ def _write_files(installation: _Installation, stored: InstallationRecord) -> Non
     # The record comes last: with it the backup and the configuration it names are there.
     node = installation.node
     node.make_folder()
-    node.write_in_folder(installation.plan.backup_name, installation.plan.base)
+    node.write_copy(installation.plan.backup_name, installation.plan.base)
+    node.write_key_files(installation.plan.key_files)
     node.write_in_folder(installation.plan.config_name, installation.plan.config)
     node.write_record(stored)
 
 
-def _await_restart(installation: _Installation, *, fingerprint: str | None, fallback: File) -> None:
-    endpoint = installation.endpoint
+def _await_restart(installation: _Installation, *, before: ProcessIdentity, fallback: File) -> None:
+    node = installation.node
     try:
-        installation.node.waiter.until_restarted(
-            endpoint, before=fingerprint, may_miss_restart=endpoint.lasting_certificate
+        node.waiter.until_restarted(
+            installation.endpoint,
+            before=before,
+            check=lambda: node.require_manifest(installation.plan.manifest),
         )
     except SchedulerNotServingError as error:
         _roll_back(installation, fallback, cause=error)
+    except StoppedError as error:
+        _step_back(installation, fallback, cause=error)
+
+
+def _step_back(installation: _Installation, fallback: File, *, cause: StoppedError) -> None:
+    """Puts the earlier manifest back without waiting: whoever ends the program gives it seconds only.
+
+    Always raises RetryableError. Our folder stays as it is, for the next run.
+    """
+    try:
+        installation.node.write_manifest(fallback, expected=installation.plan.manifest)
+    except FileChangedError as error:
+        raise RetryableError(f"{cause}; {error} and was left so") from error
+    raise RetryableError(f"{cause}; the earlier manifest is back, run again") from cause
 
 
 def _roll_back(installation: _Installation, fallback: File, *, cause: SchedulerNotServingError) -> None:
-    """Puts the earlier manifest back and reports why. Always raises RetryableError."""
+    """Puts the earlier manifest back and reports why. Always raises RolledBackError.
+
+    Raises FileChangedError instead when somebody else has replaced ours.
+    """
     node = installation.node
     _LOG.error("rolling back: %s", cause)
-    node.write_manifest(fallback)
+    node.write_manifest(fallback, expected=installation.plan.manifest)
+    tried = f"with the extender {installation.extender.url} {cause}; the earlier manifest is back"
     try:
         node.waiter.until_serving(installation.endpoint)
-    except SchedulerNotServingError as error:
-        raise RetryableError(f"{cause}; the earlier manifest is back, and still {error}") from error
+    except (SchedulerNotServingError, StoppedError) as error:
+        raise RolledBackError(f"{tried}, and still {error}", inputs=installation.inputs) from error
     _reset_folder(installation, fallback)
-    raise RetryableError(f"{cause}; the earlier manifest is back and kube-scheduler serves again") from cause
+    message = f"{tried} and kube-scheduler serves again"
+    raise RolledBackError(message, inputs=installation.inputs) from cause
 
 
 def _reset_folder(installation: _Installation, fallback: File) -> None:
     """Leaves our folder as it belongs to the manifest that is back."""
     earlier = installation.snapshot.record
     if not _has_our_edit(installation, fallback):
-        installation.node.remove_folder()
+        installation.node.clear_folder()
     elif earlier is not None:
-        installation.node.write_record(earlier)
-        installation.node.keep_only((record.FILE_NAME, earlier.backup, earlier.config))
+        installation.node.note_record(earlier)
+        names = (record.FILE_NAME, earlier.backup, earlier.config)
+        installation.node.keep_only(names, key_files=installation.snapshot.key_files)
 
 
 def _finish(installation: _Installation) -> None:
     node, install_plan = installation.node, installation.plan
+    node.require_manifest(install_plan.manifest)
     if installation.snapshot.record != install_plan.record:
         node.write_record(install_plan.record)
-    node.keep_only((record.FILE_NAME, install_plan.backup_name, install_plan.config_name))
+    names = (record.FILE_NAME, install_plan.backup_name, install_plan.config_name)
+    node.keep_only(names, key_files=install_plan.key_files)

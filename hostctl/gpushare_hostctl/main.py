@@ -1,44 +1,67 @@
-"""Entry point: ``gpushare-hostctl install | restore | status``."""
+"""Entry point: ``gpushare-hostctl keys | install | restore | status``."""
 
 import argparse
+import contextlib
+import errno
 import logging
 import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from gpushare_core.log import configure_logging
-from gpushare_hostctl import arguments, install, report, restore
+from gpushare_hostctl import arguments, install, mutual_tls, report, restore
 from gpushare_hostctl.decide.snapshot import HostPaths
 from gpushare_hostctl.decide.status import read_status
-from gpushare_hostctl.errors import ExitCode, HostctlError
+from gpushare_hostctl.errors import ExitCode, HostctlError, RolledBackError
+from gpushare_hostctl.host.extender_probe import HttpsExtenderProber
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.health_probe import HttpsProber, Prober
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
+from gpushare_hostctl.mutual_tls import MutualTls
 from gpushare_hostctl.report import Report, RunResult
 
 _LOG = logging.getLogger(__name__)
 
 
 def main(command_line: Sequence[str] | None = None, *, prober: Prober | None = None) -> int:
-    """Runs the program and returns its exit code: 0, 1 (run again later) or 2 (needs a person)."""
+    """Runs the program and returns its exit code: 0, or a failure as ExitCode names it."""
     options = arguments.parse(command_line)
     configure_logging(options.log_level)
-    node = _node(options, prober or HttpsProber())
-    if options.command == "status":
-        return _print_status(node)
-    # As the first process of a container the program would otherwise not hear the signal at all.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return _run_and_report(node, options)
+    with _noting_signals() as stopped:
+        node = _node(options, prober or HttpsProber(), is_stopped=stopped.is_set)
+        return _print_status(node) if options.command == "status" else _run_and_report(node, options)
 
 
-def _node(options: argparse.Namespace, prober: Prober) -> ControlPlaneNode:
+@contextlib.contextmanager
+def _noting_signals() -> Iterator[threading.Event]:
+    """Has signals to end the program noted instead of obeyed at once: a change is finished or taken back.
+
+    As the first process of a container the program would otherwise not hear SIGTERM at all.
+    """
+    stopped = threading.Event()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    earlier = [signal.signal(number, lambda *_: stopped.set()) for number in numbers]
+    try:
+        yield stopped
+    finally:
+        for number, handler in zip(numbers, earlier, strict=True):
+            signal.signal(number, handler)
+
+
+def _node(options: argparse.Namespace, prober: Prober, *, is_stopped: Callable[[], bool]) -> ControlPlaneNode:
     return ControlPlaneNode(
         files=HostFiles(options.root),
         paths=HostPaths(manifest=options.manifest, folder=options.folder),
         waiter=SchedulerWaiter(
-            prober=prober, clock=time.monotonic, sleep=time.sleep, timeout=options.timeout
+            prober=prober,
+            clock=time.monotonic,
+            sleep=time.sleep,
+            timeout=options.timeout,
+            is_stopped=is_stopped,
         ),
     )
 
@@ -51,6 +74,8 @@ def _run_and_report(node: ControlPlaneNode, options: argparse.Namespace) -> Exit
         message=run_result.message,
         sha256_before=before,
         sha256_after=_manifest_checksum(node),
+        inputs=run_result.inputs,
+        renew_after=run_result.renew_after,
     )
     final_report.publish(options.termination_log)
     return run_result.exit_code
@@ -61,11 +86,11 @@ def _run(node: ControlPlaneNode, options: argparse.Namespace) -> RunResult:
     try:
         with node.lock():
             return _run_command(node, options)
+    except RolledBackError as error:
+        return RunResult("RolledBack", str(error), error.exit_code, inputs=error.inputs)
     except (HostctlError, OSError) as error:
         _LOG.error("%s", error)
         return RunResult("Failed", str(error), _exit_code(error))
-    except KeyboardInterrupt:
-        return RunResult("Failed", "stopped from outside; run again to finish", ExitCode.RETRY)
     except Exception as error:
         # Whatever lies on the host: the operator gets an answer it can show.
         _LOG.exception("unexpected error")
@@ -75,12 +100,25 @@ def _run(node: ControlPlaneNode, options: argparse.Namespace) -> RunResult:
 
 def _run_command(node: ControlPlaneNode, options: argparse.Namespace) -> RunResult:
     if options.command == "install":
-        return install.run(node, arguments.extender_entry(options))
+        entry = arguments.extender_entry(options)
+        return install.run(node, entry, _mutual_tls(options), rolled_back_inputs=options.rolled_back_inputs)
+    if options.command == "keys":
+        return mutual_tls.run(node, _mutual_tls(options))
     return restore.run(node)
 
 
+def _mutual_tls(options: argparse.Namespace) -> MutualTls:
+    return MutualTls(
+        now=lambda: datetime.now(UTC), group=options.extender_group, prober=HttpsExtenderProber()
+    )
+
+
 def _exit_code(error: HostctlError | OSError) -> ExitCode:
-    return error.exit_code if isinstance(error, HostctlError) else ExitCode.RETRY
+    if isinstance(error, HostctlError):
+        return error.exit_code
+    # What may not be written, or lies on a read-only file system, stays so until somebody changes it.
+    is_lasting = isinstance(error, PermissionError) or error.errno == errno.EROFS
+    return ExitCode.NEEDS_PERSON if is_lasting else ExitCode.RETRY
 
 
 def _manifest_checksum(node: ControlPlaneNode) -> str | None:

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +14,17 @@ from gpushare_hostctl.errors import ExitCode
 
 _LOG = logging.getLogger(__name__)
 
-Result = Literal["Installed", "AlreadyInstalled", "Restored", "RestoredPartially", "NothingToDo", "Failed"]
+Result = Literal[
+    "KeysMade",
+    "KeysPresent",
+    "Installed",
+    "AlreadyInstalled",
+    "Restored",
+    "RestoredPartially",
+    "NothingToDo",
+    "RolledBack",
+    "Failed",
+]
 
 _UNPRINTABLE = re.compile(r"[^ -~]")
 _LONGEST_MESSAGE = 1500
@@ -22,24 +33,33 @@ _LONGEST_MESSAGE = 1500
 
 @dataclass(frozen=True)
 class RunResult:
-    """What install or restore came to."""
+    """What install or restore came to. ``inputs`` is the digest of what an edit was made from.
+
+    ``renew_after`` is when the keys are to be renewed, None where there are none.
+    """
 
     result: Result
     message: str
     exit_code: ExitCode = ExitCode.OK
+    inputs: str | None = None
+    renew_after: datetime | None = None
 
 
 @dataclass(frozen=True)
 class Report:
     """The final report of install and restore.
 
-    The checksums are the manifest's SHA-256 in hex, None while there is none or it was not read.
+    The checksums are the manifest's SHA-256 in hex, None while there is none or it was not read. ``inputs``
+    is the digest of what an installation was made from, None where it did not come so far; ``renew_after``
+    is when the keys are to be renewed, None where there are none.
     """
 
     result: Result
     message: str
     sha256_before: str | None = None
     sha256_after: str | None = None
+    inputs: str | None = None
+    renew_after: datetime | None = None
 
     def encode(self) -> str:
         """Returns the line, shorter than the kubelet's limit whatever the message."""
@@ -51,6 +71,8 @@ class Report:
                 "message": message,
                 "sha256Before": self.sha256_before,
                 "sha256After": self.sha256_after,
+                "inputs": self.inputs,
+                "renewAfter": self.renew_after.isoformat() if self.renew_after else None,
             }
         )
 

@@ -1,24 +1,30 @@
 """A control-plane node below a temporary folder, whose kube-scheduler restarts when its manifest changes."""
 
+import errno
 import functools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import yaml
 from tests.fakes.hostctl_prober import SleepClock
-from tests.samples.hostctl import EXTENDER, NOBODY_LISTENS, PATHS, serving
+from tests.samples.hostctl import EXTENDER, NOBODY_LISTENS, PATHS, TOO_SLOW, serving
 
-from gpushare_hostctl import install, restore
+from gpushare_hostctl import install, mutual_tls, restore
 from gpushare_hostctl.decide import manifest
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.key_pairs import Keys
 from gpushare_hostctl.decide.restart_detector import ProbeResult
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 from gpushare_hostctl.decide.snapshot import File
 from gpushare_hostctl.decide.status import read_status
+from gpushare_hostctl.host.extender_probe import Answer, ExtenderProbe
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.node import ControlPlaneNode
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
+from gpushare_hostctl.mutual_tls import MutualTls
 from gpushare_hostctl.report import RunResult
 
 OWN_CONFIG = b"""# ours
@@ -52,6 +58,11 @@ class FakeScheduler:
     root: Path
     fails: Callable[[bytes], bool] = lambda content: False  # noqa: ARG005
     interrupt_at: int | None = None
+    before_probe: Callable[[], None] = lambda: None
+    """What somebody else does on the host meanwhile, called before each probe."""
+    has_stuck_kubelet: bool = False
+    too_slow: Collection[int] = ()
+    """Numbers of the probes that get no answer in time."""
     process: int = 0
     running: bytes = b""
     probes: int = 0
@@ -61,7 +72,11 @@ class FakeScheduler:
         self.probes += 1
         if self.probes == self.interrupt_at:
             raise CrashError
-        self._follow_manifest()
+        self.before_probe()
+        if not self.has_stuck_kubelet:
+            self._follow_manifest()
+        if self.probes in self.too_slow:
+            return TOO_SLOW
         if self.starting or not self._works():
             self.starting = max(0, self.starting - 1)
             return NOBODY_LISTENS
@@ -88,15 +103,19 @@ class CrashingHostFiles(HostFiles):
         self.torn = torn
         self.writes = 0
 
-    def make_folder(self, path: str) -> None:
+    def make_folder(self, path: str, *, mode: int = 0o700, gid: int | None = None) -> None:
         self._step()
-        super().make_folder(path)
+        super().make_folder(path, mode=mode, gid=gid)
 
-    def write(self, path: str, file: File, *, through: str) -> None:
+    def stage(self, path: str, file: File, *, like: str) -> None:
         if self.torn and self.writes + 1 == self.crash_at:
-            (self.root / through.lstrip("/") / f"{Path(path).name}.new").write_bytes(file.content[:10])
+            (self.root / path.lstrip("/")).write_bytes(file.content[:10])
         self._step()
-        super().write(path, file, through=through)
+        super().stage(path, file, like=like)
+
+    def move(self, staged: str, path: str, *, expected: bytes | None = None) -> None:
+        self._step()
+        super().move(staged, path, expected=expected)
 
     def remove(self, path: str) -> None:
         self._step()
@@ -112,6 +131,33 @@ class CrashingHostFiles(HostFiles):
             raise CrashError
 
 
+class FillingHostFiles(HostFiles):
+    """Files of a host whose disk takes no new byte once it is ``full``."""
+
+    full = False
+
+    def stage(self, path: str, file: File, *, like: str) -> None:
+        self._check()
+        super().stage(path, file, like=like)
+
+    def _check(self) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@dataclass
+class FakeExtender:
+    """What answers at the extender's address: what a script says, the last of it for ever."""
+
+    answers: list[Answer] = field(default_factory=lambda: ["ready"])
+    asked: list[str] = field(default_factory=list)
+
+    def probe(self, url: str, keys: Keys) -> ExtenderProbe:  # noqa: ARG002
+        self.asked.append(url)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return ExtenderProbe(answer, "as the script says")
+
+
 @dataclass
 class FakeNode:
     """A control-plane node below a temporary folder."""
@@ -119,6 +165,11 @@ class FakeNode:
     root: Path
     original: bytes
     scheduler: FakeScheduler = field(init=False)
+    is_stopped: bool = False
+    """Whether hostctl got a signal to end."""
+    timeout: float = 30.0
+    extender: FakeExtender = field(default_factory=lambda: FakeExtender())
+    now: datetime = datetime(2026, 11, 21, tzinfo=UTC)
 
     def __post_init__(self) -> None:
         self.manifest_path.parent.mkdir(parents=True)
@@ -164,11 +215,31 @@ class FakeNode:
     def connected(self, files: HostFiles | None = None) -> ControlPlaneNode:
         """What hostctl works with on this node."""
         clock = SleepClock()
-        waiter = SchedulerWaiter(prober=self.scheduler, clock=clock.read, sleep=clock.sleep, timeout=5.0)
+        waiter = SchedulerWaiter(
+            prober=self.scheduler,
+            clock=clock.read,
+            sleep=clock.sleep,
+            timeout=self.timeout,
+            is_stopped=lambda: self.is_stopped,
+        )
         return ControlPlaneNode(files=files or HostFiles(self.root), paths=PATHS, waiter=waiter)
 
-    def install(self, extender: ExtenderEntry = EXTENDER, *, files: HostFiles | None = None) -> RunResult:
-        return install.run(self.connected(files), extender)
+    def install(
+        self,
+        extender: ExtenderEntry = EXTENDER,
+        *,
+        files: HostFiles | None = None,
+        rolled_back_inputs: str | None = None,
+    ) -> RunResult:
+        node = self.connected(files)
+        return install.run(node, extender, self.mutual_tls, rolled_back_inputs=rolled_back_inputs)
+
+    def make_keys(self) -> RunResult:
+        return mutual_tls.run(self.connected(), self.mutual_tls)
+
+    @property
+    def mutual_tls(self) -> MutualTls:
+        return MutualTls(now=lambda: self.now, group=os.getgid(), prober=self.extender)
 
     def restore(self, *, files: HostFiles | None = None) -> RunResult:
         return restore.run(self.connected(files))

@@ -5,6 +5,7 @@ from pathlib import Path
 from gpushare_hostctl.decide import plan
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
 from gpushare_hostctl.decide.plan import InstallPlan
+from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.record import FILE_NAME, InstallationRecord
 from gpushare_hostctl.decide.restart_detector import ProbeResult
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
@@ -15,22 +16,38 @@ DATA = Path(__file__).parents[1] / "data" / "hostctl"
 KUBEADM = (DATA / "kubeadm-kube-scheduler.yaml").read_bytes()
 """kube-scheduler.yaml as kubeadm writes it."""
 
+WITH_CONFIG = (
+    KUBEADM.replace(b"- --leader-elect=true", b"- --config=/config/scheduler.yaml")
+    .replace(b"    volumeMounts:\n", b"    volumeMounts:\n    - {name: config, mountPath: /config}\n")
+    .replace(b"  volumes:\n", b"  volumes:\n  - {name: config, hostPath: {path: /etc/kubernetes/own}}\n")
+)
+"""The same with a configuration file, on the host in /etc/kubernetes/own."""
+
 CONFIG_HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 PATHS = HostPaths(manifest="/etc/kubernetes/manifests/kube-scheduler.yaml", folder="/etc/kubernetes/gpushare")
 EXTENDER = ExtenderEntry(url="http://127.0.0.1:32766", managed_resources=("gpushare.io/memory",))
 ENDPOINT = HealthEndpoint(host="127.0.0.1", port=10259, path="/readyz", lasting_certificate=False)
-NOBODY_LISTENS = ProbeResult(serving=False, fingerprint=None, detail="Connection refused")
+NOBODY_LISTENS = ProbeResult(
+    serving=False, detail="Connection refused", process=ProcessIdentity(sockets=()), refused=True
+)
+TOO_SLOW = ProbeResult(serving=False, detail="The read operation timed out")
+"""A probe of a busy node."""
 
 
-def serving(fingerprint: str) -> ProbeResult:
+def process(certificate: str | None = None, *sockets: int) -> ProcessIdentity:
+    """A process by its certificate, its listening sockets, or both."""
+    return ProcessIdentity(sockets=sockets or None, certificate=certificate)
+
+
+def serving(certificate: str, *sockets: int) -> ProbeResult:
     """A probe of a process that is ready."""
-    return ProbeResult(serving=True, fingerprint=fingerprint, detail="HTTP 200")
+    return ProbeResult(serving=True, detail="HTTP 200", process=process(certificate, *sockets))
 
 
-def starting(fingerprint: str) -> ProbeResult:
+def starting(certificate: str, *sockets: int) -> ProbeResult:
     """A probe of a process that answers but is not ready."""
-    return ProbeResult(serving=False, fingerprint=fingerprint, detail="HTTP 500")
+    return ProbeResult(serving=False, detail="HTTP 500", process=process(certificate, *sockets))
 
 
 def file(content: bytes, *, mode: int = 0o600) -> File:

@@ -1,12 +1,15 @@
 """The manifest of kube-scheduler's static pod: what it says, and the one surgical edit of it.
 
+The edit only adds. A ``--config`` that is there stays: of a flag that is given twice the last one counts, so
+ours stands behind it. The manifest itself tells what to remove, whatever was lost beside it.
+
 Every edit is checked twice over: the text is changed by splicing, the parsed pod by ordinary list operations,
 and unless both come to the same the edit is refused.
 """
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -17,7 +20,8 @@ from gpushare_hostctl.decide.yaml_edit import YamlPath
 from gpushare_hostctl.errors import NeedsPersonError
 
 VOLUME_NAME = "gpushare-scheduler-config"
-"""Name of the volume we add; a volume of this name is ours."""
+KEYS_VOLUME_NAME = "gpushare-scheduler-keys"
+"""Names of the volumes we add; a volume of such a name is ours."""
 
 _PROGRAM = "kube-scheduler"
 _CONFIG = "config"
@@ -61,6 +65,13 @@ class SchedulerPod:
         """
         return self.flags.value(_CONFIG) or None
 
+    @property
+    def runs_as_root(self) -> bool:
+        """Returns whether the manifest names no other user for the scheduler."""
+        contexts = (owner.get("securityContext") for owner in (self.container, self.pod["spec"]))
+        users = [context.get("runAsUser") for context in contexts if isinstance(context, dict)]
+        return next((user for user in users if user is not None), 0) == 0
+
 
 def parse(content: bytes) -> SchedulerPod:
     """Returns the pod of a manifest.
@@ -86,37 +97,40 @@ def raw_config(scheduler: SchedulerPod) -> str | None:
 def has_our_edit(scheduler: SchedulerPod, *, folder: str) -> bool:
     """Returns whether the manifest has a ``--config`` below ``folder``, our volume or our mount."""
     return (
-        _is_below(raw_config(scheduler), folder)
-        or _our_index(scheduler.pod["spec"], "volumes") is not None
-        or _our_index(scheduler.container, "volumeMounts") is not None
+        bool(_our_words(scheduler, folder=folder))
+        or bool(_our_indices(scheduler.pod["spec"], "volumes"))
+        or bool(_our_indices(scheduler.container, "volumeMounts"))
     )
 
 
-def add(scheduler: SchedulerPod, *, config: str) -> bytes:
-    """Returns the manifest with ``--config`` set to our file and that file mounted, and nothing else changed.
+def add(scheduler: SchedulerPod, *, config: str, keys: str | None = None) -> bytes:
+    """Returns the manifest with a ``--config`` for our file and that file mounted, and nothing else changed.
 
-    ``config`` is the file's path on the host and in the container. Raises NeedsPersonError when that cannot
+    ``config`` is the file's path on the host and in the container, ``keys`` that of a folder with keys, which
+    is mounted besides; None without one. Raises NeedsPersonError when that cannot
     be done without touching something else.
     """
-    text = _set_config(scheduler, config)
-    text = yaml_edit.insert_item(text, (*scheduler.container_path, "volumeMounts"), value=_mount(config))
-    text = yaml_edit.insert_item(text, ("spec", "volumes"), value=_volume(config))
-    verify(scheduler, text, expected=_expected_addition(scheduler, config))
+    *sequence, index = _place_of_ours(scheduler)
+    text = yaml_edit.insert_item(scheduler.text, tuple(sequence), index=int(index), value=_flag(config))
+    for volume in _volumes(config, keys):
+        text = yaml_edit.insert_item(text, (*scheduler.container_path, "volumeMounts"), value=_mount(volume))
+        text = yaml_edit.insert_item(text, ("spec", "volumes"), value=volume)
+    verify(scheduler, text, expected=_expected_addition(scheduler, config, keys))
     return text.encode()
 
 
-def remove(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> bytes:
+def remove(scheduler: SchedulerPod, *, folder: str) -> bytes:
     """Returns the manifest without our part, everything else as it is.
 
-    ``previous`` is the value ``--config`` had before us, None for no such flag. Raises NeedsPersonError when
-    that cannot be done without touching something else.
+    Raises NeedsPersonError when that cannot be done without touching something else.
     """
     text = scheduler.text
-    if _is_below(raw_config(scheduler), folder):
-        text = _reset_config(scheduler, previous)
+    for word in reversed(_our_words(scheduler, folder=folder)):
+        *sequence, index = word.path
+        text = yaml_edit.remove_item(text, tuple(sequence), index=int(index))
     text = _remove_ours(text, scheduler.container, path=(*scheduler.container_path, "volumeMounts"))
     text = _remove_ours(text, scheduler.pod["spec"], path=("spec", "volumes"))
-    verify(scheduler, text, expected=_expected_removal(scheduler, folder=folder, previous=previous))
+    verify(scheduler, text, expected=_expected_removal(scheduler, folder=folder))
     return text.encode()
 
 
@@ -228,68 +242,54 @@ def _is_below(path: str | None, folder: str) -> bool:
     return path is not None and PurePosixPath(path).is_relative_to(folder)
 
 
-def _mount(config: str) -> Json:
-    return {"mountPath": config, "name": VOLUME_NAME, "readOnly": True}
+def _volumes(config: str, keys: str | None) -> list[Json]:
+    volumes: list[Json] = [{"hostPath": {"path": config, "type": "File"}, "name": VOLUME_NAME}]
+    if keys is not None:
+        volumes.append({"hostPath": {"path": keys, "type": "Directory"}, "name": KEYS_VOLUME_NAME})
+    return volumes
 
 
-def _volume(config: str) -> Json:
-    return {"hostPath": {"path": config, "type": "File"}, "name": VOLUME_NAME}
+def _mount(volume: Json) -> Json:
+    return {"mountPath": volume["hostPath"]["path"], "name": volume["name"], "readOnly": True}
 
 
-def _set_config(scheduler: SchedulerPod, config: str) -> str:
+def _flag(config: str) -> str:
+    return f"--{_CONFIG}={config}"
+
+
+def _place_of_ours(scheduler: SchedulerPod) -> YamlPath:
+    """Returns where our flag goes: behind the ``--config`` that counts so far, else before every flag."""
     flag = scheduler.flags.last(_CONFIG)
     if flag is None:
-        *sequence, index = scheduler.first_flag
-        return yaml_edit.insert_item(
-            scheduler.text, tuple(sequence), index=int(index), value=f"--{_CONFIG}={config}"
-        )
-    return _replace_config(scheduler, config)
-
-
-def _replace_config(scheduler: SchedulerPod, value: str) -> str:
-    word = _config_word(scheduler, value)
-    return yaml_edit.replace_scalar(scheduler.text, word.path, value=word.text)
-
-
-def _config_word(scheduler: SchedulerPod, value: str) -> _Word:
-    """Returns the word that holds the value of ``--config``, with another value in it."""
-    flag = scheduler.flags.last(_CONFIG)
-    if flag is None or flag.value_index is None:
+        return scheduler.first_flag
+    if flag.value_index is None:
         raise NeedsPersonError(
             "the flag --config of kube-scheduler has no value; give it one or take it away"
         )
-    word = scheduler.words[flag.value_index]
-    joined = flag.index == flag.value_index
-    return replace(word, text=f"{word.text.partition('=')[0]}={value}" if joined else value)
+    *sequence, index = scheduler.words[flag.value_index].path
+    return (*sequence, int(index) + 1)
 
 
-def _reset_config(scheduler: SchedulerPod, previous: str | None) -> str:
-    if previous is not None:
-        return _replace_config(scheduler, previous)
-    text = scheduler.text
-    for word in reversed(_config_words(scheduler)):
-        *sequence, index = word.path
-        text = yaml_edit.remove_item(text, tuple(sequence), index=int(index))
-    return text
-
-
-def _config_words(scheduler: SchedulerPod) -> list[_Word]:
-    flag = scheduler.flags.last(_CONFIG)
-    places = {flag.index, flag.value_index} if flag else set()
+def _our_words(scheduler: SchedulerPod, *, folder: str) -> list[_Word]:
+    """Returns the words of every ``--config`` below ``folder``, in order."""
+    flags = [flag for flag in scheduler.flags.all(_CONFIG) if _is_below(flag.value, folder)]
+    places = {place for flag in flags for place in (flag.index, flag.value_index)}
     return [word for place, word in enumerate(scheduler.words) if place in places]
 
 
-def _our_index(owner: Json, key: str) -> int | None:
-    """Returns the index of our entry in the list ``volumes`` or ``volumeMounts``, None without one."""
-    for index, entry in enumerate(_list(owner, key)):
-        if isinstance(entry, dict) and entry.get("name") == VOLUME_NAME:
-            return index
-    return None
+def _our_indices(owner: Json, key: str) -> list[int]:
+    """Returns the indices of our entries in the list ``volumes`` or ``volumeMounts``."""
+    return [
+        index
+        for index, entry in enumerate(_list(owner, key))
+        if isinstance(entry, dict) and entry.get("name") in (VOLUME_NAME, KEYS_VOLUME_NAME)
+    ]
 
 
 def _remove_ours(text: str, owner: Json, *, path: YamlPath) -> str:
-    index = _our_index(owner, str(path[-1]))
-    return text if index is None else yaml_edit.remove_item(text, path, index=index)
+    for index in reversed(_our_indices(owner, str(path[-1]))):
+        text = yaml_edit.remove_item(text, path, index=index)
+    return text
 
 
 def _edited_pod(scheduler: SchedulerPod, edit: Callable[[Json], None]) -> Json:
@@ -306,46 +306,31 @@ def _at(pod: Json, path: YamlPath) -> Any:
     return value
 
 
-def _expected_addition(scheduler: SchedulerPod, config: str) -> Json:
+def _expected_addition(scheduler: SchedulerPod, config: str, keys: str | None) -> Json:
     def edit(pod: Json) -> None:
         container = _at(pod, scheduler.container_path)
-        _expect_config(pod, scheduler, config)
-        container["volumeMounts"] = [*(container.get("volumeMounts") or []), _mount(config)]
-        pod["spec"]["volumes"] = [*(pod["spec"].get("volumes") or []), _volume(config)]
+        *sequence, index = _place_of_ours(scheduler)
+        _at(pod, tuple(sequence)).insert(index, _flag(config))
+        volumes = _volumes(config, keys)
+        mounts = [_mount(volume) for volume in volumes]
+        container["volumeMounts"] = [*(container.get("volumeMounts") or []), *mounts]
+        pod["spec"]["volumes"] = [*(pod["spec"].get("volumes") or []), *volumes]
 
     return _edited_pod(scheduler, edit)
 
 
-def _expect_config(pod: Json, scheduler: SchedulerPod, config: str) -> None:
-    if scheduler.flags.last(_CONFIG) is None:
-        *sequence, index = scheduler.first_flag
-        _at(pod, tuple(sequence)).insert(index, f"--{_CONFIG}={config}")
-        return
-    word = _config_word(scheduler, config)
-    _at(pod, word.path[:-1])[word.path[-1]] = word.text
-
-
-def _expected_removal(scheduler: SchedulerPod, *, folder: str, previous: str | None) -> Json:
+def _expected_removal(scheduler: SchedulerPod, *, folder: str) -> Json:
     def edit(pod: Json) -> None:
-        if _is_below(raw_config(scheduler), folder):
-            _expect_reset(pod, scheduler, previous)
+        for word in reversed(_our_words(scheduler, folder=folder)):
+            del _at(pod, word.path[:-1])[word.path[-1]]
         _expect_without(_at(pod, scheduler.container_path), "volumeMounts")
         _expect_without(pod["spec"], "volumes")
 
     return _edited_pod(scheduler, edit)
 
 
-def _expect_reset(pod: Json, scheduler: SchedulerPod, previous: str | None) -> None:
-    if previous is not None:
-        _expect_config(pod, scheduler, previous)
-        return
-    for word in reversed(_config_words(scheduler)):
-        del _at(pod, word.path[:-1])[word.path[-1]]
-
-
 def _expect_without(owner: Json, key: str) -> None:
-    index = _our_index(owner, key)
-    if index is not None:
+    for index in reversed(_our_indices(owner, key)):
         del owner[key][index]
 
 

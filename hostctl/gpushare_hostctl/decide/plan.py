@@ -4,17 +4,31 @@ Files in our folder are named by their content, so none is ever overwritten: a m
 finds the configuration it was written for, and the record switches from one set of files to the next.
 """
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Literal
 from urllib.parse import urlsplit
 
+from gpushare_core.version import VERSION
 from gpushare_hostctl.decide import manifest, scheduler_config
+from gpushare_hostctl.decide.key_pairs import Keys
 from gpushare_hostctl.decide.manifest import SchedulerPod
-from gpushare_hostctl.decide.record import InstallationRecord, Original, PendingRestart, checksum
-from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
-from gpushare_hostctl.decide.snapshot import File, Snapshot
+from gpushare_hostctl.decide.process_identity import ProcessIdentity
+from gpushare_hostctl.decide.record import (
+    FILE_NAME,
+    InstallationRecord,
+    Original,
+    PendingRestart,
+    checksum,
+)
+from gpushare_hostctl.decide.scheduler_config import ClientTls, ExtenderEntry
+from gpushare_hostctl.decide.snapshot import SCHEDULER_FOLDER, File, HostPaths, Snapshot
 from gpushare_hostctl.errors import NeedsPersonError
+
+BACKUP = ".backup"
+"""How the names of backups end."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +36,8 @@ class InstallPlan:
     """The files of an installation.
 
     ``base`` is the manifest without us, ``manifest`` the one with us; it equals the current one when nothing
-    has to be edited. ``backup_name`` and ``config_name`` are names in our folder.
+    has to be edited. ``backup_name`` and ``config_name`` are names in our folder, the keys of ``key_files``
+    are names in SCHEDULER_FOLDER.
     """
 
     base: File
@@ -30,6 +45,7 @@ class InstallPlan:
     config: File
     backup_name: str
     config_name: str
+    key_files: Mapping[str, File]
     record: InstallationRecord
 
 
@@ -67,18 +83,28 @@ def config_source(base: SchedulerPod) -> str | None:
     return manifest.host_path(base, base.config) if base.config else None
 
 
-def install(snapshot: Snapshot, *, source: File | None, extender: ExtenderEntry) -> InstallPlan:
+def install(
+    snapshot: Snapshot, *, source: File | None, extender: ExtenderEntry, keys: Keys | None = None
+) -> InstallPlan:
     """Returns the files of an installation; ``source`` is the file that ``config_source`` names.
 
-    Raises NeedsPersonError when the manifest or that file cannot be edited.
+    ``keys`` are needed for an https extender. Raises NeedsPersonError when the manifest or that file cannot
+    be edited.
     """
     base = base_manifest(snapshot)
     scheduler = manifest.parse(base.content)
     _check_network(scheduler, extender)
+    key_files = _key_files(keys, mode=0o600 if scheduler.runs_as_root else 0o644) if keys else {}
+    if key_files:
+        extender = replace(extender, tls=_client_tls(snapshot.paths, key_files))
     config = _config_file(scheduler, source=source, extender=extender)
     config_name = _config_name(snapshot, config)
-    edited = manifest.add(scheduler, config=snapshot.paths.in_folder(config_name))
-    backup_name = f"{PurePosixPath(snapshot.paths.manifest).name}.{base.sha256[:12]}.backup"
+    edited = manifest.add(
+        scheduler,
+        config=snapshot.paths.in_folder(config_name),
+        keys=snapshot.paths.in_folder(SCHEDULER_FOLDER) if key_files else None,
+    )
+    backup_name = f"{PurePosixPath(snapshot.paths.manifest).name}.{base.sha256[:12]}{BACKUP}"
     planned_record = InstallationRecord(
         manifest=snapshot.paths.manifest,
         original=Original(sha256=base.sha256, mode=base.mode, uid=base.uid, gid=base.gid),
@@ -86,7 +112,6 @@ def install(snapshot: Snapshot, *, source: File | None, extender: ExtenderEntry)
         config=config_name,
         config_sha256=config.sha256,
         written=(checksum(edited),),
-        previous_config=manifest.raw_config(scheduler),
     )
     return InstallPlan(
         base=base,
@@ -94,8 +119,25 @@ def install(snapshot: Snapshot, *, source: File | None, extender: ExtenderEntry)
         config=config,
         backup_name=backup_name,
         config_name=config_name,
+        key_files=key_files,
         record=planned_record,
     )
+
+
+def digest_of_inputs(base: File, *, source: File | None, extender: ExtenderEntry, timeout: float) -> str:
+    """Returns a digest of all that decides whether kube-scheduler serves with the edit, in hex.
+
+    ``base`` is the manifest without us, ``source`` the configuration it names. Another version of this
+    program, or more time in seconds for the scheduler, counts as another input, too.
+    """
+    inputs = {
+        "manifest": base.sha256,
+        "config": source.sha256 if source else None,
+        "extender": extender.to_mapping(),
+        "timeout": timeout,
+        "version": VERSION,
+    }
+    return checksum(json.dumps(inputs, sort_keys=True).encode())
 
 
 def is_installed(snapshot: Snapshot, plan: InstallPlan) -> bool:
@@ -107,6 +149,7 @@ def is_installed(snapshot: Snapshot, plan: InstallPlan) -> bool:
         and not changes_manifest(snapshot, plan)
         and snapshot.backup is not None
         and snapshot.has_file(plan.config_name, plan.config.content)
+        and snapshot.key_files == plan.key_files
     )
 
 
@@ -116,16 +159,16 @@ def changes_manifest(snapshot: Snapshot, plan: InstallPlan) -> bool:
 
 
 def write_ahead_record(
-    snapshot: Snapshot, plan: InstallPlan, *, fingerprint: str | None
+    snapshot: Snapshot, plan: InstallPlan, *, before: ProcessIdentity
 ) -> InstallationRecord:
     """Returns the record to store before the manifest is written: both the earlier and the new one are ours.
 
-    ``fingerprint`` is the certificate of the process that serves now; None when none does.
+    ``before`` is the process that serves now.
     """
     installed = snapshot.record
     earlier = installed.written if installed and installed.original == plan.record.original else ()
     written = tuple(dict.fromkeys((*earlier, *plan.record.written)))
-    pending = PendingRestart(sha256=plan.manifest.sha256, fingerprint=fingerprint)
+    pending = PendingRestart(sha256=plan.manifest.sha256, before=before)
     return replace(plan.record, written=written, pending=pending)
 
 
@@ -153,9 +196,25 @@ def _without_our_part(snapshot: Snapshot, current: File) -> bytes:
     folder = snapshot.paths.folder
     if not manifest.has_our_edit(scheduler, folder=folder):
         return current.content
-    installed = snapshot.record
-    previous = installed.previous_config if installed else None
-    return manifest.remove(scheduler, folder=folder, previous=previous)
+    content = manifest.remove(scheduler, folder=folder)
+    if snapshot.record is None:
+        _check_backups(snapshot, manifest.parse(content))
+    return content
+
+
+def _check_backups(snapshot: Snapshot, base: SchedulerPod) -> None:
+    """Raises NeedsPersonError when only a backup without a record knows a ``--config``.
+
+    Nobody can tell then whether it was taken away on purpose.
+    """
+    for name, file in sorted(snapshot.files.items()):
+        lost = manifest.raw_config(manifest.parse(file.content)) if name.endswith(BACKUP) else None
+        if lost and not base.config:
+            raise NeedsPersonError(
+                f"{snapshot.paths.in_folder(name)} has --config={lost}, the manifest has not, and "
+                f"{FILE_NAME} is missing, so nobody can tell which is right; add --config={lost} to "
+                f"{snapshot.paths.manifest} or remove that backup, and run again"
+            )
 
 
 def _check_network(scheduler: SchedulerPod, extender: ExtenderEntry) -> None:
@@ -179,6 +238,23 @@ def _config_file(scheduler: SchedulerPod, *, source: File | None, extender: Exte
             "which cannot be read here; move the file below /etc/kubernetes, or use another scheduler backend"
         )
     return replace(source, content=scheduler_config.merge(source.content, extender))
+
+
+def _key_files(keys: Keys, *, mode: int) -> dict[str, File]:
+    """Returns kube-scheduler's files, named by their content like its configuration.
+
+    Where it is not root it has to read them all the same; our folder is closed to everyone else.
+    """
+    contents = {"client": keys.client.encode(), "authorities": keys.trusted_pem}
+    return {
+        f"{name}-{checksum(content)[:12]}.pem": File(content=content, mode=mode, uid=0, gid=0)
+        for name, content in contents.items()
+    }
+
+
+def _client_tls(paths: HostPaths, key_files: Mapping[str, File]) -> ClientTls:
+    client, trusted = (paths.in_folder(f"{SCHEDULER_FOLDER}/{name}") for name in key_files)
+    return ClientTls(client=client, trusted=trusted)
 
 
 def _config_name(snapshot: Snapshot, config: File) -> str:

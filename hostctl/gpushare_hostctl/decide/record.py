@@ -5,9 +5,10 @@ import json
 from dataclasses import asdict, dataclass
 
 from gpushare_core.json_object import Json
+from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.errors import NeedsPersonError
 
-VERSION = 1
+VERSION = 2
 """Version of the record's format; a record of another version is refused."""
 
 FILE_NAME = "state.json"
@@ -27,12 +28,11 @@ class Original:
 class PendingRestart:
     """A manifest that was written, but whose kube-scheduler has not been seen yet.
 
-    ``sha256`` is the manifest's. ``fingerprint`` is the certificate of the process that served before; None
-    when none did.
+    ``sha256`` is the manifest's, ``before`` the process that served before.
     """
 
     sha256: str
-    fingerprint: str | None
+    before: ProcessIdentity
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,6 @@ class InstallationRecord:
 
     ``manifest`` is a path on the host; ``backup`` and ``config`` are names in our folder. ``written`` holds
     the checksums of every manifest we may have put there: more than one only while a change is under way.
-    ``previous_config`` is the value of ``--config`` before us, None where there was no such flag.
     """
 
     manifest: str
@@ -50,7 +49,6 @@ class InstallationRecord:
     config: str
     config_sha256: str
     written: tuple[str, ...]
-    previous_config: str | None = None
     pending: PendingRestart | None = None
 
     def encode(self) -> bytes:
@@ -88,6 +86,15 @@ def _record(document: Json) -> InstallationRecord:
             **fields,
             "original": Original(**fields["original"]),
             "written": tuple(fields["written"]),
-            "pending": PendingRestart(**pending) if pending else None,
+            "pending": _pending(pending) if pending else None,
         }
+    )
+
+
+def _pending(fields: Json) -> PendingRestart:
+    before = fields["before"]
+    sockets = None if before["sockets"] is None else tuple(before["sockets"])
+    return PendingRestart(
+        sha256=fields["sha256"],
+        before=ProcessIdentity(sockets=sockets, certificate=before["certificate"]),
     )

@@ -1,75 +1,106 @@
-"""When probes of kube-scheduler add up to a process that works, and to another one than before.
-
-Without ``--tls-cert-file`` kube-scheduler makes a certificate in memory when it starts, so the certificate's
-fingerprint tells one process from the next without any access to the API or to the process table.
-"""
+"""When probes of kube-scheduler add up to a process that works, and to another one than before."""
 
 from dataclasses import dataclass
 
+from gpushare_hostctl.decide.process_identity import UNKNOWN, ProcessIdentity
+
 STEADY_PROBES = 3
 """So many good probes of one process in a row, or it may be one that starts and falls."""
+
+GONE_SECONDS = 1.0
+"""So long nobody listened at the port, at every look, before a process counts as ended by that alone."""
+
+OVERTAKEN_SECONDS = 10.0
+"""So long a process has to serve that appeared where nobody listened before: it may have been started from an
+earlier manifest, and then the kubelet replaces it soon."""
 
 
 @dataclass(frozen=True)
 class ProbeResult:
     """What one probe of kube-scheduler saw.
 
-    ``fingerprint`` is the SHA-256 in hex of the certificate; None when nothing listens there. ``detail`` is
-    the answer or the error, for people.
+    ``refused``: nobody listens there, which is more than no answer in time. ``detail`` is the answer or the
+    error, for people.
     """
 
     serving: bool
-    fingerprint: str | None
     detail: str
+    process: ProcessIdentity = UNKNOWN
+    refused: bool = False
 
 
 @dataclass
 class SteadyService:
     """Adds up probes until one process has served STEADY_PROBES times in a row."""
 
-    fingerprint: str | None = None
+    process: ProcessIdentity | None = None
     count: int = 0
+    since: float = 0.0
+    """When the process was first seen to serve; counts while ``count`` is not 0."""
 
-    def observe(self, probe: ProbeResult) -> bool:
-        """Takes the next probe into account. Returns whether service is steady with it."""
-        same = probe.fingerprint == self.fingerprint
-        self.count = (self.count + 1 if same else 1) if probe.serving else 0
-        self.fingerprint = probe.fingerprint
+    def observe(self, probe: ProbeResult, now: float) -> bool:
+        """Takes the next probe, made at ``now``, into account. Returns whether service is steady with it."""
+        if not probe.serving:
+            self.count = 0
+        elif self.count == 0 or probe.process != self.process:
+            self.count, self.since = 1, now
+        else:
+            self.count += 1
+        self.process = probe.process
         return self.count >= STEADY_PROBES
+
+    def lasts(self, seconds: float, now: float) -> bool:
+        """Returns whether the process has served without a break for so long."""
+        return self.count > 0 and now - self.since >= seconds
+
+
+@dataclass
+class _Absence:
+    """Whether nobody listened for GONE_SECONDS without a break."""
+
+    lasted: bool = False
+    since: float | None = None
+
+    def observe(self, probe: ProbeResult, now: float) -> None:
+        if not probe.refused:
+            self.since = None
+        elif self.since is None:
+            self.since = now
+        else:
+            self.lasted = self.lasted or now - self.since >= GONE_SECONDS
 
 
 @dataclass
 class RestartDetector:
     """Adds up probes until a process other than ``before`` serves steadily.
 
-    Another process shows by another certificate, or by the endpoint having been closed in between.
-    ``before`` is the fingerprint of the process before, None when none served. After ``assume_missed_after``
-    seconds of uninterrupted service the restart counts as missed, not as outstanding; None: never.
+    What proves another process is its identity; only where that cannot be compared, that nobody listened for
+    a while. A probe without an answer proves nothing: a busy node is slow. With ``assume_missed_after``, so
+    many seconds of uninterrupted service count as a restart that was not seen; None: never.
     """
 
-    before: str | None
+    before: ProcessIdentity
+    lasting_certificate: bool
     assume_missed_after: float | None = None
 
     def __post_init__(self) -> None:
         self._service = SteadyService()
-        self._went_away = False
-        self._serving_since: float | None = None
+        self._absence = _Absence()
 
     def observe(self, probe: ProbeResult, now: float) -> bool:
         """Takes the next probe, made at ``now`` seconds of a monotonic clock, into account.
 
         Returns whether the restart is over.
         """
-        self._went_away = self._went_away or probe.fingerprint is None
-        if not probe.serving:
-            self._serving_since = None
-        elif self._serving_since is None:
-            self._serving_since = now
-        steady = self._service.observe(probe)
-        return steady and self._is_other(probe, now)
+        self._absence.observe(probe, now)
+        steady = self._service.observe(probe, now)
+        return steady and (self._is_other(probe, now) or self._may_be_missed(now))
 
     def _is_other(self, probe: ProbeResult, now: float) -> bool:
-        if self._went_away or probe.fingerprint != self.before:
-            return True
-        since = now if self._serving_since is None else self._serving_since
-        return self.assume_missed_after is not None and now - since >= self.assume_missed_after
+        if self.before.sockets == ():
+            return self._service.lasts(OVERTAKEN_SECONDS, now)
+        other = self.before.is_followed_by(probe.process, lasting_certificate=self.lasting_certificate)
+        return self._absence.lasted if other is None else other
+
+    def _may_be_missed(self, now: float) -> bool:
+        return self.assume_missed_after is not None and self._service.lasts(self.assume_missed_after, now)

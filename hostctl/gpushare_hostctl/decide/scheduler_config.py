@@ -23,11 +23,27 @@ _HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it.
 
 
 @dataclass(frozen=True)
+class ClientTls:
+    """Paths of what kube-scheduler needs for mutual TLS: its key with certificate, and whom it trusts.
+
+    The keys are not in the configuration itself: from ``--v=2`` on kube-scheduler logs that as a whole.
+    """
+
+    client: str
+    trusted: str
+
+    def to_mapping(self) -> Json:
+        """Returns the field ``tlsConfig``."""
+        return {"certFile": self.client, "keyFile": self.client, "caFile": self.trusted}
+
+
+@dataclass(frozen=True)
 class ExtenderEntry:
     """The extender's entry in ``extenders`` of a KubeSchedulerConfiguration.
 
     ``url`` is the prefix before the verbs, ``http_timeout`` a Go duration such as ``5s``. Without a
-    ``prioritize_verb`` the extender is not asked for scores; filter and bind are always called.
+    ``prioritize_verb`` the extender is not asked for scores; filter and bind are always called. ``tls`` is
+    needed where ``url`` is an https one.
     """
 
     url: str
@@ -35,6 +51,12 @@ class ExtenderEntry:
     http_timeout: str = "5s"
     prioritize_verb: str | None = None
     weight: int = 1
+    tls: ClientTls | None = None
+
+    @property
+    def uses_https(self) -> bool:
+        """Returns whether kube-scheduler and the extender have to show each other certificates."""
+        return self.url.startswith("https:")
 
     def to_mapping(self) -> Json:
         """Returns the entry as kube-scheduler reads it.
@@ -44,6 +66,7 @@ class ExtenderEntry:
         """
         return {
             "urlPrefix": self.url,
+            **({"enableHTTPS": True, "tlsConfig": self.tls.to_mapping()} if self.tls else {}),
             "filterVerb": "filter",
             **self._prioritizing(),
             "bindVerb": "bind",

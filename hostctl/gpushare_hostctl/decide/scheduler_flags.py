@@ -30,9 +30,13 @@ class SchedulerFlags:
 
     words: tuple[str, ...]
 
+    def all(self, name: str) -> list[Flag]:
+        """Returns every occurrence of a flag, in order."""
+        return [flag for flag in _scan(self.words) if flag.name == name]
+
     def last(self, name: str) -> Flag | None:
         """Returns the occurrence that counts, None when the flag is not there."""
-        occurrences = [flag for flag in _scan(self.words) if flag.name == name]
+        occurrences = self.all(name)
         return occurrences[-1] if occurrences else None
 
     def value(self, name: str) -> str | None:

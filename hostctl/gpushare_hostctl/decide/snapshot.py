@@ -1,11 +1,14 @@
 """What lies on the host when a run begins: the scheduler's manifest and the files of our folder."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from gpushare_hostctl.decide import record
 from gpushare_hostctl.decide.record import InstallationRecord, checksum
+
+SCHEDULER_FOLDER = "scheduler"
+"""The folder in ours with kube-scheduler's keys; it is mounted into its pod."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,12 @@ class HostPaths:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The manifest, None when it is missing, and the files of our folder by name."""
+    """The manifest, None when it is missing, and the files of our folder and of SCHEDULER_FOLDER by name."""
 
     paths: HostPaths
     manifest: File | None
     files: Mapping[str, File]
+    key_files: Mapping[str, File] = field(default_factory=dict)
 
     @property
     def record(self) -> InstallationRecord | None:

@@ -1,6 +1,7 @@
 """Files on the host, below the folder where its root is mounted; every write is atomic and durable."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -14,6 +15,14 @@ from gpushare_hostctl.errors import NeedsPersonError, RetryableError
 _MOST_LINKS = 40
 """Links followed on the way to one file; as in Linux."""
 
+_SELINUX_LABEL = "security.selinux"
+_CONTAINER_FILE = b"system_u:object_r:container_file_t:s0\x00"
+"""The label of files that every container may use, whatever its categories."""
+
+
+class FileChangedError(RetryableError):
+    """A file is no longer what the decision to replace it was made from."""
+
 
 class HostFiles:
     """The host's file system, mounted at ``root``. Paths are the host's own, absolute ones."""
@@ -22,14 +31,24 @@ class HostFiles:
         self._root = root
 
     def read(self, path: str) -> File | None:
-        """Returns a regular file; None when there is none."""
+        """Returns a file; None when there is none.
+
+        Raises NeedsPersonError for what is no regular file, and for one that this program may not read.
+        """
         try:
-            with self._resolve(path).open("rb") as stream:
-                status = os.fstat(stream.fileno())
-                mode = stat.S_IMODE(status.st_mode)
-                return File(content=stream.read(), mode=mode, uid=status.st_uid, gid=status.st_gid)
+            # Opening a pipe would otherwise wait until somebody writes into it.
+            descriptor = os.open(self._resolve(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except PermissionError as error:
+            raise NeedsPersonError(
+                f"{path} may not be read: the Job runs as root, but without the right to pass over the modes "
+                "of files; make root its owner, or allow others to read it"
+            ) from error
+        try:
+            return _read_regular(descriptor, path)
+        finally:
+            os.close(descriptor)
 
     def read_folder(self, path: str) -> dict[str, File]:
         """Returns the regular files in a folder by name; empty when there is no folder."""
@@ -38,12 +57,26 @@ class HostFiles:
         files = {name: self.read(str(PurePosixPath(path) / name)) for name in names}
         return {name: file for name, file in files.items() if file is not None}
 
-    def make_folder(self, path: str) -> None:
-        """Makes a folder that only root can look into, unless it is there."""
+    def make_folder(self, path: str, *, mode: int = 0o700, gid: int | None = None) -> None:
+        """Makes a folder that only its owner can look into, unless it is there.
+
+        With another ``mode``, and a group ``gid``, it gets these even if it is there.
+        """
         folder = self._resolve(path)
         if not folder.is_dir():
             folder.mkdir(mode=0o700)
             _sync_folder(folder.parent)
+        if gid is not None and folder.stat().st_gid != gid:
+            os.chown(folder, -1, gid)
+        if gid is not None:
+            folder.chmod(mode)
+
+    def share_with_containers(self, path: str) -> None:
+        """Lets confined containers read what is made in a folder, where SELinux is on."""
+        folder = self._resolve(path)
+        with contextlib.suppress(OSError):
+            if _SELINUX_LABEL in os.listxattr(folder):
+                os.setxattr(folder, _SELINUX_LABEL, _CONTAINER_FILE)
 
     def write(self, path: str, file: File, *, through: str) -> None:
         """Puts a file in its place in one step: written in the folder ``through``, then renamed.
@@ -51,19 +84,44 @@ class HostFiles:
         After a crash there is either the old content or the new one, and nothing else beside it.
         Raises NeedsPersonError when the two folders are not on one file system.
         """
-        target = self._resolve(path)
-        staged = self._resolve(through) / f"{target.name}.new"
-        _write_durably(staged, file, like=target)
+        staged = str(PurePosixPath(through) / f"{PurePosixPath(path).name}.new")
+        self.stage(staged, file, like=path)
         try:
-            staged.replace(target)
+            self.move(staged, path)
+        except NeedsPersonError:
+            self.remove(staged)
+            raise
+
+    def stage(self, path: str, file: File, *, like: str) -> None:
+        """Writes a file that is to be moved into the place of ``like`` later, with the labels of that one."""
+        staged = self._resolve(path)
+        _write_durably(staged, file, like=self._resolve(like))
+        _sync_folder(staged.parent)
+
+    def move(self, staged: str, path: str, *, expected: bytes | None = None) -> None:
+        """Renames a staged file into its place; no new byte is written.
+
+        With ``expected`` the content there is compared first, immediately before. Raises FileChangedError
+        when it is another, NeedsPersonError when the two are not on one file system.
+        """
+        source, target = self._resolve(staged), self._resolve(path)
+        if expected is not None:
+            self.require(path, expected)
+        try:
+            source.replace(target)
         except OSError as error:
-            staged.unlink()
             raise NeedsPersonError(
-                f"cannot move {staged.name} from {through} to {path}: {error.strerror}; both have to be on "
-                "one file system, and writable (see --folder)"
+                f"cannot move {staged} to {path}: {error.strerror}; both have to be on one file system, and "
+                "writable (see --folder)"
             ) from error
         _sync_folder(target.parent)
-        _sync_folder(staged.parent)
+        _sync_folder(source.parent)
+
+    def require(self, path: str, expected: bytes) -> None:
+        """Raises FileChangedError unless the file is there with exactly that content."""
+        file = self.read(path)
+        if file is None or file.content != expected:
+            raise FileChangedError(f"{path} was changed by somebody else in the meantime")
 
     def remove(self, path: str) -> None:
         """Removes a file if it is there."""
@@ -75,6 +133,14 @@ class HostFiles:
         if folder.exists():
             shutil.rmtree(folder)
             _sync_folder(folder.parent)
+
+    def remove_empty_folder(self, path: str) -> None:
+        """Removes a folder unless something is in it."""
+        folder = self._resolve(path)
+        with contextlib.suppress(FileNotFoundError):
+            if not any(folder.iterdir()):
+                folder.rmdir()
+                _sync_folder(folder.parent)
 
     @contextlib.contextmanager
     def lock(self, folder: str) -> Iterator[None]:
@@ -115,6 +181,20 @@ class HostFiles:
             if links > _MOST_LINKS:
                 raise NeedsPersonError(f"too many links on the way to {path}; name the file itself")
         return self._root / resolved
+
+
+def _read_regular(descriptor: int, path: str) -> File:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise NeedsPersonError(f"{path} is not a regular file; name a file, or make it one")
+    with os.fdopen(descriptor, "rb", closefd=False) as stream:
+        mode = stat.S_IMODE(status.st_mode)
+        return File(content=stream.read(), mode=mode, uid=status.st_uid, gid=status.st_gid)
+
+
+def is_full(error: OSError) -> bool:
+    """Returns whether a write failed because the disk takes no new byte."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def _follow(link: Path, *, resolved: PurePosixPath, remaining: list[str]) -> tuple[PurePosixPath, list[str]]:

@@ -4,9 +4,12 @@ import hashlib
 import http.client
 import socket
 import ssl
+from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.process_identity import ProcessIdentity, listening_sockets
 from gpushare_hostctl.decide.restart_detector import ProbeResult
 
 _TIMEOUT = 5.0
@@ -27,8 +30,34 @@ class HttpsProber:
 
     def probe(self, endpoint: HealthEndpoint) -> ProbeResult:
         """Returns what the endpoint's path answers; releases before 1.31 have only ``/healthz``."""
+        sockets = _sockets(endpoint)
         result = _probe_path(endpoint, endpoint.path)
-        return _probe_path(endpoint, "/healthz") if result.detail == "HTTP 404" else result
+        if result.detail == "HTTP 404":
+            result = _probe_path(endpoint, "/healthz")
+        if _sockets(endpoint) != sockets:
+            return ProbeResult(serving=False, detail="another process began to listen meanwhile")
+        return replace(result, process=replace(result.process, sockets=_seen(sockets, result)))
+
+
+def _seen(sockets: tuple[int, ...] | None, result: ProbeResult) -> tuple[int, ...] | None:
+    if result.refused:
+        return sockets or ()
+    # Somebody answers who is not in the table: from another network namespace, perhaps.
+    return sockets or None
+
+
+def _sockets(endpoint: HealthEndpoint) -> tuple[int, ...] | None:
+    try:
+        tables = [_read_table(name) for name in ("tcp", "tcp6")]
+    except OSError:
+        return None
+    return listening_sockets(tables, host=endpoint.host, port=endpoint.port)
+
+
+def _read_table(name: str) -> str:
+    table = Path("/proc/self/net") / name
+    # Without IPv6 in the kernel there is no tcp6.
+    return table.read_text() if name == "tcp" or table.exists() else ""
 
 
 def _probe_path(endpoint: HealthEndpoint, path: str) -> ProbeResult:
@@ -39,21 +68,25 @@ def _probe_path(endpoint: HealthEndpoint, path: str) -> ProbeResult:
         try:
             connection.connect((endpoint.host, endpoint.port))
         except OSError as error:
-            return ProbeResult(serving=False, fingerprint=None, detail=str(error) or type(error).__name__)
+            return _failed(error, refused=isinstance(error, ConnectionRefusedError))
         return _request(connection, endpoint, path)
 
 
 def _request(connection: ssl.SSLSocket, endpoint: HealthEndpoint, path: str) -> ProbeResult:
     certificate = connection.getpeercert(binary_form=True) or b""
-    fingerprint = hashlib.sha256(certificate).hexdigest()
+    process = ProcessIdentity(certificate=hashlib.sha256(certificate).hexdigest())
     exchange = http.client.HTTPConnection(endpoint.host, endpoint.port)
     exchange.sock = connection
     try:
         exchange.request("GET", path)
         status = exchange.getresponse().status
     except (OSError, http.client.HTTPException) as error:
-        return ProbeResult(serving=False, fingerprint=fingerprint, detail=str(error) or type(error).__name__)
-    return ProbeResult(serving=status in _SERVING_STATUS, fingerprint=fingerprint, detail=f"HTTP {status}")
+        return replace(_failed(error), process=process)
+    return ProbeResult(serving=status in _SERVING_STATUS, detail=f"HTTP {status}", process=process)
+
+
+def _failed(error: Exception, *, refused: bool = False) -> ProbeResult:
+    return ProbeResult(serving=False, detail=str(error) or type(error).__name__, refused=refused)
 
 
 def _trusting_context() -> ssl.SSLContext:

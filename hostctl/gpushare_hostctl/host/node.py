@@ -1,16 +1,20 @@
 """The control-plane node of a run: what lies there, and the writes that install and restore are made of."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from gpushare_hostctl.decide import manifest, plan, record
+from gpushare_hostctl.decide.key_pairs import AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
 from gpushare_hostctl.decide.record import InstallationRecord
-from gpushare_hostctl.decide.snapshot import File, HostPaths, Snapshot
+from gpushare_hostctl.decide.snapshot import SCHEDULER_FOLDER, File, HostPaths, Snapshot
 from gpushare_hostctl.errors import NeedsPersonError
-from gpushare_hostctl.host.files import HostFiles
+from gpushare_hostctl.host.files import HostFiles, is_full
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class ControlPlaneNode:
             paths=self.paths,
             manifest=self.files.read(self.paths.manifest),
             files=self.files.read_folder(self.paths.folder),
+            key_files=self.files.read_folder(self.paths.in_folder(SCHEDULER_FOLDER)),
         )
         installed = snapshot.record
         if installed is not None and installed.manifest != self.paths.manifest:
@@ -62,27 +67,104 @@ class ControlPlaneNode:
         current = self.files.read(self.paths.manifest)
         return current.sha256 if current else None
 
-    def make_folder(self) -> None:
-        """Makes our folder unless it is there."""
-        self.files.make_folder(self.paths.folder)
+    def make_folder(self, name: str = "", *, mode: int = 0o700, gid: int | None = None) -> None:
+        """Makes our folder, or one in it, unless it is there. ``mode`` and ``gid`` are as in HostFiles."""
+        self.files.make_folder(self.paths.in_folder(name), mode=mode, gid=gid)
+
+    def share_with_containers(self, name: str) -> None:
+        """Lets containers that SELinux confines read what is made in a folder in ours."""
+        self.files.share_with_containers(self.paths.in_folder(name))
+
+    def read_keys(self) -> dict[str, bytes]:
+        """Returns the files with keys that are there, by path in our folder."""
+        paths = (AUTHORITY_FILE, TRUSTED_FILE, CLIENT_FILE, SERVER_FILE)
+        files = {path: self.files.read(self.paths.in_folder(path)) for path in paths}
+        return {path: file.content for path, file in files.items() if file is not None}
 
     def write_in_folder(self, name: str, file: File) -> None:
-        """Writes a file into our folder."""
-        self.files.write(self.paths.in_folder(name), file, through=self.paths.folder)
+        """Writes a file into our folder, or one in it; it gets the labels of that folder."""
+        path = self.paths.in_folder(name)
+        self.files.write(path, file, through=str(PurePosixPath(path).parent))
 
     def write_record(self, content: InstallationRecord) -> None:
         """Stores the record of the installation: the step that makes a change count."""
         self.write_in_folder(record.FILE_NAME, File(content=content.encode(), mode=0o600, uid=0, gid=0))
 
-    def write_manifest(self, file: File) -> None:
-        """Replaces the manifest, which the kubelet acts upon at once."""
-        self.files.write(self.paths.manifest, file, through=self.paths.folder)
+    def note_record(self, content: InstallationRecord) -> None:
+        """Stores a record that the next run can do without: on a full disk it is left out."""
+        try:
+            self.write_record(content)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            _LOG.warning("the disk is full; %s is not up to date", record.FILE_NAME)
 
-    def keep_only(self, names: Iterable[str]) -> None:
-        """Removes every file in our folder but these."""
-        for name in self.files.read_folder(self.paths.folder).keys() - set(names):
-            self.files.remove(self.paths.in_folder(name))
+    def write_manifest(self, file: File, *, expected: File) -> None:
+        """Replaces the manifest, which the kubelet acts upon at once.
+
+        On a full disk a copy in our folder takes its place, if there is one. Raises FileChangedError when it
+        is no longer ``expected``: what somebody else wrote is never lost.
+        """
+        self.files.move(self._staged(file), self.paths.manifest, expected=expected.content)
+
+    def _staged(self, file: File) -> str:
+        """Returns the path in our folder of a file that can be moved into the manifest's place."""
+        staged = self.paths.in_folder(f"{PurePosixPath(self.paths.manifest).name}.new")
+        try:
+            self.files.stage(staged, file, like=self.paths.manifest)
+        except OSError as error:
+            copies = self.files.read_folder(self.paths.folder)
+            # The fallback first: without it nothing is lost, and the backup may be needed again.
+            names = sorted((name for name in copies if copies[name] == file), key=_is_backup)
+            if not is_full(error) or not names:
+                raise
+            _LOG.warning("the disk is full, so %s goes into the manifest's place", names[0])
+            return self.paths.in_folder(names[0])
+        return staged
+
+    def write_copy(self, name: str, file: File) -> None:
+        """Writes a copy of a manifest into our folder, ready to take the manifest's place."""
+        staged = self.paths.in_folder(f"{name}.new")
+        self.files.stage(staged, file, like=self.paths.manifest)
+        self.files.move(staged, self.paths.in_folder(name))
+
+    def write_fallback(self, file: File) -> None:
+        """Writes what a rollback puts back, so that it has only to be renamed."""
+        self.write_copy(f"{PurePosixPath(self.paths.manifest).name}.fallback", file)
+
+    def require_manifest(self, expected: File) -> None:
+        """Raises FileChangedError when the manifest is no longer ``expected``."""
+        self.files.require(self.paths.manifest, expected.content)
+
+    def write_key_files(self, files: Mapping[str, File]) -> None:
+        """Writes kube-scheduler's keys, beside those it uses so far."""
+        for name, file in files.items():
+            # As far as the files go, so that a scheduler that is not root finds them.
+            self.make_folder(SCHEDULER_FOLDER, mode=0o755 if file.mode & 0o004 else 0o700, gid=file.gid)
+            self.write_in_folder(f"{SCHEDULER_FOLDER}/{name}", file)
+
+    def keep_only(self, names: Iterable[str], *, key_files: Iterable[str] = ()) -> None:
+        """Removes every file in our folder but these, and of kube-scheduler's keys all but ``key_files``."""
+        kept = {*names, *(f"{SCHEDULER_FOLDER}/{name}" for name in key_files)}
+        keys = self.files.read_folder(self.paths.in_folder(SCHEDULER_FOLDER))
+        present = {
+            *self.files.read_folder(self.paths.folder),
+            *(f"{SCHEDULER_FOLDER}/{name}" for name in keys),
+        }
+        for path in sorted(present - kept):
+            self.files.remove(self.paths.in_folder(path))
+        if not key_files:
+            self.files.remove_empty_folder(self.paths.in_folder(SCHEDULER_FOLDER))
+
+    def clear_folder(self) -> None:
+        """Removes our files, and our folder unless keys are left in it, which an extender uses."""
+        self.keep_only(())
+        self.files.remove_empty_folder(self.paths.folder)
 
     def remove_folder(self) -> None:
         """Removes our folder with everything in it."""
         self.files.remove_folder(self.paths.folder)
+
+
+def _is_backup(name: str) -> bool:
+    return name.endswith(plan.BACKUP)

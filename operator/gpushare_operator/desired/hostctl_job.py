@@ -101,7 +101,8 @@ def _container(command: HostctlCommand, installation: Installation) -> Json:
         "command": ["gpushare-hostctl"],
         "args": arguments(command),
         # The files of the control plane belong to root.
-        "securityContext": confined(runAsUser=0),
+        # Where SELinux is on, a confined type may write nothing there; elsewhere the option is ignored.
+        "securityContext": confined(runAsUser=0, seLinuxOptions={"type": "spc_t"}),
         "volumeMounts": [mount("configuration", ROOT + CONFIGURATION)],
         "resources": {"requests": {"cpu": "20m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
     }

@@ -1,13 +1,14 @@
 """Files on the host: atomic, durable, and resolved as the host would."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gpushare_hostctl.decide.snapshot import File
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
-from gpushare_hostctl.host.files import HostFiles
+from gpushare_hostctl.host.files import FileChangedError, HostFiles
 
 CONTENT = File(content=b"new", mode=0o640, uid=os.getuid(), gid=os.getgid())
 
@@ -70,6 +71,14 @@ def test_what_is_missing_is_none_or_empty(root: Path) -> None:
     assert host.read_folder("/etc/nothing") == {}
 
 
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["a folder", "a pipe"])
+def test_what_is_no_regular_file_needs_a_person(root: Path, make: Callable[[Path], None]) -> None:
+    make(root / "etc/thing")
+
+    with pytest.raises(NeedsPersonError, match="not a regular file"):
+        HostFiles(root).read("/etc/thing")
+
+
 def test_a_folder_is_read_without_what_is_no_file(root: Path) -> None:
     (root / "etc/folder/a").write_bytes(b"1")
     (root / "etc/folder/below").mkdir()
@@ -118,6 +127,55 @@ def test_a_folder_of_ours_is_for_its_owner_only(root: Path) -> None:
     HostFiles(root).make_folder("/etc/ours")
 
     assert (root / "etc/ours").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("selinux", [True, False])
+def test_a_folder_is_labelled_for_containers_where_selinux_is_on(
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    selinux: bool,  # noqa: FBT001
+) -> None:
+    labels: dict[Path, bytes] = {}
+    monkeypatch.setattr(os, "listxattr", lambda _: ["security.selinux"] if selinux else [])
+    monkeypatch.setattr(os, "setxattr", lambda path, _, value: labels.update({path: value}))
+
+    HostFiles(root).share_with_containers("/etc/folder")
+
+    expected = {root / "etc/folder": b"system_u:object_r:container_file_t:s0\x00"}
+    assert labels == (expected if selinux else {})
+
+
+def test_an_empty_folder_goes_and_a_full_one_stays(root: Path) -> None:
+    (root / "etc/folder/file").write_bytes(b"x")
+
+    for name in ("folder", "target", "nothing"):
+        HostFiles(root).remove_empty_folder(f"/etc/{name}")
+
+    assert (root / "etc/folder/file").exists()
+    assert not (root / "etc/target").exists()
+
+
+def test_a_folder_for_a_group(root: Path) -> None:
+    HostFiles(root).make_folder("/etc/shared", mode=0o750, gid=os.getgid())
+
+    status = (root / "etc/shared").stat()
+    assert (status.st_mode & 0o777, status.st_gid) == (0o750, os.getgid())
+
+
+def test_a_file_is_moved_only_over_what_was_expected(root: Path) -> None:
+    target = root / "etc/target/file"
+    target.write_bytes(b"newer")
+    host = HostFiles(root)
+    host.stage("/etc/folder/staged", CONTENT, like="/etc/target/file")
+
+    with pytest.raises(FileChangedError, match="changed by somebody else"):
+        host.move("/etc/folder/staged", "/etc/target/file", expected=b"older")
+    assert target.read_bytes() == b"newer"
+
+    target.unlink()
+    with pytest.raises(FileChangedError):
+        host.move("/etc/folder/staged", "/etc/target/file", expected=b"older")
+    assert not target.exists()
 
 
 def test_removing_what_is_not_there_is_no_error(root: Path) -> None:

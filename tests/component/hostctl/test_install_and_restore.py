@@ -3,28 +3,32 @@
 import copy
 import functools
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.fakes.hostctl_node import OWN_CONFIG, OWN_CONFIG_PATH, CrashError, CrashingHostFiles, FakeNode
-from tests.samples.hostctl import EXTENDER, KUBEADM
+from tests.fakes.hostctl_node import (
+    OWN_CONFIG,
+    OWN_CONFIG_PATH,
+    CrashError,
+    CrashingHostFiles,
+    FakeNode,
+    FillingHostFiles,
+)
+from tests.samples.hostctl import EXTENDER, KUBEADM, WITH_CONFIG
 
 from gpushare_hostctl.decide import manifest, yaml_edit
-from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
+from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.report import RunResult
 
+HTTPS_EXTENDER = replace(EXTENDER, url="https://127.0.0.1:32766")
 OTHER_EXTENDER = replace(EXTENDER, url="http://127.0.0.1:40000")
-
-WITH_CONFIG = (
-    KUBEADM.replace(b"- --leader-elect=true", b"- --config=/config/scheduler.yaml")
-    .replace(b"    volumeMounts:\n", b"    volumeMounts:\n    - {name: config, mountPath: /config}\n")
-    .replace(b"  volumes:\n", b"  volumes:\n  - {name: config, hostPath: {path: /etc/kubernetes/own}}\n")
-)
-
 
 # Hundreds of runs read the same few texts over and over; parsing them is most of the time.
 _parse_once = functools.cache(manifest.parse)
@@ -158,7 +162,7 @@ def test_a_manifest_that_is_gone_stays_gone(node: FakeNode) -> None:
 def test_a_scheduler_that_does_not_come_back_gets_its_manifest_back(node: FakeNode) -> None:
     node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
 
-    with pytest.raises(RetryableError, match="earlier manifest is back and kube-scheduler serves again"):
+    with pytest.raises(RolledBackError, match="earlier manifest is back and kube-scheduler serves again"):
         node.install()
     node.assert_untouched()
 
@@ -168,7 +172,7 @@ def test_a_new_url_that_fails_falls_back_to_the_one_before(node: FakeNode) -> No
     before = node.content
     node.scheduler.fails = lambda content: content not in (before, node.original)
 
-    with pytest.raises(RetryableError, match="serves again"):
+    with pytest.raises(RolledBackError, match="serves again"):
         node.install(OTHER_EXTENDER)
 
     assert node.content == before
@@ -190,7 +194,7 @@ def test_a_scheduler_that_stays_down_even_with_its_own_manifest_is_reported(node
     node.install()
     node.scheduler.fails = lambda content: True  # noqa: ARG005
 
-    with pytest.raises(RetryableError, match="and still no kube-scheduler"):
+    with pytest.raises(RolledBackError, match="and still no kube-scheduler"):
         node.install(OTHER_EXTENDER)
 
 
@@ -343,6 +347,19 @@ def _after_install(node: FakeNode) -> None:
     node.install()
 
 
+def _install_with_keys(node: FakeNode, files: HostFiles | None) -> RunResult:
+    return node.install(HTTPS_EXTENDER, files=files)
+
+
+def _after_install_with_keys(node: FakeNode) -> None:
+    node.install(HTTPS_EXTENDER)
+
+
+def _after_old_keys(node: FakeNode) -> None:
+    node.install(HTTPS_EXTENDER)
+    node.now += timedelta(days=300)
+
+
 def _after_edit_by_others(node: FakeNode) -> None:
     node.install()
     node.edit(b"v1.36.3", b"v1.36.4")
@@ -360,6 +377,12 @@ PREPARATIONS = [
     pytest.param(_after_install, _restore, id="restoration"),
     pytest.param(_after_edit_by_others, _install, id="installation after others' edit"),
     pytest.param(_after_edit_by_others, _restore, id="restoration after others' edit"),
+]
+
+WITH_KEYS = [
+    pytest.param(_from_scratch, _install_with_keys, id="first installation"),
+    pytest.param(_after_old_keys, _install_with_keys, id="renewal"),
+    pytest.param(_after_install_with_keys, _restore, id="restoration"),
 ]
 
 
@@ -406,6 +429,15 @@ def test_wherever_it_ends_restoring_leaves_no_trace(
     assert points > 5
 
 
+@pytest.mark.parametrize(("prepare", "run"), WITH_KEYS)
+def test_wherever_it_ends_restoring_takes_the_keys_along(
+    tmp_path: Path, prepare: Callable[[FakeNode], None], run: Run
+) -> None:
+    for _, node in _crashes(tmp_path, WITH_CONFIG, prepare, run):
+        node.restore()
+        node.assert_untouched()
+
+
 @pytest.mark.parametrize("original", ORIGINALS)
 @pytest.mark.parametrize(("prepare", "run"), PREPARATIONS)
 def test_wherever_it_ends_installing_finishes(
@@ -431,6 +463,435 @@ def test_an_interrupted_edit_that_does_not_work_is_rolled_back_by_the_next_run(
         node.install()
     assert node.content != node.original
 
-    with pytest.raises(RetryableError, match="serves again"):
+    with pytest.raises(RolledBackError, match="serves again"):
         node.install()
     node.assert_untouched()
+
+
+# Somebody else writes the manifest while a run is at work; kubeadm upgrade moves a new one into its place.
+
+NEWER = (b"v1.36.3", b"v1.37.0")
+
+
+def _upgrade_once_edited(node: FakeNode) -> bytes:
+    """Has the manifest replaced by a newer one as soon as ours is there; returns the newer one."""
+    upgraded = node.original.replace(*NEWER)
+
+    def upgrade() -> None:
+        if manifest.VOLUME_NAME.encode() in node.content and NEWER[1] not in node.content:
+            node.write(upgraded)
+
+    node.scheduler.before_probe = upgrade
+    return upgraded
+
+
+def test_an_upgrade_while_the_edit_waits_is_kept_and_edited_instead(node: FakeNode) -> None:
+    upgraded = _upgrade_once_edited(node)
+    node.scheduler.fails = lambda content: (
+        manifest.VOLUME_NAME.encode() in content and NEWER[1] not in content
+    )
+
+    assert node.install().result == "Installed"
+
+    assert NEWER[1] in node.content
+    assert node.extenders == [EXTENDER.url]
+    assert node.restore().result == "Restored"
+    assert node.content == upgraded
+
+
+def test_the_restart_by_an_upgrade_is_not_taken_for_the_one_of_the_edit(node: FakeNode) -> None:
+    _upgrade_once_edited(node)
+
+    assert node.install().result == "Installed"
+
+    assert node.state == "Installed"
+    assert node.extenders == [EXTENDER.url]
+
+
+def test_a_manifest_that_changes_all_the_time_is_left_to_those_who_change_it(node: FakeNode) -> None:
+    versions = iter(range(1000))
+
+    def rewrite() -> None:
+        if manifest.VOLUME_NAME.encode() in node.content:
+            node.write(node.original.replace(b"v1.36.3", f"v2.{next(versions)}.0".encode()))
+
+    node.scheduler.before_probe = rewrite
+
+    with pytest.raises(RetryableError, match="was changed by somebody else"):
+        node.install()
+
+    assert manifest.VOLUME_NAME.encode() not in node.content
+    assert b"v2." in node.content
+
+
+def test_an_upgrade_while_a_restoration_waits_is_kept(node: FakeNode) -> None:
+    node.install()
+    upgraded = node.original.replace(*NEWER)
+
+    def upgrade() -> None:
+        if node.content == node.original:
+            node.write(upgraded)
+
+    node.scheduler.before_probe = upgrade
+
+    assert node.restore().result == "RestoredPartially"
+    assert node.content == upgraded
+    assert not node.folder.exists()
+
+
+def test_an_upgrade_between_reading_and_restoring_is_kept(node: FakeNode) -> None:
+    node.install()
+    upgraded = node.original.replace(*NEWER)
+    done: list[bool] = []
+
+    def upgrade() -> None:
+        # The first probe of a restoration comes after the manifest was read and before it is written.
+        if not done:
+            done.append(True)
+            node.write(upgraded)
+
+    node.scheduler.before_probe = upgrade
+
+    assert node.restore().result == "RestoredPartially"
+    assert node.content == upgraded
+
+
+def test_an_upgrade_while_an_installed_scheduler_is_looked_at_is_noticed(node: FakeNode) -> None:
+    node.install()
+    _upgrade_once_edited(node)
+
+    assert node.install().result == "Installed"
+    assert node.state == "Installed"
+    assert NEWER[1] in node.content
+
+
+def test_our_folder_stays_while_the_manifest_names_it_again(node: FakeNode) -> None:
+    """As when a failed kubeadm upgrade puts the manifest of before back, which had our edit."""
+    node.install()
+    node.edit(b"--bind-address=127.0.0.1", b"--bind-address=$(VAR)")
+    edited = node.content
+
+    class PuttingBack(HostFiles):
+        def move(self, staged: str, path: str, *, expected: bytes | None = None) -> None:
+            super().move(staged, path, expected=expected)
+            if path.endswith(".yaml") and manifest.VOLUME_NAME.encode() not in node.content:
+                node.write(edited)
+
+    with pytest.raises(RetryableError, match="was changed by somebody else"):
+        node.restore(files=PuttingBack(node.root))
+    assert list(node.folder.glob("scheduler-config-*"))
+
+
+# What counts as a restart.
+
+
+def test_a_busy_node_with_one_timeout_is_not_taken_for_a_restart(node: FakeNode) -> None:
+    node.scheduler.has_stuck_kubelet = True
+    node.scheduler.too_slow = [5]
+
+    with pytest.raises(RolledBackError, match="no restarted kube-scheduler"):
+        node.install()
+    node.assert_untouched()
+
+
+@pytest.mark.parametrize("flag", [b"--cert-dir=/c", b"--tls-cert-file=/c"])
+def test_the_same_process_all_along_is_not_taken_for_a_restart(tmp_path: Path, flag: bytes) -> None:
+    node = FakeNode(tmp_path, KUBEADM.replace(b"--leader-elect=true", flag))
+    node.scheduler.has_stuck_kubelet = True
+
+    with pytest.raises(RolledBackError, match="no restarted kube-scheduler"):
+        node.install()
+    node.assert_untouched()
+
+
+def test_a_timeout_while_looking_who_serves_proves_nothing(node: FakeNode) -> None:
+    node.install()
+    node.scheduler.has_stuck_kubelet = True
+    node.scheduler.too_slow = range(node.scheduler.probes, node.scheduler.probes + 60)
+
+    with pytest.raises(RolledBackError):
+        node.install(OTHER_EXTENDER)
+    assert node.extenders == [EXTENDER.url] or node.content == node.original
+
+
+def test_restoring_waits_for_the_restart_where_the_edit_is_at_work(node: FakeNode) -> None:
+    node.install()
+    node.scheduler.has_stuck_kubelet = True
+
+    with pytest.raises(RetryableError, match="run restore again"):
+        node.restore()
+    assert node.content == node.original
+
+
+# Trouble on the way back.
+
+
+def test_a_disk_that_fills_up_does_not_stop_the_rollback(node: FakeNode) -> None:
+    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+
+    with pytest.raises(RolledBackError, match="earlier manifest is back and kube-scheduler serves again"):
+        _install_on_a_disk_that_fills_up(node)
+    node.assert_untouched()
+
+
+def test_a_disk_that_fills_up_does_not_stop_the_way_back_to_our_earlier_edit(node: FakeNode) -> None:
+    node.install()
+    before = node.content
+    node.scheduler.fails = lambda content: content not in (before, node.original)
+
+    with pytest.raises(RolledBackError, match="earlier manifest is back"):
+        _install_on_a_disk_that_fills_up(node, OTHER_EXTENDER)
+
+    assert node.content == before
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+def _install_on_a_disk_that_fills_up(node: FakeNode, extender: ExtenderEntry = EXTENDER) -> None:
+    files, before = FillingHostFiles(node.root), node.content
+
+    def fill() -> None:
+        files.full = files.full or node.content != before
+
+    node.scheduler.before_probe = fill
+    node.install(extender, files=files)
+
+
+def test_a_full_disk_does_not_stop_the_restoration(node: FakeNode) -> None:
+    node.install()
+    files = FillingHostFiles(node.root)
+    files.full = True
+
+    assert node.restore(files=files).result == "Restored"
+    node.assert_untouched()
+
+
+def test_a_full_disk_stops_an_installation_before_anything_is_edited(node: FakeNode) -> None:
+    files = FillingHostFiles(node.root)
+    files.full = True
+
+    with pytest.raises(OSError, match="No space"):
+        node.install(files=files)
+    assert node.content == node.original
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        pytest.param(b"--bind-address=$(VAR)", id="an address from the environment"),
+        pytest.param(b"--secure-port=x", id="a port that is none"),
+    ],
+)
+def test_flags_that_cannot_be_read_do_not_stop_the_restoration(node: FakeNode, flag: bytes) -> None:
+    node.install()
+    node.edit(b"--bind-address=127.0.0.1", flag)
+
+    report = node.restore()
+
+    assert report.result == "RestoredPartially"
+    assert "was not checked" in report.message
+    assert node.content == node.original.replace(b"--bind-address=127.0.0.1", flag)
+    assert not node.folder.exists()
+
+
+def test_a_run_that_is_stopped_while_it_waits_puts_the_earlier_manifest_back(node: FakeNode) -> None:
+    stop_once_edited(node)
+
+    with pytest.raises(RetryableError, match=r"stopped from outside.*the earlier manifest is back"):
+        node.install()
+    assert node.content == node.original
+
+    go_on(node)
+    assert node.install().result == "Installed"
+    node.restore()
+    node.assert_untouched()
+
+
+def test_a_run_that_is_stopped_over_a_change_of_url_puts_our_earlier_edit_back(node: FakeNode) -> None:
+    node.install()
+    stop_once_edited(node)
+
+    with pytest.raises(RetryableError, match="the earlier manifest is back"):
+        node.install(OTHER_EXTENDER)
+    assert node.extenders == [EXTENDER.url]
+
+    go_on(node)
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+def test_a_stopped_run_leaves_what_somebody_else_wrote_meanwhile(node: FakeNode) -> None:
+    upgraded = node.original.replace(*NEWER)
+
+    def upgrade_and_stop() -> None:
+        if manifest.VOLUME_NAME.encode() in node.content:
+            node.write(upgraded)
+            node.is_stopped = True
+
+    node.scheduler.before_probe = upgrade_and_stop
+
+    with pytest.raises(RetryableError, match="stopped from outside"):
+        node.install()
+    assert node.content == upgraded
+
+
+def test_a_run_that_is_stopped_before_the_edit_changes_nothing(node: FakeNode) -> None:
+    node.is_stopped = True
+
+    with pytest.raises(RetryableError, match="stopped from outside"):
+        node.install()
+    node.assert_untouched()
+
+
+def test_a_restoration_that_is_stopped_has_put_the_manifest_back(node: FakeNode) -> None:
+    node.install()
+    node.is_stopped = True
+
+    with pytest.raises(RetryableError, match="stopped from outside"):
+        node.restore()
+    assert node.content == node.original
+
+    node.is_stopped = False
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+def stop_once_edited(node: FakeNode) -> None:
+    before = node.content
+
+    def stop() -> None:
+        node.is_stopped = node.content != before
+
+    node.scheduler.before_probe = stop
+
+
+def go_on(node: FakeNode) -> None:
+    node.is_stopped = False
+    node.scheduler.before_probe = lambda: None
+
+
+# What lies in our folder may be lost.
+
+
+def _lose_record(node: FakeNode) -> None:
+    (node.folder / "state.json").unlink()
+
+
+def _lose_folder(node: FakeNode) -> None:
+    shutil.rmtree(node.folder)
+
+
+LOSSES = [
+    pytest.param(_lose_record, id="the record"),
+    pytest.param(_lose_folder, id="the folder"),
+]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_whatever_is_lost_restoring_keeps_their_configuration(
+    node: FakeNode, lose: Callable[[FakeNode], None]
+) -> None:
+    node.install()
+    lose(node)
+    assert node.state == "Drifted"
+
+    assert node.restore().result == "RestoredPartially"
+    node.assert_untouched()
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+def test_whatever_is_lost_installing_keeps_their_configuration(
+    node: FakeNode, lose: Callable[[FakeNode], None]
+) -> None:
+    node.install()
+    lose(node)
+
+    assert node.install().result == "Installed"
+    assert node.extenders == [EXTENDER.url]
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+@pytest.mark.parametrize("run", [FakeNode.install, FakeNode.restore])
+def test_a_configuration_that_only_a_backup_knows_needs_a_person(
+    tmp_path: Path, run: Callable[[FakeNode], RunResult]
+) -> None:
+    node = FakeNode(tmp_path, WITH_CONFIG)
+    node.install()
+    _lose_record(node)
+    node.edit(b"    - --config=/config/scheduler.yaml\n", b"")
+
+    with pytest.raises(NeedsPersonError, match=r"--config=/config/scheduler\.yaml.*state\.json is missing"):
+        run(node)
+    assert manifest.VOLUME_NAME.encode() in node.content
+    assert list(node.folder.glob("*.backup"))
+
+
+# A rollback is told from other failures, and repeated only when something is different.
+
+
+def _fail_when_edited(node: FakeNode) -> None:
+    node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
+
+
+def _rolled_back_inputs(node: FakeNode, extender: ExtenderEntry = EXTENDER) -> str:
+    with pytest.raises(RolledBackError) as raised:
+        node.install(extender)
+    assert extender.url in str(raised.value)
+    return raised.value.inputs
+
+
+def test_a_rollback_names_its_inputs(node: FakeNode) -> None:
+    _fail_when_edited(node)
+
+    assert _rolled_back_inputs(node) == _rolled_back_inputs(node)
+
+
+def test_what_was_rolled_back_is_not_tried_again_with_the_same_inputs(node: FakeNode) -> None:
+    _fail_when_edited(node)
+    inputs = _rolled_back_inputs(node)
+    process = node.scheduler.process
+
+    with pytest.raises(RolledBackError, match="was not tried again") as raised:
+        node.install(rolled_back_inputs=inputs)
+
+    assert raised.value.inputs == inputs
+    assert node.scheduler.process == process
+    node.assert_untouched()
+
+
+def _upgrade(node: FakeNode) -> None:
+    node.original = node.original.replace(*NEWER)
+    node.write(node.original)
+
+
+def _edit_own_config(node: FakeNode) -> None:
+    (node.root / OWN_CONFIG_PATH).write_bytes(OWN_CONFIG.replace(b"50", b"70"))
+
+
+@pytest.mark.parametrize("change", [_upgrade, _edit_own_config])
+def test_it_is_tried_again_once_an_input_has_changed(
+    tmp_path: Path, change: Callable[[FakeNode], None]
+) -> None:
+    node = FakeNode(tmp_path, WITH_CONFIG)
+    _fail_when_edited(node)
+    inputs = _rolled_back_inputs(node)
+    change(node)
+    node.scheduler.fails = lambda content: False  # noqa: ARG005
+
+    assert node.install(rolled_back_inputs=inputs).result == "Installed"
+
+
+def test_it_is_tried_again_with_another_extender_or_more_time(node: FakeNode) -> None:
+    _fail_when_edited(node)
+    inputs = _rolled_back_inputs(node)
+
+    assert _rolled_back_inputs(node, OTHER_EXTENDER) != inputs
+    node.timeout = 60.0
+    assert _rolled_back_inputs(node) != inputs
+
+
+def test_what_works_is_no_longer_held_back(node: FakeNode) -> None:
+    inputs = node.install().inputs
+
+    assert node.install(rolled_back_inputs=inputs).result == "AlreadyInstalled"

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,14 @@ from tests.samples.hostctl import ENDPOINT, KUBEADM
 
 from gpushare_core.json_object import Json
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
+from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.restart_detector import ProbeResult
+from gpushare_hostctl.host import health_probe
 from gpushare_hostctl.host.health_probe import HttpsProber
 from gpushare_hostctl.main import main
 
 MANIFEST = "etc/kubernetes/manifests/kube-scheduler.yaml"
+OWN = "/etc/kubernetes/own.yaml"
 EXTENDER = ("--extender-url", "http://127.0.0.1:32766", "--managed-resource", "gpushare.io/memory")
 
 
@@ -94,17 +98,21 @@ def test_restoring_what_was_never_installed_is_nothing_to_do(
     assert last_line(capsys)["result"] == "NothingToDo"
 
 
-def test_a_scheduler_that_stays_away_ends_with_1(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scheduler_that_stays_away_ends_with_3(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     original = host.manifest.read_bytes()
     host.kubelet.broken = b"gpushare"
 
-    assert main(host.arguments("install", timeout=2)) == 1
+    assert main(host.arguments("install", timeout=2)) == 3
 
     report = last_line(capsys)
-    assert report["result"] == "Failed"
+    assert report["result"] == "RolledBack"
     assert "serves again" in report["message"]
     assert report["sha256Before"] == report["sha256After"]
     assert host.manifest.read_bytes() == original
+
+    same = ("--rolled-back-inputs", report["inputs"])
+    assert main(host.arguments("install", *same, timeout=2)) == 3
+    assert "not tried again" in last_line(capsys)["message"]
 
 
 def test_a_manifest_that_is_none_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,6 +127,81 @@ def test_a_manifest_that_is_none_ends_with_2(tmp_path: Path, capsys: pytest.Capt
 def test_a_node_without_the_folder_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["install", "--root", str(tmp_path), *EXTENDER]) == 2
     assert "there is no folder /etc/kubernetes" in last_line(capsys)["message"]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        pytest.param(PermissionError(13, "Permission denied"), "may not be read", id="denied"),
+        pytest.param(OSError(30, "Read-only file system"), "Read-only", id="read-only"),
+    ],
+)
+def test_a_file_that_root_may_not_read_ends_with_2(
+    host: Host,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: OSError,
+    message: str,
+) -> None:
+    own = host.root / "etc/kubernetes/own.yaml"
+    own.write_text("kind: KubeSchedulerConfiguration\n")
+    text = host.manifest.read_text().replace(
+        "- kube-scheduler\n", f"- kube-scheduler\n    - --config={OWN}\n"
+    )
+    text = text.replace("volumeMounts:\n", f"volumeMounts:\n    - {{name: own, mountPath: {OWN}}}\n")
+    text = text.replace("volumes:\n", f"volumes:\n  - {{name: own, hostPath: {{path: {OWN}}}}}\n")
+    host.manifest.write_text(text)
+    open_file = os.open
+
+    def refuse(path: Path, *arguments: int) -> int:
+        if Path(path) == own:
+            raise error
+        return open_file(path, *arguments)
+
+    monkeypatch.setattr(os, "open", refuse)
+    before = host.manifest.read_bytes()
+
+    assert main(host.arguments("install")) == 2
+    assert message in last_line(capsys)["message"]
+    assert host.manifest.read_bytes() == before
+
+
+def test_keys_are_made_and_restored_away(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    group = ("--extender-group", str(os.getgid()))
+
+    assert main(host.arguments("keys", *group)) == 0
+    made = last_line(capsys)
+    assert made["result"] == "KeysMade"
+    assert datetime.fromisoformat(made["renewAfter"]) > datetime.now(UTC)
+    assert main(host.arguments("keys", *group)) == 0
+    assert last_line(capsys) == {**made, "result": "KeysPresent", "message": "the keys are good"}
+
+    assert main(host.arguments("restore")) == 0
+    assert not (host.root / "etc/kubernetes/gpushare").exists()
+
+
+def test_an_extender_by_https_that_is_not_there_ends_with_1(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = host.manifest.read_bytes()
+    arguments = host.arguments("install", "--extender-group", str(os.getgid()), timeout=1)
+    url = f"https://127.0.0.1:{free_port()}"
+
+    assert main([*arguments, "--extender-url", url]) == 1
+    assert f"no extender is ready at {url}" in last_line(capsys)["message"]
+    assert host.manifest.read_bytes() == before
+
+
+def test_another_program_at_the_extenders_port_ends_with_2(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = HttpsServer(statuses={"/readyz": 200})
+    arguments = host.arguments("install", "--extender-group", str(os.getgid()), timeout=1)
+    try:
+        assert main([*arguments, "--extender-url", f"https://127.0.0.1:{server.port}"]) == 2
+    finally:
+        server.stop()
+    assert f"another program took port {server.port}" in last_line(capsys)["message"]
 
 
 def test_two_runs_at_once_are_kept_apart(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
@@ -153,7 +236,9 @@ def test_a_stopped_job_says_so_and_the_next_one_finishes(host: Host) -> None:
         output, _ = process.communicate(timeout=30)
 
     assert process.returncode == 1
-    assert "stopped from outside" in json.loads(output)["message"]
+    report = json.loads(output)
+    assert "stopped from outside" in report["message"]
+    assert report["sha256After"] == report["sha256Before"]
     host.kubelet.broken = b"never"
     assert main(host.arguments("restore")) == 0
     assert not (host.root / "etc/kubernetes/gpushare").exists()
@@ -167,6 +252,12 @@ def test_a_stopped_job_says_so_and_the_next_one_finishes(host: Host) -> None:
         pytest.param(["install", "--root", "/x", *EXTENDER, "--managed-resource", "memory"], id="no domain"),
         pytest.param(["install", "--root", "/x", *EXTENDER, "--http-timeout", "5"], id="no unit"),
         pytest.param(["install", "--root", "/x", *EXTENDER, "--manifest", "k.yaml"], id="not absolute"),
+        pytest.param(["install", "--root", "/x", *EXTENDER, "--timeout", "0"], id="no time"),
+        pytest.param(["install", "--root", "/x", *EXTENDER, "--timeout", "nan"], id="a time that is none"),
+        pytest.param(
+            ["install", "--root", "/x", *EXTENDER, "--extender-url", "https://10.0.0.1:1"],
+            id="https elsewhere",
+        ),
         pytest.param(["restore", "--root", "/x", *EXTENDER], id="an extender for restore"),
         pytest.param(["status"], id="no root"),
         pytest.param([], id="no command"),
@@ -211,20 +302,46 @@ def test_the_answer_tells_whether_it_serves(statuses: dict[str, int], serving: b
     assert probe(statuses).serving is serving
 
 
-def test_every_process_has_its_own_fingerprint() -> None:
+def test_every_process_has_its_own_certificate_and_socket() -> None:
     servers = [HttpsServer(process=process, statuses={"/readyz": 200}) for process in (1, 2, 1)]
-    first, second, third = (HttpsProber().probe(endpoint(server.port)).fingerprint for server in servers)
+    first, second, third = (HttpsProber().probe(endpoint(server.port)).process for server in servers)
     for server in servers:
         server.stop()
 
-    assert first == third
-    assert first != second
+    assert first.certificate == third.certificate
+    assert first.certificate != second.certificate
+    assert len({first.sockets, second.sockets, third.sockets}) == 3
 
 
-def test_nobody_at_the_port_is_no_fingerprint() -> None:
+def test_a_process_keeps_its_socket_and_the_next_one_at_its_port_has_another() -> None:
+    server = HttpsServer(statuses={"/readyz": 200})
+    first, again = (HttpsProber().probe(endpoint(server.port)).process for _ in range(2))
+    server.stop()
+    server = HttpsServer(port=server.port, statuses={"/readyz": 200})
+    other = HttpsProber().probe(endpoint(server.port)).process
+    server.stop()
+
+    assert first == again
+    assert first.sockets
+    assert first.certificate == other.certificate
+    assert first.is_followed_by(again, lasting_certificate=True) is False
+    assert first.is_followed_by(other, lasting_certificate=True) is True
+
+
+def test_nobody_at_the_port_has_no_socket_and_refuses() -> None:
     result = HttpsProber().probe(endpoint(free_port()))
 
-    assert (result.serving, result.fingerprint) == (False, None)
+    assert (result.serving, result.refused) == (False, True)
+    assert result.process == ProcessIdentity(sockets=(), certificate=None)
+
+
+def test_a_server_that_takes_too_long_does_not_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health_probe, "_TIMEOUT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        result = HttpsProber().probe(endpoint(server.getsockname()[1]))
+
+    assert (result.serving, result.refused) == (False, False)
+    assert result.process.sockets
 
 
 def test_a_server_without_tls_does_not_serve() -> None:

@@ -13,6 +13,7 @@ from tests.samples.hostctl import (
     file,
     performed,
     planned,
+    process,
     snapshot_of,
 )
 
@@ -66,10 +67,10 @@ def test_while_a_change_is_under_way_both_manifests_are_ours() -> None:
     other = replace(EXTENDER, url="http://127.0.0.1:1")
     second = plan.install(first, source=None, extender=other)
 
-    ahead = plan.write_ahead_record(first, second, fingerprint="abc")
+    ahead = plan.write_ahead_record(first, second, before=process("abc"))
 
     assert ahead.written == (planned(FRESH).manifest.sha256, second.manifest.sha256)
-    assert ahead.pending == PendingRestart(sha256=second.manifest.sha256, fingerprint="abc")
+    assert ahead.pending == PendingRestart(sha256=second.manifest.sha256, before=process("abc"))
 
 
 def test_a_new_original_forgets_the_manifests_of_the_old_one() -> None:
@@ -77,7 +78,7 @@ def test_a_new_original_forgets_the_manifests_of_the_old_one() -> None:
     upgraded = replace(first, manifest=file(KUBEADM.replace(b"v1.36.3", b"v1.37.0")))
     second = planned(upgraded)
 
-    assert plan.write_ahead_record(upgraded, second, fingerprint=None).written == (second.manifest.sha256,)
+    assert plan.write_ahead_record(upgraded, second, before=process()).written == (second.manifest.sha256,)
 
 
 def test_restoring_what_we_wrote_gives_the_exact_backup() -> None:
@@ -133,7 +134,7 @@ def test_a_configuration_file_is_merged_with_its_mode() -> None:
 
     assert install_plan.config.mode == 0o640
     assert yaml.safe_load(install_plan.config.content)["extenders"] == [EXTENDER.to_mapping()]
-    assert install_plan.record.previous_config == "/c/s.yaml"
+    assert b"--config=/c/s.yaml" in install_plan.manifest.content
     with pytest.raises(NeedsPersonError, match=r"/etc/kubernetes/c/s\.yaml"):
         planned(snapshot_of(manifest))
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.record import InstallationRecord, Original, PendingRestart, decode
 from gpushare_hostctl.errors import NeedsPersonError
 
@@ -14,8 +15,7 @@ RECORD = InstallationRecord(
     config="scheduler-config-b.yaml",
     config_sha256="b",
     written=("c", "d"),
-    previous_config="/x.yaml",
-    pending=PendingRestart(sha256="d", fingerprint=None),
+    pending=PendingRestart(sha256="d", before=ProcessIdentity(sockets=(3, 4), certificate="e")),
 )
 
 
@@ -29,8 +29,8 @@ def test_what_was_written_is_read_back() -> None:
         pytest.param(b"", id="empty"),
         pytest.param(b"[]", id="a list"),
         pytest.param(b"{}", id="no version"),
-        pytest.param(b'{"version": 2}', id="a newer version"),
-        pytest.param(b'{"version": 1}', id="nothing but the version"),
+        pytest.param(b'{"version": 3}', id="a newer version"),
+        pytest.param(b'{"version": 2}', id="nothing but the version"),
         pytest.param(RECORD.encode().replace(b'"mode"', b'"mood"'), id="a field of another name"),
         pytest.param(RECORD.encode()[:-9], id="cut off"),
         pytest.param(json.dumps({**json.loads(RECORD.encode()), "written": 1}).encode(), id="no list"),

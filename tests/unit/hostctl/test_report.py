@@ -17,6 +17,8 @@ def test_the_report_is_one_json_object_in_the_operators_words() -> None:
         "message": "done",
         "sha256Before": "a",
         "sha256After": "b",
+        "inputs": None,
+        "renewAfter": None,
     }
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.fakes.hostctl_prober import ScriptedProber, SleepClock
-from tests.samples.hostctl import ENDPOINT, NOBODY_LISTENS, serving, starting
+from tests.samples.hostctl import ENDPOINT, NOBODY_LISTENS, process, serving, starting
 
 from gpushare_hostctl.decide.restart_detector import ProbeResult
 from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, SchedulerWaiter
@@ -16,20 +16,18 @@ def waiter(*probes: ProbeResult, timeout: float = 10.0) -> SchedulerWaiter:
 
 
 def test_waiting_ends_with_the_new_process() -> None:
-    waiter(serving("old"), NOBODY_LISTENS, serving("new")).until_restarted(
-        ENDPOINT, before="old", may_miss_restart=False
-    )
+    waiter(serving("old"), NOBODY_LISTENS, serving("new")).until_restarted(ENDPOINT, before=process("old"))
 
 
 def test_waiting_for_a_restart_says_what_it_saw_last() -> None:
     with pytest.raises(
         SchedulerNotServingError, match=r"https://127.0.0.1:10259/readyz within 10 s .*refused"
     ):
-        waiter(serving("old"), NOBODY_LISTENS).until_restarted(ENDPOINT, before="old", may_miss_restart=False)
+        waiter(serving("old"), NOBODY_LISTENS).until_restarted(ENDPOINT, before=process("old"))
 
 
 def test_half_the_time_of_steady_service_counts_as_a_missed_restart() -> None:
-    waiter(serving("old")).until_restarted(ENDPOINT, before="old", may_miss_restart=True)
+    waiter(serving("old")).until_restarted(ENDPOINT, before=process("old"), may_miss_restart=True)
 
 
 def test_waiting_for_service_takes_any_process() -> None:
@@ -39,3 +37,16 @@ def test_waiting_for_service_takes_any_process() -> None:
 def test_waiting_for_service_gives_up_at_the_deadline() -> None:
     with pytest.raises(SchedulerNotServingError, match="within 10 s"):
         waiter(starting("old")).until_serving(ENDPOINT)
+
+
+def test_waiting_for_service_may_have_less_time() -> None:
+    with pytest.raises(SchedulerNotServingError, match="within 2 s"):
+        waiter(starting("old")).until_serving(ENDPOINT, timeout=2.0)
+
+
+def test_a_check_that_fails_ends_the_wait() -> None:
+    def check() -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        waiter(serving("new")).until_restarted(ENDPOINT, before=process("old"), check=check)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.samples.hostctl import FRESH, KUBEADM, file, performed, planned, snapshot_of
+from tests.samples.hostctl import FRESH, KUBEADM, file, performed, planned, process, snapshot_of
 
 from gpushare_hostctl.decide import plan
 from gpushare_hostctl.decide.snapshot import Snapshot
@@ -36,7 +36,7 @@ from gpushare_hostctl.decide.status import read_status
         ),
         pytest.param(
             performed(
-                planned(FRESH), stored=plan.write_ahead_record(FRESH, planned(FRESH), fingerprint=None)
+                planned(FRESH), stored=plan.write_ahead_record(FRESH, planned(FRESH), before=process())
             ),
             "Drifted",
             "not finished",

@@ -71,6 +71,10 @@ def test_hostctl_has_no_token_and_is_not_placed_by_the_scheduler() -> None:
     assert INSTALL["restartPolicy"] == "Never"
 
 
+def test_hostctl_may_write_where_selinux_is_on() -> None:
+    assert INSTALL["containers"][0]["securityContext"]["seLinuxOptions"] == {"type": "spc_t"}
+
+
 def test_kubernetes_does_not_repeat_a_run_of_hostctl() -> None:
     job = hostctl_job(HostctlCommand.INSTALL, control_plane(), 1, INSTALLATION)
     assert job["spec"]["backoffLimit"] == 0

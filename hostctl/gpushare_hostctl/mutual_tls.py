@@ -1,0 +1,105 @@
+"""The keys of mutual TLS on the host: makes and renews them, and waits for an extender that uses them."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+from urllib.parse import urlsplit
+
+from gpushare_hostctl.decide import key_pairs
+from gpushare_hostctl.decide.key_pairs import Keys
+from gpushare_hostctl.decide.snapshot import File
+from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+from gpushare_hostctl.host.extender_probe import ExtenderProbe, ExtenderProber
+from gpushare_hostctl.host.node import ControlPlaneNode
+from gpushare_hostctl.host.scheduler_waiter import INTERVAL, StoppedError
+from gpushare_hostctl.report import RunResult
+
+_LOG = logging.getLogger(__name__)
+
+_EXTENDER_FOLDER = "extender"
+"""What the extender's pod mounts; it lies in our folder, which is closed to everyone but root."""
+
+
+@dataclass(frozen=True)
+class MutualTls:
+    """What is needed besides the node. ``group`` is the one that may read the extender's keys."""
+
+    now: Callable[[], datetime]
+    group: int
+    prober: ExtenderProber
+
+
+def run(node: ControlPlaneNode, mutual_tls: MutualTls) -> RunResult:
+    """Makes or renews the keys, or finds them good.
+
+    Raises NeedsPersonError when they cannot be given to the group.
+    """
+    before = node.read_keys()
+    keys = ensure_keys(node, mutual_tls)
+    if before == keys.files():
+        return RunResult("KeysPresent", "the keys are good", renew_after=keys.renew_after)
+    return RunResult("KeysMade", "the keys were made or renewed", renew_after=keys.renew_after)
+
+
+def ensure_keys(node: ControlPlaneNode, mutual_tls: MutualTls) -> Keys:
+    """Returns the host's keys after making those that are missing or near their end.
+
+    Raises NeedsPersonError when they cannot be given to the group.
+    """
+    stored = node.read_keys()
+    keys = key_pairs.renew(stored, mutual_tls.now())
+    files = keys.files()
+    for path in files:
+        if stored.get(path) != files[path]:
+            _LOG.info("writing %s", node.paths.in_folder(path))
+            _write(node, path, files[path], group=mutual_tls.group)
+    return keys
+
+
+def await_extender(
+    node: ControlPlaneNode, mutual_tls: MutualTls, *, url: str, keys: Keys, deadline: float
+) -> None:
+    """Waits until the extender at ``url`` serves with these keys, before kube-scheduler is sent there.
+
+    ``deadline`` is in seconds of the waiter's clock. Raises RetryableError when it does not serve in time,
+    NeedsPersonError when something else answers there.
+    """
+    waiter = node.waiter
+    while (probe := mutual_tls.prober.probe(url, keys)).answer != "ready":
+        if waiter.is_stopped():
+            raise StoppedError("stopped from outside while waiting for the extender; nothing was edited")
+        if waiter.clock() >= deadline:
+            raise _not_ready(url, probe)
+        waiter.sleep(INTERVAL)
+
+
+def _not_ready(url: str, probe: ExtenderProbe) -> RetryableError | NeedsPersonError:
+    if probe.answer == "stranger":
+        return NeedsPersonError(
+            f"kube-scheduler was not edited, because what answers at {url} does not know the keys made on "
+            f"this host ({probe.detail}): either another program took port {urlsplit(url).port}, then free "
+            "it or choose another port, or an extender runs there with earlier keys, then restart its pod"
+        )
+    return RetryableError(
+        f"kube-scheduler was not edited, because no extender is ready at {url} ({probe.detail}); see its pod "
+        "on this node"
+    )
+
+
+def _write(node: ControlPlaneNode, path: str, content: bytes, *, group: int) -> None:
+    folder = str(PurePosixPath(path).parent)
+    shared = folder == _EXTENDER_FOLDER
+    mode, gid = (0o640, group) if shared else (0o600, 0)
+    try:
+        node.make_folder()
+        node.make_folder(folder, mode=0o750 if shared else 0o700, gid=gid)
+        if shared:
+            node.share_with_containers(folder)
+        node.write_in_folder(path, File(content=content, mode=mode, uid=0, gid=gid))
+    except PermissionError as error:
+        raise NeedsPersonError(
+            f"cannot give {node.paths.in_folder(path)} to root and group {gid}: run as root and a member of "
+            "that group (supplementalGroups of the pod)"
+        ) from error
