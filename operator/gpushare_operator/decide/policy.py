@@ -39,7 +39,8 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
     return Plan(
         (
             *_run_plugin(snapshot, policy, assignment, installation),
-            *_enable_nodes(snapshot, policy, assignment),
+            *_apply_share_nodes(snapshot, policy, assignment),
+            *_label_nodes(snapshot, policy, assignment),
             *_release_nodes(snapshot, policy, assignment),
         )
     )
@@ -53,7 +54,7 @@ def _add_finalizer(policy: PolicyObject) -> Plan:
 def _run_plugin(
     snapshot: Snapshot, policy: PolicyObject, assignment: Assignment, installation: Installation
 ) -> Iterator[ApplyDaemonSet]:
-    if not assignment.enabled:
+    if not assignment.sharing:
         return
     desired = plugin_daemon_set(policy, installation)
     name = desired["metadata"]["name"]
@@ -62,14 +63,25 @@ def _run_plugin(
         yield ApplyDaemonSet(name, desired)
 
 
-def _enable_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> Iterator[Action]:
+def _apply_share_nodes(
+    snapshot: Snapshot, policy: PolicyObject, assignment: Assignment
+) -> Iterator[ApplyShareNode]:
     rules = policy.spec.nodes if policy.spec else []
     # One spec for all nodes of a rule: there can be thousands of them.
     positions = set(assignment.enabled.values())
     specs = {position: share_node_spec(policy, rules[position]) for position in positions}
     for name, position in assignment.enabled.items():
         yield from _apply_share_node(snapshot, policy, name, specs[position])
-        yield from _add_labels(snapshot.nodes[name], node_labels(policy, rules[position]))
+
+
+def _label_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> Iterator[LabelNode]:
+    """Yields labels after all GPUShareNodes: the applier makes calls of one kind at the same time."""
+    rules = policy.spec.nodes if policy.spec else []
+    for name, position in assignment.enabled.items():
+        yield from _add_labels(snapshot.nodes[name], node_labels(policy.name, rules[position].mode))
+    for name in sorted(assignment.kept):
+        mode = snapshot.share_nodes[name].spec.get("mode", "")
+        yield from _add_labels(snapshot.nodes[name], node_labels(policy.name, mode))
 
 
 def _apply_share_node(
@@ -89,9 +101,10 @@ def _add_labels(node: NodeObject, desired: dict[str, str]) -> Iterator[LabelNode
 
 def _release_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> Iterator[Action]:
     """Yields what takes the policy off nodes that it had and no longer has: the labels last."""
+    sharing = set(assignment.sharing)
     for share in snapshot.share_nodes_of(policy.name):
-        if share.name not in assignment.enabled and not share.deleting:
+        if share.name not in sharing and not share.deleting:
             yield DeleteShareNode(share.name, share.uid)
     for node in snapshot.labelled_nodes(policy.name):
-        if node.name not in assignment.enabled and node.name not in snapshot.share_nodes:
+        if node.name not in sharing and node.name not in snapshot.share_nodes:
             yield from remove_labels(node)

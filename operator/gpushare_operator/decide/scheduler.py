@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from gpushare_core.api.names import FINALIZER, SCHEDULER_LABEL
-from gpushare_operator.cluster.objects import NodeObject
+from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Action, ApplyDaemonSet, CreateJob, DeleteJob, LabelNode, Plan
 from gpushare_operator.decide.hostctl_history import (
@@ -29,10 +29,14 @@ CONNECTED = "connected"
 
 def scheduler_needed(snapshot: Snapshot) -> bool:
     """Returns whether a policy needs the scheduler connected, and is protected by our finalizer."""
-    return any(
-        not policy.deleting and FINALIZER in policy.finalizers and is_served(policy)
-        for policy in snapshot.policies.values()
-    )
+    return any(_needs_scheduler(snapshot, policy) for policy in snapshot.policies.values())
+
+
+def _needs_scheduler(snapshot: Snapshot, policy: PolicyObject) -> bool:
+    """One that cannot be read, or is not served, needs it for what is in force of it."""
+    if policy.deleting or FINALIZER not in policy.finalizers:
+        return False
+    return is_served(policy) or any(snapshot.is_in_force(policy, name) for name in snapshot.share_nodes)
 
 
 def plan_connection(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:

@@ -23,8 +23,8 @@ def owner_reference(policy: PolicyObject) -> Json:
     return {"apiVersion": API_VERSION, "kind": POLICY_KIND, "name": policy.name, "uid": policy.uid}
 
 
-def node_labels(policy: PolicyObject, rule: NodeRule) -> dict[str, str]:
-    return {POLICY_LABEL: policy.name, MODE_LABEL: str(rule.mode)}
+def node_labels(policy: str, mode: str) -> dict[str, str]:
+    return {POLICY_LABEL: policy, MODE_LABEL: str(mode)}
 
 
 def share_node_spec(policy: PolicyObject, rule: NodeRule) -> Json:

@@ -17,17 +17,17 @@ from gpushare_operator.status.wording import counted, explained, listed
 def nodes_ready(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> ConditionState:
     if policy.deleting:
         return condition_false(conditions.NODES_READY, conditions.DELETING, "the policy lets its nodes go")
-    late = {name: why for name in assignment.enabled if (why := why_not_ready(snapshot, name))}
+    late = {name: why for name in assignment.sharing if (why := why_not_ready(snapshot, name))}
     late.update({name: f"policy {other} is letting it go" for name, other in assignment.waiting.items()})
     remark = _idle_rules(snapshot, policy)
     if late:
         return condition_false(
             conditions.NODES_READY, conditions.NODES_NOT_READY, f"{explained(late)}{remark}"
         )
-    if not assignment.enabled:
+    if not assignment.sharing:
         message = "no node is shared: change spec.nodes, or label nodes so that a rule selects them"
         return condition_false(conditions.NODES_READY, conditions.NO_NODES_SELECTED, f"{message}{remark}")
-    ready = counted(len(assignment.enabled), "node")
+    ready = counted(len(assignment.sharing), "node")
     return condition_true(conditions.NODES_READY, conditions.ALL_NODES_READY, f"{ready} ready{remark}")
 
 
@@ -70,20 +70,29 @@ def unit_change_blocked(shares: Sequence[ShareNodeObject]) -> ConditionState:
 
 
 def degraded(
-    policy: PolicyObject, shares: Sequence[ShareNodeObject], failures: Sequence[str]
+    policy: PolicyObject,
+    assignment: Assignment,
+    shares: Sequence[ShareNodeObject],
+    failures: Sequence[str],
 ) -> ConditionState:
     """Returns a condition about everything that is wrong; its reason is that of the gravest, the first."""
-    problems = [*_spec_problems(policy), *_api_problems(failures), *_card_problems(shares)]
+    problems = [*_spec_problems(policy, assignment), *_api_problems(failures), *_card_problems(shares)]
     if not problems:
         return condition_false(conditions.DEGRADED, conditions.AS_EXPECTED, "nothing is wrong")
     messages = "; ".join(problem.message for problem in problems)
     return condition_true(conditions.DEGRADED, problems[0].reason, messages)
 
 
-def _spec_problems(policy: PolicyObject) -> list[Problem]:
+def _spec_problems(policy: PolicyObject, assignment: Assignment) -> list[Problem]:
     if policy.spec is None:
-        return [Problem(conditions.INVALID_SPEC, f"{policy.error}; correct the spec")]
-    return served.problems(policy.spec)
+        problems = [Problem(conditions.INVALID_SPEC, f"{policy.error}; correct the spec")]
+    else:
+        problems = served.problems(policy.spec)
+    if not (problems and assignment.kept):
+        return problems
+    *others, last = problems
+    kept = f"{last.message}; what was in force before stays: {listed(assignment.kept)}"
+    return [*others, Problem(last.reason, kept)]
 
 
 def _api_problems(failures: Sequence[str]) -> list[Problem]:

@@ -65,14 +65,14 @@ class _Parts:
 def _parts(
     snapshot: Snapshot, policy: PolicyObject, assignment: Assignment, failures: Sequence[str], now: datetime
 ) -> _Parts:
-    shares = [snapshot.share_nodes[name] for name in assignment.enabled if name in snapshot.share_nodes]
+    shares = [snapshot.share_nodes[name] for name in assignment.sharing if name in snapshot.share_nodes]
     return _Parts(
         is_served=policy.spec is not None and not served.problems(policy.spec),
         nodes_ready=nodes_ready(snapshot, policy, assignment),
         scheduler_configured=scheduler_configured(snapshot, policy, now),
         conflicted=conflicted(assignment),
         unit_change_blocked=unit_change_blocked(shares),
-        degraded=degraded(policy, shares, failures),
+        degraded=degraded(policy, assignment, shares, failures),
     )
 
 

@@ -222,6 +222,20 @@ async def test_an_edit_while_the_policy_is_being_applied_is_just_applied() -> No
     assert policy["status"]["observedGeneration"] == policy["metadata"]["generation"]
 
 
+@pytest.mark.parametrize("edit", [{"dialect": "aliyun.com"}, {"nodes": [rule("gpu-1", mode="NotYetKnown")]}])
+async def test_an_edit_to_something_unserved_tears_nothing_down(edit: dict[str, Any]) -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    before = cluster.traces()
+    cluster.api.change(paths.POLICIES, "default", {"spec": edit})
+    await converge(cluster, Operator(cluster))
+    assert cluster.traces() == before
+    cluster.delete_policy("default")
+    await converge(cluster, Operator(cluster))
+    assert not any(cluster.traces().values()), cluster.traces()
+
+
 async def test_a_daemon_set_that_somebody_edited_is_put_right() -> None:
     cluster = workers_and_control_planes()
     apply(cluster, "default")

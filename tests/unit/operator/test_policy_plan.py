@@ -39,6 +39,17 @@ def test_a_new_policy_gets_the_finalizer_before_anything_is_touched() -> None:
     assert action == SetFinalizers("default", "7", ("theirs", FINALIZER))
 
 
+def test_labels_come_after_all_share_nodes_so_that_each_kind_is_written_at_the_same_time() -> None:
+    seen = snapshot(policy("default", rule("gpu-1", "gpu-2")), node("gpu-1"), node("gpu-2"))
+    assert class_names(policy_actions(seen)) == [
+        "ApplyDaemonSet",
+        "ApplyShareNode",
+        "ApplyShareNode",
+        "LabelNode",
+        "LabelNode",
+    ]
+
+
 def test_a_selected_node_gets_plugin_share_node_and_labels() -> None:
     first, second, third = policy_actions(snapshot(policy(), node("gpu-1"), node("gpu-2")))
     assert isinstance(first, ApplyDaemonSet)
@@ -126,6 +137,50 @@ def test_a_node_that_is_being_deleted_is_let_go() -> None:
 )
 def test_what_is_not_served_enables_no_node(unserved: Any) -> None:
     assert policy_actions(snapshot(policy(spec=unserved), node("gpu-1"))) == []
+
+
+UNREADABLE_OR_UNSERVED = [
+    pytest.param(spec(rule("gpu-1", mode="Exclusive")), id="mode"),
+    pytest.param(spec({"names": ["gpu-1"]}), id="source NVML"),
+    pytest.param(spec(rule("gpu-1"), dialect="aliyun.com"), id="dialect"),
+    pytest.param(spec(rule("gpu-1"), scheduler={"backend": "Dedicated"}), id="backend"),
+    pytest.param(spec(rule("gpu-9"), dialect="aliyun.com"), id="dialect, and other nodes"),
+    pytest.param(None, id="unreadable, as after a downgrade"),
+]
+
+
+@pytest.mark.parametrize("edited", UNREADABLE_OR_UNSERVED)
+def test_an_edit_that_cannot_be_applied_leaves_in_force_what_was(edited: Any) -> None:
+    seen = snapshot(serving(policy(), "gpu-1"), policy(spec=edited))
+    assert policy_actions(seen) == []
+    assert all_policies_actions(seen) == []
+
+
+@pytest.mark.parametrize("edited", UNREADABLE_OR_UNSERVED)
+def test_what_stays_in_force_is_still_put_right(edited: Any) -> None:
+    seen = snapshot(
+        serving(policy(), "gpu-1"), policy(spec=edited), node("gpu-1"), plugins(policy(), body={})
+    )
+    assert policy_actions(seen) == [
+        ApplyDaemonSet("gpushare-plugin-default", plugins(policy()).body),
+        LabelNode("gpu-1", "uid-gpu-1", LABELS),
+    ]
+
+
+def test_only_the_nodes_of_the_unserved_rule_stay_as_they_were() -> None:
+    edited = policy("default", rule("gpu-1", mode="Exclusive"), rule("gpu-2", reservedMemory="1Gi"))
+    seen = snapshot(
+        serving(policy("default", rule("gpu-1", "gpu-2", "gpu-3")), "gpu-1", "gpu-2", "gpu-3"), edited
+    )
+    apply, delete = policy_actions(seen)
+    assert isinstance(apply, ApplyShareNode)
+    assert apply.node == "gpu-2"
+    assert delete == DeleteShareNode("gpu-3", "uid-share-gpu-3")
+
+
+def test_what_a_former_policy_of_the_name_left_is_not_in_force() -> None:
+    seen = snapshot(serving(policy(), "gpu-1"), policy(uid="uid-anew", spec=None))
+    assert policy_actions(seen) == [DeleteShareNode("gpu-1", "uid-share-gpu-1")]
 
 
 def test_the_rest_of_a_policy_is_served_all_the_same() -> None:

@@ -174,6 +174,23 @@ def test_an_invalid_spec_is_said_and_nothing_crashes() -> None:
     assert conditions["Ready"].reason == "InvalidSpec"
 
 
+@pytest.mark.parametrize(
+    ("edited", "reason"),
+    [
+        pytest.param(policy(spec=None, error="nodes: Field required"), "InvalidSpec", id="unreadable"),
+        pytest.param(policy("default", rule("gpu-1", mode="Exclusive")), "UnsupportedMode", id="unserved"),
+    ],
+)
+def test_an_edit_that_cannot_be_applied_says_what_stays(edited: PolicyObject, reason: str) -> None:
+    conditions = conditions_of(snapshot(serving(policy(), "gpu-1"), edited))
+    assert (conditions["Degraded"].status, conditions["Degraded"].reason) == ("True", reason)
+    assert conditions["Degraded"].message.endswith("; what was in force before stays: gpu-1")
+    assert (conditions["Ready"].status, conditions["Ready"].reason) == ("False", reason)
+    assert conditions["NodesReady"].status == "True"
+    status = policy_status(snapshot(serving(policy(), "gpu-1"), edited), edited, now=NOW)
+    assert (status.nodes.summary, status.units.total) == ("1/1", 32)
+
+
 def test_unhealthy_cards_degrade_a_policy_that_stays_ready() -> None:
     seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), unhealthy_cards=2))
     conditions = conditions_of(seen)
