@@ -206,8 +206,7 @@ class Cluster:
             _pod(daemon_set, node)
             for daemon_set in self.api.of(DAEMON_SETS).values()
             for node in self.api.of(paths.NODES).values()
-            if daemon_set["spec"]["template"]["spec"]["nodeSelector"].items()
-            <= node["metadata"]["labels"].items()
+            if _selects(daemon_set["spec"]["template"]["spec"], node["metadata"]["labels"])
         ]
 
     def _registering(self) -> Iterator[Callable[[], None]]:
@@ -274,6 +273,14 @@ class Cluster:
             ],
             "schedulers": sorted(self.edited),
         }
+
+
+def _selects(pod: Json, labels: Json) -> bool:
+    """Whether a DaemonSet's pod goes to a node: by all labels of a selector, or by any of an affinity."""
+    if selector := pod.get("nodeSelector"):
+        return bool(selector.items() <= labels.items())
+    required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return any(term["matchExpressions"][0]["key"] in labels for term in required["nodeSelectorTerms"])
 
 
 def _pod(daemon_set: Json, node: Json) -> Json:

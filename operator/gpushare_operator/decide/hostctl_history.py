@@ -4,6 +4,10 @@ A Job is created before the node is touched and deleted after it was restored. S
 earlier, so a node without a Job says nothing, and the command that is asked for is due: each may be repeated.
 Attempts are numbered through; one goes only when a later one exists.
 
+What was edited are files of a host, and a host is known by its node's name: its Node object may be made anew at
+any time. So a history outlives the Node; only whether all is done is asked again of a Node with another UID, for
+it may be another machine.
+
 ::
 
     (none) --install--> running --> complete (edited)
@@ -74,24 +78,24 @@ class JobHistory:
 
 def read_history(snapshot: Snapshot, node: NodeObject, command: HostctlCommand, now: datetime) -> JobHistory:
     """Returns how far ``node`` is with ``command``: its last attempt decides."""
-    attempts = valid_attempts(snapshot, node)
-    if not attempts:
+    job = last_job(snapshot, node.name)
+    if job is None:
         return JobHistory(node, command, HistoryState.DUE)
-    last = Attempt(attempts[-1], snapshot.pod_of_job(attempts[-1].name))
-    retry_after = _retry_after(last, now) if last.job.failed and last.job.command == command else 0.0
-    return JobHistory(node, command, _state(last.job, command, retry_after), last, retry_after)
+    last = Attempt(job, snapshot.pod_of_job(job.name))
+    retry_after = _retry_after(last, now) if job.failed and _is_of(job, node, command) else 0.0
+    return JobHistory(node, command, _state(job, node, command, retry_after), last, retry_after)
 
 
 def is_done(snapshot: Snapshot, node: NodeObject, command: HostctlCommand) -> bool:
     """Returns whether the last attempt on ``node`` was ``command``, and succeeded."""
-    attempts = valid_attempts(snapshot, node)
-    return bool(attempts) and _has_done(attempts[-1], command)
+    job = last_job(snapshot, node.name)
+    return job is not None and _has_done(job, node, command)
 
 
-def valid_attempts(snapshot: Snapshot, node: NodeObject) -> list[JobObject]:
-    """Returns the attempts on this very node, not on a former one of the same name; the oldest first."""
-    jobs = snapshot.jobs_by_node.get(node.name, ())
-    return [job for job in jobs if job.node_uid == node.uid and not job.deleting]
+def last_job(snapshot: Snapshot, node: str) -> JobObject | None:
+    """Returns the last attempt on the host of that name. One that is being deleted counts until it is gone:
+    its pod may still run, and its name is taken."""
+    return next(reversed(snapshot.jobs_by_node.get(node, [])), None)
 
 
 def earliest_retry(histories: Iterable[JobHistory]) -> float | None:
@@ -100,19 +104,23 @@ def earliest_retry(histories: Iterable[JobHistory]) -> float | None:
     return min(delays, default=None)
 
 
-def _state(last: JobObject, command: HostctlCommand, retry_after: float) -> HistoryState:
-    if last.active:
+def _state(job: JobObject, node: NodeObject, command: HostctlCommand, retry_after: float) -> HistoryState:
+    if job.active:
         return HistoryState.RUNNING
     if retry_after > 0:
         return HistoryState.BACKOFF
-    return HistoryState.DONE if _has_done(last, command) else HistoryState.DUE
+    return HistoryState.DONE if _has_done(job, node, command) else HistoryState.DUE
 
 
-def _has_done(job: JobObject, command: HostctlCommand) -> bool:
-    if not job.complete or job.command != command:
+def _has_done(job: JobObject, node: NodeObject, command: HostctlCommand) -> bool:
+    if not (job.complete and _is_of(job, node, command)):
         return False
     # An edit that this version would make otherwise has to be made again; restoring is always the same.
     return command is HostctlCommand.RESTORE or job.spec_hash == work_hash(command)
+
+
+def _is_of(job: JobObject, node: NodeObject, command: HostctlCommand) -> bool:
+    return job.node_uid == node.uid and job.command == command
 
 
 def _retry_after(last: Attempt, now: datetime) -> float:

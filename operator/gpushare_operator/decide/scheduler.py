@@ -15,7 +15,6 @@ from gpushare_operator.decide.hostctl_history import (
     JobHistory,
     earliest_retry,
     read_history,
-    valid_attempts,
 )
 from gpushare_operator.decide.served import is_served
 from gpushare_operator.desired.daemon_sets import extender_daemon_set
@@ -70,8 +69,16 @@ def _connect(history: JobHistory, installation: Installation) -> Iterator[Action
 
 
 def installs(snapshot: Snapshot, now: datetime) -> list[JobHistory]:
-    """Returns how far each control-plane node is with being connected."""
-    return [read_history(snapshot, node, HostctlCommand.INSTALL, now) for node in snapshot.control_planes]
+    """Returns how far each host of a scheduler is with being connected."""
+    return [read_history(snapshot, node, HostctlCommand.INSTALL, now) for node in _hosts(snapshot)]
+
+
+def _hosts(snapshot: Snapshot) -> list[NodeObject]:
+    """Returns the control planes, and what was one when it was edited: its scheduler asks the extender,
+    whatever became of the label."""
+    former = (node for node in marked_nodes(snapshot) if not node.deleting)
+    hosts = {node.name: node for node in (*snapshot.control_planes, *former)}
+    return [hosts[name] for name in sorted(hosts)]
 
 
 def restores(snapshot: Snapshot, now: datetime) -> list[JobHistory]:
@@ -122,8 +129,7 @@ def create_due_jobs(histories: Iterable[JobHistory], installation: Installation)
 
 
 def delete_superseded_jobs(snapshot: Snapshot) -> Iterator[DeleteJob]:
-    """Yields attempts that a later one has replaced, and those on nodes that are no more."""
-    for name, jobs in sorted(snapshot.jobs_by_node.items()):
-        node = snapshot.nodes.get(name)
-        keep = valid_attempts(snapshot, node)[-1:] if node else []
-        yield from (DeleteJob(job.name, job.uid) for job in jobs if job not in keep and not job.deleting)
+    """Yields attempts that a later one has replaced. The last one on a host stays even when its Node is gone:
+    the Node may come back, and the files there are as they were left."""
+    for _, jobs in sorted(snapshot.jobs_by_node.items()):
+        yield from (DeleteJob(job.name, job.uid) for job in jobs[:-1] if not job.deleting)

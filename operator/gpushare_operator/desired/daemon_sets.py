@@ -1,11 +1,19 @@
 """The DaemonSets that the operator wants: a plugin per policy, one extender for all."""
 
-from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, POLICY_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, POLICY_LABEL, SCHEDULER_LABEL
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import EXTENDER, PLUGIN
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, labels, plugin_name, selector
-from gpushare_operator.desired.pod_template import EVERYWHERE, confined, daemon_set, host_path, mount, probe
+from gpushare_operator.desired.pod_template import (
+    EVERYWHERE,
+    confined,
+    daemon_set,
+    host_path,
+    mount,
+    on_nodes_with,
+    probe,
+)
 from gpushare_operator.desired.share_nodes import owner_reference
 
 PLUGIN_HEALTH_PORT = 9640
@@ -62,7 +70,10 @@ def _plugin_container(installation: Installation) -> Json:
 
 
 def extender_daemon_set(installation: Installation) -> Json:
-    """Returns the DaemonSet of the extender: beside every kube-scheduler, reachable from that host only."""
+    """Returns the DaemonSet of the extender: beside every kube-scheduler, reachable from that host only.
+
+    A host that was edited keeps it also when it is no longer labelled as control plane.
+    """
     return daemon_set(
         EXTENDER_NAME,
         namespace=installation.namespace,
@@ -73,7 +84,7 @@ def extender_daemon_set(installation: Installation) -> Json:
             "priorityClassName": "system-cluster-critical",
             "hostNetwork": True,
             "dnsPolicy": "ClusterFirstWithHostNet",
-            "nodeSelector": {CONTROL_PLANE_LABEL: ""},
+            "affinity": on_nodes_with(CONTROL_PLANE_LABEL, SCHEDULER_LABEL),
             "tolerations": EVERYWHERE,
             # It answers what has come, then sees the binds under way to their end: 15 s each at the most.
             "terminationGracePeriodSeconds": 30,

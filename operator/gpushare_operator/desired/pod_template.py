@@ -30,6 +30,12 @@ def mount(name: str, path: str) -> Json:
     return {"name": name, "mountPath": path}
 
 
+def on_nodes_with(*labels: str) -> Json:
+    """Returns the affinity that keeps a pod to nodes with any of ``labels``, whatever their values."""
+    terms = [{"matchExpressions": [{"key": label, "operator": "Exists"}]} for label in labels]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
 def probe(path: str, port: int, *, host: str = "", period: int = 10) -> Json:
     """Returns an HTTP probe that fails after three refusals; ``period`` is in seconds."""
     target = {"path": path, "port": port, **({"host": host} if host else {})}

@@ -64,7 +64,7 @@ def _is_served(connection: _Connection) -> Problem | None:
 
 
 def _has_control_plane(connection: _Connection) -> Problem | None:
-    if connection.snapshot.control_planes:
+    if connection.histories:
         return None
     return Problem(conditions.NO_CONTROL_PLANE, NO_CONTROL_PLANE)
 

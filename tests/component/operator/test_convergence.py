@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fakes.operator_cluster import DAEMON_SETS, Cluster, KilledError, Operator, converge
+from tests.fakes.operator_cluster import DAEMON_SETS, PODS, Cluster, KilledError, Operator, converge
 
+from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
@@ -148,6 +149,33 @@ def test_nodes_come_and_go_while_it_works(chance: random.Random) -> None:
     present = set(cluster.api.of(paths.NODES))
     assert set(cluster.api.of(paths.SHARE_NODES)) == {"gpu-1", "gpu-2"} & present
     assert cluster.edited == {"cp-1", "cp-2"} & present
+
+
+@pytest.mark.parametrize("label_comes_back", [True, False])
+async def test_an_edited_host_is_restored_though_its_node_was_made_anew(*, label_comes_back: bool) -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    cluster.api.remove(paths.NODES, "cp-1")
+    await converge(cluster)
+    cluster.add_node("cp-1", control_plane=label_comes_back)
+    await converge(cluster)
+    assert cluster.edited == {"cp-1", "cp-2"}
+    cluster.delete_policy("default")
+    await converge(cluster, Operator(cluster))
+    assert not any(cluster.traces().values()), cluster.traces()
+
+
+async def test_an_edited_host_is_restored_though_it_is_no_control_plane_any_more() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    cluster.api.change(paths.NODES, "cp-1", {"metadata": {"labels": {CONTROL_PLANE_LABEL: None}}})
+    await converge(cluster)
+    assert "extender-cp-1" in cluster.api.of(PODS), "its scheduler still asks the extender"
+    cluster.delete_policy("default")
+    await converge(cluster, Operator(cluster))
+    assert not any(cluster.traces().values()), cluster.traces()
 
 
 async def test_at_rest_nothing_is_written() -> None:

@@ -13,13 +13,14 @@ from tests.samples.operator import (
     installed,
     job,
     job_pod,
+    node,
     policy,
     restored,
     snapshot,
     untouched,
 )
 
-from gpushare_core.api.names import FINALIZER
+from gpushare_core.api.names import FINALIZER, SCHEDULER_LABEL
 from gpushare_operator.cluster.objects import JobObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
@@ -91,9 +92,11 @@ def test_a_scheduler_is_not_pointed_at_an_extender_that_is_not_ready() -> None:
         pytest.param([restored()], ["+install-cp-3"], id="restored: install"),
         pytest.param([failed(RESTORE, ago=0)], ["+install-cp-2"], id="not restored: install all the same"),
         pytest.param(
-            [installed(node_uid="former")], ["+install-cp-1", "-install-cp-1"], id="another machine"
+            [installed(node_uid="former")], ["+install-cp-2"], id="perhaps another machine: install again"
         ),
-        pytest.param([installed(), installed("gone", 4)], ["-install-gone-4"], id="a node that is gone"),
+        pytest.param([installed(), installed("gone", 4)], [], id="a node that is gone may come back"),
+        pytest.param([installed(deleting=True)], [], id="its Job is being deleted: wait until it is gone"),
+        pytest.param([job(INSTALL, deleting=True)], [], id="its Job is being deleted while it runs: wait"),
     ],
 )
 def test_while_a_policy_needs_it(jobs: list[JobObject], expected: list[str]) -> None:
@@ -133,6 +136,27 @@ def test_a_node_is_marked_before_its_scheduler_is_edited() -> None:
 
 def test_a_marked_node_is_restored_though_all_else_of_ours_was_deleted() -> None:
     assert due(snapshot(control_plane())) == ["+restore-cp-1"]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param([node("cp", uid="uid-anew"), installed()], id="its Node was made anew"),
+        pytest.param(
+            [node("cp", labels={SCHEDULER_LABEL: "connected"}), installed()], id="no control plane now"
+        ),
+        pytest.param([node("cp", uid="uid-anew"), restored()], id="restored, but another machine perhaps"),
+    ],
+)
+def test_a_host_is_restored_whatever_became_of_its_node(seen: list[Any]) -> None:
+    assert due(snapshot(seen)) == [f"+restore-cp-{seen[-1].sequence + 1}"]
+
+
+def test_a_former_control_plane_keeps_extender_and_edit_while_a_policy_lives() -> None:
+    former = node("cp", labels={SCHEDULER_LABEL: "connected"})
+    assert due(snapshot(policy(), former, extender(), extender_pod(), installed(spec_hash="old"))) == [
+        "+install-cp-2"
+    ]
 
 
 def test_one_node_that_cannot_be_restored_keeps_the_extender_for_all() -> None:
