@@ -4,9 +4,9 @@ A Job is created before the node is touched and deleted after it was restored. S
 earlier, so a node without a Job says nothing, and the command that is asked for is due: each may be repeated.
 Attempts are numbered through; one goes only when a later one exists.
 
-What was edited are files of a host, and a host is known by its node's name: its Node object may be made anew at
-any time. So a history outlives the Node; only whether all is done is asked again of a Node with another UID, for
-it may be another machine.
+What was edited are files of a host, and a host is known by its node's name: its Node object may be made anew
+at any time. So a history outlives the Node; only whether all is done is asked again of a Node with another
+UID, for it may be another machine.
 
 ::
 

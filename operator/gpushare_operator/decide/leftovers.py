@@ -21,10 +21,11 @@ from gpushare_operator.decide.actions import (
 )
 from gpushare_operator.decide.hostctl_history import is_done
 from gpushare_operator.decide.scheduler import (
-    create_due_jobs,
+    create_job,
     delete_superseded_jobs,
     mark,
     marked_nodes,
+    next_restore,
     nodes_to_restore,
     restores,
 )
@@ -86,7 +87,8 @@ def edited_schedulers(snapshot: Snapshot, _: str) -> list[Leftover]:
 
 def restore_schedulers(teardown: Teardown) -> Iterator[Action]:
     if edited_schedulers(teardown.snapshot, teardown.policy):
-        yield from create_due_jobs(restores(teardown.snapshot, teardown.now), teardown.installation)
+        due = next_restore(restores(teardown.snapshot, teardown.now))
+        yield from (create_job(history, teardown.installation) for history in due)
         yield from delete_superseded_jobs(teardown.snapshot)
 
 

@@ -47,7 +47,7 @@ def plan_connection(snapshot: Snapshot, installation: Installation, now: datetim
     ready = [history for history in histories if extender_ready(snapshot, history.node)]
     actions = (
         *_apply_extender(snapshot, installation),
-        *(action for history in ready for action in _connect(history, installation)),
+        *_connect(ready, installation, due=_next_install(histories, ready)),
         *delete_superseded_jobs(snapshot),
     )
     return Plan(actions, earliest_retry(histories))
@@ -60,12 +60,28 @@ def _apply_extender(snapshot: Snapshot, installation: Installation) -> Iterator[
         yield ApplyDaemonSet(EXTENDER_NAME, desired)
 
 
-def _connect(history: JobHistory, installation: Installation) -> Iterator[Action]:
+def _connect(
+    ready: Iterable[JobHistory], installation: Installation, *, due: Sequence[JobHistory]
+) -> Iterator[Action]:
     """The mark comes first: it says what to restore, even if all of our objects are gone."""
-    if SCHEDULER_LABEL not in history.node.labels:
-        yield mark(history.node, CONNECTED)
-    else:
-        yield from create_due_jobs([history], installation)
+    for history in ready:
+        if SCHEDULER_LABEL not in history.node.labels:
+            yield mark(history.node, CONNECTED)
+        elif history in due:
+            yield create_job(history, installation)
+
+
+def _next_install(histories: Sequence[JobHistory], ready: Sequence[JobHistory]) -> list[JobHistory]:
+    """Returns the one of the ``ready`` hosts that may be edited now, if there is one.
+
+    The next one only when the one before serves: an edit that failed may fail everywhere, so no other host is
+    edited before it has succeeded there. What hostctl refused was not touched, and holds up nobody.
+    """
+    if any(history.state is HistoryState.RUNNING for history in histories):
+        return []
+    failed = [history for history in histories if history.failure and not history.failure.needs_person]
+    candidates = [history for history in ready if not failed or history in failed]
+    return [history for history in candidates if history.state is HistoryState.DUE][:1]
 
 
 def installs(snapshot: Snapshot, now: datetime) -> list[JobHistory]:
@@ -120,12 +136,22 @@ def extender_ready(snapshot: Snapshot, node: NodeObject) -> bool:
     return pod is not None and pod.ready
 
 
-def create_due_jobs(histories: Iterable[JobHistory], installation: Installation) -> Iterator[CreateJob]:
-    """Yields the next attempt on each node where it is due."""
-    for history in histories:
-        if history.state is HistoryState.DUE:
-            body = hostctl_job(history.command, history.node, history.next_sequence, installation)
-            yield CreateJob(body["metadata"]["name"], body)
+def next_restore(histories: Sequence[JobHistory]) -> list[JobHistory]:
+    """Returns the host to be restored now, if there is one: one at a time.
+
+    What failed holds up nobody: the manifest that is put back has served before. A kubelet that is away would
+    keep its Job waiting, so those that are there come first.
+    """
+    if any(history.state is HistoryState.RUNNING for history in histories):
+        return []
+    due = [history for history in histories if history.state is HistoryState.DUE]
+    return sorted(due, key=lambda history: (history.failure is not None, not history.node.ready))[:1]
+
+
+def create_job(history: JobHistory, installation: Installation) -> CreateJob:
+    """Returns what begins the next attempt."""
+    body = hostctl_job(history.command, history.node, history.next_sequence, installation)
+    return CreateJob(body["metadata"]["name"], body)
 
 
 def delete_superseded_jobs(snapshot: Snapshot) -> Iterator[DeleteJob]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fakes.operator_cluster import DAEMON_SETS, PODS, Cluster, KilledError, Operator, converge
+from tests.fakes.operator_cluster import DAEMON_SETS, JOBS, PODS, Cluster, KilledError, Operator, converge
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_core.kube import paths
@@ -130,6 +130,28 @@ def test_policies_come_and_go_in_any_order(lives: list[int], chance: random.Rand
     owners = {share["spec"]["policy"] for share in cluster.api.of(paths.SHARE_NODES).values()}
     assert owners == set(left)
     assert cluster.edited == ({"cp-1", "cp-2"} if left else set())
+
+
+@settings(max_examples=40, deadline=None)
+@given(before=lives, after=lives, chance=chances, broken=st.integers(0, 3))
+def test_never_two_schedulers_are_edited_at_a_time(
+    before: list[int], after: list[int], chance: random.Random, broken: int
+) -> None:
+    cluster = workers_and_control_planes()
+    cluster.broken = {"install": broken, "restore": broken}
+    running: list[int] = []
+    cluster.api.on_change = lambda *_: running.append(
+        sum("status" not in each for each in cluster.api.of(JOBS).values())
+    )
+    apply(cluster, "default")
+    for writes in before:
+        asyncio.run(one_life(cluster, writes, chance))
+    asyncio.run(converge(cluster))
+    cluster.delete_policy("default")
+    for writes in after:
+        asyncio.run(one_life(cluster, writes, chance))
+    asyncio.run(converge(cluster))
+    assert max(running) == 1
 
 
 @settings(max_examples=40, deadline=None)

@@ -187,6 +187,57 @@ def test_each_control_plane_is_judged_by_itself() -> None:
     assert due(seen) == ["+install-cp2-1"]
 
 
+class TestOneAtATime:
+    """Three control planes, each with its extender."""
+
+    nodes = ("cp-1", "cp-2", "cp-3")
+
+    def connecting(self, *jobs: Any) -> list[str]:
+        hosts, extenders = map(control_plane, self.nodes), map(extender_pod, self.nodes)
+        return due(snapshot(policy(), extender(), *hosts, *extenders, *jobs))
+
+    def restoring(self, *seen: Any) -> list[str]:
+        return due(snapshot(extender(), *map(control_plane, self.nodes), *map(installed, self.nodes), *seen))
+
+    def test_the_first_is_edited_first(self) -> None:
+        assert self.connecting() == ["+install-cp-1-1"]
+
+    def test_while_one_is_being_edited_the_others_wait(self) -> None:
+        assert self.connecting(job(INSTALL, "cp-2")) == []
+
+    def test_the_next_follows_when_the_one_before_serves(self) -> None:
+        assert self.connecting(installed("cp-1")) == ["+install-cp-2-1"]
+        assert self.connecting(installed("cp-1"), installed("cp-2")) == ["+install-cp-3-1"]
+
+    def test_where_one_has_failed_no_other_is_edited(self) -> None:
+        assert self.connecting(installed("cp-1"), failed(INSTALL, ago=1, on="cp-2")) == []
+        assert self.connecting(failed(INSTALL, ago=6, on="cp-2")) == ["+install-cp-2-2"]
+
+    def test_what_was_not_touched_holds_up_nobody(self) -> None:
+        refused = failed(INSTALL, ago=1, on="cp-1")
+        assert self.connecting(refused, job_pod(refused, 2)) == ["+install-cp-2-1"]
+
+    def test_a_host_whose_extender_is_not_ready_holds_up_nobody(self) -> None:
+        assert self.connecting(extender_pod("cp-1", ready=False)) == ["+install-cp-2-1"]
+
+    def test_an_edit_that_has_to_be_made_otherwise_is_made_one_by_one(self) -> None:
+        jobs = [installed(name, spec_hash="old") for name in self.nodes]
+        assert self.connecting(jobs) == ["+install-cp-1-2"]
+
+    def test_they_are_restored_one_by_one(self) -> None:
+        assert self.restoring() == ["+restore-cp-1-2"]
+        assert self.restoring(job(RESTORE, "cp-1", 2)) == ["-install-cp-1-1"]
+        assert self.restoring(restored("cp-1")) == ["-install-cp-1-1", "+restore-cp-2-2"][::-1]
+
+    def test_one_that_could_not_be_restored_holds_up_nobody(self) -> None:
+        again = failed(RESTORE, ago=400, sequence=2, on="cp-1")
+        assert self.restoring(again) == ["+restore-cp-2-2", "-install-cp-1-1"]
+        assert self.restoring(again, restored("cp-2"), restored("cp-3"))[0] == "+restore-cp-1-3"
+
+    def test_hosts_whose_kubelet_is_there_come_first(self) -> None:
+        assert self.restoring(control_plane("cp-1", ready=False)) == ["+restore-cp-2-2"]
+
+
 def test_a_policy_without_our_finalizer_yet_does_not_need_the_scheduler() -> None:
     assert scheduler_needed(snapshot(policy(finalizers=()))) is False
     assert scheduler_needed(snapshot(policy(finalizers=(FINALIZER,)))) is True
