@@ -103,7 +103,7 @@ class Reconciler:
         policy = snapshot.policies.get(name)
         if policy is None:
             return
-        status = policy_status(snapshot, policy, now=now, failures=failures)
+        status = policy_status(snapshot, policy, self.installation, now=now, failures=failures)
         if status != policy.status and await self._applier().write_status(policy, status):
             await self._applier().post_events(policy.name, events_for(policy, status, now))
 

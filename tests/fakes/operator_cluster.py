@@ -245,12 +245,11 @@ class Cluster:
         job = self.api.of(JOBS)[name]
         command = job["metadata"]["labels"][COMMAND_LABEL]
         node = job["metadata"]["annotations"][NODE_ANNOTATION]
-        if node not in self.api.of(paths.NODES):
-            return  # nothing runs on a machine that is gone
-        fails = self.broken.get(command, 0) > 0
-        if fails:
+        is_gone = node not in self.api.of(paths.NODES)  # its pod goes, and the Job fails
+        fails = is_gone or self.broken.get(command, 0) > 0
+        if fails and not is_gone:
             self.broken[command] -= 1
-        if command == "install":
+        if command == "install" and not is_gone:
             self.edited.add(node)  # even a run that fails may have edited something
         elif not fails:
             self.edited.discard(node)

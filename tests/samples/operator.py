@@ -22,7 +22,7 @@ from gpushare_operator.decide.actions import Action
 from gpushare_operator.decide.all_policies import plan_all_policies
 from gpushare_operator.decide.policy import plan_policy
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
-from gpushare_operator.desired.hostctl_job import HostctlCommand, work_hash
+from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, job_name, plugin_name
 from gpushare_operator.desired.share_nodes import share_node_spec
 
@@ -120,6 +120,10 @@ def extender_pod(on: str = "cp", **extra: Any) -> PodObject:
     return PodObject(**{"name": f"extender-{on}", "component": EXTENDER, "node": on, "ready": True, **extra})
 
 
+def hostctl_run(command: HostctlCommand, **settings: Any) -> HostctlRun:
+    return HostctlRun(command=command, settings=SchedulerSettings(**settings), installation=INSTALLATION)
+
+
 def job(command: HostctlCommand, on: str = "cp", sequence: int = 1, **extra: Any) -> JobObject:
     given = {
         "uid": f"uid-job-{sequence}",
@@ -127,7 +131,8 @@ def job(command: HostctlCommand, on: str = "cp", sequence: int = 1, **extra: Any
         "node": on,
         "node_uid": f"uid-{on}",
         "sequence": sequence,
-        "spec_hash": work_hash(command),
+        "spec_hash": hostctl_run(command).work_hash,
+        "inputs_hash": hostctl_run(command).inputs_hash,
     }
     return JobObject(name=job_name(command, on, sequence), **{**given, **extra})
 
@@ -140,9 +145,12 @@ def restored(on: str = "cp", sequence: int = 2, **extra: Any) -> JobObject:
     return job(HostctlCommand.RESTORE, on, sequence, **{"complete": True, "finished": NOW, **extra})
 
 
-def failed(command: HostctlCommand, *, ago: float, sequence: int = 1, on: str = "cp") -> JobObject:
+def failed(
+    command: HostctlCommand, *, ago: float, sequence: int = 1, on: str = "cp", **extra: Any
+) -> JobObject:
     finished = NOW - timedelta(seconds=ago)
-    return job(command, on, sequence, failed=True, failure="BackoffLimitExceeded", finished=finished)
+    given = {"failed": True, "failure": "BackoffLimitExceeded", "finished": finished}
+    return job(command, on, sequence, **{**given, **extra})
 
 
 def job_pod(of: JobObject, exit_code: int, termination: str = "") -> PodObject:

@@ -123,6 +123,8 @@ class Scheduler(ApiModel):
 
     backend: Backend = Backend.KUBE_SCHEDULER
     """KubeScheduler: the control plane's static pod is edited, and restored with the last policy."""
+    timeout_seconds: int = Field(default=120, ge=30, le=900)
+    """How long a kube-scheduler that was edited may take until it serves again; then the edit is undone."""
 
 
 class PluginSettings(ApiModel):

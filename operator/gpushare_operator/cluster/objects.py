@@ -20,6 +20,8 @@ class PolicyObject:
     created: str = ""
     deleting: bool = False
     finalizers: tuple[str, ...] = ()
+    retry: str = ""
+    """By which a person asks for another attempt at what has failed."""
     spec: PolicySpec | None
     error: str = ""
     status: PolicyStatus = field(default_factory=PolicyStatus)
@@ -89,6 +91,12 @@ class JobObject:
     node_uid: str
     sequence: int
     spec_hash: str = ""
+    inputs_hash: str = ""
+    rolled_back_inputs: str = ""
+    asked: frozenset[str] = frozenset()
+    """What people had asked for by ``PolicyObject.retry``."""
+    exit_code: int | None = None
+    """As far as Kubernetes says so of the Job itself, which may outlive its pod."""
     deleting: bool = False
     complete: bool = False
     failed: bool = False

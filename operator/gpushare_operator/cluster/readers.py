@@ -1,5 +1,7 @@
 """From the API server's JSON to what the operator knows of an object: one reader per kind."""
 
+import json
+import re
 from datetime import datetime
 from sys import intern
 from typing import Any
@@ -12,11 +14,15 @@ from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, Uni
 from gpushare_core.books.dialects import DIALECTS
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
+    ASKED_ANNOTATION,
     COMMAND_LABEL,
     HASH_ANNOTATION,
+    INPUTS_ANNOTATION,
     JOB_NAME_LABEL,
     NODE_ANNOTATION,
     NODE_UID_ANNOTATION,
+    RETRY_ANNOTATION,
+    ROLLED_BACK_ANNOTATION,
     SEQUENCE_LABEL,
 )
 from gpushare_operator.cluster.objects import (
@@ -43,6 +49,7 @@ def read_policy(body: Json) -> PolicyObject:
         created=metadata.get("creationTimestamp", ""),
         deleting=_is_deleting(body),
         finalizers=tuple(metadata.get("finalizers", ())),
+        retry=(metadata.get("annotations") or {}).get(RETRY_ANNOTATION, ""),
         spec=spec,
         error=error,
         status=_policy_status(body),
@@ -135,12 +142,29 @@ def read_job(body: Json) -> JobObject:
         node_uid=annotations.get(NODE_UID_ANNOTATION, ""),
         sequence=_whole_number(labels.get(SEQUENCE_LABEL, "")),
         spec_hash=annotations.get(HASH_ANNOTATION, ""),
+        inputs_hash=annotations.get(INPUTS_ANNOTATION, ""),
+        rolled_back_inputs=annotations.get(ROLLED_BACK_ANNOTATION, ""),
+        asked=_asked(annotations.get(ASKED_ANNOTATION, "")),
+        exit_code=_exit_code((failure or {}).get("message", "")),
         deleting=_is_deleting(body),
         complete=end is not None and failure is None,
         failed=failure is not None,
         failure=(failure or {}).get("reason", ""),
         finished=datetime.fromisoformat(end["lastTransitionTime"]) if end else None,
     )
+
+
+def _asked(text: str) -> frozenset[str]:
+    try:
+        return frozenset(json.loads(text)) if text else frozenset()
+    except (ValueError, TypeError):
+        return frozenset()
+
+
+def _exit_code(message: str) -> int | None:
+    """Returns the code that ended a Job. Source: the Job controller's message for ``FailJob``."""
+    match = re.search(r"failed with exit code (\d+) matching", message)
+    return int(match[1]) if match else None
 
 
 def read_pod(body: Json) -> PodObject:

@@ -19,7 +19,7 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     SetFinalizers,
 )
-from gpushare_operator.decide.hostctl_history import is_done
+from gpushare_operator.decide.hostctl_history import earliest_retry, is_done
 from gpushare_operator.decide.scheduler import (
     create_job,
     delete_superseded_jobs,
@@ -87,9 +87,14 @@ def edited_schedulers(snapshot: Snapshot, _: str) -> list[Leftover]:
 
 def restore_schedulers(teardown: Teardown) -> Iterator[Action]:
     if edited_schedulers(teardown.snapshot, teardown.policy):
-        due = next_restore(restores(teardown.snapshot, teardown.now))
-        yield from (create_job(history, teardown.installation) for history in due)
+        histories = restores(teardown.snapshot, teardown.installation, teardown.now)
+        yield from (create_job(history) for history in next_restore(histories))
         yield from delete_superseded_jobs(teardown.snapshot)
+
+
+def next_attempt(teardown: Teardown) -> float | None:
+    """Returns the seconds until a scheduler that could not be restored is to be tried again."""
+    return earliest_retry(restores(teardown.snapshot, teardown.installation, teardown.now))
 
 
 def extender(snapshot: Snapshot, _: str) -> list[Leftover]:

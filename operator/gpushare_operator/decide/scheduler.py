@@ -8,7 +8,7 @@ from datetime import datetime
 
 from gpushare_core.api.names import FINALIZER, SCHEDULER_LABEL
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
 from gpushare_operator.decide.actions import Action, ApplyDaemonSet, CreateJob, DeleteJob, LabelNode, Plan
 from gpushare_operator.decide.hostctl_history import (
     HistoryState,
@@ -19,7 +19,7 @@ from gpushare_operator.decide.hostctl_history import (
 from gpushare_operator.decide.served import is_served
 from gpushare_operator.desired.daemon_sets import extender_daemon_set
 from gpushare_operator.desired.drift import has_drifted
-from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job
+from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings, hostctl_job
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation
 
 CONNECTED = "connected"
@@ -38,16 +38,33 @@ def _needs_scheduler(snapshot: Snapshot, policy: PolicyObject) -> bool:
     return is_served(policy) or any(snapshot.is_in_force(policy, name) for name in snapshot.share_nodes)
 
 
+def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
+    """Returns what is asked of the scheduler's connection: where policies differ, the oldest one decides."""
+    asked = frozenset(
+        f"{policy.name}={policy.retry}" for policy in snapshot.policies.values() if policy.retry
+    )
+    decisive = next((policy.spec for policy in _decisive(snapshot) if policy.spec), None)
+    if decisive is None:
+        return SchedulerSettings(asked=asked)
+    return SchedulerSettings(timeout=decisive.scheduler.timeout_seconds, asked=asked)
+
+
+def _decisive(snapshot: Snapshot) -> list[PolicyObject]:
+    """Returns the policies that can be applied, the oldest first, those that go at the end."""
+    applicable = oldest_first(policy for policy in snapshot.policies.values() if is_served(policy))
+    return sorted(applicable, key=lambda policy: policy.deleting)
+
+
 def plan_connection(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
     """Returns what connects the schedulers.
 
     The extender comes first; a scheduler is pointed at it only once it is ready on that very node.
     """
-    histories = installs(snapshot, now)
+    histories = installs(snapshot, installation, now)
     ready = [history for history in histories if extender_ready(snapshot, history.node)]
     actions = (
         *_apply_extender(snapshot, installation),
-        *_connect(ready, installation, due=_next_install(histories, ready)),
+        *_connect(ready, due=_next_install(histories, ready)),
         *delete_superseded_jobs(snapshot),
     )
     return Plan(actions, earliest_retry(histories))
@@ -60,15 +77,13 @@ def _apply_extender(snapshot: Snapshot, installation: Installation) -> Iterator[
         yield ApplyDaemonSet(EXTENDER_NAME, desired)
 
 
-def _connect(
-    ready: Iterable[JobHistory], installation: Installation, *, due: Sequence[JobHistory]
-) -> Iterator[Action]:
+def _connect(ready: Iterable[JobHistory], *, due: Sequence[JobHistory]) -> Iterator[Action]:
     """The mark comes first: it says what to restore, even if all of our objects are gone."""
     for history in ready:
         if SCHEDULER_LABEL not in history.node.labels:
             yield mark(history.node, CONNECTED)
         elif history in due:
-            yield create_job(history, installation)
+            yield create_job(history)
 
 
 def _next_install(histories: Sequence[JobHistory], ready: Sequence[JobHistory]) -> list[JobHistory]:
@@ -84,9 +99,10 @@ def _next_install(histories: Sequence[JobHistory], ready: Sequence[JobHistory]) 
     return [history for history in candidates if history.state is HistoryState.DUE][:1]
 
 
-def installs(snapshot: Snapshot, now: datetime) -> list[JobHistory]:
+def installs(snapshot: Snapshot, installation: Installation, now: datetime) -> list[JobHistory]:
     """Returns how far each host of a scheduler is with being connected."""
-    return [read_history(snapshot, node, HostctlCommand.INSTALL, now) for node in _hosts(snapshot)]
+    run = _run(snapshot, HostctlCommand.INSTALL, installation)
+    return [read_history(snapshot, node, run, now) for node in _hosts(snapshot)]
 
 
 def _hosts(snapshot: Snapshot) -> list[NodeObject]:
@@ -97,10 +113,14 @@ def _hosts(snapshot: Snapshot) -> list[NodeObject]:
     return [hosts[name] for name in sorted(hosts)]
 
 
-def restores(snapshot: Snapshot, now: datetime) -> list[JobHistory]:
+def restores(snapshot: Snapshot, installation: Installation, now: datetime) -> list[JobHistory]:
     """Returns how far each node is with being restored, of those that may have been edited."""
-    nodes = nodes_to_restore(snapshot)
-    return [read_history(snapshot, node, HostctlCommand.RESTORE, now) for node in nodes]
+    run = _run(snapshot, HostctlCommand.RESTORE, installation)
+    return [read_history(snapshot, node, run, now) for node in nodes_to_restore(snapshot)]
+
+
+def _run(snapshot: Snapshot, command: HostctlCommand, installation: Installation) -> HostctlRun:
+    return HostctlRun(command=command, settings=scheduler_settings(snapshot), installation=installation)
 
 
 def nodes_to_restore(snapshot: Snapshot) -> list[NodeObject]:
@@ -148,9 +168,14 @@ def next_restore(histories: Sequence[JobHistory]) -> list[JobHistory]:
     return sorted(due, key=lambda history: (history.failure is not None, not history.node.ready))[:1]
 
 
-def create_job(history: JobHistory, installation: Installation) -> CreateJob:
+def create_job(history: JobHistory) -> CreateJob:
     """Returns what begins the next attempt."""
-    body = hostctl_job(history.command, history.node, history.next_sequence, installation)
+    body = hostctl_job(
+        history.run,
+        history.node,
+        history.next_sequence,
+        rolled_back_inputs=history.rolled_back_inputs,
+    )
     return CreateJob(body["metadata"]["name"], body)
 
 

@@ -12,6 +12,7 @@ from gpushare_operator.decide import served
 from gpushare_operator.decide.leftovers import Leftover
 from gpushare_operator.decide.nodes import Assignment, assign
 from gpushare_operator.decide.teardown import still_there
+from gpushare_operator.desired.names import Installation
 from gpushare_operator.status import conditions
 from gpushare_operator.status.checks import first_failure
 from gpushare_operator.status.nodes import conflicted, degraded, nodes_ready, unit_change_blocked
@@ -21,13 +22,19 @@ from gpushare_operator.status.wording import listed
 
 
 def policy_status(
-    snapshot: Snapshot, policy: PolicyObject, *, now: datetime, failures: Sequence[str] = ()
+    snapshot: Snapshot,
+    policy: PolicyObject,
+    installation: Installation,
+    *,
+    now: datetime,
+    failures: Sequence[str] = (),
 ) -> PolicyStatus:
     """Returns the status as of ``now``; ``failures`` are the actions that just did not succeed, in words."""
     assignment = assign(snapshot, policy)
     unit = policy.spec.memory_unit if policy.spec else "1Gi"
     totals = sum_up(snapshot, assignment, unit)
-    parts = _parts(snapshot, policy, assignment, failures, now)
+    scheduler = scheduler_configured(snapshot, policy, installation, now)
+    parts = _parts(snapshot, policy, assignment, failures, scheduler)
     states = [_ready(snapshot, policy, parts), *parts.states]
     before, generation = policy.status.conditions, policy.generation
     return PolicyStatus(
@@ -63,13 +70,17 @@ class _Parts:
 
 
 def _parts(
-    snapshot: Snapshot, policy: PolicyObject, assignment: Assignment, failures: Sequence[str], now: datetime
+    snapshot: Snapshot,
+    policy: PolicyObject,
+    assignment: Assignment,
+    failures: Sequence[str],
+    scheduler: ConditionState,
 ) -> _Parts:
     shares = [snapshot.share_nodes[name] for name in assignment.sharing if name in snapshot.share_nodes]
     return _Parts(
         is_served=policy.spec is not None and not served.problems(policy.spec),
         nodes_ready=nodes_ready(snapshot, policy, assignment),
-        scheduler_configured=scheduler_configured(snapshot, policy, now),
+        scheduler_configured=scheduler,
         conflicted=conflicted(assignment),
         unit_change_blocked=unit_change_blocked(shares),
         degraded=degraded(policy, assignment, shares, failures),

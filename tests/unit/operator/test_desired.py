@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.samples.operator import INSTALLATION, control_plane, policy, rule
+from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy, rule
 
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_extender.main import DRAIN_SECONDS
@@ -17,8 +17,8 @@ from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
 PLUGIN = plugin_daemon_set(policy(), INSTALLATION)["spec"]["template"]["spec"]
 EXTENDER = extender_daemon_set(INSTALLATION)["spec"]["template"]["spec"]
-INSTALL = hostctl_job(HostctlCommand.INSTALL, control_plane(), 1, INSTALLATION)["spec"]["template"]["spec"]
-RESTORE = hostctl_job(HostctlCommand.RESTORE, control_plane(), 2, INSTALLATION)["spec"]["template"]["spec"]
+INSTALL = hostctl_job(hostctl_run(HostctlCommand.INSTALL), control_plane(), 1)["spec"]["template"]["spec"]
+RESTORE = hostctl_job(hostctl_run(HostctlCommand.RESTORE), control_plane(), 2)["spec"]["template"]["spec"]
 
 EVERY_POD = [
     pytest.param(PLUGIN, id="plugin"),
@@ -72,9 +72,29 @@ def test_hostctl_has_no_token_and_is_not_placed_by_the_scheduler() -> None:
 
 
 def test_kubernetes_does_not_repeat_a_run_of_hostctl() -> None:
-    job = hostctl_job(HostctlCommand.INSTALL, control_plane(), 1, INSTALLATION)
+    job = hostctl_job(hostctl_run(HostctlCommand.INSTALL), control_plane(), 1)
     assert job["spec"]["backoffLimit"] == 0
     assert "ttlSecondsAfterFinished" not in job["spec"]
+
+
+def test_a_slow_cluster_gets_more_time_for_an_edit_and_for_undoing_it() -> None:
+    job = hostctl_job(hostctl_run(HostctlCommand.INSTALL, timeout=300), control_plane(), 1)
+    assert job["spec"]["activeDeadlineSeconds"] == 960
+    args = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert args[args.index("--timeout") + 1] == "300"
+
+
+def test_more_time_is_another_try_but_no_other_edit() -> None:
+    usual, slow = hostctl_run(HostctlCommand.INSTALL), hostctl_run(HostctlCommand.INSTALL, timeout=300)
+    assert usual.work_hash == slow.work_hash
+    assert usual.inputs_hash != slow.inputs_hash
+
+
+def test_the_job_itself_says_with_which_code_hostctl_ended() -> None:
+    (rule,) = hostctl_job(hostctl_run(HostctlCommand.INSTALL), control_plane(), 1)["spec"][
+        "podFailurePolicy"
+    ]["rules"]
+    assert rule["onExitCodes"]["values"] == [2, 3]
 
 
 def test_the_hash_follows_the_spec() -> None:

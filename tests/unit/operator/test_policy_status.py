@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.samples.operator import (
+    INSTALLATION,
     NOW,
     control_plane,
     extender,
@@ -39,7 +40,7 @@ INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 
 
 def conditions_of(seen: Snapshot, name: str = "default", **extra: Any) -> dict[str, Condition]:
-    status = policy_status(seen, seen.policies[name], now=NOW, **extra)
+    status = policy_status(seen, seen.policies[name], INSTALLATION, now=NOW, **extra)
     return {each.type: each for each in status.conditions}
 
 
@@ -66,7 +67,7 @@ def test_totals_are_sums_over_the_nodes() -> None:
     busy = share(
         "gpu-2", both, units=UnitTotals(total=32, allocated=5), memory=memory, cards=2, unhealthy_cards=1
     )
-    status = policy_status(snapshot(serving(both, "gpu-1", "gpu-2"), busy), both, now=NOW)
+    status = policy_status(snapshot(serving(both, "gpu-1", "gpu-2"), busy), both, INSTALLATION, now=NOW)
     assert status.nodes.to_json() == {"enabled": 2, "ready": 2, "summary": "2/2"}
     assert status.cards.to_json() == {"total": 4, "healthy": 3}
     assert status.units.to_json() == {"total": 64, "allocated": 5}
@@ -75,7 +76,7 @@ def test_totals_are_sums_over_the_nodes() -> None:
 
 def test_an_unreadable_quantity_counts_as_nothing() -> None:
     seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), memory=MemoryTotals(total="lots")))
-    assert policy_status(seen, policy(), now=NOW).memory.total == "0"
+    assert policy_status(seen, policy(), INSTALLATION, now=NOW).memory.total == "0"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_an_edit_that_cannot_be_applied_says_what_stays(edited: PolicyObject, re
     assert conditions["Degraded"].message.endswith("; what was in force before stays: gpu-1")
     assert (conditions["Ready"].status, conditions["Ready"].reason) == ("False", reason)
     assert conditions["NodesReady"].status == "True"
-    status = policy_status(snapshot(serving(policy(), "gpu-1"), edited), edited, now=NOW)
+    status = policy_status(snapshot(serving(policy(), "gpu-1"), edited), edited, INSTALLATION, now=NOW)
     assert (status.nodes.summary, status.units.total) == ("1/1", 32)
 
 
@@ -274,6 +275,17 @@ class TestScheduler:
         message = self.line(control_plane(), extender_pod(), last, job_pod(last, exit_code, report))
         assert message == f"False {reason}: cp: no kube-scheduler.yaml: is this a kubeadm node?"
 
+    def test_an_edit_that_was_undone_says_how_to_ask_for_another_try(self) -> None:
+        last = failed(INSTALL, ago=1)
+        report = '{"result": "RolledBack", "message": "it did not serve", "inputs": "abc"}'
+        message = self.line(control_plane(), extender_pod(), last, job_pod(last, 3, report))
+        assert message.startswith(
+            "False NeedsAttention: cp: it did not serve; the earlier manifest is in force"
+        )
+        assert message.endswith(
+            "kubectl annotate gpusharepolicy default gpushare.io/retry=$(date +%s) --overwrite"
+        )
+
     @pytest.mark.parametrize(
         ("pods", "expected"),
         [
@@ -325,9 +337,9 @@ class TestScheduler:
         assert message.endswith(f"; still there: {still}")
 
     def test_a_deletion_is_no_reason_to_warn_of_missing_nodes(self) -> None:
-        before = policy_status(snapshot(serving(policy(), "gpu-1")), policy(), now=NOW)
+        before = policy_status(snapshot(serving(policy(), "gpu-1")), policy(), INSTALLATION, now=NOW)
         deleted = policy(deleting=True, status=before)
-        after = policy_status(snapshot(deleted), deleted, now=NOW)
+        after = policy_status(snapshot(deleted), deleted, INSTALLATION, now=NOW)
         assert [event["reason"] for event in events_for(deleted, after, NOW)] == []
 
     def test_a_deletion_leaves_the_scheduler_to_other_policies(self) -> None:
@@ -342,14 +354,14 @@ def stored(status: PolicyStatus) -> PolicyObject:
 
 def test_a_status_that_says_nothing_new_is_equal_to_the_stored_one() -> None:
     seen = snapshot(serving(policy(), "gpu-1"))
-    first = policy_status(seen, policy(), now=NOW)
-    assert policy_status(seen, stored(first), now=NOW + timedelta(hours=1)) == first
+    first = policy_status(seen, policy(), INSTALLATION, now=NOW)
+    assert policy_status(seen, stored(first), INSTALLATION, now=NOW + timedelta(hours=1)) == first
 
 
 def test_only_a_change_of_status_moves_the_time_of_transition() -> None:
     seen = snapshot(serving(policy(), "gpu-1"))
-    first = stored(policy_status(snapshot(policy(), node("gpu-1")), policy(), now=NOW))
-    later = policy_status(seen, first, now=NOW + timedelta(hours=1))
+    first = stored(policy_status(snapshot(policy(), node("gpu-1")), policy(), INSTALLATION, now=NOW))
+    later = policy_status(seen, first, INSTALLATION, now=NOW + timedelta(hours=1))
     times = {each.type: each.last_transition_time for each in later.conditions}
     assert times["Ready"] == "2026-11-21T13:00:00Z"
     assert times["Degraded"] == "2026-11-21T12:00:00Z"

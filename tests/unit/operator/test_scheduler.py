@@ -1,5 +1,6 @@
 """Connecting and restoring schedulers: what comes next on a control-plane node."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from tests.samples.operator import (
     node,
     policy,
     restored,
+    rule,
     snapshot,
+    spec,
     untouched,
 )
 
@@ -185,6 +188,66 @@ def test_a_backoff_says_when_it_is_over() -> None:
 def test_each_control_plane_is_judged_by_itself() -> None:
     seen = connected(installed("cp"), control_plane("cp2"), extender_pod("cp2"), control_plane("cp3"))
     assert due(seen) == ["+install-cp2-1"]
+
+
+class TestRolledBack:
+    """An edit that kube-scheduler did not serve with, and that hostctl undid."""
+
+    report = '{"result": "RolledBack", "message": "it did not serve", "inputs": "abc"}'
+
+    def jobs(self, *seen: Any, ago: float = 10, report: str = report, **extra: Any) -> Snapshot:
+        last = failed(INSTALL, ago=ago, **extra)
+        return connected(last, job_pod(last, 3, report), *seen)
+
+    def created(self, seen: Snapshot) -> CreateJob:
+        (action,) = plan_all_policies(seen, INSTALLATION, NOW).actions
+        assert isinstance(action, CreateJob)
+        return action
+
+    def test_it_is_not_tried_again_by_itself(self) -> None:
+        assert due(self.jobs()) == []
+        assert due(self.jobs(sequence=1, ago=299)) == []
+
+    def test_whether_the_host_has_changed_is_looked_at_without_touching_anything(self) -> None:
+        container = self.created(self.jobs(ago=301)).body["spec"]["template"]["spec"]["containers"][0]
+        assert container["args"][-2:] == ["--rolled-back-inputs", "abc"]
+
+    def test_what_that_run_was_given_is_known_also_without_its_pod(self) -> None:
+        looked = failed(INSTALL, ago=301, sequence=2, exit_code=3, rolled_back_inputs="abc")
+        assert (
+            "abc" in self.created(connected(looked)).body["spec"]["template"]["spec"]["containers"][0]["args"]
+        )
+
+    def test_without_a_report_it_waits_for_an_input_or_a_person(self) -> None:
+        seen = connected(failed(INSTALL, ago=9999, exit_code=3))
+        assert due(seen) == []
+        assert plan_all_policies(seen, INSTALLATION, NOW).retry_after is None
+
+    def test_another_image_is_another_try(self) -> None:
+        plan = plan_all_policies(self.jobs(), replace(INSTALLATION, image="gpushare:new"), NOW)
+        assert [short(action) for action in plan.actions if isinstance(action, CreateJob)] == [
+            "+install-cp-2"
+        ]
+
+    def test_another_timeout_is_another_try(self) -> None:
+        patient = policy(spec=spec(rule("gpu-1"), scheduler={"timeoutSeconds": 300}))
+        assert "--rolled-back-inputs" not in str(self.created(self.jobs(patient)).body)
+
+    def test_a_person_may_ask_for_another_try_once(self) -> None:
+        seen = self.jobs(policy(retry="1"))
+        assert "--rolled-back-inputs" not in str(self.created(seen).body)
+        assert due(self.jobs(policy(retry="1"), asked=frozenset({"default=1"}))) == []
+        assert due(self.jobs(policy(retry="2"), asked=frozenset({"default=1"}))) == ["+install-cp-2"]
+
+    def test_a_person_may_ask_also_where_a_backoff_runs(self) -> None:
+        assert due(connected(policy(retry="1"), failed(INSTALL, ago=0, sequence=9))) == ["+install-cp-10"]
+
+    def test_no_other_host_is_edited_meanwhile(self) -> None:
+        assert due(self.jobs(control_plane("cp2"), extender_pod("cp2"))) == []
+
+    def test_restoring_goes_on_as_after_any_failure(self) -> None:
+        last = failed(RESTORE, ago=11, sequence=2)
+        assert due(abandoned(last, job_pod(last, 3))) == ["+restore-cp-3"]
 
 
 class TestOneAtATime:
