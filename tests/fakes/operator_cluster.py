@@ -41,6 +41,8 @@ class MemoryApi:
     """Writes that still go through before the writer is killed."""
     refuse: Callable[[str], bool] = lambda _: False
     """Of a write: whether it is answered with 500."""
+    rewrite: Callable[[str, Json], None] = lambda *_: None
+    """Gets collection and object before it is stored, and may change it, as an admission webhook may."""
     on_change: Callable[[str, str, Json], None] = lambda *_: None
     """Gets every change: collection, type of the watch event, object."""
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -110,6 +112,7 @@ class MemoryApi:
             self._drop(collection, name)
 
     def _keep(self, collection: str, body: Json, event: str) -> None:
+        self.rewrite(collection, body)
         body["metadata"]["resourceVersion"] = str(next(self._versions))
         self.of(collection)[body["metadata"]["name"]] = body
         self.on_change(collection, event, copy.deepcopy(body))

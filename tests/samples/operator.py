@@ -24,6 +24,7 @@ from gpushare_operator.decide.policy import plan_policy
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, job_name, plugin_name
+from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import share_node_spec
 
 INSTALLATION = Installation(image="gpushare:test")
@@ -73,10 +74,12 @@ def share(name: str, owner: PolicyObject, **extra: Any) -> ShareNodeObject:
     """As the operator makes it for the first rule of ``owner``, and registered."""
     if owner.spec is None:
         raise ValueError("a policy without a spec has no nodes")
+    spec = share_node_spec(owner, owner.spec.nodes[0])
     given = {
         "uid": f"uid-share-{name}",
         "owners": (owner.uid,),
-        "spec": share_node_spec(owner, owner.spec.nodes[0]),
+        "spec": spec,
+        "spec_hash": digest(spec),
         "observed_generation": 1,
         "conditions": share_condition("Registered"),
         "units": UnitTotals(total=32),

@@ -56,6 +56,8 @@ class ShareNodeObject:
     owners: tuple[str, ...] = ()
     """UIDs."""
     spec: Json
+    spec_hash: str = ""
+    """Of the spec as it was applied, without what the API server filled in."""
     observed_generation: int = 0
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """By type."""
@@ -78,6 +80,8 @@ class DaemonSetObject:
     policy: str = ""
     deleting: bool = False
     body: Json = field(default_factory=dict)
+    managed_fields: list[Json] = field(default_factory=list, compare=False)
+    """Who owns which field: it changes with every status, and only matters once somebody is fought."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

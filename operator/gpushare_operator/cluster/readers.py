@@ -99,6 +99,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         deleting=_is_deleting(body),
         owners=tuple(owner["uid"] for owner in metadata.get("ownerReferences", ())),
         spec=dict(body.get("spec") or {}),
+        spec_hash=intern((metadata.get("annotations") or {}).get(HASH_ANNOTATION, "")),
         observed_generation=status.get("observedGeneration", 0),
         conditions=_conditions_by_type(status),
         units=UnitTotals.model_validate(status.get("units", {})),
@@ -126,6 +127,7 @@ def read_daemon_set(body: Json) -> DaemonSetObject:
             "metadata": {key: metadata[key] for key in kept if key in metadata},
             "spec": body.get("spec", {}),
         },
+        managed_fields=metadata.get("managedFields", []),
     )
 
 

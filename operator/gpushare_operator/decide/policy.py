@@ -20,8 +20,9 @@ from gpushare_operator.decide.leftovers import Teardown, remove_labels
 from gpushare_operator.decide.nodes import Assignment, assign
 from gpushare_operator.decide.teardown import Scope, plan_teardown
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set
-from gpushare_operator.desired.drift import has_drifted
+from gpushare_operator.desired.drift import covers, has_drifted
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import node_labels, share_node, share_node_spec
 
 
@@ -70,8 +71,10 @@ def _apply_share_nodes(
     # One spec for all nodes of a rule: there can be thousands of them.
     positions = set(assignment.enabled.values())
     specs = {position: share_node_spec(policy, rules[position]) for position in positions}
+    hashes = {position: digest(spec) for position, spec in specs.items()}
     for name, position in assignment.enabled.items():
-        yield from _apply_share_node(snapshot, policy, name, specs[position])
+        if not _is_current(snapshot, policy, name, specs[position], hashes[position]):
+            yield ApplyShareNode(name, share_node(policy, name, specs[position]))
 
 
 def _label_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> Iterator[LabelNode]:
@@ -84,13 +87,15 @@ def _label_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignmen
         yield from _add_labels(snapshot.nodes[name], node_labels(policy.name, mode))
 
 
-def _apply_share_node(
-    snapshot: Snapshot, policy: PolicyObject, node: str, spec: Json
-) -> Iterator[ApplyShareNode]:
-    present = snapshot.share_nodes.get(node)
-    is_current = present is not None and present.owners == (policy.uid,) and present.spec == spec
-    if present is None or not (present.deleting or is_current):
-        yield ApplyShareNode(node, share_node(policy, node, spec))
+def _is_current(snapshot: Snapshot, policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> bool:
+    """Returns whether there is nothing to apply: one that is going is made anew when it is gone.
+
+    A newer CRD may fill in fields that this version does not know: they are not its own to take away.
+    """
+    share = snapshot.share_nodes.get(node)
+    if share is None or share.deleting:
+        return share is not None
+    return share.owners == (policy.uid,) and share.spec_hash == spec_hash and covers(share.spec, spec)
 
 
 def _add_labels(node: NodeObject, desired: dict[str, str]) -> Iterator[LabelNode]:

@@ -11,8 +11,9 @@ from gpushare_core.api.names import (
 from gpushare_core.api.policy import NodeRule
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.labels import MANAGER
+from gpushare_operator.cluster.labels import HASH_ANNOTATION, MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.desired.pod_template import digest
 
 NODE_LABELS = (POLICY_LABEL, MODE_LABEL)
 """On nodes that a policy shares."""
@@ -45,6 +46,7 @@ def share_node(policy: PolicyObject, node: str, spec: Json) -> Json:
         "metadata": {
             "name": node,
             "labels": {MANAGED_BY_LABEL: MANAGER, POLICY_LABEL: policy.name},
+            "annotations": {HASH_ANNOTATION: digest(spec)},
             "ownerReferences": [owner_reference(policy)],
         },
         "spec": spec,

@@ -35,6 +35,7 @@ NOT_BLOCKED = "NotBlocked"
 
 INVALID_SPEC = "InvalidSpec"
 API_ERRORS = "ApiErrors"
+CHANGES_CONTESTED = "ChangesContested"
 UNIT_TOO_FINE = "UnitTooFine"
 CARDS_UNHEALTHY = "CardsUnhealthy"
 

@@ -73,10 +73,13 @@ def degraded(
     policy: PolicyObject,
     assignment: Assignment,
     shares: Sequence[ShareNodeObject],
-    failures: Sequence[str],
+    writes: Sequence[Problem],
 ) -> ConditionState:
-    """Returns a condition about everything that is wrong; its reason is that of the gravest, the first."""
-    problems = [*_spec_problems(policy, assignment), *_api_problems(failures), *_card_problems(shares)]
+    """Returns a condition about everything that is wrong; its reason is that of the gravest, the first.
+
+    ``writes`` are the problems that the operator has with its own writes.
+    """
+    problems = [*_spec_problems(policy, assignment), *writes, *_card_problems(shares)]
     if not problems:
         return condition_false(conditions.DEGRADED, conditions.AS_EXPECTED, "nothing is wrong")
     messages = "; ".join(problem.message for problem in problems)
@@ -95,11 +98,18 @@ def _spec_problems(policy: PolicyObject, assignment: Assignment) -> list[Problem
     return [*others, Problem(last.reason, kept)]
 
 
-def _api_problems(failures: Sequence[str]) -> list[Problem]:
+def api_problems(failures: Sequence[str]) -> list[Problem]:
     if not failures:
         return []
     message = f"the API server refused, trying again: {'; '.join(failures[:3])}"
     return [Problem(conditions.API_ERRORS, message)]
+
+
+def contested_problems(contested: Sequence[str]) -> list[Problem]:
+    if not contested:
+        return []
+    message = f"{'; '.join(contested[:3])}; it is repeated ever more rarely, at last every five minutes"
+    return [Problem(conditions.CHANGES_CONTESTED, message)]
 
 
 def _card_problems(shares: Sequence[ShareNodeObject]) -> list[Problem]:

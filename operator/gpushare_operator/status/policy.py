@@ -6,6 +6,7 @@ from datetime import datetime
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true, dated_conditions
 from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import served
@@ -15,7 +16,14 @@ from gpushare_operator.decide.teardown import still_there
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status import conditions
 from gpushare_operator.status.checks import first_failure
-from gpushare_operator.status.nodes import conflicted, degraded, nodes_ready, unit_change_blocked
+from gpushare_operator.status.nodes import (
+    api_problems,
+    conflicted,
+    contested_problems,
+    degraded,
+    nodes_ready,
+    unit_change_blocked,
+)
 from gpushare_operator.status.scheduler import scheduler_configured
 from gpushare_operator.status.totals import sum_up
 from gpushare_operator.status.wording import listed
@@ -28,13 +36,16 @@ def policy_status(
     *,
     now: datetime,
     failures: Sequence[str] = (),
+    contested: Sequence[str] = (),
 ) -> PolicyStatus:
-    """Returns the status as of ``now``; ``failures`` are the actions that just did not succeed, in words."""
+    """Returns the status as of ``now``; ``failures`` are the actions that just did not succeed, ``contested``
+    those without a lasting effect, in words."""
     assignment = assign(snapshot, policy)
     unit = policy.spec.memory_unit if policy.spec else "1Gi"
     totals = sum_up(snapshot, assignment, unit)
     scheduler = scheduler_configured(snapshot, policy, installation, now)
-    parts = _parts(snapshot, policy, assignment, failures, scheduler)
+    problems = [*api_problems(failures), *contested_problems(contested)]
+    parts = _parts(snapshot, policy, assignment, problems, scheduler)
     states = [_ready(snapshot, policy, parts), *parts.states]
     before, generation = policy.status.conditions, policy.generation
     return PolicyStatus(
@@ -73,7 +84,7 @@ def _parts(
     snapshot: Snapshot,
     policy: PolicyObject,
     assignment: Assignment,
-    failures: Sequence[str],
+    problems: Sequence[Problem],
     scheduler: ConditionState,
 ) -> _Parts:
     shares = [snapshot.share_nodes[name] for name in assignment.sharing if name in snapshot.share_nodes]
@@ -83,7 +94,7 @@ def _parts(
         scheduler_configured=scheduler,
         conflicted=conflicted(assignment),
         unit_change_blocked=unit_change_blocked(shares),
-        degraded=degraded(policy, assignment, shares, failures),
+        degraded=degraded(policy, assignment, shares, problems),
     )
 
 

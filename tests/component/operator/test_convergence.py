@@ -4,6 +4,7 @@ import asyncio
 import copy
 import random
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -284,6 +285,80 @@ async def test_an_edit_to_something_unserved_tears_nothing_down(edit: dict[str, 
     cluster.delete_policy("default")
     await converge(cluster, Operator(cluster))
     assert not any(cluster.traces().values()), cluster.traces()
+
+
+async def writes_in_a_minute(cluster: Cluster, write: str) -> int:
+    """How often the operator makes ``write`` while its queue calls it ten times a second."""
+    operator = Operator(cluster)
+    await operator.resync()
+    cluster.api.writes.clear()
+    for _ in range(600):
+        await operator.resync()
+        for key in operator.work_keys():
+            await operator.work(key)
+        operator.now += timedelta(seconds=0.1)
+    return cluster.api.writes.count(write)
+
+
+async def test_a_webhook_that_rewrites_a_daemon_set_is_not_fought_and_named() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+
+    def rewrite(collection: str, body: dict[str, Any]) -> None:
+        if collection == DAEMON_SETS:
+            body["spec"]["template"]["spec"]["priorityClassName"] = "theirs"
+
+    cluster.api.rewrite = rewrite
+    cluster.api.change(DAEMON_SETS, "gpushare-plugin-default", {"metadata": {"labels": {"touched": "yes"}}})
+    written = await writes_in_a_minute(cluster, f"apply {DAEMON_SETS}/gpushare-plugin-default")
+    assert written < 12, written
+    (degraded,) = conditions(cluster, "Degraded")
+    assert degraded["reason"] == "ChangesContested"
+    assert "an admission webhook changes spec.template.spec.priorityClassName" in degraded["message"]
+    cluster.api.rewrite = lambda *_: None
+    await converge(cluster)
+    (degraded,) = conditions(cluster, "Degraded")
+    assert degraded["status"] == "False"
+
+
+async def test_a_field_that_a_newer_crd_fills_in_is_left_alone() -> None:
+    cluster = workers_and_control_planes()
+
+    def fill_in(collection: str, body: dict[str, Any]) -> None:
+        if collection == paths.SHARE_NODES:
+            body["spec"].setdefault("newField", "default")
+
+    cluster.api.rewrite = fill_in
+    apply(cluster, "default")
+    operator = await converge(cluster)
+    cluster.api.writes.clear()
+    await converge(cluster, operator)
+    assert cluster.api.writes == []
+
+
+async def test_a_write_that_is_refused_is_not_repeated_as_fast_as_events_come() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    cluster.api.refuse = lambda write: write == f"merge {paths.NODES}/gpu-1"
+    tried: list[str] = []
+    refuse = cluster.api.refuse
+    cluster.api.refuse = lambda write: tried.append(write) or refuse(write)  # type: ignore[func-returns-value]
+    await writes_in_a_minute(cluster, "")
+    assert tried.count(f"merge {paths.NODES}/gpu-1") < 12
+    (degraded,) = conditions(cluster, "Degraded")
+    assert degraded["reason"] == "ApiErrors"
+
+
+async def test_a_job_that_stays_in_deletion_is_not_created_over_and_over() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    for body in cluster.api.of(JOBS).values():
+        body["metadata"]["finalizers"] = ["foregroundDeletion"]
+    for name in list(cluster.api.of(JOBS)):
+        cluster.api.remove(JOBS, name)
+    assert await writes_in_a_minute(cluster, f"create {JOBS}") == 0
 
 
 async def test_a_daemon_set_that_somebody_edited_is_put_right() -> None:
