@@ -192,7 +192,10 @@ class Cluster:
 
     def _scheduling(self) -> Iterator[Callable[[], None]]:
         for pod in self._wanted_pods():
-            if pod["metadata"]["name"] not in self.api.of(PODS):
+            present = self.api.of(PODS).get(pod["metadata"]["name"])
+            if present is None or present["metadata"].get("annotations") != pod["metadata"].get(
+                "annotations"
+            ):
                 yield partial(self._start, pod)
 
     def _start(self, pod: Json) -> None:
@@ -286,11 +289,12 @@ def _selects(pod: Json, labels: Json) -> bool:
 
 
 def _pod(daemon_set: Json, node: Json) -> Json:
-    labels = daemon_set["spec"]["template"]["metadata"]["labels"]
+    metadata = daemon_set["spec"]["template"]["metadata"]
+    labels = metadata["labels"]
     component, on = labels[COMPONENT_LABEL], node["metadata"]["name"]
     name = f"plugin-{labels[POLICY_LABEL]}-{on}" if component == PLUGIN else f"{EXTENDER}-{on}"
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    return {"metadata": {"name": name, "labels": labels}, "spec": {"nodeName": on}, "status": status}
+    return {"metadata": {**metadata, "name": name}, "spec": {"nodeName": on}, "status": status}
 
 
 @dataclass

@@ -5,7 +5,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpushare_core.api.conditions import Condition
-from gpushare_core.api.names import CONTROL_PLANE_LABEL, FINALIZER, MODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.names import (
+    CONTROL_PLANE_LABEL,
+    EXTENDER_PORT,
+    FINALIZER,
+    MODE_LABEL,
+    POLICY_LABEL,
+    SCHEDULER_LABEL,
+)
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, UnitTotals
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import EXTENDER, HOSTCTL, PLUGIN
@@ -109,7 +116,12 @@ def plugins(owner: PolicyObject, **extra: Any) -> DaemonSetObject:
 
 def extender(**extra: Any) -> DaemonSetObject:
     return DaemonSetObject(
-        **{"name": EXTENDER_NAME, "uid": "uid-ext", "body": extender_daemon_set(INSTALLATION), **extra}
+        **{
+            "name": EXTENDER_NAME,
+            "uid": "uid-ext",
+            "body": extender_daemon_set(INSTALLATION, EXTENDER_PORT),
+            **extra,
+        }
     )
 
 
@@ -120,7 +132,8 @@ def plugin_pod(on: str, policy: str = "default", **extra: Any) -> PodObject:
 
 
 def extender_pod(on: str = "cp", **extra: Any) -> PodObject:
-    return PodObject(**{"name": f"extender-{on}", "component": EXTENDER, "node": on, "ready": True, **extra})
+    given = {"component": EXTENDER, "node": on, "ready": True, "extender_port": EXTENDER_PORT}
+    return PodObject(**{"name": f"extender-{on}", **given, **extra})
 
 
 def hostctl_run(command: HostctlCommand, **settings: Any) -> HostctlRun:

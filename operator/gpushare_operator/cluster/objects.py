@@ -127,3 +127,7 @@ class PodObject:
     """What the first container wrote into its termination message."""
     waiting: str = ""
     """Why a container does not start, for people."""
+    last_words: str = ""
+    """What the first container said before it ended, where it ended by itself and was started again."""
+    extender_port: int = 0
+    """Of an extender: where it listens; 0 for other pods."""

@@ -21,6 +21,7 @@ from gpushare_operator.cluster.labels import (
     JOB_NAME_LABEL,
     NODE_ANNOTATION,
     NODE_UID_ANNOTATION,
+    PORT_ANNOTATION,
     RETRY_ANNOTATION,
     ROLLED_BACK_ANNOTATION,
     SEQUENCE_LABEL,
@@ -184,6 +185,8 @@ def read_pod(body: Json) -> PodObject:
         exit_code=terminated.get("exitCode"),
         termination=terminated.get("message", ""),
         waiting=_why_waiting(_container_state(containers, "waiting")),
+        last_words=_last_words(containers),
+        extender_port=_whole_number((metadata.get("annotations") or {}).get(PORT_ANNOTATION, "")),
     )
 
 
@@ -196,6 +199,17 @@ def _container_state(containers: Any, kind: str) -> Json:
 def _why_waiting(state: Json) -> str:
     reason, message = state.get("reason", ""), state.get("message", "")
     return f"{reason}: {message}" if message else reason
+
+
+def _last_words(containers: Any) -> str:
+    """Returns the last message of a container that ended before: our programs log one JSON object a line."""
+    ended = next((each.get("lastState", {}).get("terminated") for each in containers), None)
+    lines = str((ended or {}).get("message") or "").strip().splitlines()
+    last = lines[-1] if lines else ""
+    try:
+        return str(json.loads(last)["message"])
+    except (ValueError, TypeError, KeyError):
+        return last
 
 
 def _is_deleting(body: Json) -> bool:

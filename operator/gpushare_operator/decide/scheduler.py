@@ -6,7 +6,8 @@ How that is undone stands in ``teardown``.
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from gpushare_core.api.names import FINALIZER, SCHEDULER_LABEL
+from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
+from gpushare_operator.cluster.labels import PORT_ANNOTATION
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
 from gpushare_operator.decide.actions import Action, ApplyDaemonSet, CreateJob, DeleteJob, LabelNode, Plan
@@ -39,20 +40,31 @@ def _needs_scheduler(snapshot: Snapshot, policy: PolicyObject) -> bool:
 
 
 def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
-    """Returns what is asked of the scheduler's connection: where policies differ, the oldest one decides."""
+    """Returns what is asked of the scheduler's connection: where policies differ, the oldest one decides.
+
+    Where none can be applied, the port stays the one that is in force.
+    """
     asked = frozenset(
         f"{policy.name}={policy.retry}" for policy in snapshot.policies.values() if policy.retry
     )
-    decisive = next((policy.spec for policy in _decisive(snapshot) if policy.spec), None)
-    if decisive is None:
-        return SchedulerSettings(asked=asked)
-    return SchedulerSettings(timeout=decisive.scheduler.timeout_seconds, asked=asked)
+    policy = decisive_policy(snapshot)
+    if policy is None or policy.spec is None:
+        return SchedulerSettings(port=_port_in_force(snapshot), asked=asked)
+    scheduler = policy.spec.scheduler
+    return SchedulerSettings(port=scheduler.extender_port, timeout=scheduler.timeout_seconds, asked=asked)
 
 
-def _decisive(snapshot: Snapshot) -> list[PolicyObject]:
-    """Returns the policies that can be applied, the oldest first, those that go at the end."""
+def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
+    """Returns the oldest of the policies that can be applied; one that goes only when no other is left."""
     applicable = oldest_first(policy for policy in snapshot.policies.values() if is_served(policy))
-    return sorted(applicable, key=lambda policy: policy.deleting)
+    return min(applicable, key=lambda policy: policy.deleting, default=None)
+
+
+def _port_in_force(snapshot: Snapshot) -> int:
+    extender = snapshot.daemon_sets.get(EXTENDER_NAME)
+    annotations = extender.body.get("metadata", {}).get("annotations", {}) if extender else {}
+    port = str(annotations.get(PORT_ANNOTATION, ""))
+    return int(port) if port.isdecimal() else EXTENDER_PORT
 
 
 def plan_connection(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
@@ -61,17 +73,18 @@ def plan_connection(snapshot: Snapshot, installation: Installation, now: datetim
     The extender comes first; a scheduler is pointed at it only once it is ready on that very node.
     """
     histories = installs(snapshot, installation, now)
-    ready = [history for history in histories if extender_ready(snapshot, history.node)]
+    port = scheduler_settings(snapshot).port
+    ready = [history for history in histories if extender_ready(snapshot, history.node, port)]
     actions = (
-        *_apply_extender(snapshot, installation),
+        *_apply_extender(snapshot, installation, port),
         *_connect(ready, due=_next_install(histories, ready)),
         *delete_superseded_jobs(snapshot),
     )
     return Plan(actions, earliest_retry(histories))
 
 
-def _apply_extender(snapshot: Snapshot, installation: Installation) -> Iterator[ApplyDaemonSet]:
-    desired = extender_daemon_set(installation)
+def _apply_extender(snapshot: Snapshot, installation: Installation, port: int) -> Iterator[ApplyDaemonSet]:
+    desired = extender_daemon_set(installation, port)
     present = snapshot.daemon_sets.get(EXTENDER_NAME)
     if present is None or (not present.deleting and has_drifted(present.body, desired)):
         yield ApplyDaemonSet(EXTENDER_NAME, desired)
@@ -151,9 +164,10 @@ def mark(node: NodeObject, value: str | None) -> LabelNode:
     return LabelNode(node.name, node.uid, {SCHEDULER_LABEL: value})
 
 
-def extender_ready(snapshot: Snapshot, node: NodeObject) -> bool:
+def extender_ready(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
+    """Returns whether an extender answers at ``port`` of ``node``."""
     pod = snapshot.extender_pods.get(node.name)
-    return pod is not None and pod.ready
+    return pod is not None and pod.ready and pod.extender_port == port
 
 
 def next_restore(histories: Sequence[JobHistory]) -> list[JobHistory]:

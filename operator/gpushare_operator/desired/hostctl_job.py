@@ -44,6 +44,8 @@ ROLLED_BACK = 3
 class SchedulerSettings:
     """What the policies together ask of the scheduler's connection."""
 
+    port: int = EXTENDER_PORT
+    """Where the extender listens."""
     timeout: int = Scheduler().timeout_seconds
     """Seconds until an edited kube-scheduler has to serve."""
     asked: frozenset[str] = frozenset()
@@ -65,7 +67,7 @@ class HostctlRun:
             return []
         return [
             "--extender-url",
-            f"http://127.0.0.1:{EXTENDER_PORT}/gpushare",
+            f"http://127.0.0.1:{self.settings.port}/gpushare",
             "--managed-resource",
             GPUSHARE.memory_resource,
             "--prioritize-verb",

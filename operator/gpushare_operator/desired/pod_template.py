@@ -61,10 +61,12 @@ def daemon_set(
     labels: Mapping[str, str],
     selector: Mapping[str, str],
     pod: Json,
+    annotations: Mapping[str, str] | None = None,
     owners: list[Json] | None = None,
 ) -> Json:
-    """Returns a DaemonSet whose pods are replaced a tenth at a time."""
-    metadata = {"name": name, "namespace": namespace, "labels": dict(labels)}
+    """Returns a DaemonSet whose pods are replaced a tenth at a time. They have its labels and annotations."""
+    common = {"labels": dict(labels), **({"annotations": dict(annotations)} if annotations else {})}
+    metadata = {"name": name, "namespace": namespace, **common}
     return with_digest(
         {
             "apiVersion": "apps/v1",
@@ -73,7 +75,7 @@ def daemon_set(
             "spec": {
                 "selector": {"matchLabels": dict(selector)},
                 "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
-                "template": {"metadata": {"labels": dict(labels)}, "spec": pod},
+                "template": {"metadata": common, "spec": pod},
             },
         }
     )

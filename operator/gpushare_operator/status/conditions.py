@@ -28,6 +28,7 @@ NEEDS_ATTENTION = "NeedsAttention"
 NO_CONTROL_PLANE = "NoControlPlane"
 
 NODES_CLAIMED = "NodesClaimedByOlderPolicy"
+SETTINGS_OVERRULED = "SchedulerSettingsOfOlderPolicy"
 NO_CONFLICT = "NoConflict"
 
 PODS_HOLD_UNITS = "PodsHoldUnits"

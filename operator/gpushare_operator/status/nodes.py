@@ -9,6 +9,7 @@ from gpushare_operator.cluster.objects import PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import served
 from gpushare_operator.decide.nodes import Assignment, matches
+from gpushare_operator.decide.scheduler import decisive_policy
 from gpushare_operator.status import conditions
 from gpushare_operator.status.node_readiness import why_not_ready
 from gpushare_operator.status.wording import counted, explained, listed
@@ -48,17 +49,43 @@ def _idle_rules(snapshot: Snapshot, policy: PolicyObject) -> str:
     return "".join(f"; {remark}" for remark in remarks if remark)
 
 
-def conflicted(assignment: Assignment) -> ConditionState:
-    if not assignment.lost:
+def conflicted(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> ConditionState:
+    problems = [*_lost_nodes(assignment), *_overruled_settings(snapshot, policy)]
+    if not problems:
         return condition_false(
             conditions.CONFLICTED, conditions.NO_CONFLICT, "no node is claimed by an older policy"
         )
+    messages = "; ".join(problem.message for problem in problems)
+    return condition_true(conditions.CONFLICTED, problems[0].reason, messages)
+
+
+def _lost_nodes(assignment: Assignment) -> list[Problem]:
+    if not assignment.lost:
+        return []
     winners = listed(set(assignment.lost.values()))
     message = (
         f"{listed(assignment.lost)}: shared by the older policy {winners};"
         " select other nodes here, or leave these out there"
     )
-    return condition_true(conditions.CONFLICTED, conditions.NODES_CLAIMED, message)
+    return [Problem(conditions.NODES_CLAIMED, message)]
+
+
+def _overruled_settings(snapshot: Snapshot, policy: PolicyObject) -> list[Problem]:
+    """There is one connection of the scheduler for all policies."""
+    decisive = decisive_policy(snapshot)
+    if policy.deleting or not (policy.spec and decisive and decisive.spec) or decisive is policy:
+        return []
+    ours, theirs = policy.spec.scheduler.to_json(), decisive.spec.scheduler.to_json()
+    overruled = [
+        f"{key} {theirs[key]}" for key in ("extenderPort", "timeoutSeconds") if ours[key] != theirs[key]
+    ]
+    if not overruled:
+        return []
+    message = (
+        f"the older policy {decisive.name} decides about the scheduler: {', '.join(overruled)};"
+        " ask for the same here"
+    )
+    return [Problem(conditions.SETTINGS_OVERRULED, message)]
 
 
 def unit_change_blocked(shares: Sequence[ShareNodeObject]) -> ConditionState:

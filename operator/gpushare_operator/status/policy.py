@@ -92,7 +92,7 @@ def _parts(
         is_served=policy.spec is not None and not served.problems(policy.spec),
         nodes_ready=nodes_ready(snapshot, policy, assignment),
         scheduler_configured=scheduler,
-        conflicted=conflicted(assignment),
+        conflicted=conflicted(snapshot, policy, assignment),
         unit_change_blocked=unit_change_blocked(shares),
         degraded=degraded(policy, assignment, shares, problems),
     )

@@ -11,7 +11,13 @@ from gpushare_operator.cluster.labels import RETRY_ANNOTATION
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.hostctl_history import Attempt, HistoryState, JobHistory
-from gpushare_operator.decide.scheduler import extender_ready, installs, restores, scheduler_needed
+from gpushare_operator.decide.scheduler import (
+    extender_ready,
+    installs,
+    restores,
+    scheduler_needed,
+    scheduler_settings,
+)
 from gpushare_operator.decide.served import policy_problem
 from gpushare_operator.decide.teardown import is_disconnected
 from gpushare_operator.desired.names import Installation
@@ -27,6 +33,8 @@ HOW_TO_ASK = (
     "the earlier manifest is in force, and the edit is not repeated before one of its inputs has changed;"
     f" to try it now: kubectl annotate gpusharepolicy {{policy}} {RETRY_ANNOTATION}=$(date +%s) --overwrite"
 )
+IN_USE = "address already in use"
+OTHER_PORT = "choose a free port as scheduler.extenderPort"
 BEING_REMOVED = "every kube-scheduler is as it was before; the extender is being removed"
 
 
@@ -88,8 +96,11 @@ def _no_install_runs(connection: _Connection) -> Problem | None:
 
 def _extenders_are_ready(connection: _Connection) -> Problem | None:
     snapshot, nodes = connection.snapshot, [history.node for history in connection.histories]
+    port = scheduler_settings(snapshot).port
     unready = {
-        node.name: _why_no_extender(snapshot, node) for node in nodes if not extender_ready(snapshot, node)
+        node.name: _why_no_extender(snapshot, node)
+        for node in nodes
+        if not extender_ready(snapshot, node, port)
     }
     return Problem(conditions.EXTENDER_NOT_READY, explained(unready)) if unready else None
 
@@ -188,4 +199,9 @@ def _why_no_extender(snapshot: Snapshot, node: NodeObject) -> str:
     pod = snapshot.extender_pods.get(node.name)
     if pod is None:
         return "the extender is being started" if node.ready else "the node is not Ready"
+    if pod.ready:
+        return f"the extender ({pod.name}) is about to move to another port"
+    if pod.last_words:
+        hint = f"; {OTHER_PORT}" if IN_USE in pod.last_words.lower() else ""
+        return f"the extender ({pod.name}) does not start: {pod.last_words}{hint}"
     return pod.waiting or f"the extender ({pod.name}) is not ready yet"

@@ -287,6 +287,21 @@ async def test_an_edit_to_something_unserved_tears_nothing_down(edit: dict[str, 
     assert not any(cluster.traces().values()), cluster.traces()
 
 
+async def test_another_port_is_taken_over_one_scheduler_after_the_other() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"scheduler": {"extenderPort": 12000}}})
+    await converge(cluster)
+    urls = {
+        str(job["spec"]["template"]["spec"]["containers"][0]["args"][6])
+        for job in cluster.api.of(JOBS).values()
+    }
+    assert urls == {"http://127.0.0.1:12000/gpushare"}
+    (configured,) = conditions(cluster, "SchedulerConfigured")
+    assert configured["status"] == "True"
+
+
 async def writes_in_a_minute(cluster: Cluster, write: str) -> int:
     """How often the operator makes ``write`` while its queue calls it ten times a second."""
     operator = Operator(cluster)

@@ -16,7 +16,7 @@ from gpushare_operator.desired.names import Installation, job_name
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
 PLUGIN = plugin_daemon_set(policy(), INSTALLATION)["spec"]["template"]["spec"]
-EXTENDER = extender_daemon_set(INSTALLATION)["spec"]["template"]["spec"]
+EXTENDER = extender_daemon_set(INSTALLATION, 22766)["spec"]["template"]["spec"]
 INSTALL = hostctl_job(hostctl_run(HostctlCommand.INSTALL), control_plane(), 1)["spec"]["template"]["spec"]
 RESTORE = hostctl_job(hostctl_run(HostctlCommand.RESTORE), control_plane(), 2)["spec"]["template"]["spec"]
 
@@ -61,7 +61,7 @@ def test_the_extender_may_take_the_time_to_finish_its_binds() -> None:
 def test_the_extender_listens_on_the_loopback_of_its_host_only_and_mounts_nothing() -> None:
     assert EXTENDER["hostNetwork"] is True
     assert "volumes" not in EXTENDER
-    assert EXTENDER["containers"][0]["args"] == ["--listen", "127.0.0.1:32766"]
+    assert EXTENDER["containers"][0]["args"] == ["--listen", "127.0.0.1:22766"]
     assert EXTENDER["securityContext"]["runAsUser"] == 65532
 
 
@@ -99,7 +99,7 @@ def test_the_job_itself_says_with_which_code_hostctl_ended() -> None:
 
 def test_the_hash_follows_the_spec() -> None:
     def stamp(image: str) -> str:
-        body = extender_daemon_set(Installation(image=image))
+        body = extender_daemon_set(Installation(image=image), 22766)
         return str(body["metadata"]["annotations"][HASH_ANNOTATION])
 
     assert stamp("a") == stamp("a")
@@ -107,7 +107,7 @@ def test_the_hash_follows_the_spec() -> None:
 
 
 def test_the_selector_of_a_daemon_set_is_part_of_its_pods_labels() -> None:
-    for body in (plugin_daemon_set(policy(), INSTALLATION), extender_daemon_set(INSTALLATION)):
+    for body in (plugin_daemon_set(policy(), INSTALLATION), extender_daemon_set(INSTALLATION, 22766)):
         labels = body["spec"]["template"]["metadata"]["labels"]
         assert body["spec"]["selector"]["matchLabels"].items() <= labels.items()
 

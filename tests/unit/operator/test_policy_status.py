@@ -36,6 +36,7 @@ from gpushare_operator.desired.hostctl_job import HostctlCommand
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
 
+TAKEN = "cannot listen on 127.0.0.1:22766: Address already in use"
 INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 
 
@@ -137,6 +138,15 @@ def test_a_conflict_names_nodes_and_winner() -> None:
     condition = conditions_of(snapshot(older, younger, node("gpu-1")), "younger")["Conflicted"]
     assert line(condition).startswith(
         "True NodesClaimedByOlderPolicy: gpu-1: shared by the older policy older;"
+    )
+
+
+def test_a_younger_policy_says_that_the_older_one_decides_about_the_port() -> None:
+    moved = policy("older", spec=spec(rule("gpu-2"), scheduler={"extenderPort": 12000}))
+    conditions = conditions_of(snapshot(moved, policy("younger", created=1), node("gpu-1")), "younger")
+    assert line(conditions["Conflicted"]) == (
+        "True SchedulerSettingsOfOlderPolicy: the older policy older decides about the scheduler:"
+        " extenderPort 12000; ask for the same here"
     )
 
 
@@ -243,6 +253,17 @@ class TestScheduler:
                 [extender_pod(ready=False, waiting="ErrImagePull: no such image")],
                 "False ExtenderNotReady: cp: ErrImagePull: no such image",
                 id="no image",
+            ),
+            pytest.param(
+                [extender_pod(ready=False, waiting="CrashLoopBackOff", last_words=TAKEN)],
+                "False ExtenderNotReady: cp: the extender (extender-cp) does not start: cannot listen on"
+                " 127.0.0.1:22766: Address already in use; choose a free port as scheduler.extenderPort",
+                id="port taken",
+            ),
+            pytest.param(
+                [extender_pod(extender_port=1)],
+                "False ExtenderNotReady: cp: the extender (extender-cp) is about to move to another port",
+                id="moves",
             ),
             pytest.param(
                 [extender_pod()], "False Installing: cp: kube-scheduler is about to be connected", id="due"

@@ -23,7 +23,7 @@ from tests.samples.operator import (
     untouched,
 )
 
-from gpushare_core.api.names import FINALIZER, SCHEDULER_LABEL
+from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
 from gpushare_operator.cluster.objects import JobObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
@@ -35,7 +35,8 @@ from gpushare_operator.decide.actions import (
     LabelNode,
 )
 from gpushare_operator.decide.all_policies import plan_all_policies
-from gpushare_operator.decide.scheduler import scheduler_needed
+from gpushare_operator.decide.scheduler import scheduler_needed, scheduler_settings
+from gpushare_operator.desired.daemon_sets import extender_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand
 
 INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
@@ -188,6 +189,43 @@ def test_a_backoff_says_when_it_is_over() -> None:
 def test_each_control_plane_is_judged_by_itself() -> None:
     seen = connected(installed("cp"), control_plane("cp2"), extender_pod("cp2"), control_plane("cp3"))
     assert due(seen) == ["+install-cp2-1"]
+
+
+class TestPort:
+    """Where the extender listens."""
+
+    moved = policy(spec=spec(rule("gpu-1"), scheduler={"extenderPort": 12000}))
+    extender_there = extender(body=extender_daemon_set(INSTALLATION, 12000))
+
+    def test_the_usual_one_is_no_node_port_and_not_for_outgoing_connections(self) -> None:
+        assert EXTENDER_PORT + 1 < 30000
+
+    def test_the_extender_moves_first(self) -> None:
+        assert due(connected(self.moved, installed())) == ["+extender"]
+
+    def test_no_scheduler_is_pointed_at_a_port_before_an_extender_answers_there(self) -> None:
+        assert due(connected(self.moved, self.extender_there, installed())) == []
+
+    def test_then_the_schedulers_follow_one_after_the_other(self) -> None:
+        hosts = [
+            control_plane("cp2"),
+            extender_pod("cp", extender_port=12000),
+            extender_pod("cp2", extender_port=12000),
+        ]
+        seen = connected(self.moved, self.extender_there, installed(), installed("cp2"), hosts)
+        (action,) = plan_all_policies(seen, INSTALLATION, NOW).actions
+        assert isinstance(action, CreateJob)
+        assert action.name == "gpushare-scheduler-install-cp-2"
+        assert "http://127.0.0.1:12000/gpushare" in str(action.body)
+
+    def test_the_oldest_policy_decides(self) -> None:
+        younger = policy("younger", created=1, spec=spec(rule("gpu-2"), scheduler={"extenderPort": 13000}))
+        assert scheduler_settings(snapshot(self.moved, younger)).port == 12000
+        assert scheduler_settings(snapshot(policy(deleting=True), younger)).port == 13000
+
+    def test_it_stays_while_no_policy_can_be_read(self) -> None:
+        assert scheduler_settings(snapshot(policy(spec=None), self.extender_there)).port == 12000
+        assert scheduler_settings(snapshot(policy(spec=None))).port == EXTENDER_PORT
 
 
 class TestRolledBack:
