@@ -43,6 +43,8 @@ class NodeObject:
     deleting: bool = False
     offered: tuple[str, ...] = ()
     """Our extended resources in its capacity or allocatable."""
+    offers_units: bool = False
+    """Whether any of these is more than zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

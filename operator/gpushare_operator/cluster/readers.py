@@ -78,7 +78,12 @@ def _policy_status(body: Json) -> PolicyStatus:
 
 def read_node(body: Json) -> NodeObject:
     metadata, status = body["metadata"], body.get("status", {})
-    offered = {*(status.get("capacity") or ()), *(status.get("allocatable") or ())} & EXTENDED_RESOURCES
+    amounts = [
+        (name, amount)
+        for part in ("capacity", "allocatable")
+        for name, amount in (status.get(part) or {}).items()
+        if name in EXTENDED_RESOURCES
+    ]
     return NodeObject(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -86,7 +91,8 @@ def read_node(body: Json) -> NodeObject:
         labels={intern(key): intern(value) for key, value in (metadata.get("labels") or {}).items()},
         ready=_is_condition_true(status, "Ready"),
         deleting=_is_deleting(body),
-        offered=tuple(sorted(offered)),
+        offered=tuple(sorted({name for name, _ in amounts})),
+        offers_units=any(amount != "0" for _, amount in amounts),
     )
 
 

@@ -89,7 +89,7 @@ STEPS: tuple[TeardownStep, ...] = (
         actions=leftovers.remove_plugins_and_labels,
         waiting_for=leftovers.plugins_and_labels,
     ),
-    # The kubelet never forgets a resource by itself, and a plugin that still runs would offer it again.
+    # A plugin that still runs would offer it again. With it goes the last label.
     TeardownStep(
         name="capacity on nodes",
         scope=Scope.NODE,

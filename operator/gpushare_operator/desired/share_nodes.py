@@ -15,9 +15,6 @@ from gpushare_operator.cluster.labels import HASH_ANNOTATION, MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.desired.pod_template import digest
 
-NODE_LABELS = (POLICY_LABEL, MODE_LABEL)
-"""On nodes that a policy shares."""
-
 
 def owner_reference(policy: PolicyObject) -> Json:
     """Returns the reference without which things would outlive a policy that lost its finalizer by force."""

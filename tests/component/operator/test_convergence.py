@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fakes.operator_cluster import DAEMON_SETS, JOBS, PODS, Cluster, KilledError, Operator, converge
+from tests.fakes.operator_cluster import (
+    DAEMON_SETS,
+    JOBS,
+    MEMORY,
+    PODS,
+    Cluster,
+    KilledError,
+    Operator,
+    converge,
+)
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_core.kube import paths
@@ -300,6 +309,29 @@ async def test_another_port_is_taken_over_one_scheduler_after_the_other() -> Non
     assert urls == {"http://127.0.0.1:12000/gpushare"}
     (configured,) = conditions(cluster, "SchedulerConfigured")
     assert configured["status"] == "True"
+
+
+async def test_the_kubelet_is_not_fought_while_it_remembers_a_resource() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    cluster.delete_policy("default")
+    operator = await converge(cluster)
+    assert not any(cluster.traces().values()), cluster.traces()
+    cluster.api.writes.clear()
+    for _ in range(30):
+        cluster.api.change(paths.NODES, "gpu-1", status_of("32", "0"))
+        await converge(cluster, operator)
+    assert cluster.api.writes == []
+    cluster.api.change(paths.NODES, "gpu-1", status_of("0", "0"))
+    await converge(cluster, operator)
+    assert cluster.api.writes == [f"merge {paths.NODES}/gpu-1/status"]
+    assert not any(cluster.traces().values()), cluster.traces()
+
+
+def status_of(capacity: str, allocatable: str) -> dict[str, Any]:
+    """What a kubelet writes into its node's status."""
+    return {"status": {"capacity": {MEMORY: capacity}, "allocatable": {MEMORY: allocatable}}}
 
 
 async def writes_in_a_minute(cluster: Cluster, write: str) -> int:

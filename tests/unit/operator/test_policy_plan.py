@@ -19,6 +19,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import FINALIZER, MODE_LABEL, POLICY_LABEL
+from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.decide.actions import (
     ApplyDaemonSet,
     ApplyShareNode,
@@ -30,7 +31,7 @@ from gpushare_operator.decide.actions import (
 
 MEMORY = "gpushare.io/memory"
 LABELS = {POLICY_LABEL: "default", MODE_LABEL: "Memory"}
-NO_LABELS = {POLICY_LABEL: None, MODE_LABEL: None}
+NO_LABELS = {POLICY_LABEL: None}
 
 
 def test_a_new_policy_gets_the_finalizer_before_anything_is_touched() -> None:
@@ -107,11 +108,40 @@ def test_and_then_its_labels() -> None:
     assert policy_actions(seen) == [LabelNode("gpu-2", "uid-gpu-2", NO_LABELS)]
 
 
-def test_and_at_last_the_capacity_that_the_kubelet_keeps() -> None:
-    left = node("gpu-2", offered=(MEMORY,))
+def leaving(**extra: Any) -> NodeObject:
+    """A node of which only the last label says that it was ours."""
+    return node("gpu-2", labels={MODE_LABEL: "Memory"}, **extra)
+
+
+CLEAR = ClearCapacity("gpu-2", "uid-gpu-2", (MEMORY,))
+
+
+def test_and_at_last_the_capacity_that_the_kubelet_keeps_and_the_last_label() -> None:
+    left = leaving(offered=(MEMORY,), offers_units=True)
     assert all_policies_actions(snapshot(serving(policy(), "gpu-1"), left, plugin_pod("gpu-2"))) == []
     seen = snapshot(serving(policy(), "gpu-1"), left)
-    assert all_policies_actions(seen) == [ClearCapacity("gpu-2", "uid-gpu-2", (MEMORY,))]
+    assert all_policies_actions(seen) == [CLEAR, LabelNode("gpu-2", "uid-gpu-2", {MODE_LABEL: None})]
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        pytest.param(
+            node("gpu-2", offered=(MEMORY,), offers_units=True), [], id="the kubelet still remembers"
+        ),
+        pytest.param(node("gpu-2", offered=(MEMORY,)), [CLEAR], id="the kubelet has forgotten: zeros"),
+        pytest.param(node("gpu-2"), [], id="nothing"),
+    ],
+)
+def test_what_the_kubelet_writes_back_is_cleared_when_it_has_forgotten(
+    shown: Any, expected: list[Any]
+) -> None:
+    assert all_policies_actions(snapshot(serving(policy(), "gpu-1"), shown)) == expected
+
+
+def test_of_many_nodes_those_writes_come_together_that_are_alike() -> None:
+    many = [node(f"n{at}", labels={MODE_LABEL: "Memory"}, offered=(MEMORY,)) for at in range(3)]
+    assert class_names(all_policies_actions(snapshot(many))) == ["ClearCapacity"] * 3 + ["LabelNode"] * 3
 
 
 def test_a_node_that_vanished_is_forgotten() -> None:

@@ -346,7 +346,7 @@ class TestScheduler:
             pytest.param([node("gpu-1"), plugin_pod("gpu-1")], "the plugin on gpu-1", id="plugin"),
             pytest.param([node("gpu-1", "default")], "labels on gpu-1", id="labels"),
             pytest.param(
-                [node("gpu-1", offered=("gpushare.io/memory",))],
+                [node("gpu-1", labels={"gpushare.io/mode": "Memory"}, offered=("gpushare.io/memory",))],
                 "our resources in the status of gpu-1",
                 id="capacity",
             ),
