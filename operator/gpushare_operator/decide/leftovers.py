@@ -158,10 +158,10 @@ def remove_labels(node: NodeObject) -> Iterator[LabelNode]:
 # Capacity on nodes.
 #
 # For five minutes after a plugin has stopped the kubelet writes what it remembers into the node's status,
-# every few seconds: the full capacity, and nothing allocatable. Then it forgets the resource, and the last thing
-# that it writes is a zero. (Source: ``endpointStopGracePeriod`` and ``GetCapacity`` of its device manager,
-# ``MachineInfo`` of its node status.) So capacity is taken out once at the beginning and once at that end; in
-# between it would be a fight that nobody wins.
+# every few seconds: the full capacity, and nothing allocatable. Then it forgets the resource; the last
+# thing that it writes is a zero. (Source: ``endpointStopGracePeriod`` and ``GetCapacity`` of its device
+# manager, and ``MachineInfo`` of its node status.) So capacity is taken out once at the beginning and once
+# at that end; in between it would be a fight that nobody wins.
 
 
 def capacity(snapshot: Snapshot, _: str) -> list[Leftover]:
