@@ -211,6 +211,12 @@ def scheduler_hashes(cluster: LocalCluster) -> dict[str, str]:
     return {node: hashlib.sha256(path.read_bytes()).hexdigest() for node, path in paths.items()}
 
 
+def times_of_jobs(cluster: LocalCluster) -> list[tuple[str, str]]:
+    """When each run of hostctl began and ended, in order."""
+    jobs = get(cluster, f"/apis/batch/v1/namespaces/{SYSTEM}/jobs")["items"]
+    return sorted((each["status"]["startTime"], each["status"]["completionTime"]) for each in jobs)
+
+
 def test_every_control_plane_is_connected_and_restored(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
@@ -221,6 +227,8 @@ def test_every_control_plane_is_connected_and_restored(
     product.await_ready("default", seconds=180)
     connected = scheduler_hashes(cluster)
     assert all(connected[node] != before[node] for node in before)
+    first, second = times_of_jobs(cluster)
+    assert first[1] <= second[0], "the next one is edited when the one before serves"
     create(cluster, namespace, [pod("shares", {"main": 4})])
     watch_until(
         cluster,

@@ -109,7 +109,9 @@ class Plan:
 def target(action: Action) -> tuple[str, str]:
     """Returns what kind of thing is done to which object."""
     name = getattr(action, "name", "") or getattr(action, "node", "") or getattr(action, "policy", "")
-    return (type(action).__name__, name)
+    # Labels of one node are wanted for different reasons.
+    part = f" {','.join(sorted(action.labels))}" if isinstance(action, LabelNode) else ""
+    return (type(action).__name__, f"{name}{part}")
 
 
 def content(action: Action) -> Json:

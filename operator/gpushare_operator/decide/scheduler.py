@@ -34,30 +34,32 @@ def scheduler_needed(snapshot: Snapshot) -> bool:
 
 def _needs_scheduler(snapshot: Snapshot, policy: PolicyObject) -> bool:
     """One that cannot be read, or is not served, needs it for what is in force of it."""
-    if policy.deleting or FINALIZER not in policy.finalizers:
-        return False
+    return not policy.deleting and FINALIZER in policy.finalizers and _is_in_force(snapshot, policy)
+
+
+def _is_in_force(snapshot: Snapshot, policy: PolicyObject) -> bool:
     return is_served(policy) or any(snapshot.is_in_force(policy, name) for name in snapshot.share_nodes)
 
 
 def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
     """Returns what is asked of the scheduler's connection: where policies differ, the oldest one decides.
 
-    Where none can be applied, the port stays the one that is in force.
+    Where that one cannot be applied, the port stays the one that is in force.
     """
     asked = frozenset(
         f"{policy.name}={policy.retry}" for policy in snapshot.policies.values() if policy.retry
     )
     policy = decisive_policy(snapshot)
-    if policy is None or policy.spec is None:
+    if policy is None or policy.spec is None or not is_served(policy):
         return SchedulerSettings(port=_port_in_force(snapshot), asked=asked)
     scheduler = policy.spec.scheduler
     return SchedulerSettings(port=scheduler.extender_port, timeout=scheduler.timeout_seconds, asked=asked)
 
 
 def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
-    """Returns the oldest of the policies that can be applied; one that goes only when no other is left."""
-    applicable = oldest_first(policy for policy in snapshot.policies.values() if is_served(policy))
-    return min(applicable, key=lambda policy: policy.deleting, default=None)
+    """Returns the oldest of the policies in force; one that goes only when no other is left."""
+    in_force = oldest_first(policy for policy in snapshot.policies.values() if _is_in_force(snapshot, policy))
+    return min(in_force, key=lambda policy: policy.deleting, default=None)
 
 
 def _port_in_force(snapshot: Snapshot) -> int:
@@ -103,13 +105,19 @@ def _next_install(histories: Sequence[JobHistory], ready: Sequence[JobHistory]) 
     """Returns the one of the ``ready`` hosts that may be edited now, if there is one.
 
     The next one only when the one before serves: an edit that failed may fail everywhere, so no other host is
-    edited before it has succeeded there. What hostctl refused was not touched, and holds up nobody.
+    edited before it has succeeded there. What hostctl refused was not touched, and holds up nobody, nor does
+    a node that is away.
     """
     if any(history.state is HistoryState.RUNNING for history in histories):
         return []
-    failed = [history for history in histories if history.failure and not history.failure.needs_person]
+    failed = [history for history in histories if _may_fail_everywhere(history)]
     candidates = [history for history in ready if not failed or history in failed]
     return [history for history in candidates if history.state is HistoryState.DUE][:1]
+
+
+def _may_fail_everywhere(history: JobHistory) -> bool:
+    failure = history.failure
+    return failure is not None and not failure.needs_person and history.node.ready
 
 
 def installs(snapshot: Snapshot, installation: Installation, now: datetime) -> list[JobHistory]:

@@ -73,7 +73,9 @@ def _lost_nodes(assignment: Assignment) -> list[Problem]:
 def _overruled_settings(snapshot: Snapshot, policy: PolicyObject) -> list[Problem]:
     """There is one connection of the scheduler for all policies."""
     decisive = decisive_policy(snapshot)
-    if policy.deleting or not (policy.spec and decisive and decisive.spec) or decisive is policy:
+    if policy.deleting or decisive is None or decisive.name == policy.name:
+        return []
+    if policy.spec is None or decisive.spec is None:
         return []
     ours, theirs = policy.spec.scheduler.to_json(), decisive.spec.scheduler.to_json()
     overruled = [

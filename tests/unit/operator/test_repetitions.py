@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from tests.samples.operator import NOW
 
-from gpushare_operator.decide.actions import Action, ApplyDaemonSet, DeleteJob, SetFinalizers
+from gpushare_operator.decide.actions import Action, ApplyDaemonSet, DeleteJob, LabelNode, SetFinalizers
 from gpushare_operator.repetitions import Repetitions
 
 APPLY = ApplyDaemonSet("a", {"spec": {"x": 1}})
@@ -43,6 +43,15 @@ def test_another_wish_for_the_object_is_done_at_once() -> None:
     _, repetitions = attempts(APPLY, 60)
     other = ApplyDaemonSet("a", {"spec": {"x": 2}})
     assert repetitions.due([other], NOW + timedelta(seconds=60)).actions == [other]
+
+
+def test_labels_of_a_node_that_are_wanted_for_different_reasons_are_counted_apart() -> None:
+    repetitions = Repetitions()
+    mark, labels = LabelNode("cp", "uid", {"a": "1"}), LabelNode("cp", "uid", {"b": "1"})
+    for _ in range(9):
+        repetitions.note("*", mark, NOW)
+        repetitions.note("default", labels, NOW)
+    assert repetitions.due([mark, labels], NOW).actions == []
 
 
 def test_finalizers_are_the_same_wish_whatever_the_version() -> None:

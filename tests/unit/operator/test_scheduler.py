@@ -18,6 +18,7 @@ from tests.samples.operator import (
     policy,
     restored,
     rule,
+    share,
     snapshot,
     spec,
     untouched,
@@ -223,6 +224,11 @@ class TestPort:
         assert scheduler_settings(snapshot(self.moved, younger)).port == 12000
         assert scheduler_settings(snapshot(policy(deleting=True), younger)).port == 13000
 
+    def test_it_stays_while_the_policy_that_decides_cannot_be_read(self) -> None:
+        younger = policy("younger", created=1, spec=spec(rule("gpu-2"), scheduler={"extenderPort": 13000}))
+        seen = snapshot(policy(spec=None), younger, share("gpu-1", policy()), self.extender_there)
+        assert scheduler_settings(seen).port == 12000
+
     def test_it_stays_while_no_policy_can_be_read(self) -> None:
         assert scheduler_settings(snapshot(policy(spec=None), self.extender_there)).port == 12000
         assert scheduler_settings(snapshot(policy(spec=None))).port == EXTENDER_PORT
@@ -317,6 +323,10 @@ class TestOneAtATime:
     def test_what_was_not_touched_holds_up_nobody(self) -> None:
         refused = failed(INSTALL, ago=1, on="cp-1")
         assert self.connecting(refused, job_pod(refused, 2)) == ["+install-cp-2-1"]
+
+    def test_a_node_that_is_away_holds_up_nobody(self) -> None:
+        away = control_plane("cp-1", ready=False), extender_pod("cp-1", ready=False)
+        assert self.connecting(*away, failed(INSTALL, ago=9, on="cp-1")) == ["+install-cp-2-1"]
 
     def test_a_host_whose_extender_is_not_ready_holds_up_nobody(self) -> None:
         assert self.connecting(extender_pod("cp-1", ready=False)) == ["+install-cp-2-1"]
