@@ -174,6 +174,8 @@ class Cluster:
     """Nodes whose scheduler is connected to the extender."""
     broken: dict[str, int] = field(default_factory=dict)
     """Runs of hostctl that still fail, by command."""
+    unfit: set[str] = field(default_factory=set)
+    """Nodes whose kube-scheduler does not serve with the edit, so that hostctl undoes it."""
 
     def add_node(self, name: str, *, control_plane: bool = False, **labels: str) -> None:
         given = {**labels, **({CONTROL_PLANE_LABEL: ""} if control_plane else {})}
@@ -260,6 +262,10 @@ class Cluster:
         elif not fails:
             self.edited.discard(node)
         end = {"type": "Failed" if fails else "Complete", "status": "True"}
+        if command == "install" and node in self.unfit:
+            self.edited.discard(node)
+            message = "Container hostctl for pod a/b failed with exit code 3 matching FailJob rule at index 0"
+            end = {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": message}
         moment = {"lastTransitionTime": "2026-11-21T12:00:00Z"}
         self.api.change(JOBS, name, {"status": {"conditions": [{**end, **moment}]}})
 

@@ -296,6 +296,28 @@ async def test_an_edit_to_something_unserved_tears_nothing_down(edit: dict[str, 
     assert not any(cluster.traces().values()), cluster.traces()
 
 
+async def test_an_edit_that_fails_on_the_second_of_three_is_tried_once_and_the_third_left_alone() -> None:
+    cluster = workers_and_control_planes()
+    cluster.add_node("cp-3", control_plane=True)
+    cluster.unfit = {"cp-2"}
+    apply(cluster, "default")
+    operator = await converge(cluster)
+    assert cluster.edited == {"cp-1"}
+    assert cluster.api.writes.count(f"create {JOBS}") == 2
+    (configured,) = conditions(cluster, "SchedulerConfigured")
+    assert configured["reason"] == "NeedsAttention"
+    assert "gpushare.io/retry" in configured["message"]
+    await converge(cluster, Operator(cluster, now=operator.now))
+    assert cluster.api.writes.count(f"create {JOBS}") == 2, "not by a restart of the operator either"
+    cluster.unfit = set()
+    cluster.api.change(paths.POLICIES, "default", {"metadata": {"annotations": {"gpushare.io/retry": "1"}}})
+    await converge(cluster, operator)
+    assert cluster.edited == {"cp-1", "cp-2", "cp-3"}
+    cluster.delete_policy("default")
+    await converge(cluster, operator)
+    assert not any(cluster.traces().values()), cluster.traces()
+
+
 async def test_another_port_is_taken_over_one_scheduler_after_the_other() -> None:
     cluster = workers_and_control_planes()
     apply(cluster, "default")
