@@ -1,7 +1,7 @@
 """The operator's loop: take a snapshot, decide what is due, apply it, and write the policy's status."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -9,9 +9,13 @@ from gpushare_core.kube.client import Page
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.kinds import KINDS, PAGE, Kind
+from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.decide.actions import Plan, target
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.policy_plan import plan_policy
+from gpushare_operator.decide.rivals import rival
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.repetitions import Repetitions
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
 
@@ -44,6 +48,7 @@ class Reconciler:
     installation: Installation
     now: Callable[[], datetime]
     enqueue: Callable[[str], None]
+    repetitions: Repetitions = field(default_factory=Repetitions)
 
     async def work(self, key: str) -> float | None:
         """Returns the seconds until ``key`` is due again by itself, if it is.
@@ -81,10 +86,11 @@ class Reconciler:
         return listing, version
 
     async def _reconcile_cluster(self) -> float | None:
-        plan = plan_cluster(self.cache.snapshot(), self.installation, self.now())
-        failures = await self._applier().perform(plan.actions)
-        self._conclude(failures, changed=bool(plan.actions))
-        return plan.retry_after
+        snapshot = self.cache.snapshot()
+        plan = plan_cluster(snapshot, self.installation, self.now())
+        outcome = await self._perform(CLUSTER, snapshot, plan)
+        self._conclude(outcome)
+        return _earliest(plan.retry_after, outcome.retry_after)
 
     async def _reconcile_policy(self, name: str) -> float | None:
         snapshot = self.cache.snapshot()
@@ -92,10 +98,27 @@ class Reconciler:
         if policy is None:
             return None
         plan = plan_policy(snapshot, policy, self.installation, self.now())
-        failures = await self._applier().perform(plan.actions)
-        await self._report(name, [str(failure) for failure in failures if not failure.is_conflict])
-        self._conclude(failures, changed=bool(plan.actions))
-        return plan.retry_after
+        outcome = await self._perform(name, snapshot, plan)
+        await self._report(name, outcome.errors)
+        self._conclude(outcome)
+        return _earliest(plan.retry_after, outcome.retry_after)
+
+    async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
+        """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""
+        due = self.repetitions.due(plan.actions, self.now())
+        contested = [action for action in due.actions if self.repetitions.is_contested(action)]
+        rivals = {target(action): rival(snapshot, action) for action in contested}
+        failures = await self._applier().perform(due.actions)
+        errors = {target(failure.action): str(failure) for failure in failures if not failure.is_conflict}
+        for action in due.actions:
+            at = target(action)
+            self.repetitions.note(key, action, self.now(), error=errors.get(at, ""), rival=rivals.get(at, ""))
+        return _Outcome(
+            failures=failures,
+            errors=[*errors.values(), *due.errors],
+            changed=len(failures) < len(due.actions),
+            retry_after=due.retry_after,
+        )
 
     async def _report(self, name: str, failures: Sequence[str]) -> None:
         """Writes the status if it says something new, then posts the Events that follow from it."""
@@ -103,16 +126,33 @@ class Reconciler:
         policy = snapshot.policies.get(name)
         if policy is None:
             return
-        status = policy_status(snapshot, policy, now=now, failures=failures)
+        contested = self.repetitions.contested(name, CLUSTER)
+        status = policy_status(
+            snapshot, policy, self.installation, now=now, failures=failures, contested=contested
+        )
         if status != policy.status and await self._applier().write_status(policy, status):
             await self._applier().post_events(policy.name, events_for(policy, status, now))
 
-    def _conclude(self, failures: Sequence[Failure], *, changed: bool) -> None:
+    def _conclude(self, outcome: "_Outcome") -> None:
         """Asks for all keys if something changed: another one may wait for it. Raises for failures."""
-        if changed:
+        if outcome.changed:
             self.enqueue_all()
-        if failures:
-            raise UnfinishedError(failures)
+        if outcome.failures:
+            raise UnfinishedError(outcome.failures)
 
     def _applier(self) -> Applier:
         return Applier(self.api, self.cache, self.installation.namespace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """What came of a plan. ``errors`` are in words, those of what has to wait included."""
+
+    failures: Sequence[Failure]
+    errors: Sequence[str]
+    changed: bool
+    retry_after: float | None
+
+
+def _earliest(*delays: float | None) -> float | None:
+    return min((delay for delay in delays if delay is not None), default=None)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,13 +60,31 @@ def traces(cluster: LocalCluster) -> dict[str, Any]:
     }
 
 
+def await_nothing_offered(cluster: LocalCluster) -> None:
+    """For five minutes the kubelet remembers the resource, with nothing allocatable."""
+    watch_until(
+        cluster,
+        NODES,
+        lambda nodes: (
+            not any(
+                OURS in name and amount != "0"
+                for each in nodes
+                for name, amount in each["status"]["allocatable"].items()
+            )
+        ),
+        what="no node offers our resource",
+    )
+
+
 def await_no_capacity(cluster: LocalCluster) -> None:
-    """For five minutes the kubelet writes the resource back now and then, and the operator takes it out."""
+    """When the kubelet has forgotten the resource, the operator takes the zero out that it leaves."""
     watch_until(
         cluster,
         NODES,
         lambda nodes: not any(OURS in str(each["status"][part]) for each in nodes for part in CAPACITY),
         what="no node shows our resource",
+        seconds=360,
+        describe=lambda nodes: [each["status"]["capacity"] for each in nodes],
     )
 
 
@@ -160,7 +179,7 @@ def come_and_go(cluster: LocalCluster, product: Product, namespace: str) -> None
     product.delete("default")
     assert files(cluster) == files_before
     assert traces(cluster) == untouched
-    await_no_capacity(cluster)
+    await_nothing_offered(cluster)
     schedules(cluster, namespace, "after")
     running = get(cluster, PODS.format(namespace=namespace))["items"]
     assert all(is_running(each) for each in running)
@@ -192,6 +211,12 @@ def scheduler_hashes(cluster: LocalCluster) -> dict[str, str]:
     return {node: hashlib.sha256(path.read_bytes()).hexdigest() for node, path in paths.items()}
 
 
+def times_of_jobs(cluster: LocalCluster) -> list[tuple[str, str]]:
+    """When each run of hostctl began and ended, in order."""
+    jobs = get(cluster, f"/apis/batch/v1/namespaces/{SYSTEM}/jobs")["items"]
+    return sorted((each["status"]["startTime"], each["status"]["completionTime"]) for each in jobs)
+
+
 def test_every_control_plane_is_connected_and_restored(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
@@ -202,6 +227,8 @@ def test_every_control_plane_is_connected_and_restored(
     product.await_ready("default", seconds=180)
     connected = scheduler_hashes(cluster)
     assert all(connected[node] != before[node] for node in before)
+    first, second = times_of_jobs(cluster)
+    assert first[1] <= second[0], "the next one is edited when the one before serves"
     create(cluster, namespace, [pod("shares", {"main": 4})])
     watch_until(
         cluster,
@@ -307,3 +334,24 @@ def conflict(policy: Any) -> str:
     return " ".join(
         each["message"] for each in conditions if each["type"] == "Conflicted" and each["status"] == "True"
     )
+
+
+def test_the_kubelets_memory_of_the_resource_ends_for_good(cluster: LocalCluster) -> None:
+    """After five minutes, and without a fight: the operator writes to each node once at the end."""
+    await_no_capacity(cluster)
+    before = managed_by_operator(cluster)
+    time.sleep(15)
+    await_no_capacity(cluster)
+    assert managed_by_operator(cluster) == before
+
+
+def managed_by_operator(cluster: LocalCluster) -> dict[str, list[str]]:
+    """When the operator last wrote to each node."""
+    return {
+        each["metadata"]["name"]: [
+            entry["time"]
+            for entry in each["metadata"].get("managedFields", ())
+            if entry["manager"] == "gpushare-operator"
+        ]
+        for each in get(cluster, NODES)["items"]
+    }

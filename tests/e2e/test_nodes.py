@@ -42,12 +42,13 @@ def with_cards(policy: Any, *memories: str) -> Any:
     return policy
 
 
-def allocatable(cluster: LocalCluster, node: str, amount: int | None) -> None:
+def allocatable(cluster: LocalCluster, node: str, amount: int) -> None:
+    """Wait until ``node`` offers that much. For five minutes its kubelet remembers a resource as zero."""
     watch_until(
         cluster,
         NODES,
         lambda nodes: any(
-            named(each, node) and each["status"]["allocatable"].get(MEMORY) == (amount and str(amount))
+            named(each, node) and each["status"]["allocatable"].get(MEMORY, "0") == str(amount)
             for each in nodes
         ),
         what=f"node {node} offers {amount} units",
@@ -255,7 +256,7 @@ def test_a_policy_follows_nodes_that_appear_and_leave(cluster: LocalCluster, pro
         ),
         what="its labels are gone",
     )
-    allocatable(cluster, "gpu-fresh", None)
+    allocatable(cluster, "gpu-fresh", 0)
     cluster.kubectl("label", "node", "gpu-fresh", "pool=fresh")
     product.share_node("gpu-fresh", units(128), what="it comes back", seconds=90)
     cluster.remove_node("gpu-fresh")

@@ -1,19 +1,27 @@
 """The operator as a process: what it leaves alone, and what it survives."""
 
+import asyncio
+import dataclasses
 import json
+import os
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.e2e.observe import NODES, POLICIES, SHARE_NODES, get, watch_until
-from tests.e2e.product import SYSTEM, Product, named, policy
+from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
 
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
 
 pytestmark = pytest.mark.e2e
 
 MARKER = {**policy("marker", nodes=["nowhere"])}
 FOLLOWED = (POLICIES, SHARE_NODES, f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets")
+JOBS = f"/apis/batch/v1/namespaces/{SYSTEM}/jobs"
 BUDGET = 160_000
 """kB of resident memory."""
 
@@ -129,3 +137,159 @@ def test_what_is_not_served_yet_is_said_and_breaks_nothing(cluster: LocalCluster
     assert [each["metadata"]["name"] for each in get(cluster, SHARE_NODES)["items"]] == ["gpu-1"]
     product.await_ready("default")
     product.delete("exclusive")
+
+
+def as_operator(cluster: LocalCluster, call: str, path: str, body: Any) -> None:
+    """Do what somebody could who has the operator's token. Raises ``ApiError`` when it is refused."""
+    token = cluster.kubectl("create", "token", "gpushare-operator", "-n", SYSTEM)
+    credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
+
+    async def send() -> None:
+        async with KubeClient(credentials, field_manager="gpushare-operator") as client:
+            await getattr(client, call)(path, body)
+
+    asyncio.run(send())
+
+
+@pytest.mark.parametrize(
+    ("subresource", "patch", "refusal"),
+    [
+        pytest.param("", {"metadata": {"labels": {"a": "b"}}}, "no other labels", id="label"),
+        pytest.param(
+            "", {"metadata": {"labels": {"kubernetes.io/hostname": None}}}, "no other labels", id="no label"
+        ),
+        pytest.param("", {"metadata": {"annotations": {"a": "b"}}}, "nothing else", id="annotation"),
+        pytest.param("", {"spec": {"unschedulable": True}}, "nothing else", id="cordon"),
+        pytest.param(
+            "", {"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}}, "nothing else", id="taint"
+        ),
+        pytest.param(
+            "/status", {"status": {"capacity": {"cpu": "1k"}}}, "only take gpushare.io", id="more cpu"
+        ),
+        pytest.param(
+            "/status", {"status": {"capacity": {"cpu": None}}}, "only take gpushare.io", id="no cpu"
+        ),
+        pytest.param(
+            "/status", {"status": {"capacity": {"gpushare.io/memory": "1k"}}}, "only take", id="more units"
+        ),
+        pytest.param(
+            "/status", {"status": {"addresses": []}}, "but capacity and allocatable", id="addresses"
+        ),
+        pytest.param(
+            "/status", {"metadata": {"labels": {"a": "b"}}}, "no other labels", id="label by status"
+        ),
+    ],
+)
+def test_the_operators_account_changes_of_nodes_only_what_is_ours(
+    cluster: LocalCluster, subresource: str, patch: Any, refusal: str
+) -> None:
+    with pytest.raises(ApiError, match=refusal):
+        as_operator(cluster, "merge", f"{NODES}/gpu-2{subresource}", patch)
+
+
+def job_of_the_operator(cluster: LocalCluster) -> Any:
+    """One that it made, as it could make it again."""
+    job = get(cluster, JOBS)["items"][0]
+    spec = {key: job["spec"][key] for key in ("backoffLimit", "podFailurePolicy")}
+    pod = job["spec"]["template"]["spec"]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "forged"},
+        "spec": {**spec, "suspend": True, "template": {"spec": pod}},
+    }
+
+
+FORGERIES = [
+    pytest.param(
+        lambda pod: pod["containers"][0].update(image="evil"), "of its own image, gpushare:", id="image"
+    ),
+    pytest.param(
+        lambda pod: pod["containers"].append({**pod["containers"][0], "name": "b"}), "one container", id="two"
+    ),
+    pytest.param(
+        lambda pod: pod["containers"][0].update(command=["sh"]), "only run gpushare-plugin", id="command"
+    ),
+    pytest.param(
+        lambda pod: pod.update(serviceAccountName="gpushare-plugin"), "account of that name", id="account"
+    ),
+    pytest.param(
+        lambda pod: pod["volumes"][0]["hostPath"].update(path="/"), "no other host paths", id="host path"
+    ),
+    pytest.param(lambda pod: pod.update(hostPID=True), "confined", id="host's processes"),
+    pytest.param(
+        lambda pod: pod["containers"][0]["securityContext"].update(capabilities={"add": ["SYS_ADMIN"]}),
+        "confined",
+        id="capability",
+    ),
+    pytest.param(
+        lambda pod: pod["containers"][0].update(env=[{"name": "PYTHONPATH", "value": "/host"}]),
+        "other variables",
+        id="environment",
+    ),
+    pytest.param(
+        lambda pod: pod["containers"][0].update(lifecycle={"postStart": {"exec": {"command": ["sh"]}}}),
+        "without hooks",
+        id="hook",
+    ),
+]
+
+
+@pytest.mark.parametrize(("forge", "refusal"), FORGERIES)
+def test_the_operators_account_runs_nothing_but_our_programs(
+    cluster: LocalCluster, forge: Any, refusal: str
+) -> None:
+    job = job_of_the_operator(cluster)
+    forge(job["spec"]["template"]["spec"])
+    with pytest.raises(ApiError, match=refusal):
+        as_operator(cluster, "create", JOBS, job)
+
+
+def test_the_operators_account_makes_jobs_as_the_operator_does(cluster: LocalCluster) -> None:
+    as_operator(cluster, "create", JOBS, job_of_the_operator(cluster))
+    cluster.kubectl("delete", "job", "forged", "-n", SYSTEM)
+
+
+def test_the_operator_runs_on_a_control_plane(cluster: LocalCluster) -> None:
+    pods = get(cluster, f"/api/v1/namespaces/{SYSTEM}/pods")["items"]
+    (operator,) = [each for each in pods if each["metadata"]["name"].startswith("gpushare-operator")]
+    assert operator["spec"]["nodeName"].startswith("control-plane")
+
+
+def test_an_overlay_with_another_namespace_and_image_is_followed(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
+    base = os.path.relpath(ROOT / "manifests", tmp_path.resolve())
+    overlay = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": "shared-cards",
+        "resources": [base],
+        "images": [{"name": "gpushare", "newName": "registry.example/gpushare", "newTag": "9"}],
+    }
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
+    rendered = cluster.kubectl("kustomize", str(tmp_path.resolve()))
+    assert SYSTEM not in rendered
+    assert rendered.count("registry.example/gpushare:9") == 2
+    assert "gpushare:0.1.0" not in rendered
+
+
+def test_an_edit_to_something_unserved_leaves_in_force_what_was(
+    cluster: LocalCluster, product: Product
+) -> None:
+    before = {each["metadata"]["uid"]: each["spec"] for each in get(cluster, SHARE_NODES)["items"]}
+    product.apply(
+        {
+            **policy("default", nodes=["gpu-1"]),
+            "spec": {**policy("default", nodes=["gpu-1"])["spec"], "dialect": "tuya.com"},
+        }
+    )
+    watch_until(
+        cluster,
+        POLICIES,
+        lambda policies: any(condition_of(each, "Degraded") == "UnsupportedDialect" for each in policies),
+        what="the policy says what is not served",
+    )
+    assert {each["metadata"]["uid"]: each["spec"] for each in get(cluster, SHARE_NODES)["items"]} == before
+    product.apply(policy("default", nodes=["gpu-1"]))
+    product.await_ready("default")

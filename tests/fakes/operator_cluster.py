@@ -41,6 +41,8 @@ class MemoryApi:
     """Writes that still go through before the writer is killed."""
     refuse: Callable[[str], bool] = lambda _: False
     """Of a write: whether it is answered with 500."""
+    rewrite: Callable[[str, Json], None] = lambda *_: None
+    """Gets collection and object before it is stored, and may change it, as an admission webhook may."""
     on_change: Callable[[str, str, Json], None] = lambda *_: None
     """Gets every change: collection, type of the watch event, object."""
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -110,6 +112,7 @@ class MemoryApi:
             self._drop(collection, name)
 
     def _keep(self, collection: str, body: Json, event: str) -> None:
+        self.rewrite(collection, body)
         body["metadata"]["resourceVersion"] = str(next(self._versions))
         self.of(collection)[body["metadata"]["name"]] = body
         self.on_change(collection, event, copy.deepcopy(body))
@@ -171,6 +174,8 @@ class Cluster:
     """Nodes whose scheduler is connected to the extender."""
     broken: dict[str, int] = field(default_factory=dict)
     """Runs of hostctl that still fail, by command."""
+    unfit: set[str] = field(default_factory=set)
+    """Nodes whose kube-scheduler does not serve with the edit, so that hostctl undoes it."""
 
     def add_node(self, name: str, *, control_plane: bool = False, **labels: str) -> None:
         given = {**labels, **({CONTROL_PLANE_LABEL: ""} if control_plane else {})}
@@ -189,7 +194,10 @@ class Cluster:
 
     def _scheduling(self) -> Iterator[Callable[[], None]]:
         for pod in self._wanted_pods():
-            if pod["metadata"]["name"] not in self.api.of(PODS):
+            present = self.api.of(PODS).get(pod["metadata"]["name"])
+            if present is None or present["metadata"].get("annotations") != pod["metadata"].get(
+                "annotations"
+            ):
                 yield partial(self._start, pod)
 
     def _start(self, pod: Json) -> None:
@@ -206,8 +214,7 @@ class Cluster:
             _pod(daemon_set, node)
             for daemon_set in self.api.of(DAEMON_SETS).values()
             for node in self.api.of(paths.NODES).values()
-            if daemon_set["spec"]["template"]["spec"]["nodeSelector"].items()
-            <= node["metadata"]["labels"].items()
+            if _selects(daemon_set["spec"]["template"]["spec"], node["metadata"]["labels"])
         ]
 
     def _registering(self) -> Iterator[Callable[[], None]]:
@@ -246,16 +253,19 @@ class Cluster:
         job = self.api.of(JOBS)[name]
         command = job["metadata"]["labels"][COMMAND_LABEL]
         node = job["metadata"]["annotations"][NODE_ANNOTATION]
-        if node not in self.api.of(paths.NODES):
-            return  # nothing runs on a machine that is gone
-        fails = self.broken.get(command, 0) > 0
-        if fails:
+        is_gone = node not in self.api.of(paths.NODES)  # its pod goes, and the Job fails
+        fails = is_gone or self.broken.get(command, 0) > 0
+        if fails and not is_gone:
             self.broken[command] -= 1
-        if command == "install":
+        if command == "install" and not is_gone:
             self.edited.add(node)  # even a run that fails may have edited something
         elif not fails:
             self.edited.discard(node)
         end = {"type": "Failed" if fails else "Complete", "status": "True"}
+        if command == "install" and node in self.unfit:
+            self.edited.discard(node)
+            message = "Container hostctl for pod a/b failed with exit code 3 matching FailJob rule at index 0"
+            end = {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": message}
         moment = {"lastTransitionTime": "2026-11-21T12:00:00Z"}
         self.api.change(JOBS, name, {"status": {"conditions": [{**end, **moment}]}})
 
@@ -276,12 +286,21 @@ class Cluster:
         }
 
 
+def _selects(pod: Json, labels: Json) -> bool:
+    """Whether a DaemonSet's pod goes to a node: by all labels of a selector, or by any of an affinity."""
+    if selector := pod.get("nodeSelector"):
+        return bool(selector.items() <= labels.items())
+    required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return any(term["matchExpressions"][0]["key"] in labels for term in required["nodeSelectorTerms"])
+
+
 def _pod(daemon_set: Json, node: Json) -> Json:
-    labels = daemon_set["spec"]["template"]["metadata"]["labels"]
+    metadata = daemon_set["spec"]["template"]["metadata"]
+    labels = metadata["labels"]
     component, on = labels[COMPONENT_LABEL], node["metadata"]["name"]
     name = f"plugin-{labels[POLICY_LABEL]}-{on}" if component == PLUGIN else f"{EXTENDER}-{on}"
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    return {"metadata": {"name": name, "labels": labels}, "spec": {"nodeName": on}, "status": status}
+    return {"metadata": {**metadata, "name": name}, "spec": {"nodeName": on}, "status": status}
 
 
 @dataclass

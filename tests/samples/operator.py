@@ -5,7 +5,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpushare_core.api.conditions import Condition
-from gpushare_core.api.names import CONTROL_PLANE_LABEL, FINALIZER, MODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.names import (
+    CONTROL_PLANE_LABEL,
+    EXTENDER_PORT,
+    FINALIZER,
+    MODE_LABEL,
+    POLICY_LABEL,
+    SCHEDULER_LABEL,
+)
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, UnitTotals
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import EXTENDER, HOSTCTL, PLUGIN
@@ -22,8 +29,9 @@ from gpushare_operator.decide.actions import Action
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
-from gpushare_operator.desired.hostctl_job import HostctlCommand, work_hash
+from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, job_name, plugin_name
+from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import share_node_spec
 
 INSTALLATION = Installation(image="gpushare:test")
@@ -73,10 +81,12 @@ def share(name: str, owner: PolicyObject, **extra: Any) -> ShareNodeObject:
     """As the operator makes it for the first rule of ``owner``, and registered."""
     if owner.spec is None:
         raise ValueError("a policy without a spec has no nodes")
+    spec = share_node_spec(owner, owner.spec.nodes[0])
     given = {
         "uid": f"uid-share-{name}",
         "owners": (owner.uid,),
-        "spec": share_node_spec(owner, owner.spec.nodes[0]),
+        "spec": spec,
+        "spec_hash": digest(spec),
         "observed_generation": 1,
         "conditions": share_condition("Registered"),
         "units": UnitTotals(total=32),
@@ -106,7 +116,12 @@ def plugins(owner: PolicyObject, **extra: Any) -> DaemonSetObject:
 
 def extender(**extra: Any) -> DaemonSetObject:
     return DaemonSetObject(
-        **{"name": EXTENDER_NAME, "uid": "uid-ext", "body": extender_daemon_set(INSTALLATION), **extra}
+        **{
+            "name": EXTENDER_NAME,
+            "uid": "uid-ext",
+            "body": extender_daemon_set(INSTALLATION, EXTENDER_PORT),
+            **extra,
+        }
     )
 
 
@@ -117,7 +132,12 @@ def plugin_pod(on: str, policy: str = "default", **extra: Any) -> PodObject:
 
 
 def extender_pod(on: str = "cp", **extra: Any) -> PodObject:
-    return PodObject(**{"name": f"extender-{on}", "component": EXTENDER, "node": on, "ready": True, **extra})
+    given = {"component": EXTENDER, "node": on, "ready": True, "extender_port": EXTENDER_PORT}
+    return PodObject(**{"name": f"extender-{on}", **given, **extra})
+
+
+def hostctl_run(command: HostctlCommand, **settings: Any) -> HostctlRun:
+    return HostctlRun(command=command, settings=SchedulerSettings(**settings), installation=INSTALLATION)
 
 
 def job(command: HostctlCommand, on: str = "cp", sequence: int = 1, **extra: Any) -> JobObject:
@@ -127,7 +147,8 @@ def job(command: HostctlCommand, on: str = "cp", sequence: int = 1, **extra: Any
         "node": on,
         "node_uid": f"uid-{on}",
         "sequence": sequence,
-        "spec_hash": work_hash(command),
+        "spec_hash": hostctl_run(command).work_hash,
+        "inputs_hash": hostctl_run(command).inputs_hash,
     }
     return JobObject(name=job_name(command, on, sequence), **{**given, **extra})
 
@@ -140,9 +161,12 @@ def restored(on: str = "cp", sequence: int = 2, **extra: Any) -> JobObject:
     return job(HostctlCommand.RESTORE, on, sequence, **{"complete": True, "finished": NOW, **extra})
 
 
-def failed(command: HostctlCommand, *, ago: float, sequence: int = 1, on: str = "cp") -> JobObject:
+def failed(
+    command: HostctlCommand, *, ago: float, sequence: int = 1, on: str = "cp", **extra: Any
+) -> JobObject:
     finished = NOW - timedelta(seconds=ago)
-    return job(command, on, sequence, failed=True, failure="BackoffLimitExceeded", finished=finished)
+    given = {"failed": True, "failure": "BackoffLimitExceeded", "finished": finished}
+    return job(command, on, sequence, **{**given, **extra})
 
 
 def job_pod(of: JobObject, exit_code: int, termination: str = "") -> PodObject:

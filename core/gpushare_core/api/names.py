@@ -31,5 +31,7 @@ CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 
 FIELD_MANAGER = "gpushare-operator"
 
-EXTENDER_PORT = 32766
-"""On the loopback address of every control-plane node; the port its predecessors used, too."""
+EXTENDER_PORT = 22766
+"""On the loopback address of every control-plane node, unless a policy says otherwise; the next port is for
+the kubelet's probes. Neither a NodePort (30000 to 32767) nor one that Linux gives to outgoing connections
+(from 32768): a Service, or a client by chance, would take over kube-scheduler's calls."""

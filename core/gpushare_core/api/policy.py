@@ -7,6 +7,7 @@ from pydantic import Field
 from gpushare_core.api.api_model import ApiModel, Quantity, rule, rules
 from gpushare_core.api.conditions import Condition
 from gpushare_core.api.enums import Backend, DialectName, LogLevel, Mode, SelectorOperator, Source
+from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.placement.card_choice import Strategy
 
 MAX_RULES = 12
@@ -118,11 +119,24 @@ class Placement(ApiModel):
     """Binpack: the tightest card that fits. Spread: the emptiest one."""
 
 
+_EXTENDER_PORT = rules(
+    rule(
+        "self + 1 < 30000 || self > 32767",
+        "extenderPort and the port after it must lie outside the NodePort range 30000-32767:"
+        " a Service could take over kube-scheduler's calls",
+    )
+)
+
+
 class Scheduler(ApiModel):
     """How pods reach the extender."""
 
     backend: Backend = Backend.KUBE_SCHEDULER
     """KubeScheduler: the control plane's static pod is edited, and restored with the last policy."""
+    extender_port: int = Field(default=EXTENDER_PORT, ge=1024, le=65534, json_schema_extra=_EXTENDER_PORT)
+    """Where the extender listens on each control plane's loopback address; the next port is for probes."""
+    timeout_seconds: int = Field(default=120, ge=30, le=900)
+    """How long a kube-scheduler that was edited may take until it serves again; then the edit is undone."""
 
 
 class PluginSettings(ApiModel):

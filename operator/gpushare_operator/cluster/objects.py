@@ -20,6 +20,8 @@ class PolicyObject:
     created: str = ""
     deleting: bool = False
     finalizers: tuple[str, ...] = ()
+    retry: str = ""
+    """By which a person asks for another attempt at what has failed."""
     spec: PolicySpec | None
     error: str = ""
     status: PolicyStatus = field(default_factory=PolicyStatus)
@@ -41,6 +43,8 @@ class NodeObject:
     deleting: bool = False
     offered: tuple[str, ...] = ()
     """Our extended resources in its capacity or allocatable."""
+    offers_units: bool = False
+    """Whether any of these is more than zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,8 @@ class ShareNodeObject:
     owners: tuple[str, ...] = ()
     """UIDs."""
     spec: Json
+    spec_hash: str = ""
+    """Of the spec as it was applied, without what the API server filled in."""
     observed_generation: int = 0
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """By type."""
@@ -76,6 +82,8 @@ class DaemonSetObject:
     policy: str = ""
     deleting: bool = False
     body: Json = field(default_factory=dict)
+    managed_fields: list[Json] = field(default_factory=list, compare=False)
+    """Who owns which field: it changes with every status, and only matters once somebody is fought."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +97,12 @@ class JobObject:
     node_uid: str
     sequence: int
     spec_hash: str = ""
+    inputs_hash: str = ""
+    rolled_back_inputs: str = ""
+    asked: frozenset[str] = frozenset()
+    """What people had asked for by ``PolicyObject.retry``."""
+    exit_code: int | None = None
+    """As far as Kubernetes says so of the Job itself, which may outlive its pod."""
     deleting: bool = False
     complete: bool = False
     failed: bool = False
@@ -115,3 +129,7 @@ class PodObject:
     """What the first container wrote into its termination message."""
     waiting: str = ""
     """Why a container does not start, for people."""
+    last_words: str = ""
+    """What the first container said before it ended, where it ended by itself and was started again."""
+    extender_port: int = 0
+    """Of an extender: where it listens; 0 for other pods."""

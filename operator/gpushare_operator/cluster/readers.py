@@ -1,5 +1,7 @@
 """From the API server's JSON to what the operator knows of an object: one reader per kind."""
 
+import json
+import re
 from datetime import datetime
 from sys import intern
 from typing import Any, TypeVar
@@ -12,11 +14,16 @@ from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, Uni
 from gpushare_core.books.dialects import DIALECTS
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
+    ASKED_ANNOTATION,
     COMMAND_LABEL,
     HASH_ANNOTATION,
+    INPUTS_ANNOTATION,
     JOB_NAME_LABEL,
     NODE_ANNOTATION,
     NODE_UID_ANNOTATION,
+    PORT_ANNOTATION,
+    RETRY_ANNOTATION,
+    ROLLED_BACK_ANNOTATION,
     SEQUENCE_LABEL,
 )
 from gpushare_operator.cluster.objects import (
@@ -45,6 +52,7 @@ def read_policy(body: Json) -> PolicyObject:
         created=metadata.get("creationTimestamp", ""),
         deleting=_is_deleting(body),
         finalizers=tuple(metadata.get("finalizers", ())),
+        retry=(metadata.get("annotations") or {}).get(RETRY_ANNOTATION, ""),
         spec=spec,
         error=error,
         status=_policy_status(body),
@@ -72,7 +80,12 @@ def _policy_status(body: Json) -> PolicyStatus:
 
 def read_node(body: Json) -> NodeObject:
     metadata, status = body["metadata"], body.get("status", {})
-    offered = {*(status.get("capacity") or ()), *(status.get("allocatable") or ())} & EXTENDED_RESOURCES
+    amounts = [
+        (name, amount)
+        for part in ("capacity", "allocatable")
+        for name, amount in (status.get(part) or {}).items()
+        if name in EXTENDED_RESOURCES
+    ]
     return NodeObject(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -80,7 +93,8 @@ def read_node(body: Json) -> NodeObject:
         labels={intern(key): intern(value) for key, value in (metadata.get("labels") or {}).items()},
         ready=_is_condition_true(status, "Ready"),
         deleting=_is_deleting(body),
-        offered=tuple(sorted(offered)),
+        offered=tuple(sorted({name for name, _ in amounts})),
+        offers_units=any(amount != "0" for _, amount in amounts),
     )
 
 
@@ -94,6 +108,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         deleting=_is_deleting(body),
         owners=tuple(owner["uid"] for owner in metadata.get("ownerReferences", ())),
         spec=dict(body.get("spec") or {}),
+        spec_hash=intern((metadata.get("annotations") or {}).get(HASH_ANNOTATION, "")),
         observed_generation=status.get("observedGeneration", 0),
         conditions=_conditions_by_type(status),
         units=_totals(UnitTotals, status.get("units")),
@@ -129,6 +144,7 @@ def read_daemon_set(body: Json) -> DaemonSetObject:
             "metadata": {key: metadata[key] for key in kept if key in metadata},
             "spec": body.get("spec", {}),
         },
+        managed_fields=metadata.get("managedFields", []),
     )
 
 
@@ -145,12 +161,29 @@ def read_job(body: Json) -> JobObject:
         node_uid=annotations.get(NODE_UID_ANNOTATION, ""),
         sequence=_whole_number(labels.get(SEQUENCE_LABEL, "")),
         spec_hash=annotations.get(HASH_ANNOTATION, ""),
+        inputs_hash=annotations.get(INPUTS_ANNOTATION, ""),
+        rolled_back_inputs=annotations.get(ROLLED_BACK_ANNOTATION, ""),
+        asked=_asked(annotations.get(ASKED_ANNOTATION, "")),
+        exit_code=_exit_code((failure or {}).get("message", "")),
         deleting=_is_deleting(body),
         complete=end is not None and failure is None,
         failed=failure is not None,
         failure=(failure or {}).get("reason", ""),
         finished=datetime.fromisoformat(end["lastTransitionTime"]) if end else None,
     )
+
+
+def _asked(text: str) -> frozenset[str]:
+    try:
+        return frozenset(json.loads(text)) if text else frozenset()
+    except (ValueError, TypeError):
+        return frozenset()
+
+
+def _exit_code(message: str) -> int | None:
+    """Returns the code that ended a Job. Source: the Job controller's message for ``FailJob``."""
+    match = re.search(r"failed with exit code (\d+) matching", message)
+    return int(match[1]) if match else None
 
 
 def read_pod(body: Json) -> PodObject:
@@ -168,6 +201,8 @@ def read_pod(body: Json) -> PodObject:
         exit_code=terminated.get("exitCode"),
         termination=terminated.get("message", ""),
         waiting=_why_waiting(_container_state(containers, "waiting")),
+        last_words=_last_words(containers),
+        extender_port=_whole_number((metadata.get("annotations") or {}).get(PORT_ANNOTATION, "")),
     )
 
 
@@ -180,6 +215,17 @@ def _container_state(containers: Any, kind: str) -> Json:
 def _why_waiting(state: Json) -> str:
     reason, message = state.get("reason", ""), state.get("message", "")
     return f"{reason}: {message}" if message else reason
+
+
+def _last_words(containers: Any) -> str:
+    """Returns the last message of a container that ended before: our programs log one JSON object a line."""
+    ended = next((each.get("lastState", {}).get("terminated") for each in containers), None)
+    lines = str((ended or {}).get("message") or "").strip().splitlines()
+    last = lines[-1] if lines else ""
+    try:
+        return str(json.loads(last)["message"])
+    except (ValueError, TypeError, KeyError):
+        return last
 
 
 def _is_deleting(body: Json) -> bool:

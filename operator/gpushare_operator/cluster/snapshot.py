@@ -72,6 +72,16 @@ class Snapshot:
     def share_nodes_of(self, policy: str) -> list[ShareNodeObject]:
         return [share for share in self.share_nodes.values() if share.policy == policy]
 
+    def is_in_force(self, policy: PolicyObject, node: str) -> bool:
+        """Returns whether a GPUShareNode says that ``node`` shares its cards under this very policy."""
+        share = self.share_nodes.get(node)
+        return (
+            share is not None
+            and not share.deleting
+            and share.policy == policy.name
+            and (policy.uid in share.owners or not share.owners)
+        )
+
     def pod_of_job(self, job: str) -> PodObject | None:
         return next((pod for pod in self.pods.values() if pod.job == job), None)
 

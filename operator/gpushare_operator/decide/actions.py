@@ -1,7 +1,7 @@
 """Everything that the operator ever does to the cluster, as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 from gpushare_core.json_object import Json
@@ -104,6 +104,21 @@ class Plan:
     actions: tuple[Action, ...] = ()
     retry_after: float | None = None
     """Seconds after which something may be due although nothing happened."""
+
+
+def target(action: Action) -> tuple[str, str]:
+    """Returns what kind of thing is done to which object."""
+    name = getattr(action, "name", "") or getattr(action, "node", "") or getattr(action, "policy", "")
+    # Labels of one node are wanted for different reasons.
+    part = f" {','.join(sorted(action.labels))}" if isinstance(action, LabelNode) else ""
+    return (type(action).__name__, f"{name}{part}")
+
+
+def content(action: Action) -> Json:
+    """Returns what is asked of the object, as plain JSON."""
+    fields = asdict(action)
+    fields.pop("resource_version", None)
+    return fields
 
 
 def describe(action: Action) -> str:

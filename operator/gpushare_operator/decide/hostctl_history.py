@@ -4,28 +4,36 @@ A Job is created before the node is touched and deleted after it was restored. S
 earlier, so a node without a Job says nothing, and the command that is asked for is due: each may be repeated.
 Attempts are numbered through; one goes only when a later one exists.
 
+What was edited are files of a host, and a host is known by its node's name: its Node object may be made anew
+at any time. So a history outlives the Node; only whether all is done is asked again of a Node with another
+UID, for it may be another machine.
+
 ::
 
     (none) --install--> running --> complete (edited)
                             \\--> failed ---backoff---> next install
     any finished install --restore--> running --> complete (as before)
                                           \\--> failed --backoff--> next restore
+
+An edit that hostctl undid because kube-scheduler did not serve with it has cost the cluster a time without a
+scheduler. It is tried again only when one of its inputs has changed, or a person asks: what the operator
+gives hostctl is compared here, what lies on the host by hostctl itself, in a run that else touches nothing.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from math import isfinite
 
+from gpushare_core.json_object import Json
 from gpushare_operator.cluster.objects import JobObject, NodeObject, PodObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.desired.hostctl_job import HostctlCommand, work_hash
+from gpushare_operator.desired.hostctl_job import NEEDS_PERSON, ROLLED_BACK, HostctlCommand, HostctlRun
 
 FIRST_BACKOFF = timedelta(seconds=5)
 LONGEST_BACKOFF = timedelta(minutes=5)
-
-NEEDS_PERSON = 2
-"""Exit code of hostctl: trying again will not help by itself."""
 
 
 class HistoryState(StrEnum):
@@ -46,20 +54,43 @@ class Attempt:
     pod: PodObject | None
 
     @property
+    def exit_code(self) -> int | None:
+        code = self.pod.exit_code if self.pod else None
+        return self.job.exit_code if code is None else code
+
+    @property
     def needs_person(self) -> bool:
-        return self.pod is not None and self.pod.exit_code == NEEDS_PERSON
+        return self.exit_code == NEEDS_PERSON
+
+    @property
+    def rolled_back(self) -> bool:
+        return self.exit_code == ROLLED_BACK and self.job.command == HostctlCommand.INSTALL
+
+    @property
+    def report(self) -> Json:
+        """Returns what hostctl reported; empty when it left nothing that can be read."""
+        try:
+            report = json.loads(self.pod.termination) if self.pod else {}
+        except ValueError:
+            return {}
+        return report if isinstance(report, dict) else {}
+
+    @property
+    def rolled_back_inputs(self) -> str:
+        """Returns what hostctl found when it undid the edit; empty when nobody knows any more."""
+        return str(self.report.get("inputs") or self.job.rolled_back_inputs) if self.rolled_back else ""
 
 
 @dataclass(frozen=True, slots=True)
 class JobHistory:
-    """The runs on one node, compared with the command that is asked for."""
+    """The runs on one node, compared with the one that is asked for."""
 
     node: NodeObject
-    command: HostctlCommand
+    run: HostctlRun
     state: HistoryState
     last: Attempt | None = None
     retry_after: float = 0.0
-    """Seconds until the next attempt, in state BACKOFF."""
+    """Seconds until the next attempt, in state BACKOFF; infinite where none comes by itself."""
 
     @property
     def next_sequence(self) -> int:
@@ -67,58 +98,81 @@ class JobHistory:
 
     @property
     def failure(self) -> Attempt | None:
-        """Returns the last attempt, if it failed at this very command."""
+        """Returns the last attempt, if it failed at this very command on this very node."""
         last = self.last
-        return last if last and last.job.failed and last.job.command == self.command else None
+        return last if last and last.job.failed and _is_of(last.job, self.node, self.run.command) else None
+
+    @property
+    def rolled_back_inputs(self) -> str:
+        """Returns what the next attempt has to find changed on the host; empty when it is to try anyway."""
+        failure = self.failure
+        return "" if failure is None or _is_new(failure.job, self.run) else failure.rolled_back_inputs
 
 
-def read_history(snapshot: Snapshot, node: NodeObject, command: HostctlCommand, now: datetime) -> JobHistory:
-    """Returns how far ``node`` is with ``command``: its last attempt decides."""
-    attempts = valid_attempts(snapshot, node)
-    if not attempts:
-        return JobHistory(node, command, HistoryState.DUE)
-    last = Attempt(attempts[-1], snapshot.pod_of_job(attempts[-1].name))
-    retry_after = _retry_after(last, now) if last.job.failed and last.job.command == command else 0.0
-    return JobHistory(node, command, _state(last.job, command, retry_after), last, retry_after)
+def read_history(snapshot: Snapshot, node: NodeObject, run: HostctlRun, now: datetime) -> JobHistory:
+    """Returns how far ``node`` is with ``run``: its last attempt decides."""
+    job = last_job(snapshot, node.name)
+    if job is None:
+        return JobHistory(node, run, HistoryState.DUE)
+    last = Attempt(job, snapshot.pod_of_job(job.name))
+    retry_after = _retry_after(last, node, run, now)
+    return JobHistory(node, run, _state(job, node, run, retry_after), last, retry_after)
 
 
 def is_done(snapshot: Snapshot, node: NodeObject, command: HostctlCommand) -> bool:
     """Returns whether the last attempt on ``node`` was ``command``, and succeeded."""
-    attempts = valid_attempts(snapshot, node)
-    return bool(attempts) and _has_done(attempts[-1], command)
+    job = last_job(snapshot, node.name)
+    return job is not None and job.complete and _is_of(job, node, command)
 
 
-def valid_attempts(snapshot: Snapshot, node: NodeObject) -> list[JobObject]:
-    """Returns the attempts on this very node, not on a former one of the same name; the oldest first."""
-    jobs = snapshot.jobs_by_node.get(node.name, ())
-    return [job for job in jobs if job.node_uid == node.uid and not job.deleting]
+def last_job(snapshot: Snapshot, node: str) -> JobObject | None:
+    """Returns the last attempt on the host of that name. One that is being deleted counts until it is gone:
+    its pod may still run, and its name is taken."""
+    return next(reversed(snapshot.jobs_by_node.get(node, [])), None)
 
 
 def earliest_retry(histories: Iterable[JobHistory]) -> float | None:
-    """Returns the seconds until the first backoff ends; None when there is none."""
-    delays = (history.retry_after for history in histories if history.state is HistoryState.BACKOFF)
-    return min(delays, default=None)
+    """Returns the seconds until the first backoff ends; None when none ends by itself."""
+    delays = [history.retry_after for history in histories if history.state is HistoryState.BACKOFF]
+    return min((delay for delay in delays if isfinite(delay)), default=None)
 
 
-def _state(last: JobObject, command: HostctlCommand, retry_after: float) -> HistoryState:
-    if last.active:
+def _state(job: JobObject, node: NodeObject, run: HostctlRun, retry_after: float) -> HistoryState:
+    if job.active:
         return HistoryState.RUNNING
     if retry_after > 0:
         return HistoryState.BACKOFF
-    return HistoryState.DONE if _has_done(last, command) else HistoryState.DUE
+    return HistoryState.DONE if _has_done(job, node, run) else HistoryState.DUE
 
 
-def _has_done(job: JobObject, command: HostctlCommand) -> bool:
-    if not job.complete or job.command != command:
+def _has_done(job: JobObject, node: NodeObject, run: HostctlRun) -> bool:
+    if not (job.complete and _is_of(job, node, run.command)):
         return False
-    # An edit that this version would make otherwise has to be made again; restoring is always the same.
-    return command is HostctlCommand.RESTORE or job.spec_hash == work_hash(command)
+    # An edit that would be another one now has to be made again; restoring is always the same.
+    return run.command is HostctlCommand.RESTORE or job.spec_hash == run.work_hash
 
 
-def _retry_after(last: Attempt, now: datetime) -> float:
-    """Returns seconds; they double with each attempt, and the sequence number says how many there were."""
-    backoff = min(FIRST_BACKOFF * (1 << min(max(last.job.sequence - 1, 0), 10)), LONGEST_BACKOFF)
-    if last.needs_person:
-        backoff = LONGEST_BACKOFF
+def _is_of(job: JobObject, node: NodeObject, command: HostctlCommand) -> bool:
+    return job.node_uid == node.uid and job.command == command
+
+
+def _is_new(job: JobObject, run: HostctlRun) -> bool:
+    """Returns whether ``run`` is another attempt than ``job`` was, or a person has asked for it since."""
+    return job.inputs_hash != run.inputs_hash or not run.settings.asked <= job.asked
+
+
+def _retry_after(last: Attempt, node: NodeObject, run: HostctlRun, now: datetime) -> float:
+    """Returns seconds, 0 where nothing has to be waited for."""
+    if not (last.job.failed and _is_of(last.job, node, run.command)) or _is_new(last.job, run):
+        return 0.0
+    if last.rolled_back and not last.rolled_back_inputs:
+        return float("inf")
     finished = last.job.finished or now
-    return max(0.0, (finished + backoff - now).total_seconds())
+    return max(0.0, (finished + _backoff(last) - now).total_seconds())
+
+
+def _backoff(last: Attempt) -> timedelta:
+    """Returns a delay that doubles with each attempt; the sequence number says how many there were."""
+    if last.needs_person or last.rolled_back:
+        return LONGEST_BACKOFF
+    return min(FIRST_BACKOFF * (1 << min(max(last.job.sequence - 1, 0), 10)), LONGEST_BACKOFF)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpushare_core.api.names import FINALIZER
+from gpushare_core.api.names import FINALIZER, MODE_LABEL, POLICY_LABEL
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
@@ -19,18 +19,18 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     SetFinalizers,
 )
-from gpushare_operator.decide.hostctl_history import is_done
+from gpushare_operator.decide.hostctl_history import earliest_retry, is_done
 from gpushare_operator.decide.scheduler import (
-    create_due_jobs,
+    create_job,
     delete_superseded_jobs,
     mark,
     marked_nodes,
+    next_restore,
     nodes_to_restore,
     restores,
 )
 from gpushare_operator.desired.hostctl_job import HostctlCommand
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, plugin_name
-from gpushare_operator.desired.share_nodes import NODE_LABELS
 
 EVERY_POLICY = ""
 """In place of a policy's name."""
@@ -86,8 +86,14 @@ def edited_schedulers(snapshot: Snapshot, _: str) -> list[Leftover]:
 
 def restore_schedulers(teardown: Teardown) -> Iterator[Action]:
     if edited_schedulers(teardown.snapshot, teardown.policy):
-        yield from create_due_jobs(restores(teardown.snapshot, teardown.now), teardown.installation)
+        histories = restores(teardown.snapshot, teardown.installation, teardown.now)
+        yield from (create_job(history) for history in next_restore(histories))
         yield from delete_superseded_jobs(teardown.snapshot)
+
+
+def next_attempt(teardown: Teardown) -> float | None:
+    """Returns the seconds until a scheduler that could not be restored is to be tried again."""
+    return earliest_retry(restores(teardown.snapshot, teardown.installation, teardown.now))
 
 
 def extender(snapshot: Snapshot, _: str) -> list[Leftover]:
@@ -143,28 +149,51 @@ def remove_plugins_and_labels(teardown: Teardown) -> Iterator[Action]:
 
 
 def remove_labels(node: NodeObject) -> Iterator[LabelNode]:
-    """Yields what takes our labels off ``node``, if it carries any."""
-    present = {key: None for key in NODE_LABELS if key in node.labels}
-    if present:
-        yield LabelNode(node.name, node.uid, present)
+    """Yields what takes ``node`` from its policy. The label of the mode stays: it says that the node was ours
+    until its capacity is as before."""
+    if POLICY_LABEL in node.labels:
+        yield LabelNode(node.name, node.uid, {POLICY_LABEL: None})
 
 
 # Capacity on nodes.
+#
+# For five minutes after a plugin has stopped the kubelet writes what it remembers into the node's status,
+# every few seconds: the full capacity, and nothing allocatable. Then it forgets the resource; the last
+# thing that it writes is a zero. (Source: ``endpointStopGracePeriod`` and ``GetCapacity`` of its device
+# manager, and ``MachineInfo`` of its node status.) So capacity is taken out once at the beginning and once
+# at that end; in between it would be a fight that nobody wins.
 
 
 def capacity(snapshot: Snapshot, _: str) -> list[Leftover]:
-    names = (node.name for node in _nodes_with_capacity(snapshot))
-    return _leftover("our resources in the status of", names)
+    leaving = _leaving_nodes(snapshot)
+    return [
+        *_leftover("our resources in the status of", (node.name for node in leaving if node.offered)),
+        *_leftover("labels on", (node.name for node in leaving if not node.offered)),
+    ]
 
 
-def clear_capacity(teardown: Teardown) -> Iterator[ClearCapacity]:
-    for node in _nodes_with_capacity(teardown.snapshot):
-        yield ClearCapacity(node.name, node.uid, node.offered)
+def clear_capacity(teardown: Teardown) -> Iterator[Action]:
+    leaving = _leaving_nodes(teardown.snapshot)
+    for node in (*leaving, *_forgotten_by_kubelet(teardown.snapshot)):
+        if node.offered:
+            yield ClearCapacity(node.name, node.uid, node.offered)
+    for node in leaving:
+        yield LabelNode(node.name, node.uid, {MODE_LABEL: None})
 
 
-def _nodes_with_capacity(snapshot: Snapshot) -> list[NodeObject]:
-    """Returns nodes that still show our resources though no plugin offers any there."""
-    return [node for node in snapshot.nodes.values() if node.offered and not snapshot.policies_on(node.name)]
+def _leaving_nodes(snapshot: Snapshot) -> list[NodeObject]:
+    """Returns nodes that were ours, and on which no plugin offers anything any more."""
+    marked = (node for node in snapshot.nodes.values() if MODE_LABEL in node.labels)
+    return [node for node in marked if not snapshot.policies_on(node.name)]
+
+
+def _forgotten_by_kubelet(snapshot: Snapshot) -> list[NodeObject]:
+    """Returns nodes that show zeros only. What others offer there is left alone, and what the kubelet still
+    remembers."""
+    candidates = (node for node in snapshot.nodes.values() if node.offered and not node.offers_units)
+    return [
+        node for node in candidates if MODE_LABEL not in node.labels and not snapshot.policies_on(node.name)
+    ]
 
 
 # The policy itself.

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpushare_core.api.enums import Mode, SelectorOperator
-from gpushare_core.api.policy import LabelExpression, NodeRule, NodeSelector
+from gpushare_core.api.policy import LabelExpression, NodeRule, NodeSelector, PolicySpec
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
 from gpushare_operator.decide.policy_problems import is_served, rule_problem
@@ -16,45 +16,74 @@ class Assignment:
 
     enabled: Mapping[str, int] = field(default_factory=dict)
     """Node name -> the rule that it falls under, as position in the policy's ``spec.nodes``."""
+    kept: frozenset[str] = frozenset()
+    """Nodes that stay as they are: what is asked for them now cannot be read, or is not served."""
     lost: Mapping[str, str] = field(default_factory=dict)
     """Node name -> the older policy that has it."""
     waiting: Mapping[str, str] = field(default_factory=dict)
     """Node name -> the policy that had it and of which something is still there."""
 
+    @property
+    def sharing(self) -> list[str]:
+        """Returns the nodes that share their cards under this policy."""
+        return [*self.enabled, *sorted(self.kept)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """That a policy asks for a node. ``rule`` is None where what it asks for cannot be read, or is not
+    served."""
+
+    rule: int | None
+
 
 def assign(snapshot: Snapshot, policy: PolicyObject) -> Assignment:
     """Returns the nodes of ``policy``.
 
-    The older policy wins; a policy that is being deleted keeps its nodes until it is gone.
+    The older policy wins; a policy that is being deleted keeps its nodes until it is gone. What cannot be
+    applied changes nothing: its nodes stay as the policy's GPUShareNodes say.
     """
-    if policy.deleting or policy.spec is None:
-        return Assignment()
     enabled: dict[str, int] = {}
+    kept: set[str] = set()
     lost: dict[str, str] = {}
     waiting: dict[str, str] = {}
     older = _older_policies(snapshot, policy)
-    for name, position in _claims(snapshot, policy).items():
-        if winner := _claimant(older, snapshot.nodes[name]):
+    for name, claim in _claims(snapshot, policy).items():
+        if winner := _winner(snapshot, older, snapshot.nodes[name], policy):
             lost[name] = winner
+        elif claim.rule is None:
+            kept |= {name} if snapshot.is_in_force(policy, name) else set()
         elif others := snapshot.policies_on(name) - {policy.name}:
             waiting[name] = min(others)
-        elif is_served(policy) and rule_problem(policy.spec.nodes[position]) is None:
-            enabled[name] = position
-    return Assignment(enabled, lost, waiting)
+        else:
+            enabled[name] = claim.rule
+    return Assignment(enabled, frozenset(kept), lost, waiting)
 
 
-def _claims(snapshot: Snapshot, policy: PolicyObject) -> dict[str, int]:
-    """Returns node name -> position of the rule by which ``policy`` asks for it."""
-    claims = ((node.name, _claim(policy, node)) for node in snapshot.nodes.values())
-    return {name: position for name, position in claims if position is not None}
+def _claims(snapshot: Snapshot, policy: PolicyObject) -> dict[str, _Claim]:
+    """Returns node name -> how ``policy`` asks for it."""
+    if policy.deleting:
+        return {}
+    claims = ((node.name, _claim(snapshot, policy, node)) for node in snapshot.nodes.values())
+    return {name: claim for name, claim in claims if claim}
 
 
-def _claim(policy: PolicyObject, node: NodeObject) -> int | None:
-    """Returns the rule by which ``policy`` asks for ``node``. Mode Off leaves the node to other policies."""
-    if node.deleting or policy.spec is None:
+def _claim(snapshot: Snapshot, policy: PolicyObject, node: NodeObject) -> _Claim | None:
+    """Returns how ``policy`` asks for ``node``; None when it does not. Mode Off leaves the node to others."""
+    if node.deleting:
         return None
-    position = first_rule(policy.spec.nodes, node)
-    return None if position is None or policy.spec.nodes[position].mode is Mode.OFF else position
+    if policy.spec is not None and is_served(policy):
+        return _rule_claim(policy.spec, node)
+    # Nobody knows what of it was meant, so nothing is let go.
+    is_asked_for = policy.spec is not None and _rule_claim(policy.spec, node) is not None
+    return _Claim(None) if is_asked_for or snapshot.is_in_force(policy, node.name) else None
+
+
+def _rule_claim(spec: PolicySpec, node: NodeObject) -> _Claim | None:
+    position = first_rule(spec.nodes, node)
+    if position is None or spec.nodes[position].mode is Mode.OFF:
+        return None
+    return _Claim(position if rule_problem(spec.nodes[position]) is None else None)
 
 
 def _older_policies(snapshot: Snapshot, policy: PolicyObject) -> list[PolicyObject]:
@@ -63,9 +92,17 @@ def _older_policies(snapshot: Snapshot, policy: PolicyObject) -> list[PolicyObje
     return [other for other in oldest_first(staying) if other.precedence < policy.precedence]
 
 
-def _claimant(policies: Sequence[PolicyObject], node: NodeObject) -> str:
-    """Returns the first of ``policies`` that asks for ``node``; empty when none does."""
-    return next((policy.name for policy in policies if _claim(policy, node) is not None), "")
+def _winner(snapshot: Snapshot, older: Sequence[PolicyObject], node: NodeObject, policy: PolicyObject) -> str:
+    """Returns the first of ``older`` that has ``node`` rather than ``policy``; empty when none has.
+
+    What cannot be applied takes no node from a policy that is in force there.
+    """
+    is_in_force = snapshot.is_in_force(policy, node.name)
+    for other in older:
+        claim = _claim(snapshot, other, node)
+        if claim and (claim.rule is not None or not is_in_force):
+            return other.name
+    return ""
 
 
 def first_rule(rules: Sequence[NodeRule], node: NodeObject) -> int | None:

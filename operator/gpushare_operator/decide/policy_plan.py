@@ -20,8 +20,9 @@ from gpushare_operator.decide.leftovers import Teardown, remove_labels
 from gpushare_operator.decide.node_assignment import Assignment, assign
 from gpushare_operator.decide.teardown import Scope, plan_teardown
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set
-from gpushare_operator.desired.drift import has_drifted
+from gpushare_operator.desired.drift import covers, has_drifted
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import node_labels, share_node, share_node_spec
 
 
@@ -39,7 +40,8 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
     return Plan(
         (
             *_run_plugin(snapshot, policy, assignment, installation),
-            *_enable_nodes(snapshot, policy, assignment),
+            *_apply_share_nodes(snapshot, policy, assignment),
+            *_label_nodes(snapshot, policy, assignment),
             *_release_nodes(snapshot, policy, assignment),
         )
     )
@@ -53,7 +55,7 @@ def _add_finalizer(policy: PolicyObject) -> Plan:
 def _run_plugin(
     snapshot: Snapshot, policy: PolicyObject, assignment: Assignment, installation: Installation
 ) -> Iterator[ApplyDaemonSet]:
-    if not assignment.enabled:
+    if not assignment.sharing:
         return
     desired = plugin_daemon_set(policy, installation)
     name = desired["metadata"]["name"]
@@ -62,23 +64,38 @@ def _run_plugin(
         yield ApplyDaemonSet(name, desired)
 
 
-def _enable_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> Iterator[Action]:
+def _apply_share_nodes(
+    snapshot: Snapshot, policy: PolicyObject, assignment: Assignment
+) -> Iterator[ApplyShareNode]:
     rules = policy.spec.nodes if policy.spec else []
     # One spec for all nodes of a rule: there can be thousands of them.
     positions = set(assignment.enabled.values())
     specs = {position: share_node_spec(policy, rules[position]) for position in positions}
+    hashes = {position: digest(spec) for position, spec in specs.items()}
     for name, position in assignment.enabled.items():
-        yield from _apply_share_node(snapshot, policy, name, specs[position])
-        yield from _add_labels(snapshot.nodes[name], node_labels(policy, rules[position]))
+        if not _is_current(snapshot, policy, name, specs[position], hashes[position]):
+            yield ApplyShareNode(name, share_node(policy, name, specs[position]))
 
 
-def _apply_share_node(
-    snapshot: Snapshot, policy: PolicyObject, node: str, spec: Json
-) -> Iterator[ApplyShareNode]:
-    present = snapshot.share_nodes.get(node)
-    is_current = present is not None and present.owners == (policy.uid,) and present.spec == spec
-    if present is None or not (present.deleting or is_current):
-        yield ApplyShareNode(node, share_node(policy, node, spec))
+def _label_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> Iterator[LabelNode]:
+    """Yields labels after all GPUShareNodes: the applier makes calls of one kind at the same time."""
+    rules = policy.spec.nodes if policy.spec else []
+    for name, position in assignment.enabled.items():
+        yield from _add_labels(snapshot.nodes[name], node_labels(policy.name, rules[position].mode))
+    for name in sorted(assignment.kept):
+        mode = snapshot.share_nodes[name].spec.get("mode", "")
+        yield from _add_labels(snapshot.nodes[name], node_labels(policy.name, mode))
+
+
+def _is_current(snapshot: Snapshot, policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> bool:
+    """Returns whether there is nothing to apply: one that is going is made anew when it is gone.
+
+    A newer CRD may fill in fields that this version does not know: they are not its own to take away.
+    """
+    share = snapshot.share_nodes.get(node)
+    if share is None or share.deleting:
+        return share is not None
+    return share.owners == (policy.uid,) and share.spec_hash == spec_hash and covers(share.spec, spec)
 
 
 def _add_labels(node: NodeObject, desired: dict[str, str]) -> Iterator[LabelNode]:
@@ -89,9 +106,10 @@ def _add_labels(node: NodeObject, desired: dict[str, str]) -> Iterator[LabelNode
 
 def _release_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> Iterator[Action]:
     """Yields what takes the policy off nodes that it had and no longer has: the labels last."""
+    sharing = set(assignment.sharing)
     for share in snapshot.share_nodes_of(policy.name):
-        if share.name not in assignment.enabled and not share.deleting:
+        if share.name not in sharing and not share.deleting:
             yield DeleteShareNode(share.name, share.uid)
     for node in snapshot.labelled_nodes(policy.name):
-        if node.name not in assignment.enabled and node.name not in snapshot.share_nodes:
+        if node.name not in sharing and node.name not in snapshot.share_nodes:
             yield from remove_labels(node)

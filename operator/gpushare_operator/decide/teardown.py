@@ -7,9 +7,8 @@ from enum import Enum, auto
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import leftovers
 from gpushare_operator.decide.actions import Action, Plan
-from gpushare_operator.decide.hostctl_history import earliest_retry
 from gpushare_operator.decide.leftovers import EVERY_POLICY, SCHEDULER_CONNECTION, Leftover, Teardown
-from gpushare_operator.decide.scheduler import restores, scheduler_needed
+from gpushare_operator.decide.scheduler import scheduler_needed
 
 
 class Scope(Enum):
@@ -53,7 +52,7 @@ STEPS: tuple[TeardownStep, ...] = (
         scope=Scope.SCHEDULER,
         actions=leftovers.restore_schedulers,
         waiting_for=leftovers.edited_schedulers,
-        retry_after=lambda teardown: earliest_retry(restores(teardown.snapshot, teardown.now)),
+        retry_after=leftovers.next_attempt,
     ),
     # Nobody asks the extender any more. While it stands, every control plane counts as edited.
     TeardownStep(
@@ -90,7 +89,7 @@ STEPS: tuple[TeardownStep, ...] = (
         actions=leftovers.remove_plugins_and_labels,
         waiting_for=leftovers.plugins_and_labels,
     ),
-    # The kubelet never forgets a resource by itself, and a plugin that still runs would offer it again.
+    # A plugin that still runs would offer it again. With it goes the last label.
     TeardownStep(
         name="capacity on nodes",
         scope=Scope.NODE,

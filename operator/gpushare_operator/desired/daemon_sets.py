@@ -1,11 +1,19 @@
 """The DaemonSets that the operator wants: a plugin per policy, one extender for all."""
 
-from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, POLICY_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.labels import EXTENDER, PLUGIN
+from gpushare_operator.cluster.labels import EXTENDER, PLUGIN, PORT_ANNOTATION
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, labels, plugin_name, selector
-from gpushare_operator.desired.pod_template import EVERYWHERE, confined, daemon_set, host_path, mount, probe
+from gpushare_operator.desired.pod_template import (
+    EVERYWHERE,
+    confined,
+    daemon_set,
+    host_path,
+    mount,
+    on_nodes_with,
+    probe,
+)
 from gpushare_operator.desired.share_nodes import owner_reference
 
 PLUGIN_HEALTH_PORT = 9640
@@ -61,19 +69,23 @@ def _plugin_container(installation: Installation) -> Json:
     }
 
 
-def extender_daemon_set(installation: Installation) -> Json:
-    """Returns the DaemonSet of the extender: beside every kube-scheduler, reachable from that host only."""
+def extender_daemon_set(installation: Installation, port: int) -> Json:
+    """Returns the DaemonSet of the extender: beside every kube-scheduler, reachable from that host only.
+
+    A host that was edited keeps it also when it is no longer labelled as control plane.
+    """
     return daemon_set(
         EXTENDER_NAME,
         namespace=installation.namespace,
         labels=labels(EXTENDER),
         selector=selector(EXTENDER),
+        annotations={PORT_ANNOTATION: str(port)},
         pod={
             "serviceAccountName": "gpushare-extender",
             "priorityClassName": "system-cluster-critical",
             "hostNetwork": True,
             "dnsPolicy": "ClusterFirstWithHostNet",
-            "nodeSelector": {CONTROL_PLANE_LABEL: ""},
+            "affinity": on_nodes_with(CONTROL_PLANE_LABEL, SCHEDULER_LABEL),
             "tolerations": EVERYWHERE,
             # It answers what has come, then sees the binds under way to their end: 15 s each at the most.
             "terminationGracePeriodSeconds": 30,
@@ -82,19 +94,21 @@ def extender_daemon_set(installation: Installation) -> Json:
                 "runAsUser": UNPRIVILEGED,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "containers": [_extender_container(installation)],
+            "containers": [_extender_container(installation, port)],
         },
     )
 
 
-def _extender_container(installation: Installation) -> Json:
+def _extender_container(installation: Installation, port: int) -> Json:
     return {
         "name": "extender",
         "image": installation.image,
         "command": ["gpushare-extender"],
-        "args": ["--listen", f"{LOOPBACK}:{EXTENDER_PORT}"],
+        "args": ["--listen", f"{LOOPBACK}:{port}"],
+        # Why it could not start is shown in the policy's condition.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": confined(),
-        "livenessProbe": probe("/healthz", EXTENDER_PORT, host=LOOPBACK),
-        "readinessProbe": probe("/readyz", EXTENDER_PORT, host=LOOPBACK, period=2),
+        "livenessProbe": probe("/healthz", port, host=LOOPBACK),
+        "readinessProbe": probe("/readyz", port, host=LOOPBACK, period=2),
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
     }

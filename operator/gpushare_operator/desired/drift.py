@@ -1,14 +1,24 @@
 """Whether an object of the API server's is still as the operator wants it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpushare_core.json_object import Json
+from gpushare_operator.cluster.managed_fields import Path
 
 
 def has_drifted(actual: Json, desired: Json) -> bool:
     """Returns whether metadata or spec of ``desired`` is not in force; items of lists carry no kind."""
-    return not all(covers(actual.get(part), desired[part]) for part in ("metadata", "spec"))
+    return bool(differences(actual, desired))
+
+
+def differences(actual: Json, desired: Json) -> list[Path]:
+    """Returns where metadata or spec of ``desired`` is not in force."""
+    return [
+        path
+        for part in ("metadata", "spec")
+        for path in _differences(actual.get(part), desired.get(part), (part,))
+    ]
 
 
 def covers(actual: Any, desired: Any) -> bool:
@@ -17,14 +27,18 @@ def covers(actual: Any, desired: Any) -> bool:
 
     Lists must have the same length: the API server fills in items, but does not add any.
     """
-    if isinstance(desired, Mapping):
-        return isinstance(actual, Mapping) and all(
-            key in actual and covers(actual[key], value) for key, value in desired.items()
-        )
-    if isinstance(desired, list):
-        return (
-            isinstance(actual, list)
-            and len(actual) == len(desired)
-            and all(covers(*pair) for pair in zip(actual, desired, strict=True))
-        )
-    return bool(actual == desired)
+    return not any(True for _ in _differences(actual, desired, ()))
+
+
+def _differences(actual: Any, desired: Any, path: Path) -> Iterator[Path]:
+    if isinstance(desired, Mapping) and isinstance(actual, Mapping):
+        for key, value in desired.items():
+            if key in actual:
+                yield from _differences(actual[key], value, (*path, key))
+            else:
+                yield (*path, key)
+    elif isinstance(desired, list) and isinstance(actual, list) and len(actual) == len(desired):
+        for position, (present, wanted) in enumerate(zip(actual, desired, strict=True)):
+            yield from _differences(present, wanted, (*path, position))
+    elif actual != desired:
+        yield path

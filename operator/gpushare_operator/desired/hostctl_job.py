@@ -1,24 +1,27 @@
 """The Jobs that run hostctl on a control-plane node."""
 
+import json
+from dataclasses import dataclass
 from enum import StrEnum
 
 from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.api.policy import Scheduler
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
+    ASKED_ANNOTATION,
     COMMAND_LABEL,
     HASH_ANNOTATION,
     HOSTCTL,
+    INPUTS_ANNOTATION,
     NODE_ANNOTATION,
     NODE_UID_ANNOTATION,
+    ROLLED_BACK_ANNOTATION,
     SEQUENCE_LABEL,
 )
 from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.desired.names import Installation, job_name, labels
 from gpushare_operator.desired.pod_template import EVERYWHERE, confined, digest, host_path, mount
-
-DEADLINE = 420
-"""Seconds for one run; hostctl itself gives up and rolls back well before."""
 
 ROOT = "/host"
 CONFIGURATION = "/etc/kubernetes"
@@ -31,53 +34,111 @@ class HostctlCommand(StrEnum):
     RESTORE = "restore"
 
 
-ARGUMENTS = {
-    HostctlCommand.INSTALL: [
-        "--extender-url",
-        f"http://127.0.0.1:{EXTENDER_PORT}/gpushare",
-        "--managed-resource",
-        GPUSHARE.memory_resource,
-        "--prioritize-verb",
-        "prioritize",
-    ],
-    HostctlCommand.RESTORE: [],
-}
+NEEDS_PERSON = 2
+"""Exit code of hostctl: nothing was touched, and trying again will not help by itself."""
+ROLLED_BACK = 3
+"""Exit code of hostctl: kube-scheduler did not serve with the edit, and the earlier manifest is back."""
 
 
-def arguments(command: HostctlCommand) -> list[str]:
-    return [str(command), "--root", ROOT, *ARGUMENTS[command]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerSettings:
+    """What the policies together ask of the scheduler's connection."""
+
+    port: int = EXTENDER_PORT
+    """Where the extender listens."""
+    timeout: int = Scheduler().timeout_seconds
+    """Seconds until an edited kube-scheduler has to serve."""
+    asked: frozenset[str] = frozenset()
+    """What people have asked for by annotations of policies."""
 
 
-def work_hash(command: HostctlCommand) -> str:
-    """Returns a hash that changes when the edit would. A new image alone does not edit a scheduler again."""
-    return digest({"arguments": arguments(command)})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostctlRun:
+    """What a run of hostctl is to do, on whatever host."""
+
+    command: HostctlCommand
+    settings: SchedulerSettings
+    installation: Installation
+
+    @property
+    def edit(self) -> list[str]:
+        """Returns the arguments that decide what is edited."""
+        if self.command is HostctlCommand.RESTORE:
+            return []
+        return [
+            "--extender-url",
+            f"http://127.0.0.1:{self.settings.port}/gpushare",
+            "--managed-resource",
+            GPUSHARE.memory_resource,
+            "--prioritize-verb",
+            "prioritize",
+        ]
+
+    @property
+    def arguments(self) -> list[str]:
+        return [str(self.command), "--root", ROOT, "--timeout", str(self.settings.timeout), *self.edit]
+
+    @property
+    def work_hash(self) -> str:
+        """Returns a hash that changes when the edit would: a new image alone edits no scheduler again."""
+        return digest({"command": self.command, "edit": self.edit})
+
+    @property
+    def inputs_hash(self) -> str:
+        """Returns a hash of what the operator contributes to a run's success or failure."""
+        return digest({"image": self.installation.image, "arguments": self.arguments})
+
+    @property
+    def deadline(self) -> int:
+        """Returns the seconds for one run. hostctl waits for kube-scheduler up to three times, and rolls back
+        by itself well before this."""
+        return 3 * self.settings.timeout + 60
 
 
-def hostctl_job(command: HostctlCommand, node: NodeObject, sequence: int, installation: Installation) -> Json:
-    """Returns one run of hostctl. Kubernetes never repeats it by itself: each attempt is a Job of its own."""
-    job_labels = {**labels(HOSTCTL), COMMAND_LABEL: str(command), SEQUENCE_LABEL: str(sequence)}
+def hostctl_job(run: HostctlRun, node: NodeObject, sequence: int, *, rolled_back_inputs: str = "") -> Json:
+    """Returns one run of hostctl. Kubernetes never repeats it by itself: each attempt is a Job of its own.
+
+    With ``rolled_back_inputs`` hostctl touches nothing as long as it finds the same inputs.
+    """
+    job_labels = {**labels(HOSTCTL), COMMAND_LABEL: str(run.command), SEQUENCE_LABEL: str(sequence)}
+    template = {"metadata": {"labels": job_labels}, "spec": _pod(run, node, rolled_back_inputs)}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": job_name(command, node.name, sequence),
-            "namespace": installation.namespace,
+            "name": job_name(run.command, node.name, sequence),
+            "namespace": run.installation.namespace,
             "labels": job_labels,
-            "annotations": {
-                NODE_ANNOTATION: node.name,
-                NODE_UID_ANNOTATION: node.uid,
-                HASH_ANNOTATION: work_hash(command),
-            },
+            "annotations": _annotations(run, node, rolled_back_inputs),
         },
         "spec": {
             "backoffLimit": 0,
-            "activeDeadlineSeconds": DEADLINE,
-            "template": {"metadata": {"labels": job_labels}, "spec": _pod(command, node, installation)},
+            "activeDeadlineSeconds": run.deadline,
+            "podFailurePolicy": {"rules": [_REMEMBER_EXIT_CODE]},
+            "template": template,
         },
     }
 
 
-def _pod(command: HostctlCommand, node: NodeObject, installation: Installation) -> Json:
+_REMEMBER_EXIT_CODE = {
+    "action": "FailJob",
+    "onExitCodes": {"containerName": "hostctl", "operator": "In", "values": [NEEDS_PERSON, ROLLED_BACK]},
+}
+"""Nothing is repeated in any case; with this rule the Job itself says the code, also when its pod is gone."""
+
+
+def _annotations(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> dict[str, str]:
+    return {
+        NODE_ANNOTATION: node.name,
+        NODE_UID_ANNOTATION: node.uid,
+        HASH_ANNOTATION: run.work_hash,
+        INPUTS_ANNOTATION: run.inputs_hash,
+        ASKED_ANNOTATION: json.dumps(sorted(run.settings.asked)),
+        **({ROLLED_BACK_ANNOTATION: rolled_back_inputs} if rolled_back_inputs else {}),
+    }
+
+
+def _pod(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> Json:
     return {
         "serviceAccountName": "gpushare-hostctl",
         "automountServiceAccountToken": False,
@@ -89,19 +150,20 @@ def _pod(command: HostctlCommand, node: NodeObject, installation: Installation) 
         "hostNetwork": True,
         "tolerations": EVERYWHERE,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [_container(command, installation)],
+        "containers": [_container(run, rolled_back_inputs)],
         "volumes": [host_path("configuration", CONFIGURATION)],
     }
 
 
-def _container(command: HostctlCommand, installation: Installation) -> Json:
+def _container(run: HostctlRun, rolled_back_inputs: str) -> Json:
+    unless = ["--rolled-back-inputs", rolled_back_inputs] if rolled_back_inputs else []
     return {
         "name": "hostctl",
-        "image": installation.image,
+        "image": run.installation.image,
         "command": ["gpushare-hostctl"],
-        "args": arguments(command),
-        # The files of the control plane belong to root.
-        # Where SELinux is on, a confined type may write nothing there; elsewhere the option is ignored.
+        "args": [*run.arguments, *unless],
+        # The files of the control plane belong to root. Where SELinux is on, a confined type may write
+        # nothing there; elsewhere the option is ignored.
         "securityContext": confined(runAsUser=0, seLinuxOptions={"type": "spc_t"}),
         "volumeMounts": [mount("configuration", ROOT + CONFIGURATION)],
         "resources": {"requests": {"cpu": "20m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},

@@ -30,6 +30,12 @@ def mount(name: str, path: str) -> Json:
     return {"name": name, "mountPath": path}
 
 
+def on_nodes_with(*labels: str) -> Json:
+    """Returns the affinity that keeps a pod to nodes with any of ``labels``, whatever their values."""
+    terms = [{"matchExpressions": [{"key": label, "operator": "Exists"}]} for label in labels]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
 def probe(path: str, port: int, *, host: str = "", period: int = 10) -> Json:
     """Returns an HTTP probe that fails after three refusals; ``period`` is in seconds."""
     target = {"path": path, "port": port, **({"host": host} if host else {})}
@@ -55,10 +61,12 @@ def daemon_set(
     labels: Mapping[str, str],
     selector: Mapping[str, str],
     pod: Json,
+    annotations: Mapping[str, str] | None = None,
     owners: list[Json] | None = None,
 ) -> Json:
-    """Returns a DaemonSet whose pods are replaced a tenth at a time."""
-    metadata = {"name": name, "namespace": namespace, "labels": dict(labels)}
+    """Returns a DaemonSet whose pods are replaced a tenth at a time. They have its labels and annotations."""
+    common = {"labels": dict(labels), **({"annotations": dict(annotations)} if annotations else {})}
+    metadata = {"name": name, "namespace": namespace, **common}
     return with_digest(
         {
             "apiVersion": "apps/v1",
@@ -67,7 +75,7 @@ def daemon_set(
             "spec": {
                 "selector": {"matchLabels": dict(selector)},
                 "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
-                "template": {"metadata": {"labels": dict(labels)}, "spec": pod},
+                "template": {"metadata": common, "spec": pod},
             },
         }
     )

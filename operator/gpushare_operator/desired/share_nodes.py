@@ -11,11 +11,9 @@ from gpushare_core.api.names import (
 from gpushare_core.api.policy import NodeRule
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.labels import MANAGER
+from gpushare_operator.cluster.labels import HASH_ANNOTATION, MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
-
-NODE_LABELS = (POLICY_LABEL, MODE_LABEL)
-"""On nodes that a policy shares."""
+from gpushare_operator.desired.pod_template import digest
 
 
 def owner_reference(policy: PolicyObject) -> Json:
@@ -23,8 +21,8 @@ def owner_reference(policy: PolicyObject) -> Json:
     return {"apiVersion": API_VERSION, "kind": POLICY_KIND, "name": policy.name, "uid": policy.uid}
 
 
-def node_labels(policy: PolicyObject, rule: NodeRule) -> dict[str, str]:
-    return {POLICY_LABEL: policy.name, MODE_LABEL: str(rule.mode)}
+def node_labels(policy: str, mode: str) -> dict[str, str]:
+    return {POLICY_LABEL: policy, MODE_LABEL: str(mode)}
 
 
 def share_node_spec(policy: PolicyObject, rule: NodeRule) -> Json:
@@ -45,6 +43,7 @@ def share_node(policy: PolicyObject, node: str, spec: Json) -> Json:
         "metadata": {
             "name": node,
             "labels": {MANAGED_BY_LABEL: MANAGER, POLICY_LABEL: policy.name},
+            "annotations": {HASH_ANNOTATION: digest(spec)},
             "ownerReferences": [owner_reference(policy)],
         },
         "spec": spec,

@@ -28,6 +28,7 @@ NEEDS_ATTENTION = "NeedsAttention"
 NO_CONTROL_PLANE = "NoControlPlane"
 
 NODES_CLAIMED = "NodesClaimedByOlderPolicy"
+SETTINGS_OVERRULED = "SchedulerSettingsOfOlderPolicy"
 NO_CONFLICT = "NoConflict"
 
 PODS_HOLD_UNITS = "PodsHoldUnits"
@@ -35,6 +36,7 @@ NOT_BLOCKED = "NotBlocked"
 
 INVALID_SPEC = "InvalidSpec"
 API_ERRORS = "ApiErrors"
+CHANGES_CONTESTED = "ChangesContested"
 UNIT_TOO_FINE = "UnitTooFine"
 CARDS_UNHEALTHY = "CardsUnhealthy"
 

@@ -9,6 +9,7 @@ from gpushare_operator.cluster.objects import PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import policy_problems
 from gpushare_operator.decide.node_assignment import Assignment, matches
+from gpushare_operator.decide.scheduler import decisive_policy
 from gpushare_operator.status import conditions
 from gpushare_operator.status.node_readiness import why_not_ready
 from gpushare_operator.status.wording import counted, explained, listed
@@ -17,17 +18,17 @@ from gpushare_operator.status.wording import counted, explained, listed
 def nodes_ready(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> ConditionState:
     if policy.deleting:
         return condition_false(conditions.NODES_READY, conditions.DELETING, "the policy lets its nodes go")
-    late = {name: why for name in assignment.enabled if (why := why_not_ready(snapshot, name))}
+    late = {name: why for name in assignment.sharing if (why := why_not_ready(snapshot, name))}
     late.update({name: f"policy {other} is letting it go" for name, other in assignment.waiting.items()})
     remark = _idle_rules(snapshot, policy)
     if late:
         return condition_false(
             conditions.NODES_READY, conditions.NODES_NOT_READY, f"{explained(late)}{remark}"
         )
-    if not assignment.enabled:
+    if not assignment.sharing:
         message = "no node is shared: change spec.nodes, or label nodes so that a rule selects them"
         return condition_false(conditions.NODES_READY, conditions.NO_NODES_SELECTED, f"{message}{remark}")
-    ready = counted(len(assignment.enabled), "node")
+    ready = counted(len(assignment.sharing), "node")
     return condition_true(conditions.NODES_READY, conditions.ALL_NODES_READY, f"{ready} ready{remark}")
 
 
@@ -48,17 +49,45 @@ def _idle_rules(snapshot: Snapshot, policy: PolicyObject) -> str:
     return "".join(f"; {remark}" for remark in remarks if remark)
 
 
-def conflicted(assignment: Assignment) -> ConditionState:
-    if not assignment.lost:
+def conflicted(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> ConditionState:
+    problems = [*_lost_nodes(assignment), *_overruled_settings(snapshot, policy)]
+    if not problems:
         return condition_false(
             conditions.CONFLICTED, conditions.NO_CONFLICT, "no node is claimed by an older policy"
         )
+    messages = "; ".join(problem.message for problem in problems)
+    return condition_true(conditions.CONFLICTED, problems[0].reason, messages)
+
+
+def _lost_nodes(assignment: Assignment) -> list[Problem]:
+    if not assignment.lost:
+        return []
     winners = listed(set(assignment.lost.values()))
     message = (
         f"{listed(assignment.lost)}: shared by the older policy {winners};"
         " select other nodes here, or leave these out there"
     )
-    return condition_true(conditions.CONFLICTED, conditions.NODES_CLAIMED, message)
+    return [Problem(conditions.NODES_CLAIMED, message)]
+
+
+def _overruled_settings(snapshot: Snapshot, policy: PolicyObject) -> list[Problem]:
+    """There is one connection of the scheduler for all policies."""
+    decisive = decisive_policy(snapshot)
+    if policy.deleting or decisive is None or decisive.name == policy.name:
+        return []
+    if policy.spec is None or decisive.spec is None:
+        return []
+    ours, theirs = policy.spec.scheduler.to_json(), decisive.spec.scheduler.to_json()
+    overruled = [
+        f"{key} {theirs[key]}" for key in ("extenderPort", "timeoutSeconds") if ours[key] != theirs[key]
+    ]
+    if not overruled:
+        return []
+    message = (
+        f"the older policy {decisive.name} decides about the scheduler: {', '.join(overruled)};"
+        " ask for the same here"
+    )
+    return [Problem(conditions.SETTINGS_OVERRULED, message)]
 
 
 def unit_change_blocked(shares: Sequence[ShareNodeObject]) -> ConditionState:
@@ -70,27 +99,46 @@ def unit_change_blocked(shares: Sequence[ShareNodeObject]) -> ConditionState:
 
 
 def degraded(
-    policy: PolicyObject, shares: Sequence[ShareNodeObject], failures: Sequence[str]
+    policy: PolicyObject,
+    assignment: Assignment,
+    shares: Sequence[ShareNodeObject],
+    writes: Sequence[Problem],
 ) -> ConditionState:
-    """Returns a condition about everything that is wrong; its reason is that of the gravest, the first."""
-    problems = [*_spec_problems(policy), *_api_problems(failures), *_card_problems(shares)]
+    """Returns a condition about everything that is wrong; its reason is that of the gravest, the first.
+
+    ``writes`` are the problems that the operator has with its own writes.
+    """
+    problems = [*_spec_problems(policy, assignment), *writes, *_card_problems(shares)]
     if not problems:
         return condition_false(conditions.DEGRADED, conditions.AS_EXPECTED, "nothing is wrong")
     messages = "; ".join(problem.message for problem in problems)
     return condition_true(conditions.DEGRADED, problems[0].reason, messages)
 
 
-def _spec_problems(policy: PolicyObject) -> list[Problem]:
+def _spec_problems(policy: PolicyObject, assignment: Assignment) -> list[Problem]:
     if policy.spec is None:
-        return [Problem(conditions.INVALID_SPEC, f"{policy.error}; correct the spec")]
-    return policy_problems.problems(policy.spec)
+        problems = [Problem(conditions.INVALID_SPEC, f"{policy.error}; correct the spec")]
+    else:
+        problems = policy_problems.problems(policy.spec)
+    if not (problems and assignment.kept):
+        return problems
+    *others, last = problems
+    kept = f"{last.message}; what was in force before stays: {listed(assignment.kept)}"
+    return [*others, Problem(last.reason, kept)]
 
 
-def _api_problems(failures: Sequence[str]) -> list[Problem]:
+def api_problems(failures: Sequence[str]) -> list[Problem]:
     if not failures:
         return []
     message = f"the API server refused, trying again: {'; '.join(failures[:3])}"
     return [Problem(conditions.API_ERRORS, message)]
+
+
+def contested_problems(contested: Sequence[str]) -> list[Problem]:
+    if not contested:
+        return []
+    message = f"{'; '.join(contested[:3])}; it is repeated ever more rarely, at last every five minutes"
+    return [Problem(conditions.CHANGES_CONTESTED, message)]
 
 
 def _card_problems(shares: Sequence[ShareNodeObject]) -> list[Problem]:

@@ -1,6 +1,5 @@
 """The condition about the cluster's scheduler."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,12 +7,20 @@ from datetime import datetime
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_core.api.served import Problem
+from gpushare_operator.cluster.labels import RETRY_ANNOTATION
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.hostctl_history import Attempt, HistoryState, JobHistory
 from gpushare_operator.decide.policy_problems import policy_problem
-from gpushare_operator.decide.scheduler import extender_ready, installs, restores, scheduler_needed
+from gpushare_operator.decide.scheduler import (
+    extender_ready,
+    installs,
+    restores,
+    scheduler_needed,
+    scheduler_settings,
+)
 from gpushare_operator.decide.teardown import is_disconnected
+from gpushare_operator.desired.names import Installation
 from gpushare_operator.status import conditions
 from gpushare_operator.status.checks import first_failure
 from gpushare_operator.status.wording import explained, listed
@@ -22,6 +29,12 @@ NO_CONTROL_PLANE = (
     f"no node has the label {CONTROL_PLANE_LABEL}: this backend edits the kube-scheduler that runs as static"
     " pod on such nodes; label the node that runs it, if there is one"
 )
+HOW_TO_ASK = (
+    "the earlier manifest is in force, and the edit is not repeated before one of its inputs has changed;"
+    f" to try it now: kubectl annotate gpusharepolicy {{policy}} {RETRY_ANNOTATION}=$(date +%s) --overwrite"
+)
+IN_USE = "address already in use"
+OTHER_PORT = "choose a free port as scheduler.extenderPort"
 BEING_REMOVED = "every kube-scheduler is as it was before; the extender is being removed"
 
 
@@ -37,13 +50,15 @@ class _Connection:
         return [history.node.name for history in self.histories if history.state in states]
 
 
-def scheduler_configured(snapshot: Snapshot, policy: PolicyObject, now: datetime) -> ConditionState:
+def scheduler_configured(
+    snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime
+) -> ConditionState:
     if policy.deleting:
-        restoring = _Connection(snapshot, policy, restores(snapshot, now))
+        restoring = _Connection(snapshot, policy, restores(snapshot, installation, now))
         return _false(
             first_failure(RESTORED_CHECKS, restoring) or Problem(conditions.RESTORING, BEING_REMOVED)
         )
-    installing = _Connection(snapshot, policy, installs(snapshot, now))
+    installing = _Connection(snapshot, policy, installs(snapshot, installation, now))
     if problem := first_failure(CONFIGURED_CHECKS, installing):
         return _false(problem)
     names = listed(history.node.name for history in installing.histories)
@@ -64,7 +79,7 @@ def _is_served(connection: _Connection) -> Problem | None:
 
 
 def _has_control_plane(connection: _Connection) -> Problem | None:
-    if connection.snapshot.control_planes:
+    if connection.histories:
         return None
     return Problem(conditions.NO_CONTROL_PLANE, NO_CONTROL_PLANE)
 
@@ -81,8 +96,11 @@ def _no_install_runs(connection: _Connection) -> Problem | None:
 
 def _extenders_are_ready(connection: _Connection) -> Problem | None:
     snapshot, nodes = connection.snapshot, [history.node for history in connection.histories]
+    port = scheduler_settings(snapshot).port
     unready = {
-        node.name: _why_no_extender(snapshot, node) for node in nodes if not extender_ready(snapshot, node)
+        node.name: _why_no_extender(snapshot, node)
+        for node in nodes
+        if not extender_ready(snapshot, node, port)
     }
     return Problem(conditions.EXTENDER_NOT_READY, explained(unready)) if unready else None
 
@@ -155,31 +173,35 @@ def _failed_attempts(connection: _Connection, reason: str) -> Problem | None:
     }
     if not failures:
         return None
-    needs_person = any(attempt.needs_person for attempt in failures.values())
+    needs_person = any(attempt.needs_person or attempt.rolled_back for attempt in failures.values())
     messages = {node: _failure_message(attempt) for node, attempt in failures.items()}
+    if any(attempt.rolled_back for attempt in failures.values()):
+        ask = HOW_TO_ASK.format(policy=connection.policy.name)
+        return Problem(conditions.NEEDS_ATTENTION, f"{explained(messages)}; {ask}")
     return Problem(conditions.NEEDS_ATTENTION if needs_person else reason, explained(messages))
 
 
 def _failure_message(attempt: Attempt) -> str:
     """Returns what hostctl said, else what Kubernetes says of the Job."""
-    message = _report(attempt.pod.termination) if attempt.pod else ""
-    if message:
-        return message
+    if message := attempt.report.get("message") or _plain_text(attempt):
+        return str(message)
     waiting = attempt.pod.waiting if attempt.pod else ""
     return f"Job {attempt.job.name} failed ({waiting or attempt.job.failure}); see its pod's log"
 
 
-def _report(termination: str) -> str:
-    """Returns the message in hostctl's final report; empty when it left none."""
-    try:
-        report = json.loads(termination)
-    except ValueError:
-        return termination.strip()
-    return str(report.get("message", "")) if isinstance(report, dict) else ""
+def _plain_text(attempt: Attempt) -> str:
+    """Returns what was left in place of a report."""
+    text = attempt.pod.termination.strip() if attempt.pod else ""
+    return "" if text.startswith(("{", "[")) else text
 
 
 def _why_no_extender(snapshot: Snapshot, node: NodeObject) -> str:
     pod = snapshot.extender_pods.get(node.name)
     if pod is None:
         return "the extender is being started" if node.ready else "the node is not Ready"
+    if pod.ready:
+        return f"the extender ({pod.name}) is about to move to another port"
+    if pod.last_words:
+        hint = f"; {OTHER_PORT}" if IN_USE in pod.last_words.lower() else ""
+        return f"the extender ({pod.name}) does not start: {pod.last_words}{hint}"
     return pod.waiting or f"the extender ({pod.name}) is not ready yet"

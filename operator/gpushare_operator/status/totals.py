@@ -21,7 +21,7 @@ class Totals:
 
 def sum_up(snapshot: Snapshot, assignment: Assignment, unit: str) -> Totals:
     """Returns the sums; memory is written in the family of suffixes of ``unit``."""
-    enabled = assignment.enabled
+    enabled = assignment.sharing
     shares = [snapshot.share_nodes[name] for name in enabled if name in snapshot.share_nodes]
     ready = sum(not why_not_ready(snapshot, name) for name in enabled)
     return Totals(

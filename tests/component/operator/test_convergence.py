@@ -4,13 +4,24 @@ import asyncio
 import copy
 import random
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fakes.operator_cluster import DAEMON_SETS, Cluster, KilledError, Operator, converge
+from tests.fakes.operator_cluster import (
+    DAEMON_SETS,
+    JOBS,
+    MEMORY,
+    PODS,
+    Cluster,
+    KilledError,
+    Operator,
+    converge,
+)
 
+from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
@@ -132,6 +143,28 @@ def test_policies_come_and_go_in_any_order(lives: list[int], chance: random.Rand
 
 
 @settings(max_examples=40, deadline=None)
+@given(before=lives, after=lives, chance=chances, broken=st.integers(0, 3))
+def test_never_two_schedulers_are_edited_at_a_time(
+    before: list[int], after: list[int], chance: random.Random, broken: int
+) -> None:
+    cluster = workers_and_control_planes()
+    cluster.broken = {"install": broken, "restore": broken}
+    running: list[int] = []
+    cluster.api.on_change = lambda *_: running.append(
+        sum("status" not in each for each in cluster.api.of(JOBS).values())
+    )
+    apply(cluster, "default")
+    for writes in before:
+        asyncio.run(one_life(cluster, writes, chance))
+    asyncio.run(converge(cluster))
+    cluster.delete_policy("default")
+    for writes in after:
+        asyncio.run(one_life(cluster, writes, chance))
+    asyncio.run(converge(cluster))
+    assert max(running) == 1
+
+
+@settings(max_examples=40, deadline=None)
 @given(chance=chances)
 def test_nodes_come_and_go_while_it_works(chance: random.Random) -> None:
     cluster = workers_and_control_planes()
@@ -148,6 +181,33 @@ def test_nodes_come_and_go_while_it_works(chance: random.Random) -> None:
     present = set(cluster.api.of(paths.NODES))
     assert set(cluster.api.of(paths.SHARE_NODES)) == {"gpu-1", "gpu-2"} & present
     assert cluster.edited == {"cp-1", "cp-2"} & present
+
+
+@pytest.mark.parametrize("label_comes_back", [True, False])
+async def test_an_edited_host_is_restored_though_its_node_was_made_anew(*, label_comes_back: bool) -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    cluster.api.remove(paths.NODES, "cp-1")
+    await converge(cluster)
+    cluster.add_node("cp-1", control_plane=label_comes_back)
+    await converge(cluster)
+    assert cluster.edited == {"cp-1", "cp-2"}
+    cluster.delete_policy("default")
+    await converge(cluster, Operator(cluster))
+    assert not any(cluster.traces().values()), cluster.traces()
+
+
+async def test_an_edited_host_is_restored_though_it_is_no_control_plane_any_more() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    cluster.api.change(paths.NODES, "cp-1", {"metadata": {"labels": {CONTROL_PLANE_LABEL: None}}})
+    await converge(cluster)
+    assert "extender-cp-1" in cluster.api.of(PODS), "its scheduler still asks the extender"
+    cluster.delete_policy("default")
+    await converge(cluster, Operator(cluster))
+    assert not any(cluster.traces().values()), cluster.traces()
 
 
 async def test_at_rest_nothing_is_written() -> None:
@@ -220,6 +280,154 @@ async def test_an_edit_while_the_policy_is_being_applied_is_just_applied() -> No
     assert units == {"256Mi"}
     policy = cluster.api.of(paths.POLICIES)["default"]
     assert policy["status"]["observedGeneration"] == policy["metadata"]["generation"]
+
+
+@pytest.mark.parametrize("edit", [{"dialect": "aliyun.com"}, {"nodes": [rule("gpu-1", mode="NotYetKnown")]}])
+async def test_an_edit_to_something_unserved_tears_nothing_down(edit: dict[str, Any]) -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    before = cluster.traces()
+    cluster.api.change(paths.POLICIES, "default", {"spec": edit})
+    await converge(cluster, Operator(cluster))
+    assert cluster.traces() == before
+    cluster.delete_policy("default")
+    await converge(cluster, Operator(cluster))
+    assert not any(cluster.traces().values()), cluster.traces()
+
+
+async def test_an_edit_that_fails_on_the_second_of_three_is_tried_once_and_the_third_left_alone() -> None:
+    cluster = workers_and_control_planes()
+    cluster.add_node("cp-3", control_plane=True)
+    cluster.unfit = {"cp-2"}
+    apply(cluster, "default")
+    operator = await converge(cluster)
+    assert cluster.edited == {"cp-1"}
+    assert cluster.api.writes.count(f"create {JOBS}") == 2
+    (configured,) = conditions(cluster, "SchedulerConfigured")
+    assert configured["reason"] == "NeedsAttention"
+    assert "gpushare.io/retry" in configured["message"]
+    await converge(cluster, Operator(cluster, now=operator.now))
+    assert cluster.api.writes.count(f"create {JOBS}") == 2, "not by a restart of the operator either"
+    cluster.unfit = set()
+    cluster.api.change(paths.POLICIES, "default", {"metadata": {"annotations": {"gpushare.io/retry": "1"}}})
+    await converge(cluster, operator)
+    assert cluster.edited == {"cp-1", "cp-2", "cp-3"}
+    cluster.delete_policy("default")
+    await converge(cluster, operator)
+    assert not any(cluster.traces().values()), cluster.traces()
+
+
+async def test_another_port_is_taken_over_one_scheduler_after_the_other() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"scheduler": {"extenderPort": 12000}}})
+    await converge(cluster)
+    urls = {
+        str(job["spec"]["template"]["spec"]["containers"][0]["args"][6])
+        for job in cluster.api.of(JOBS).values()
+    }
+    assert urls == {"http://127.0.0.1:12000/gpushare"}
+    (configured,) = conditions(cluster, "SchedulerConfigured")
+    assert configured["status"] == "True"
+
+
+async def test_the_kubelet_is_not_fought_while_it_remembers_a_resource() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    cluster.delete_policy("default")
+    operator = await converge(cluster)
+    assert not any(cluster.traces().values()), cluster.traces()
+    cluster.api.writes.clear()
+    for _ in range(30):
+        cluster.api.change(paths.NODES, "gpu-1", status_of("32", "0"))
+        await converge(cluster, operator)
+    assert cluster.api.writes == []
+    cluster.api.change(paths.NODES, "gpu-1", status_of("0", "0"))
+    await converge(cluster, operator)
+    assert cluster.api.writes == [f"merge {paths.NODES}/gpu-1/status"]
+    assert not any(cluster.traces().values()), cluster.traces()
+
+
+def status_of(capacity: str, allocatable: str) -> dict[str, Any]:
+    """What a kubelet writes into its node's status."""
+    return {"status": {"capacity": {MEMORY: capacity}, "allocatable": {MEMORY: allocatable}}}
+
+
+async def writes_in_a_minute(cluster: Cluster, write: str) -> int:
+    """How often the operator makes ``write`` while its queue calls it ten times a second."""
+    operator = Operator(cluster)
+    await operator.resync()
+    cluster.api.writes.clear()
+    for _ in range(600):
+        await operator.resync()
+        for key in operator.work_keys():
+            await operator.work(key)
+        operator.now += timedelta(seconds=0.1)
+    return cluster.api.writes.count(write)
+
+
+async def test_a_webhook_that_rewrites_a_daemon_set_is_not_fought_and_named() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+
+    def rewrite(collection: str, body: dict[str, Any]) -> None:
+        if collection == DAEMON_SETS:
+            body["spec"]["template"]["spec"]["priorityClassName"] = "theirs"
+
+    cluster.api.rewrite = rewrite
+    cluster.api.change(DAEMON_SETS, "gpushare-plugin-default", {"metadata": {"labels": {"touched": "yes"}}})
+    written = await writes_in_a_minute(cluster, f"apply {DAEMON_SETS}/gpushare-plugin-default")
+    assert written < 12, written
+    (degraded,) = conditions(cluster, "Degraded")
+    assert degraded["reason"] == "ChangesContested"
+    assert "an admission webhook changes spec.template.spec.priorityClassName" in degraded["message"]
+    cluster.api.rewrite = lambda *_: None
+    await converge(cluster)
+    (degraded,) = conditions(cluster, "Degraded")
+    assert degraded["status"] == "False"
+
+
+async def test_a_field_that_a_newer_crd_fills_in_is_left_alone() -> None:
+    cluster = workers_and_control_planes()
+
+    def fill_in(collection: str, body: dict[str, Any]) -> None:
+        if collection == paths.SHARE_NODES:
+            body["spec"].setdefault("newField", "default")
+
+    cluster.api.rewrite = fill_in
+    apply(cluster, "default")
+    operator = await converge(cluster)
+    cluster.api.writes.clear()
+    await converge(cluster, operator)
+    assert cluster.api.writes == []
+
+
+async def test_a_write_that_is_refused_is_not_repeated_as_fast_as_events_come() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    cluster.api.refuse = lambda write: write == f"merge {paths.NODES}/gpu-1"
+    tried: list[str] = []
+    refuse = cluster.api.refuse
+    cluster.api.refuse = lambda write: tried.append(write) or refuse(write)  # type: ignore[func-returns-value]
+    await writes_in_a_minute(cluster, "")
+    assert tried.count(f"merge {paths.NODES}/gpu-1") < 12
+    (degraded,) = conditions(cluster, "Degraded")
+    assert degraded["reason"] == "ApiErrors"
+
+
+async def test_a_job_that_stays_in_deletion_is_not_created_over_and_over() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+    for body in cluster.api.of(JOBS).values():
+        body["metadata"]["finalizers"] = ["foregroundDeletion"]
+    for name in list(cluster.api.of(JOBS)):
+        cluster.api.remove(JOBS, name)
+    assert await writes_in_a_minute(cluster, f"create {JOBS}") == 0
 
 
 async def test_a_daemon_set_that_somebody_edited_is_put_right() -> None:

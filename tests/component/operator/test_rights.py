@@ -6,9 +6,12 @@ from typing import Any
 
 import yaml
 from tests.fakes.operator_cluster import NAMESPACE, Cluster, converge
+from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy
 
 from gpushare_core.kube import paths
 from gpushare_operator.cluster.kinds import KINDS
+from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
+from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.yaml"
 
@@ -71,3 +74,30 @@ def test_the_roles_name_exactly_the_verbs_in_use() -> None:
     for write in whole_life():
         used |= needed(write)
     assert allowed() == used
+
+
+def test_no_admission_policy_names_the_namespace() -> None:
+    """An overlay with another namespace does not reach into expressions."""
+    naming = [
+        path.name
+        for path in sorted(MANIFEST.parent.glob("*.yaml"))
+        for body in yaml.safe_load_all(path.read_text())
+        if body.get("kind") == "ValidatingAdmissionPolicy" and NAMESPACE in str(body["spec"])
+    ]
+    assert naming == []
+
+
+def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
+    policies = list(yaml.safe_load_all((MANIFEST.parent / "admission-operator.yaml").read_text()))
+    (spec,) = [each["spec"] for each in policies if each["spec"].get("paramKind")]
+    (paths,) = [each["expression"] for each in spec["variables"] if each["name"] == "hostPaths"]
+    made = [
+        plugin_daemon_set(policy(), INSTALLATION),
+        extender_daemon_set(INSTALLATION, 22766),
+        *(hostctl_job(hostctl_run(command), control_plane(), 1) for command in HostctlCommand),
+    ]
+    for pod in (body["spec"]["template"]["spec"] for body in made):
+        (container,) = pod["containers"]
+        assert container["command"] == [pod["serviceAccountName"]]
+        assert {each["name"] for each in container.get("env", ())} <= {"NODE_NAME", "SSL_CERT_FILE"}
+        assert all(f"'{each['hostPath']['path']}'" in paths for each in pod.get("volumes", ()))

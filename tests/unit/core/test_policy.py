@@ -56,7 +56,7 @@ def test_a_policy_is_written_as_it_was_read() -> None:
         ],
         "dialect": "aliyun.com",
         "placement": {"strategy": "Spread"},
-        "scheduler": {"backend": "External"},
+        "scheduler": {"backend": "External", "extenderPort": 12345, "timeoutSeconds": 60},
         "plugin": {"logLevel": "debug"},
     }
     assert PolicySpec.model_validate(body).to_json() == body

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.samples.operator import INSTALLATION, control_plane, policy, rule
+from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy, rule
 
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_extender.main import DRAIN_SECONDS
@@ -16,9 +16,9 @@ from gpushare_operator.desired.names import Installation, job_name
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
 PLUGIN = plugin_daemon_set(policy(), INSTALLATION)["spec"]["template"]["spec"]
-EXTENDER = extender_daemon_set(INSTALLATION)["spec"]["template"]["spec"]
-INSTALL = hostctl_job(HostctlCommand.INSTALL, control_plane(), 1, INSTALLATION)["spec"]["template"]["spec"]
-RESTORE = hostctl_job(HostctlCommand.RESTORE, control_plane(), 2, INSTALLATION)["spec"]["template"]["spec"]
+EXTENDER = extender_daemon_set(INSTALLATION, 22766)["spec"]["template"]["spec"]
+INSTALL = hostctl_job(hostctl_run(HostctlCommand.INSTALL), control_plane(), 1)["spec"]["template"]["spec"]
+RESTORE = hostctl_job(hostctl_run(HostctlCommand.RESTORE), control_plane(), 2)["spec"]["template"]["spec"]
 
 EVERY_POD = [
     pytest.param(PLUGIN, id="plugin"),
@@ -61,7 +61,7 @@ def test_the_extender_may_take_the_time_to_finish_its_binds() -> None:
 def test_the_extender_listens_on_the_loopback_of_its_host_only_and_mounts_nothing() -> None:
     assert EXTENDER["hostNetwork"] is True
     assert "volumes" not in EXTENDER
-    assert EXTENDER["containers"][0]["args"] == ["--listen", "127.0.0.1:32766"]
+    assert EXTENDER["containers"][0]["args"] == ["--listen", "127.0.0.1:22766"]
     assert EXTENDER["securityContext"]["runAsUser"] == 65532
 
 
@@ -76,14 +76,34 @@ def test_hostctl_may_write_where_selinux_is_on() -> None:
 
 
 def test_kubernetes_does_not_repeat_a_run_of_hostctl() -> None:
-    job = hostctl_job(HostctlCommand.INSTALL, control_plane(), 1, INSTALLATION)
+    job = hostctl_job(hostctl_run(HostctlCommand.INSTALL), control_plane(), 1)
     assert job["spec"]["backoffLimit"] == 0
     assert "ttlSecondsAfterFinished" not in job["spec"]
 
 
+def test_a_slow_cluster_gets_more_time_for_an_edit_and_for_undoing_it() -> None:
+    job = hostctl_job(hostctl_run(HostctlCommand.INSTALL, timeout=300), control_plane(), 1)
+    assert job["spec"]["activeDeadlineSeconds"] == 960
+    args = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert args[args.index("--timeout") + 1] == "300"
+
+
+def test_more_time_is_another_try_but_no_other_edit() -> None:
+    usual, slow = hostctl_run(HostctlCommand.INSTALL), hostctl_run(HostctlCommand.INSTALL, timeout=300)
+    assert usual.work_hash == slow.work_hash
+    assert usual.inputs_hash != slow.inputs_hash
+
+
+def test_the_job_itself_says_with_which_code_hostctl_ended() -> None:
+    (rule,) = hostctl_job(hostctl_run(HostctlCommand.INSTALL), control_plane(), 1)["spec"][
+        "podFailurePolicy"
+    ]["rules"]
+    assert rule["onExitCodes"]["values"] == [2, 3]
+
+
 def test_the_hash_follows_the_spec() -> None:
     def stamp(image: str) -> str:
-        body = extender_daemon_set(Installation(image=image))
+        body = extender_daemon_set(Installation(image=image), 22766)
         return str(body["metadata"]["annotations"][HASH_ANNOTATION])
 
     assert stamp("a") == stamp("a")
@@ -91,7 +111,7 @@ def test_the_hash_follows_the_spec() -> None:
 
 
 def test_the_selector_of_a_daemon_set_is_part_of_its_pods_labels() -> None:
-    for body in (plugin_daemon_set(policy(), INSTALLATION), extender_daemon_set(INSTALLATION)):
+    for body in (plugin_daemon_set(policy(), INSTALLATION), extender_daemon_set(INSTALLATION, 22766)):
         labels = body["spec"]["template"]["metadata"]["labels"]
         assert body["spec"]["selector"]["matchLabels"].items() <= labels.items()
 

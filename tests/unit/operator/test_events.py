@@ -1,6 +1,6 @@
 """Events are turning points of conditions, and nothing twice."""
 
-from tests.samples.operator import NOW, control_plane, failed, node, policy, serving, snapshot
+from tests.samples.operator import INSTALLATION, NOW, control_plane, failed, node, policy, serving, snapshot
 
 from gpushare_core.api.policy import PolicyStatus
 from gpushare_operator.cluster.snapshot import Snapshot
@@ -10,8 +10,8 @@ from gpushare_operator.status.policy import policy_status
 
 
 def reasons(before: Snapshot, after: Snapshot) -> list[str]:
-    old = policy(status=policy_status(before, policy(), now=NOW))
-    new = policy_status(after, old, now=NOW)
+    old = policy(status=policy_status(before, policy(), INSTALLATION, now=NOW))
+    new = policy_status(after, old, INSTALLATION, now=NOW)
     return [f"{event['type']} {event['reason']}" for event in events_for(old, new, NOW)]
 
 
@@ -35,7 +35,7 @@ def test_a_failed_edit_is_a_warning() -> None:
 
 def test_events_belong_to_the_policy() -> None:
     old = policy(status=PolicyStatus())
-    event, *_ = events_for(old, policy_status(GOOD, old, now=NOW), NOW)
+    event, *_ = events_for(old, policy_status(GOOD, old, INSTALLATION, now=NOW), NOW)
     assert event["regarding"]["kind"] == "GPUSharePolicy"
     assert event["regarding"]["uid"] == old.uid
     assert event["metadata"]["namespace"] == "default"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.samples.operator import node, plugin_pod, policy, rule, share, snapshot
 
 from gpushare_core.api.policy import NodeSelector
+from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.decide.node_assignment import Assignment, assign, selects
 
 
@@ -95,6 +96,25 @@ class TestConflict:
         assert (waiting.enabled, waiting.lost, waiting.waiting) == ({}, {}, {"gpu-1": "older"})
         assert self.of("younger", going).enabled.keys() == {"gpu-1"}
 
+    @pytest.mark.parametrize(
+        "edited",
+        [
+            pytest.param(policy("older", rule("gpu-1", mode="Exclusive")), id="unserved"),
+            pytest.param(policy("older", spec=None), id="unreadable"),
+        ],
+    )
+    def test_what_the_older_policy_has_in_force_stays_its_own(self, edited: PolicyObject) -> None:
+        held = share("gpu-1", self.older)
+        world = snapshot(edited, self.younger, node("gpu-1"), held)
+        assert assign(world, edited) == Assignment(kept=frozenset({"gpu-1"}))
+        assert assign(world, self.younger).lost == {"gpu-1": "older"}
+
+    def test_an_edit_that_cannot_be_applied_takes_no_node_from_a_policy_in_force(self) -> None:
+        edited = policy("older", rule("gpu-1", mode="Exclusive"))
+        world = snapshot(edited, self.younger, node("gpu-1"), share("gpu-1", self.younger))
+        assert assign(world, edited) == Assignment()
+        assert assign(world, self.younger).enabled.keys() == {"gpu-1"}
+
     def test_a_policy_that_goes_has_no_nodes(self) -> None:
         assert self.of("older", policy("older", deleting=True)) == Assignment()
 
@@ -111,5 +131,5 @@ def test_no_node_ever_has_two_policies(asked: list[Any]) -> None:
         policy(f"p{at}", *wanted, created=age, deleting=goes) for at, (wanted, age, goes) in enumerate(asked)
     ]
     world = snapshot(policies, [node(name) for name in ("gpu-1", "gpu-2", "gpu-3")])
-    enabled = [name for each in policies for name in assign(world, each).enabled]
-    assert len(enabled) == len(set(enabled))
+    sharing = [name for each in policies for name in assign(world, each).sharing]
+    assert len(sharing) == len(set(sharing))

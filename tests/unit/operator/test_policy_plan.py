@@ -19,6 +19,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import FINALIZER, MODE_LABEL, POLICY_LABEL
+from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.decide.actions import (
     ApplyDaemonSet,
     ApplyShareNode,
@@ -30,13 +31,24 @@ from gpushare_operator.decide.actions import (
 
 MEMORY = "gpushare.io/memory"
 LABELS = {POLICY_LABEL: "default", MODE_LABEL: "Memory"}
-NO_LABELS = {POLICY_LABEL: None, MODE_LABEL: None}
+NO_LABELS = {POLICY_LABEL: None}
 
 
 def test_a_new_policy_gets_the_finalizer_before_anything_is_touched() -> None:
     new = policy(finalizers=("theirs",))
     (action,) = policy_actions(snapshot(new, node("gpu-1")))
     assert action == SetFinalizers("default", "7", ("theirs", FINALIZER))
+
+
+def test_labels_come_after_all_share_nodes_so_that_each_kind_is_written_at_the_same_time() -> None:
+    seen = snapshot(policy("default", rule("gpu-1", "gpu-2")), node("gpu-1"), node("gpu-2"))
+    assert class_names(policy_actions(seen)) == [
+        "ApplyDaemonSet",
+        "ApplyShareNode",
+        "ApplyShareNode",
+        "LabelNode",
+        "LabelNode",
+    ]
 
 
 def test_a_selected_node_gets_plugin_share_node_and_labels() -> None:
@@ -96,11 +108,40 @@ def test_and_then_its_labels() -> None:
     assert policy_actions(seen) == [LabelNode("gpu-2", "uid-gpu-2", NO_LABELS)]
 
 
-def test_and_at_last_the_capacity_that_the_kubelet_keeps() -> None:
-    left = node("gpu-2", offered=(MEMORY,))
+def leaving(**extra: Any) -> NodeObject:
+    """A node of which only the last label says that it was ours."""
+    return node("gpu-2", labels={MODE_LABEL: "Memory"}, **extra)
+
+
+CLEAR = ClearCapacity("gpu-2", "uid-gpu-2", (MEMORY,))
+
+
+def test_and_at_last_the_capacity_that_the_kubelet_keeps_and_the_last_label() -> None:
+    left = leaving(offered=(MEMORY,), offers_units=True)
     assert cluster_actions(snapshot(serving(policy(), "gpu-1"), left, plugin_pod("gpu-2"))) == []
     seen = snapshot(serving(policy(), "gpu-1"), left)
-    assert cluster_actions(seen) == [ClearCapacity("gpu-2", "uid-gpu-2", (MEMORY,))]
+    assert cluster_actions(seen) == [CLEAR, LabelNode("gpu-2", "uid-gpu-2", {MODE_LABEL: None})]
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        pytest.param(
+            node("gpu-2", offered=(MEMORY,), offers_units=True), [], id="the kubelet still remembers"
+        ),
+        pytest.param(node("gpu-2", offered=(MEMORY,)), [CLEAR], id="the kubelet has forgotten: zeros"),
+        pytest.param(node("gpu-2"), [], id="nothing"),
+    ],
+)
+def test_what_the_kubelet_writes_back_is_cleared_when_it_has_forgotten(
+    shown: Any, expected: list[Any]
+) -> None:
+    assert cluster_actions(snapshot(serving(policy(), "gpu-1"), shown)) == expected
+
+
+def test_of_many_nodes_those_writes_come_together_that_are_alike() -> None:
+    many = [node(f"n{at}", labels={MODE_LABEL: "Memory"}, offered=(MEMORY,)) for at in range(3)]
+    assert class_names(cluster_actions(snapshot(many))) == ["ClearCapacity"] * 3 + ["LabelNode"] * 3
 
 
 def test_a_node_that_vanished_is_forgotten() -> None:
@@ -126,6 +167,50 @@ def test_a_node_that_is_being_deleted_is_let_go() -> None:
 )
 def test_what_is_not_served_enables_no_node(unserved: Any) -> None:
     assert policy_actions(snapshot(policy(spec=unserved), node("gpu-1"))) == []
+
+
+UNREADABLE_OR_UNSERVED = [
+    pytest.param(spec(rule("gpu-1", mode="Exclusive")), id="mode"),
+    pytest.param(spec({"names": ["gpu-1"]}), id="source NVML"),
+    pytest.param(spec(rule("gpu-1"), dialect="aliyun.com"), id="dialect"),
+    pytest.param(spec(rule("gpu-1"), scheduler={"backend": "Dedicated"}), id="backend"),
+    pytest.param(spec(rule("gpu-9"), dialect="aliyun.com"), id="dialect, and other nodes"),
+    pytest.param(None, id="unreadable, as after a downgrade"),
+]
+
+
+@pytest.mark.parametrize("edited", UNREADABLE_OR_UNSERVED)
+def test_an_edit_that_cannot_be_applied_leaves_in_force_what_was(edited: Any) -> None:
+    seen = snapshot(serving(policy(), "gpu-1"), policy(spec=edited))
+    assert policy_actions(seen) == []
+    assert cluster_actions(seen) == []
+
+
+@pytest.mark.parametrize("edited", UNREADABLE_OR_UNSERVED)
+def test_what_stays_in_force_is_still_put_right(edited: Any) -> None:
+    seen = snapshot(
+        serving(policy(), "gpu-1"), policy(spec=edited), node("gpu-1"), plugins(policy(), body={})
+    )
+    assert policy_actions(seen) == [
+        ApplyDaemonSet("gpushare-plugin-default", plugins(policy()).body),
+        LabelNode("gpu-1", "uid-gpu-1", LABELS),
+    ]
+
+
+def test_only_the_nodes_of_the_unserved_rule_stay_as_they_were() -> None:
+    edited = policy("default", rule("gpu-1", mode="Exclusive"), rule("gpu-2", reservedMemory="1Gi"))
+    seen = snapshot(
+        serving(policy("default", rule("gpu-1", "gpu-2", "gpu-3")), "gpu-1", "gpu-2", "gpu-3"), edited
+    )
+    apply, delete = policy_actions(seen)
+    assert isinstance(apply, ApplyShareNode)
+    assert apply.node == "gpu-2"
+    assert delete == DeleteShareNode("gpu-3", "uid-share-gpu-3")
+
+
+def test_what_a_former_policy_of_the_name_left_is_not_in_force() -> None:
+    seen = snapshot(serving(policy(), "gpu-1"), policy(uid="uid-anew", spec=None))
+    assert policy_actions(seen) == [DeleteShareNode("gpu-1", "uid-share-gpu-1")]
 
 
 def test_the_rest_of_a_policy_is_served_all_the_same() -> None:

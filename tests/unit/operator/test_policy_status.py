@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.samples.operator import (
+    INSTALLATION,
     NOW,
     control_plane,
     extender,
@@ -35,11 +36,12 @@ from gpushare_operator.desired.hostctl_job import HostctlCommand
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
 
+TAKEN = "cannot listen on 127.0.0.1:22766: Address already in use"
 INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 
 
 def conditions_of(seen: Snapshot, name: str = "default", **extra: Any) -> dict[str, Condition]:
-    status = policy_status(seen, seen.policies[name], now=NOW, **extra)
+    status = policy_status(seen, seen.policies[name], INSTALLATION, now=NOW, **extra)
     return {each.type: each for each in status.conditions}
 
 
@@ -66,7 +68,7 @@ def test_totals_are_sums_over_the_nodes() -> None:
     busy = share(
         "gpu-2", both, units=UnitTotals(total=32, allocated=5), memory=memory, cards=2, unhealthy_cards=1
     )
-    status = policy_status(snapshot(serving(both, "gpu-1", "gpu-2"), busy), both, now=NOW)
+    status = policy_status(snapshot(serving(both, "gpu-1", "gpu-2"), busy), both, INSTALLATION, now=NOW)
     assert status.nodes.to_json() == {"enabled": 2, "ready": 2, "summary": "2/2"}
     assert status.cards.to_json() == {"total": 4, "healthy": 3}
     assert status.units.to_json() == {"total": 64, "allocated": 5}
@@ -75,7 +77,7 @@ def test_totals_are_sums_over_the_nodes() -> None:
 
 def test_an_unreadable_quantity_counts_as_nothing() -> None:
     seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), memory=MemoryTotals(total="lots")))
-    assert policy_status(seen, policy(), now=NOW).memory.total == "0"
+    assert policy_status(seen, policy(), INSTALLATION, now=NOW).memory.total == "0"
 
 
 @pytest.mark.parametrize(
@@ -139,6 +141,15 @@ def test_a_conflict_names_nodes_and_winner() -> None:
     )
 
 
+def test_a_younger_policy_says_that_the_older_one_decides_about_the_port() -> None:
+    moved = policy("older", spec=spec(rule("gpu-2"), scheduler={"extenderPort": 12000}))
+    conditions = conditions_of(snapshot(moved, policy("younger", created=1), node("gpu-1")), "younger")
+    assert line(conditions["Conflicted"]) == (
+        "True SchedulerSettingsOfOlderPolicy: the older policy older decides about the scheduler:"
+        " extenderPort 12000; ask for the same here"
+    )
+
+
 def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
     seen = snapshot(policy(), policy("old", deleting=True), node("gpu-1"), plugin_pod("gpu-1", "old"))
     assert conditions_of(seen)["NodesReady"].message == "gpu-1: policy old is letting it go"
@@ -172,6 +183,23 @@ def test_an_invalid_spec_is_said_and_nothing_crashes() -> None:
     conditions = conditions_of(snapshot(broken, node("gpu-1")))
     assert line(conditions["Degraded"]) == "True InvalidSpec: nodes: Field required; correct the spec"
     assert conditions["Ready"].reason == "InvalidSpec"
+
+
+@pytest.mark.parametrize(
+    ("edited", "reason"),
+    [
+        pytest.param(policy(spec=None, error="nodes: Field required"), "InvalidSpec", id="unreadable"),
+        pytest.param(policy("default", rule("gpu-1", mode="Exclusive")), "UnsupportedMode", id="unserved"),
+    ],
+)
+def test_an_edit_that_cannot_be_applied_says_what_stays(edited: PolicyObject, reason: str) -> None:
+    conditions = conditions_of(snapshot(serving(policy(), "gpu-1"), edited))
+    assert (conditions["Degraded"].status, conditions["Degraded"].reason) == ("True", reason)
+    assert conditions["Degraded"].message.endswith("; what was in force before stays: gpu-1")
+    assert (conditions["Ready"].status, conditions["Ready"].reason) == ("False", reason)
+    assert conditions["NodesReady"].status == "True"
+    status = policy_status(snapshot(serving(policy(), "gpu-1"), edited), edited, INSTALLATION, now=NOW)
+    assert (status.nodes.summary, status.units.total) == ("1/1", 32)
 
 
 def test_unhealthy_cards_degrade_a_policy_that_stays_ready() -> None:
@@ -227,6 +255,17 @@ class TestScheduler:
                 id="no image",
             ),
             pytest.param(
+                [extender_pod(ready=False, waiting="CrashLoopBackOff", last_words=TAKEN)],
+                "False ExtenderNotReady: cp: the extender (extender-cp) does not start: cannot listen on"
+                " 127.0.0.1:22766: Address already in use; choose a free port as scheduler.extenderPort",
+                id="port taken",
+            ),
+            pytest.param(
+                [extender_pod(extender_port=1)],
+                "False ExtenderNotReady: cp: the extender (extender-cp) is about to move to another port",
+                id="moves",
+            ),
+            pytest.param(
                 [extender_pod()], "False Installing: cp: kube-scheduler is about to be connected", id="due"
             ),
             pytest.param(
@@ -256,6 +295,17 @@ class TestScheduler:
         report = '{"result": "failed", "message": "no kube-scheduler.yaml: is this a kubeadm node?"}'
         message = self.line(control_plane(), extender_pod(), last, job_pod(last, exit_code, report))
         assert message == f"False {reason}: cp: no kube-scheduler.yaml: is this a kubeadm node?"
+
+    def test_an_edit_that_was_undone_says_how_to_ask_for_another_try(self) -> None:
+        last = failed(INSTALL, ago=1)
+        report = '{"result": "RolledBack", "message": "it did not serve", "inputs": "abc"}'
+        message = self.line(control_plane(), extender_pod(), last, job_pod(last, 3, report))
+        assert message.startswith(
+            "False NeedsAttention: cp: it did not serve; the earlier manifest is in force"
+        )
+        assert message.endswith(
+            "kubectl annotate gpusharepolicy default gpushare.io/retry=$(date +%s) --overwrite"
+        )
 
     @pytest.mark.parametrize(
         ("pods", "expected"),
@@ -296,7 +346,7 @@ class TestScheduler:
             pytest.param([node("gpu-1"), plugin_pod("gpu-1")], "the plugin on gpu-1", id="plugin"),
             pytest.param([node("gpu-1", "default")], "labels on gpu-1", id="labels"),
             pytest.param(
-                [node("gpu-1", offered=("gpushare.io/memory",))],
+                [node("gpu-1", labels={"gpushare.io/mode": "Memory"}, offered=("gpushare.io/memory",))],
                 "our resources in the status of gpu-1",
                 id="capacity",
             ),
@@ -308,9 +358,9 @@ class TestScheduler:
         assert message.endswith(f"; still there: {still}")
 
     def test_a_deletion_is_no_reason_to_warn_of_missing_nodes(self) -> None:
-        before = policy_status(snapshot(serving(policy(), "gpu-1")), policy(), now=NOW)
+        before = policy_status(snapshot(serving(policy(), "gpu-1")), policy(), INSTALLATION, now=NOW)
         deleted = policy(deleting=True, status=before)
-        after = policy_status(snapshot(deleted), deleted, now=NOW)
+        after = policy_status(snapshot(deleted), deleted, INSTALLATION, now=NOW)
         assert [event["reason"] for event in events_for(deleted, after, NOW)] == []
 
     def test_a_deletion_leaves_the_scheduler_to_other_policies(self) -> None:
@@ -325,14 +375,14 @@ def stored(status: PolicyStatus) -> PolicyObject:
 
 def test_a_status_that_says_nothing_new_is_equal_to_the_stored_one() -> None:
     seen = snapshot(serving(policy(), "gpu-1"))
-    first = policy_status(seen, policy(), now=NOW)
-    assert policy_status(seen, stored(first), now=NOW + timedelta(hours=1)) == first
+    first = policy_status(seen, policy(), INSTALLATION, now=NOW)
+    assert policy_status(seen, stored(first), INSTALLATION, now=NOW + timedelta(hours=1)) == first
 
 
 def test_only_a_change_of_status_moves_the_time_of_transition() -> None:
     seen = snapshot(serving(policy(), "gpu-1"))
-    first = stored(policy_status(snapshot(policy(), node("gpu-1")), policy(), now=NOW))
-    later = policy_status(seen, first, now=NOW + timedelta(hours=1))
+    first = stored(policy_status(snapshot(policy(), node("gpu-1")), policy(), INSTALLATION, now=NOW))
+    later = policy_status(seen, first, INSTALLATION, now=NOW + timedelta(hours=1))
     times = {each.type: each.last_transition_time for each in later.conditions}
     assert times["Ready"] == "2026-11-21T13:00:00Z"
     assert times["Degraded"] == "2026-11-21T12:00:00Z"

@@ -7,6 +7,7 @@ import pytest
 from gpushare_core.api.names import FINALIZER
 from gpushare_core.api.policy import MemoryTotals, UnitTotals
 from gpushare_core.json_object import Json
+from gpushare_operator.cluster.labels import ASKED_ANNOTATION, PORT_ANNOTATION
 from gpushare_operator.cluster.readers import read_job, read_node, read_pod, read_policy, read_share_node
 
 MEMORY = "gpushare.io/memory"
@@ -14,6 +15,35 @@ MEMORY = "gpushare.io/memory"
 
 def meta(name: str = "x", version: int = 1, **extra: Any) -> Json:
     return {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version), **extra}
+
+
+def test_a_failed_job_tells_the_exit_code_that_ended_it() -> None:
+    failed = {
+        "type": "Failed",
+        "status": "True",
+        "reason": "PodFailurePolicy",
+        "message": "Container hostctl for pod a/b failed with exit code 3 matching FailJob rule at index 0",
+        "lastTransitionTime": "2026-11-21T12:00:00Z",
+    }
+    metadata = {"name": "a", "uid": "b", "annotations": {ASKED_ANNOTATION: '["default=1"]'}}
+    job = read_job({"metadata": metadata, "status": {"conditions": [failed]}})
+    assert (job.exit_code, job.asked) == (3, frozenset({"default=1"}))
+    assert read_job({"metadata": {**metadata, "annotations": {ASKED_ANNOTATION: "?"}}}).asked == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        pytest.param('{"message": "first"}\n{"message": "port taken"}\n', "port taken", id="our log"),
+        pytest.param("Traceback\nMemoryError", "MemoryError", id="plain text"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_the_last_words_of_a_container_that_ended_are_read(log: str, words: str) -> None:
+    statuses = [{"state": {"waiting": {}}, "lastState": {"terminated": {"message": log}}}]
+    annotations = {PORT_ANNOTATION: "22766"}
+    pod = read_pod({"metadata": meta(annotations=annotations), "status": {"containerStatuses": statuses}})
+    assert (pod.last_words, pod.extender_port) == (words, 22766)
 
 
 def test_a_policy_is_read() -> None:

@@ -1,5 +1,6 @@
 """Connecting and restoring schedulers: what comes next on a control-plane node."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +14,17 @@ from tests.samples.operator import (
     installed,
     job,
     job_pod,
+    node,
     policy,
     restored,
+    rule,
+    share,
     snapshot,
+    spec,
     untouched,
 )
 
-from gpushare_core.api.names import FINALIZER
+from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
 from gpushare_operator.cluster.objects import JobObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
@@ -31,7 +36,8 @@ from gpushare_operator.decide.actions import (
     LabelNode,
 )
 from gpushare_operator.decide.cluster_plan import plan_cluster
-from gpushare_operator.decide.scheduler import scheduler_needed
+from gpushare_operator.decide.scheduler import scheduler_needed, scheduler_settings
+from gpushare_operator.desired.daemon_sets import extender_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand
 
 INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
@@ -91,9 +97,11 @@ def test_a_scheduler_is_not_pointed_at_an_extender_that_is_not_ready() -> None:
         pytest.param([restored()], ["+install-cp-3"], id="restored: install"),
         pytest.param([failed(RESTORE, ago=0)], ["+install-cp-2"], id="not restored: install all the same"),
         pytest.param(
-            [installed(node_uid="former")], ["+install-cp-1", "-install-cp-1"], id="another machine"
+            [installed(node_uid="former")], ["+install-cp-2"], id="perhaps another machine: install again"
         ),
-        pytest.param([installed(), installed("gone", 4)], ["-install-gone-4"], id="a node that is gone"),
+        pytest.param([installed(), installed("gone", 4)], [], id="a node that is gone may come back"),
+        pytest.param([installed(deleting=True)], [], id="its Job is being deleted: wait until it is gone"),
+        pytest.param([job(INSTALL, deleting=True)], [], id="its Job is being deleted while it runs: wait"),
     ],
 )
 def test_while_a_policy_needs_it(jobs: list[JobObject], expected: list[str]) -> None:
@@ -135,6 +143,27 @@ def test_a_marked_node_is_restored_though_all_else_of_ours_was_deleted() -> None
     assert due(snapshot(control_plane())) == ["+restore-cp-1"]
 
 
+@pytest.mark.parametrize(
+    "seen",
+    [
+        pytest.param([node("cp", uid="uid-anew"), installed()], id="its Node was made anew"),
+        pytest.param(
+            [node("cp", labels={SCHEDULER_LABEL: "connected"}), installed()], id="no control plane now"
+        ),
+        pytest.param([node("cp", uid="uid-anew"), restored()], id="restored, but another machine perhaps"),
+    ],
+)
+def test_a_host_is_restored_whatever_became_of_its_node(seen: list[Any]) -> None:
+    assert due(snapshot(seen)) == [f"+restore-cp-{seen[-1].sequence + 1}"]
+
+
+def test_a_former_control_plane_keeps_extender_and_edit_while_a_policy_lives() -> None:
+    former = node("cp", labels={SCHEDULER_LABEL: "connected"})
+    assert due(snapshot(policy(), former, extender(), extender_pod(), installed(spec_hash="old"))) == [
+        "+install-cp-2"
+    ]
+
+
 def test_one_node_that_cannot_be_restored_keeps_the_extender_for_all() -> None:
     seen = snapshot(
         control_plane("cp"),
@@ -161,6 +190,163 @@ def test_a_backoff_says_when_it_is_over() -> None:
 def test_each_control_plane_is_judged_by_itself() -> None:
     seen = connected(installed("cp"), control_plane("cp2"), extender_pod("cp2"), control_plane("cp3"))
     assert due(seen) == ["+install-cp2-1"]
+
+
+class TestPort:
+    """Where the extender listens."""
+
+    moved = policy(spec=spec(rule("gpu-1"), scheduler={"extenderPort": 12000}))
+    extender_there = extender(body=extender_daemon_set(INSTALLATION, 12000))
+
+    def test_the_usual_one_is_no_node_port_and_not_for_outgoing_connections(self) -> None:
+        assert EXTENDER_PORT + 1 < 30000
+
+    def test_the_extender_moves_first(self) -> None:
+        assert due(connected(self.moved, installed())) == ["+extender"]
+
+    def test_no_scheduler_is_pointed_at_a_port_before_an_extender_answers_there(self) -> None:
+        assert due(connected(self.moved, self.extender_there, installed())) == []
+
+    def test_then_the_schedulers_follow_one_after_the_other(self) -> None:
+        hosts = [
+            control_plane("cp2"),
+            extender_pod("cp", extender_port=12000),
+            extender_pod("cp2", extender_port=12000),
+        ]
+        seen = connected(self.moved, self.extender_there, installed(), installed("cp2"), hosts)
+        (action,) = plan_cluster(seen, INSTALLATION, NOW).actions
+        assert isinstance(action, CreateJob)
+        assert action.name == "gpushare-scheduler-install-cp-2"
+        assert "http://127.0.0.1:12000/gpushare" in str(action.body)
+
+    def test_the_oldest_policy_decides(self) -> None:
+        younger = policy("younger", created=1, spec=spec(rule("gpu-2"), scheduler={"extenderPort": 13000}))
+        assert scheduler_settings(snapshot(self.moved, younger)).port == 12000
+        assert scheduler_settings(snapshot(policy(deleting=True), younger)).port == 13000
+
+    def test_it_stays_while_the_policy_that_decides_cannot_be_read(self) -> None:
+        younger = policy("younger", created=1, spec=spec(rule("gpu-2"), scheduler={"extenderPort": 13000}))
+        seen = snapshot(policy(spec=None), younger, share("gpu-1", policy()), self.extender_there)
+        assert scheduler_settings(seen).port == 12000
+
+    def test_it_stays_while_no_policy_can_be_read(self) -> None:
+        assert scheduler_settings(snapshot(policy(spec=None), self.extender_there)).port == 12000
+        assert scheduler_settings(snapshot(policy(spec=None))).port == EXTENDER_PORT
+
+
+class TestRolledBack:
+    """An edit that kube-scheduler did not serve with, and that hostctl undid."""
+
+    report = '{"result": "RolledBack", "message": "it did not serve", "inputs": "abc"}'
+
+    def jobs(self, *seen: Any, ago: float = 10, report: str = report, **extra: Any) -> Snapshot:
+        last = failed(INSTALL, ago=ago, **extra)
+        return connected(last, job_pod(last, 3, report), *seen)
+
+    def created(self, seen: Snapshot) -> CreateJob:
+        (action,) = plan_cluster(seen, INSTALLATION, NOW).actions
+        assert isinstance(action, CreateJob)
+        return action
+
+    def test_it_is_not_tried_again_by_itself(self) -> None:
+        assert due(self.jobs()) == []
+        assert due(self.jobs(sequence=1, ago=299)) == []
+
+    def test_whether_the_host_has_changed_is_looked_at_without_touching_anything(self) -> None:
+        container = self.created(self.jobs(ago=301)).body["spec"]["template"]["spec"]["containers"][0]
+        assert container["args"][-2:] == ["--rolled-back-inputs", "abc"]
+
+    def test_what_that_run_was_given_is_known_also_without_its_pod(self) -> None:
+        looked = failed(INSTALL, ago=301, sequence=2, exit_code=3, rolled_back_inputs="abc")
+        assert (
+            "abc" in self.created(connected(looked)).body["spec"]["template"]["spec"]["containers"][0]["args"]
+        )
+
+    def test_without_a_report_it_waits_for_an_input_or_a_person(self) -> None:
+        seen = connected(failed(INSTALL, ago=9999, exit_code=3))
+        assert due(seen) == []
+        assert plan_cluster(seen, INSTALLATION, NOW).retry_after is None
+
+    def test_another_image_is_another_try(self) -> None:
+        plan = plan_cluster(self.jobs(), replace(INSTALLATION, image="gpushare:new"), NOW)
+        assert [short(action) for action in plan.actions if isinstance(action, CreateJob)] == [
+            "+install-cp-2"
+        ]
+
+    def test_another_timeout_is_another_try(self) -> None:
+        patient = policy(spec=spec(rule("gpu-1"), scheduler={"timeoutSeconds": 300}))
+        assert "--rolled-back-inputs" not in str(self.created(self.jobs(patient)).body)
+
+    def test_a_person_may_ask_for_another_try_once(self) -> None:
+        seen = self.jobs(policy(retry="1"))
+        assert "--rolled-back-inputs" not in str(self.created(seen).body)
+        assert due(self.jobs(policy(retry="1"), asked=frozenset({"default=1"}))) == []
+        assert due(self.jobs(policy(retry="2"), asked=frozenset({"default=1"}))) == ["+install-cp-2"]
+
+    def test_a_person_may_ask_also_where_a_backoff_runs(self) -> None:
+        assert due(connected(policy(retry="1"), failed(INSTALL, ago=0, sequence=9))) == ["+install-cp-10"]
+
+    def test_no_other_host_is_edited_meanwhile(self) -> None:
+        assert due(self.jobs(control_plane("cp2"), extender_pod("cp2"))) == []
+
+    def test_restoring_goes_on_as_after_any_failure(self) -> None:
+        last = failed(RESTORE, ago=11, sequence=2)
+        assert due(abandoned(last, job_pod(last, 3))) == ["+restore-cp-3"]
+
+
+class TestOneAtATime:
+    """Three control planes, each with its extender."""
+
+    nodes = ("cp-1", "cp-2", "cp-3")
+
+    def connecting(self, *jobs: Any) -> list[str]:
+        hosts, extenders = map(control_plane, self.nodes), map(extender_pod, self.nodes)
+        return due(snapshot(policy(), extender(), *hosts, *extenders, *jobs))
+
+    def restoring(self, *seen: Any) -> list[str]:
+        return due(snapshot(extender(), *map(control_plane, self.nodes), *map(installed, self.nodes), *seen))
+
+    def test_the_first_is_edited_first(self) -> None:
+        assert self.connecting() == ["+install-cp-1-1"]
+
+    def test_while_one_is_being_edited_the_others_wait(self) -> None:
+        assert self.connecting(job(INSTALL, "cp-2")) == []
+
+    def test_the_next_follows_when_the_one_before_serves(self) -> None:
+        assert self.connecting(installed("cp-1")) == ["+install-cp-2-1"]
+        assert self.connecting(installed("cp-1"), installed("cp-2")) == ["+install-cp-3-1"]
+
+    def test_where_one_has_failed_no_other_is_edited(self) -> None:
+        assert self.connecting(installed("cp-1"), failed(INSTALL, ago=1, on="cp-2")) == []
+        assert self.connecting(failed(INSTALL, ago=6, on="cp-2")) == ["+install-cp-2-2"]
+
+    def test_what_was_not_touched_holds_up_nobody(self) -> None:
+        refused = failed(INSTALL, ago=1, on="cp-1")
+        assert self.connecting(refused, job_pod(refused, 2)) == ["+install-cp-2-1"]
+
+    def test_a_node_that_is_away_holds_up_nobody(self) -> None:
+        away = control_plane("cp-1", ready=False), extender_pod("cp-1", ready=False)
+        assert self.connecting(*away, failed(INSTALL, ago=9, on="cp-1")) == ["+install-cp-2-1"]
+
+    def test_a_host_whose_extender_is_not_ready_holds_up_nobody(self) -> None:
+        assert self.connecting(extender_pod("cp-1", ready=False)) == ["+install-cp-2-1"]
+
+    def test_an_edit_that_has_to_be_made_otherwise_is_made_one_by_one(self) -> None:
+        jobs = [installed(name, spec_hash="old") for name in self.nodes]
+        assert self.connecting(jobs) == ["+install-cp-1-2"]
+
+    def test_they_are_restored_one_by_one(self) -> None:
+        assert self.restoring() == ["+restore-cp-1-2"]
+        assert self.restoring(job(RESTORE, "cp-1", 2)) == ["-install-cp-1-1"]
+        assert self.restoring(restored("cp-1")) == ["-install-cp-1-1", "+restore-cp-2-2"][::-1]
+
+    def test_one_that_could_not_be_restored_holds_up_nobody(self) -> None:
+        again = failed(RESTORE, ago=400, sequence=2, on="cp-1")
+        assert self.restoring(again) == ["+restore-cp-2-2", "-install-cp-1-1"]
+        assert self.restoring(again, restored("cp-2"), restored("cp-3"))[0] == "+restore-cp-1-3"
+
+    def test_hosts_whose_kubelet_is_there_come_first(self) -> None:
+        assert self.restoring(control_plane("cp-1", ready=False)) == ["+restore-cp-2-2"]
 
 
 def test_a_policy_without_our_finalizer_yet_does_not_need_the_scheduler() -> None:

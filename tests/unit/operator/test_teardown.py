@@ -32,7 +32,8 @@ from gpushare_operator.decide.leftovers import Leftover
 from gpushare_operator.decide.teardown import STEPS, still_there
 
 MEMORY = "gpushare.io/memory"
-NO_LABELS = {POLICY_LABEL: None, MODE_LABEL: None}
+NO_LABELS = {POLICY_LABEL: None}
+LEAVING = {MODE_LABEL: "Memory"}
 
 GONE = policy(deleting=True)
 
@@ -61,7 +62,7 @@ def test_then_plugins_and_labels_go() -> None:
     "left",
     [
         pytest.param(plugin_pod("gpu-1"), id="a plugin that stops"),
-        pytest.param(node("gpu-1", offered=(MEMORY,)), id="capacity"),
+        pytest.param(node("gpu-1", labels=LEAVING, offered=(MEMORY,)), id="capacity"),
         pytest.param(extender_pod(), id="an extender that stops"),
         pytest.param(installed(), id="an edited scheduler"),
         pytest.param(plugins(GONE, deleting=True), id="a DaemonSet that goes"),
@@ -69,6 +70,17 @@ def test_then_plugins_and_labels_go() -> None:
 )
 def test_the_finalizer_waits_for(left: Any) -> None:
     assert policy_actions(snapshot(GONE, node("gpu-1"), control_plane(), left)) == []
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        pytest.param(node("other", offered=(MEMORY,), offers_units=True), id="somebody else's plugin"),
+        pytest.param(node("other", offered=(MEMORY,)), id="zeros"),
+    ],
+)
+def test_a_foreign_node_that_shows_our_resource_holds_up_nothing(foreign: Any) -> None:
+    assert class_names(policy_actions(snapshot(GONE, node("gpu-1"), foreign))) == ["SetFinalizers"]
 
 
 def test_the_finalizer_goes_last() -> None:

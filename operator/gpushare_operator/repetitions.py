@@ -1,0 +1,108 @@
+"""How often the same was asked of an object: what has no lasting effect is repeated ever more rarely.
+
+A webhook that rewrites what is applied, a controller that changes it back, or a server that refuses would
+else be fought as fast as the API server answers.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from gpushare_core.kube.backoff import backoff_delay
+from gpushare_operator.decide.actions import Action, content, describe, target
+
+FREE = 2
+"""Repetitions without a delay: that somebody changes a thing once or twice is no fight."""
+FIRST_DELAY = 1.0
+LONGEST_DELAY = 300.0
+LONGEST_DELAY_AFTER_FAILURE = 60.0
+"""Seconds. A server that refuses is asked more often: it is not fought."""
+CONTESTED_FROM = 5
+"""Attempts without a lasting effect after which people are told."""
+MEMORY = timedelta(minutes=1)
+"""Besides twice the delay: what was not asked for so long is forgotten."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    key: str
+    action: Action
+    content: str
+    attempts: int
+    last: datetime
+    error: str = ""
+    """Why the last attempt was refused; empty when it was not."""
+    rival: str = ""
+    """Who undoes it, in words, as far as it can be told."""
+
+    @property
+    def delay(self) -> timedelta:
+        most = LONGEST_DELAY_AFTER_FAILURE if self.error else LONGEST_DELAY
+        return timedelta(seconds=backoff_delay(self.attempts - FREE, first=FIRST_DELAY, most=most))
+
+
+@dataclass(slots=True)
+class Due:
+    """What of a plan is to be done now. ``retry_after``: seconds until more of it is, if any is left."""
+
+    actions: list[Action] = field(default_factory=list)
+    retry_after: float | None = None
+    errors: list[str] = field(default_factory=list)
+    """Why what is left was refused the last time."""
+
+
+@dataclass(slots=True)
+class Repetitions:
+    """Attempts by object. ``key`` says on whose behalf something is done, as in the queue."""
+
+    _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
+
+    def due(self, actions: Iterable[Action], now: datetime) -> Due:
+        """Returns what of ``actions`` may be done at ``now``."""
+        self._forget(now)
+        due = Due()
+        for action in actions:
+            entry = self._entry(action)
+            wait = (entry.last + entry.delay - now).total_seconds() if entry else 0.0
+            if entry is None or wait <= 0:
+                due.actions.append(action)
+                continue
+            due.retry_after = min(wait, due.retry_after or wait)
+            due.errors += [entry.error] if entry.error else []
+        return due
+
+    def note(self, key: str, action: Action, now: datetime, *, error: str = "", rival: str = "") -> None:
+        """Takes down one more attempt."""
+        entry = self._entry(action)
+        attempts = entry.attempts + 1 if entry else 1
+        said = rival or (entry.rival if entry else "")
+        self._entries[target(action)] = _Entry(key, action, _digest(action), attempts, now, error, said)
+
+    def contested(self, *keys: str) -> list[str]:
+        """Returns what has no lasting effect, and who undoes it, in words; of the ``keys`` only."""
+        return sorted(self._contested(keys))
+
+    def _contested(self, keys: Iterable[str]) -> Iterator[str]:
+        for entry in self._entries.values():
+            if entry.key in keys and entry.attempts >= CONTESTED_FROM and not entry.error:
+                yield f"{describe(entry.action)} has no lasting effect: {entry.rival or 'somebody undoes it'}"
+
+    def is_contested(self, action: Action) -> bool:
+        """Returns whether the next attempt at ``action`` is one of many."""
+        entry = self._entry(action)
+        return entry is not None and entry.attempts + 1 >= CONTESTED_FROM
+
+    def _entry(self, action: Action) -> _Entry | None:
+        """Returns what is known of the very same action; another one on the object begins anew."""
+        entry = self._entries.get(target(action))
+        return entry if entry and entry.content == _digest(action) else None
+
+    def _forget(self, now: datetime) -> None:
+        gone = [name for name, entry in self._entries.items() if now - entry.last > 2 * entry.delay + MEMORY]
+        for name in gone:
+            del self._entries[name]
+
+
+def _digest(action: Action) -> str:
+    return json.dumps(content(action), sort_keys=True)

@@ -1,0 +1,78 @@
+"""What has no lasting effect is repeated ever more rarely."""
+
+from datetime import timedelta
+
+from tests.samples.operator import NOW
+
+from gpushare_operator.decide.actions import Action, ApplyDaemonSet, DeleteJob, LabelNode, SetFinalizers
+from gpushare_operator.repetitions import Repetitions
+
+APPLY = ApplyDaemonSet("a", {"spec": {"x": 1}})
+
+
+def attempts(action: Action, seconds: float, *, error: str = "") -> tuple[int, Repetitions]:
+    """How often it is done when it is asked for ten times a second."""
+    repetitions, number = Repetitions(), 0
+    for tenth in range(int(seconds * 10)):
+        now = NOW + timedelta(seconds=tenth / 10)
+        if repetitions.due([action], now).actions:
+            repetitions.note("default", action, now, error=error)
+            number += 1
+    return number, repetitions
+
+
+def test_a_fight_costs_eight_attempts_in_the_first_minute_and_twelve_an_hour_later() -> None:
+    assert attempts(APPLY, 60)[0] == 8
+    assert attempts(APPLY, 3600)[0] - attempts(APPLY, 1800)[0] == 6
+
+
+def test_a_server_that_refuses_is_asked_once_a_minute() -> None:
+    assert attempts(APPLY, 3600, error="503")[0] - attempts(APPLY, 1800, error="503")[0] == 30
+
+
+def test_what_waits_says_until_when_and_why_it_was_refused() -> None:
+    _, repetitions = attempts(APPLY, 60, error="503")
+    due = repetitions.due([APPLY, DeleteJob("b", "uid")], NOW + timedelta(seconds=60))
+    assert due.actions == [DeleteJob("b", "uid")]
+    assert due.errors == ["503"]
+    assert due.retry_after is not None
+    assert 0 < due.retry_after <= 60
+
+
+def test_another_wish_for_the_object_is_done_at_once() -> None:
+    _, repetitions = attempts(APPLY, 60)
+    other = ApplyDaemonSet("a", {"spec": {"x": 2}})
+    assert repetitions.due([other], NOW + timedelta(seconds=60)).actions == [other]
+
+
+def test_labels_of_a_node_that_are_wanted_for_different_reasons_are_counted_apart() -> None:
+    repetitions = Repetitions()
+    mark, labels = LabelNode("cp", "uid", {"a": "1"}), LabelNode("cp", "uid", {"b": "1"})
+    for _ in range(9):
+        repetitions.note("*", mark, NOW)
+        repetitions.note("default", labels, NOW)
+    assert repetitions.due([mark, labels], NOW).actions == []
+
+
+def test_finalizers_are_the_same_wish_whatever_the_version() -> None:
+    repetitions = Repetitions()
+    for version in range(9):
+        repetitions.note("default", SetFinalizers("default", str(version), ("a",)), NOW)
+    assert repetitions.due([SetFinalizers("default", "10", ("a",))], NOW).actions == []
+
+
+def test_people_are_told_after_some_attempts_and_of_their_policy_only() -> None:
+    _, repetitions = attempts(APPLY, 1)
+    assert repetitions.contested("default") == []
+    _, repetitions = attempts(APPLY, 60)
+    repetitions.note("default", APPLY, NOW + timedelta(seconds=60), rival="kyverno changes spec.x")
+    assert repetitions.contested("default") == [
+        "apply DaemonSet a has no lasting effect: kyverno changes spec.x"
+    ]
+    assert repetitions.contested("other") == []
+
+
+def test_a_fight_that_ended_is_forgotten() -> None:
+    _, repetitions = attempts(APPLY, 60)
+    assert repetitions.due([], NOW + timedelta(seconds=400)).actions == []
+    assert repetitions.contested("default") == []
