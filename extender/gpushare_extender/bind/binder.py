@@ -127,13 +127,28 @@ class Binder:
             ) from None
 
     async def _bind(self, pod: PodReference, node: str) -> None:
+        answer_due = self.timing.clock() + self.timing.answer_within
+        if self._is_bound(pod, node):
+            return
+        await self.permit()
+        request = await self._read_request(pod)
+        if self.timing.clock() >= answer_due:
+            raise NotBoundError(
+                "it took too long to learn whether and what to bind: kube-scheduler has given up"
+            )
+        if not self._is_bound(pod, node):
+            await self._bind_with_share(pod, node, request)
+
+    def _is_bound(self, pod: PodReference, node: str) -> bool:
+        """Returns whether the ledger has the pod bound to ``node`` already.
+
+        Raises:
+            NotBoundError: the pod has units on another node.
+        """
         holder = self.ledger.holder(pod.uid)
         if holder and holder.node != node:
             raise NotBoundError(f"the pod already holds GPU memory on node {holder.node}")
-        if holder and not self.ledger.is_unconfirmed(pod.uid):
-            return
-        await self.permit()
-        await self._bind_with_share(pod, node, await self._read_request(pod))
+        return holder is not None and not self.ledger.is_unconfirmed(pod.uid)
 
     async def _read_request(self, pod: PodReference) -> PodRequest:
         """Returns what the pod itself requests: no caller is believed, and a pod's request never changes.

@@ -408,3 +408,28 @@ async def test_an_internal_error_does_not_pin_a_living_pod_for_ever(
     releasing.cancel()
     monkeypatch.undo()
     assert await binder.bind(reference(), "n2") == ""
+
+
+async def test_what_took_too_long_to_begin_is_not_sent(
+    api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
+) -> None:
+    """kube-scheduler has given up, and may have given the node's CPU to another pod."""
+
+    async def slow(_: web.Request) -> None:
+        clock.now += binder.timing.answer_within
+
+    api.fail("GET", POD, slow)
+    assert "kube-scheduler has given up" in await binder.bind(reference(), "n1")
+    assert (api.requests("POST", BINDING), used(ledger)) == ([], 0)
+
+
+@pytest.mark.parametrize(("node", "answer"), [("n1", ""), ("n2", "already holds GPU memory on node n2")])
+async def test_what_another_extender_did_is_seen_once_the_lease_is_ours(
+    api: FakeApi, binder: Binder, ledger: Ledger, node: str, answer: str
+) -> None:
+    async def take_over() -> None:
+        ledger.set_pod(pod_update("uid-a", node=node, c0=4))
+
+    binder.permit = take_over
+    assert answer in await binder.bind(reference(), "n1")
+    assert api.requests("POST", BINDING) == []
