@@ -141,15 +141,16 @@ class Reconciler:
             self.stream.offer(NO_DEVICES)
             _log.info("offering nothing any more")
 
-    def _node_assignments(self) -> NodeAssignments | None:
+    def _node_assignments(self, offering: Offering) -> NodeAssignments | None:
         """None before anything was offered: no unit can have been assigned by us."""
         state = self.state
-        if state.last_layout is None:
+        layout = offering.layout or state.last_layout
+        if layout is None:
             return None
         return NodeAssignments(
             node=state.name,
             assigned=state.assigned,
-            layout=state.last_layout,
+            layout=layout,
             preferred=state.preferred,
         )
 
@@ -158,7 +159,8 @@ class Reconciler:
 
         Never from a layout of which it is not known whether its IDs mean the cards that containers were told.
         """
-        assignments = None if self.state.offering.layout_unknown else self._node_assignments()
+        offering = self.state.offering
+        assignments = None if offering.layout_unknown else self._node_assignments(offering)
         repairs = plan_repairs(assignments, self.state.pods.values(), now=self.now()) if assignments else []
         self._differing = tuple([str(repair.pod) for repair in repairs if not await self._apply(repair)])
 
@@ -200,7 +202,7 @@ class Reconciler:
         return True
 
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
-        state, assignments = self.state, self._node_assignments()
+        state, assignments = self.state, self._node_assignments(offering)
         forgotten = forgotten_allocations(assignments, state.pods.values()) if assignments else []
         annotations = AnnotationState(
             state.pod_resources_available,

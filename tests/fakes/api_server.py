@@ -164,6 +164,10 @@ class FakeApi:
     def pod(self, name: str, namespace: str = "default") -> Json:
         return self.objects[PODS][namespace, name]
 
+    def history(self, collection: str) -> list[Json]:
+        """Every version of every object that watches were sent."""
+        return [event["object"] for _, path, event in self._log if path == collection]
+
     def forget_history(self) -> None:
         """As after a compaction: watches break off and must start anew."""
         self._log.clear()

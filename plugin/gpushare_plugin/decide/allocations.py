@@ -189,6 +189,8 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
 def _stored_allocation(pod: Pod, entries: Sequence[CheckpointEntry], layout: Layout) -> PodAllocation:
     """Containers that run one after the other share units: the pod holds each of them once."""
     containers = {entry.container: _stored_shares(entry, entry.numbers, layout) for entry in entries}
+    if len(entries) == 1:
+        return PodAllocation(pod, containers, sum_shares(containers))
     counted: set[int] = set()
     cards: Counter[str] = Counter()
     for entry in entries:

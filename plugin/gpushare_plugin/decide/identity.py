@@ -1,5 +1,6 @@
 """Which pod it is that PodResources list: they know its name only, and names are used again."""
 
+from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -49,8 +50,7 @@ def _uid(
     return pod.kubelet_uid if pod else ""
 
 
-def _units(container: str, numbers: Iterable[int]) -> Units:
-    numbers = list(numbers)
+def _units(container: str, numbers: "array[int]") -> Units:
     return container, min(numbers, default=-1), len(numbers)
 
 

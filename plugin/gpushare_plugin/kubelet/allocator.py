@@ -120,8 +120,8 @@ class Allocator:
         The two differ when a pod ends while another one is being admitted: the kubelet then forgets for a
         moment what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
         """
-        available = UnitSet(known_numbers(ids))
-        available.discard(set(self.state.assigned.numbers()).difference(included))
+        available, kept = UnitSet(known_numbers(ids)), set(included)
+        available.discard(number for number in self.state.assigned.numbers() if number not in kept)
         return available
 
     def _record(self, pod: Pod | None, card: str, request: ContainerRequest) -> None:

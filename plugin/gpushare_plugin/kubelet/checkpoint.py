@@ -6,6 +6,7 @@ Source: ``pkg/kubelet/cm/devicemanager/checkpoint`` of Kubernetes 1.36.
 
 from array import array
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -79,7 +80,7 @@ class CheckpointFile:
                 yield self._entry(entry)
 
     def _entry(self, entry: _Entry) -> CheckpointEntry:
-        ids = {unit_id for listed in _IDS.decode(entry.device_ids).values() for unit_id in listed}
+        ids = chain.from_iterable(_IDS.decode(entry.device_ids).values())
         variables = api.ContainerAllocateResponse.FromString(entry.alloc_resp).envs
-        numbers = array("I", sorted(known_numbers(ids)))
+        numbers = array("I", sorted(set(known_numbers(ids))))
         return read_variables(entry.pod_uid, entry.container_name, numbers, variables, self._dialect)

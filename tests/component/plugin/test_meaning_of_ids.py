@@ -99,6 +99,16 @@ async def test_a_policy_applied_anew_with_other_cards_moves_no_unit_in_use(
         assert node.share_node.status.summary == summary
 
 
+async def test_what_is_recorded_before_a_list_is_sent_says_who_has_what(node: Node) -> None:
+    await two_pods_run(node)
+    await delete_policy(node)
+    node.api.forget_history()
+    node.share()
+    await start_again(node)
+    summaries = {each["status"].get("summary", "") for each in node.api.history(SHARE_NODES)}
+    assert summaries == {"", "12/16 12/16"}
+
+
 async def test_a_policy_applied_anew_fills_no_card_beyond_what_it_has(node: Node) -> None:
     await two_pods_run(node)
     await delete_policy(node)
