@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit check format crds protos lock bench clean venv cluster
+.PHONY: help demo kubeconfig stop test unit check format crds protos lock bench clean venv cluster preflight
 
 PYTHON ?= python3
 KEEP ?= 1
@@ -15,7 +15,7 @@ help: ## Explain the targets
 	@echo "gpushare: share GPU cards on Kubernetes. Targets:"
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-demo: $(STAMP) ## Real Kubernetes with simulated cards on this machine; KEEP=0 also shows the undo and stops
+demo: preflight ## Real Kubernetes with simulated cards on this machine; KEEP=0 also shows the undo and stops
 	$(BIN)/python -m demo --keep $(KEEP)
 
 kubeconfig: $(STAMP) ## Print the path of the demo cluster's kubeconfig
@@ -24,7 +24,7 @@ kubeconfig: $(STAMP) ## Print the path of the demo cluster's kubeconfig
 stop: $(STAMP) ## Stop the demo cluster
 	$(BIN)/localcluster down --name demo
 
-test: check cluster ## All checks and all tests: unit, component, end to end on a real local cluster
+test: preflight check cluster ## All checks and all tests: unit, component, end to end on a real local cluster
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 unit: $(STAMP) ## Only the fast tests, no cluster
@@ -52,10 +52,13 @@ lock: $(STAMP) ## Resolve the newest dependencies into requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --generate-hashes \
 	  --python-version 3.11 --no-header --upgrade --quiet --output-file requirements.lock
 
-bench: $(STAMP) cluster ## Measure, and print the tables of docs/benchmarks.md
+bench: cluster ## Measure, and print the tables of docs/benchmarks.md
 	$(BIN)/python -m bench
 
-cluster: $(STAMP) ## Build the local cluster's binary (minutes the first time, cached outside the checkout)
+preflight: $(STAMP) ## Say what this machine lacks for the local cluster
+	@$(BIN)/localcluster preflight
+
+cluster: preflight ## Build the local cluster's binary (minutes the first time, cached outside the checkout)
 	$(BIN)/localcluster build
 
 clean: ## Remove what the targets made inside the checkout

@@ -4,16 +4,14 @@ import argparse
 import asyncio
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
-from bench import footprint, latency, schedule_throughput
+from bench import footprint, schedule_throughput, start_latency
 from bench.cluster_objects import Layout, node_name
-from bench.extender_fill import fill
+from bench.fill_cluster import fill
 from bench.installation import CONFIG, WORKER, install, install_crds, remove_nodes, stop_operator
-from bench.many import Spread
+from bench.report import show_footprint, show_latency, show_throughput
 from bench.schedule_throughput import Throughput
-from bench.table import markdown
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
@@ -40,12 +38,11 @@ def parse() -> argparse.Namespace:
 
 
 def run(cluster: LocalCluster, options: argparse.Namespace) -> None:
-    """Without the product first, then with it, on one cluster."""
+    """Measures without the product first, then with it, on one cluster."""
     layout = Layout(nodes=options.nodes)
-    rates: list[tuple[str, Throughput]] = []
     install_crds(cluster)
     cluster.kubectl("cordon", WORKER)
-    rates.append(("stock scheduler, no extender", bind_many(cluster, layout, options.pods)))
+    stock = bind_many(cluster, layout, options.pods)
     remove_nodes(cluster, [node_name(index) for index in range(layout.nodes)])
     cluster.kubectl("uncordon", WORKER)
     install(cluster)
@@ -53,13 +50,15 @@ def run(cluster: LocalCluster, options: argparse.Namespace) -> None:
     show_footprint(footprint.measure(cluster))
     stop_operator(cluster)
     cluster.kubectl("cordon", WORKER)
-    rates.append(("with gpushare's extender", bind_many(cluster, layout, options.pods)))
-    show_throughput(layout, rates)
+    extended = bind_many(cluster, layout, options.pods)
+    show_throughput(
+        layout.nodes, {"stock scheduler, no extender": stock, "with gpushare's extender": extended}
+    )
     show_footprint(footprint.measure(cluster))
 
 
 def bind_many(cluster: LocalCluster, layout: Layout, pods: int) -> Throughput:
-    """Fill the cluster, then have ``pods`` of 4 units bound at once; the median of ``REPEATS`` times."""
+    """Fills the cluster and has ``pods`` of 4 units bound at once. Returns the median of ``REPEATS``."""
 
     async def measure() -> list[Throughput]:
         async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=60) as client:
@@ -72,34 +71,7 @@ def bind_many(cluster: LocalCluster, layout: Layout, pods: int) -> Throughput:
 
 async def create_to_running(cluster: LocalCluster, rounds: int) -> dict[str, list[float]]:
     async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
-        return await latency.measure(client, rounds=rounds)
-
-
-def show_latency(times: dict[str, list[float]]) -> None:
-    rows = [[kind, len(each), *milliseconds(Spread.of(each))] for kind, each in times.items()]
-    show("Create to Running", markdown(["pod", "pods", "p50 ms", "p99 ms", "max ms"], rows))
-
-
-def milliseconds(spread: Spread) -> list[str]:
-    return [f"{value:.0f}" for value in (spread.p50, spread.p99, spread.most)]
-
-
-def show_footprint(found: Sequence[footprint.Footprint]) -> None:
-    rows = [[each.container, each.node, f"{each.resident:.1f}", f"{each.peak:.1f}"] for each in found]
-    show("Resident size", markdown(["process", "node", "MiB", "peak MiB"], rows))
-
-
-def show_throughput(layout: Layout, rates: Sequence[tuple[str, Throughput]]) -> None:
-    rows = [
-        [what, told.bound, f"{told.rate:.0f}", f"{told.wait.p50 * 1e3:.0f}", f"{told.wait.p99 * 1e3:.0f}"]
-        for what, told in rates
-    ]
-    header = ["scheduler", "pods", "pods/s", "create to bound p50 ms", "p99 ms"]
-    show(f"Throughput at {layout.nodes} nodes", markdown(header, rows))
-
-
-def show(title: str, table: str) -> None:
-    print(f"\n### {title}\n\n{table}", flush=True)
+        return await start_latency.measure(client, rounds=rounds)
 
 
 if __name__ == "__main__":

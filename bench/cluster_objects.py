@@ -1,13 +1,11 @@
 """Nodes, GPUShareNodes and pods as a cluster of real size would hold them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from gpushare_core.api.names import API_VERSION, NODE_KIND
 from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.books.dialects import GPUSHARE
-
-Json = dict[str, Any]
+from gpushare_core.json_object import Json
 
 MOMENT = "2026-01-01T00:00:00Z"
 NAMESPACE = "default"
@@ -31,22 +29,22 @@ class Layout:
     def is_full(self, node: int) -> bool:
         return node % self.full_every == self.full_every - 1
 
-    def held(self, node: int) -> list["Held"]:
-        """The pods that run on ``node``."""
+    def pods(self, node: int) -> list["PlacedPod"]:
+        """Returns the pods that run on ``node``."""
         if self.is_full(node):
-            return [Held(node, card, self.full_units, card) for card in range(self.cards)]
-        return [Held(node, place % self.cards, self.units, place) for place in range(self.pods_per_node)]
+            return [PlacedPod(node, card, self.full_units, card) for card in range(self.cards)]
+        return [PlacedPod(node, place % self.cards, self.units, place) for place in range(self.pods_per_node)]
 
     def most_free(self, node: int) -> int:
-        """Free units of the emptiest card of ``node``."""
+        """Returns the free units of the emptiest card of ``node``."""
         used = [0] * self.cards
-        for held in self.held(node):
-            used[held.card] += held.units
+        for pod in self.pods(node):
+            used[pod.card] += pod.units
         return self.card_units - min(used)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PlacedPod:
     """One running pod: so many units of one card of one node."""
 
     node: int
@@ -118,28 +116,33 @@ def share_node_status(index: int, layout: Layout) -> Json:
 
 
 def _card(index: int, card: int, layout: Layout) -> Json:
-    held = [each for each in layout.held(index) if each.card == card]
+    pods = [pod for pod in layout.pods(index) if pod.card == card]
     return {
         "index": card,
         "uuid": card_uuid(index, card),
         "model": "Bench",
         "memory": f"{layout.card_units}Gi",
         "units": layout.card_units,
-        "allocatedUnits": sum(each.units for each in held),
+        "allocatedUnits": sum(pod.units for pod in pods),
         "health": "Healthy",
-        "pods": [_share(each) for each in held],
+        "pods": [_share(pod) for pod in pods],
     }
 
 
-def _share(held: Held) -> Json:
-    whose = {"namespace": NAMESPACE, "name": held.name, "uid": held.name, "container": "main"}
-    return {**whose, "units": held.units}
+def _share(pod: PlacedPod) -> Json:
+    return {
+        "namespace": NAMESPACE,
+        "name": pod.name,
+        "uid": pod.name,
+        "container": "main",
+        "units": pod.units,
+    }
 
 
-def pod(
+def pending_pod(
     name: str, *, units: int = 0, labels: dict[str, str] | None = None, scheduler: str = "default-scheduler"
 ) -> Json:
-    """A pending pod of one container; without units it asks for nothing of ours."""
+    """A pending pod of one container; without units it requests nothing of ours."""
     ours = {GPUSHARE.memory_resource: str(units)} if units else {}
     container = {
         "name": "main",
@@ -157,13 +160,13 @@ def pod(
     }
 
 
-def running_pod(held: Held) -> Json:
+def running_pod(pod: PlacedPod) -> Json:
     """A pod that the extender bound earlier."""
-    shares = {card_uuid(held.node, held.card): held.units}
+    shares = {card_uuid(pod.node, pod.card): pod.units}
     allocation = Allocation(
-        node=node_name(held.node), at=MOMENT, unit="1Gi", containers={"main": shares}, cards=shares
+        node=node_name(pod.node), at=MOMENT, unit="1Gi", containers={"main": shares}, cards=shares
     )
-    placed = pod(held.name, units=held.units)
-    placed["metadata"]["annotations"] = {GPUSHARE.allocation_annotation: encode_allocation(allocation)}
-    placed["spec"]["nodeName"] = node_name(held.node)
-    return placed
+    running = pending_pod(pod.name, units=pod.units)
+    running["metadata"]["annotations"] = {GPUSHARE.allocation_annotation: encode_allocation(allocation)}
+    running["spec"]["nodeName"] = node_name(pod.node)
+    return running

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
+from gpushare_core.api.names import NAMESPACE
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_localcluster.records import ContainerRecord
-
-SYSTEM = "gpushare-system"
+from gpushare_localcluster.containers import ContainerRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +18,22 @@ class Footprint:
 
 
 def measure(cluster: LocalCluster) -> list[Footprint]:
-    """All running containers of the product, by name."""
-    records = [each for each in cluster.containers() if each.namespace == SYSTEM and each.state == "running"]
-    return sorted((_footprint(cluster, each) for each in records), key=lambda each: each.container)
+    """Returns the footprints of all running containers of the product, by name."""
+    running = [
+        record
+        for record in cluster.containers()
+        if record.namespace == NAMESPACE and record.state == "running"
+    ]
+    footprints = (_footprint(cluster, record) for record in running)
+    return sorted(footprints, key=lambda footprint: footprint.container)
+
+
+def mebibytes(status: str, field: str) -> float:
+    """Returns the MiB that ``field`` has in ``status``, the text of ``/proc/<pid>/status``."""
+    fields = dict(line.split(":", 1) for line in status.splitlines())
+    return int(fields[field].split()[0]) / 1024
 
 
 def _footprint(cluster: LocalCluster, record: ContainerRecord) -> Footprint:
     status = cluster.node_exec(record.node, ["cat", f"/proc/{record.pid}/status"]).stdout
-    fields = dict(line.split(":", 1) for line in status.splitlines())
-    return Footprint(record.container, record.node, _mebibytes(fields["VmRSS"]), _mebibytes(fields["VmHWM"]))
-
-
-def _mebibytes(field: str) -> float:
-    return int(field.split()[0]) / 1024
+    return Footprint(record.container, record.node, mebibytes(status, "VmRSS"), mebibytes(status, "VmHWM"))

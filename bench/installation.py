@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
+from gpushare_core.api.names import NAMESPACE
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = "gpu-1"
-SYSTEM = "gpushare-system"
 
 CONFIG = ClusterConfig(
     nodes=ClusterConfig.of_size(workers=1).nodes,
@@ -32,28 +32,31 @@ POLICY = {
 
 
 def install_crds(cluster: LocalCluster) -> None:
-    """What ``bench.extender_fill`` needs, without anything that runs."""
+    """Installs what ``bench.fill_cluster`` needs, without anything that runs."""
     cluster.kubectl("apply", "-k", str(ROOT / "crds"))
     cluster.kubectl("wait", "--for=condition=Established", "crd/gpusharenodes.gpushare.io", "--timeout=30s")
 
 
 def install(cluster: LocalCluster) -> None:
-    """Install everything and wait until a policy for the one worker is Ready."""
+    """Installs everything and waits until a policy for the one worker is Ready."""
     cluster.kubectl("apply", "-k", str(ROOT / "manifests"))
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(POLICY))
     cluster.kubectl("wait", "--for=condition=Ready", "gpusharepolicy/default", "--timeout=180s", timeout=200)
 
 
 def stop_operator(cluster: LocalCluster) -> None:
-    """It would take back GPUShareNodes that no policy asked for, and the admission policy would refuse pods
-    with allocations that the extender did not grant."""
+    """Stops the operator and the admission policy.
+
+    The operator would take back GPUShareNodes that no policy asked for, and the admission policy would
+    refuse pods with allocations that the extender did not grant.
+    """
     cluster.kubectl("delete", "validatingadmissionpolicybinding", "gpushare-pods")
-    cluster.kubectl("scale", "deployment/gpushare-operator", "-n", SYSTEM, "--replicas=0")
+    cluster.kubectl("scale", "deployment/gpushare-operator", "-n", NAMESPACE, "--replicas=0")
     cluster.kubectl(
         "wait",
         "pod",
         "-n",
-        SYSTEM,
+        NAMESPACE,
         "-l",
         "app.kubernetes.io/component=operator",
         "--for=delete",

@@ -1,7 +1,7 @@
 """How fast the running scheduler binds pods that are created all at once, as a watch sees it.
 
 ``python -m bench.schedule_throughput --kubeconfig FILE [--pods N] [--units U] [--scheduler NAME]``;
-``--units 0`` asks for nothing of ours, so the extender is not called: the rate to compare with.
+``--units 0`` requests nothing of ours, so the extender is not called: the rate to compare with.
 """
 
 import argparse
@@ -11,24 +11,28 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.cluster_objects import NAMESPACE, pod
-from bench.many import Spread, for_each
+from bench.cluster_objects import NAMESPACE, pending_pod
+from bench.concurrency import for_each
+from bench.percentiles import Percentiles
 
+from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Collection, Listed, follow
 
-PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+PODS = paths.pods(NAMESPACE)
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """``rate``: bound pods a second, from the first creation on. ``wait``: seconds from create to bound."""
+    """How fast pods were bound."""
 
     created: int
     bound: int
     rate: float
-    wait: Spread
+    """Bound pods a second, from the first creation on."""
+    wait: Percentiles
+    """Seconds from create to bound."""
 
 
 @dataclass(slots=True)
@@ -45,7 +49,7 @@ class _Run:
             raise TimeoutError(f"none of {len(self.created)} pods was bound: is the scheduler running?")
         took = max(self.bound.values()) - min(self.created.values())
         waits = [moment - self.created[name] for name, moment in self.bound.items()]
-        return Throughput(len(self.created), len(self.bound), len(self.bound) / took, Spread.of(waits))
+        return Throughput(len(self.created), len(self.bound), len(self.bound) / took, Percentiles.of(waits))
 
 
 async def measure(
@@ -56,7 +60,7 @@ async def measure(
     scheduler: str = "default-scheduler",
     deadline: float = 120.0,
 ) -> Throughput:
-    """Create ``pods`` at once, wait until all are bound or ``deadline`` seconds are over, delete them.
+    """Creates ``pods`` at once, waits until all are bound or ``deadline`` seconds are over, deletes them.
 
     Raises:
         TimeoutError: not one was bound.
@@ -77,14 +81,14 @@ async def _create(client: KubeClient, run: _Run, *, pods: int, units: int, sched
     async def create(index: int) -> None:
         name = f"run-{run.label}-{index:05d}"
         run.created[name] = time.monotonic()
-        body = pod(name, units=units, labels={"bench-run": run.label}, scheduler=scheduler)
-        await client.post(PODS, body)
+        body = pending_pod(name, units=units, labels={"bench-run": run.label}, scheduler=scheduler)
+        await client.create(PODS, body)
 
     await for_each(range(pods), create)
 
 
 async def _watch(client: KubeClient, run: _Run, pods: int) -> None:
-    """Return once all are bound."""
+    """Returns once all are bound."""
     collection = Collection(PODS, field_selector="spec.nodeName!=", label_selector=f"bench-run={run.label}")
     async for event in follow(client, collection):
         items = event.items if isinstance(event, Listed) else [event.item]
@@ -111,15 +115,16 @@ async def main() -> None:
     parser.add_argument("--deadline", type=float, default=120.0)
     options = parser.parse_args()
     async with KubeClient(from_kubeconfig(options.kubeconfig), timeout=60) as client:
-        told = await measure(
+        throughput = await measure(
             client,
             pods=options.pods,
             units=options.units,
             scheduler=options.scheduler,
             deadline=options.deadline,
         )
-    print(f"{told.bound} of {told.created} pods bound, {told.rate:.1f} a second")
-    print(f"create to bound p50 {told.wait.p50:.3f} p99 {told.wait.p99:.3f} max {told.wait.most:.3f} s")
+    wait = throughput.wait
+    print(f"{throughput.bound} of {throughput.created} pods bound, {throughput.rate:.1f} a second")
+    print(f"create to bound p50 {wait.p50:.3f} p99 {wait.p99:.3f} max {wait.highest:.3f} s")
 
 
 if __name__ == "__main__":

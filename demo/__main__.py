@@ -5,8 +5,8 @@ import os
 import sys
 
 from demo.console import Console
-from demo.play import Demo, DemoFailedError
-from demo.progress import NotInTimeError
+from demo.policy_conditions import NotInTimeError
+from demo.steps import Demo, DemoFailedError
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 from gpushare_localcluster.directories import cluster_folder

@@ -1,10 +1,11 @@
 """The pods of the demo and what is read back about them."""
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
-RESOURCE = "gpushare.io/memory"
+from gpushare_core.books.allocation import decode_allocation
+from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.json_object import Json
+
 SHOW_CARD = "env | grep -E '^(NVIDIA_VISIBLE_DEVICES|GPUSHARE_)' | sort; exec sleep infinity"
 
 
@@ -17,19 +18,19 @@ class Placement:
     """UUIDs."""
 
 
-def pod(name: str, units: int) -> dict[str, Any]:
-    """A pod of one container that prints its card and stays."""
+def pod(name: str, units: int) -> Json:
+    """Returns a pod of one container that prints its card and stays."""
     container = {
         "name": "main",
         "image": "busybox:stable",
         "command": ["sh", "-c", SHOW_CARD],
-        "resources": {"limits": {RESOURCE: str(units)}},
+        "resources": {"limits": {GPUSHARE.memory_resource: str(units)}},
     }
     spec = {"containers": [container], "terminationGracePeriodSeconds": 1}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def placement(body: dict[str, Any]) -> Placement:
-    """Raises ``KeyError`` while the pod is not placed."""
-    allocation = json.loads(body["metadata"]["annotations"]["gpushare.io/allocation"])
-    return Placement(body["spec"]["nodeName"], tuple(allocation["cards"]))
+def placement(body: Json) -> Placement:
+    """Returns where the pod is. Raises ``KeyError`` while it is not placed."""
+    allocation = decode_allocation(body["metadata"]["annotations"][GPUSHARE.allocation_annotation])
+    return Placement(body["spec"]["nodeName"], tuple(allocation.held()))

@@ -19,14 +19,14 @@ from gpushare_core.kube.credentials import Credentials, NoCredentialsError, find
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import Binder
-from gpushare_extender.bind.stale_reservations import review_reservations
-from gpushare_extender.cluster.watchers import Watcher, watch_pods, watch_share_nodes
-from gpushare_extender.decide.requests import NeedsMemory
-from gpushare_extender.http.server import KEEP_ALIVE, Extender, application
+from gpushare_extender.bind.stale_reservations import release_stale_reservations
+from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
+from gpushare_extender.decide.request_cache import RequestCache
+from gpushare_extender.http.server import KEEP_ALIVE, ExtenderApi, application
 from gpushare_extender.ledger.ledger import Ledger
 
 DRAIN_SECONDS = 15.0
-"""For binds in flight at the end; half of the kubelet's default grace period."""
+"""For binds under way at the end; half of the kubelet's default grace period."""
 
 _log = logging.getLogger("gpushare_extender")
 
@@ -36,7 +36,7 @@ class CannotServeError(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT; 1 when it cannot start or cannot go on."""
+    """Runs until SIGTERM or SIGINT. Returns the exit code: 1 when it cannot start or cannot go on."""
     options = _parse(arguments)
     configure_logging(options.log_level)
     try:
@@ -55,33 +55,37 @@ async def serve(
     dialect: Dialect = GPUSHARE,
     stop: asyncio.Event | None = None,
 ) -> int:
-    """Serve on ``host:port`` until ``stop`` or a signal, then finish the binds in flight.
+    """Serves on ``host:port`` until ``stop`` or a signal, then finishes the binds under way.
+
+    Returns the exit code: 1 when a watch ended.
 
     Raises:
         CannotServeError: the address cannot be had.
     """
     stop = stop or asyncio.Event()
-    ledger, memory = Ledger(), NeedsMemory()
-    pods, nodes = Watcher("pods"), Watcher("gpusharenodes")
+    ledger, requests = Ledger(), RequestCache()
+    pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
     async with KubeClient(credentials) as client:
-        binder = Binder(client, ledger, memory, dialect)
-        extender = Extender(ledger, memory, binder, dialect, (pods, nodes))
-        async with _listening(extender, host=host, port=port), _stopped_by_signals(stop):
+        binder = Binder(client, ledger, requests, dialect)
+        api = ExtenderApi(ledger, requests, binder, dialect, (pods, share_nodes))
+        async with _listening(api, host=host, port=port), _stopped_by_signals(stop):
             watches = (
                 watch_pods(client, ledger, dialect, pods),
-                watch_share_nodes(client, ledger, nodes),
-                review_reservations(client, ledger, binder.times, under_way=binder.under_way),
+                watch_share_nodes(client, ledger, share_nodes),
+                release_stale_reservations(
+                    client, ledger, binder.timing, being_bound=binder.pods_being_bound
+                ),
             )
             code = await _watch_until(stop, watches)
-        await _finish(binder)
+        await _drain(binder)
     return code
 
 
 @contextlib.asynccontextmanager
-async def _listening(extender: Extender, *, host: str, port: int) -> AsyncIterator[None]:
-    """Answer requests; at the end take no more and answer those that have come."""
+async def _listening(api: ExtenderApi, *, host: str, port: int) -> AsyncIterator[None]:
+    """Answers requests; at the end takes no more and answers those that have come."""
     runner = web.AppRunner(
-        application(extender),
+        application(api),
         access_log=None,
         keepalive_timeout=KEEP_ALIVE,
         shutdown_timeout=DRAIN_SECONDS,
@@ -114,7 +118,7 @@ async def _stopped_by_signals(stop: asyncio.Event) -> AsyncIterator[None]:
 
 
 async def _watch_until(stop: asyncio.Event, watches: Iterable[Coroutine[Any, Any, None]]) -> int:
-    """0 when ``stop`` came; 1 when a watch ended, which only a defect can bring about."""
+    """Returns 0 when ``stop`` came; 1 when a watch ended, which only a defect can bring about."""
     stopping = asyncio.create_task(stop.wait())
     running = [asyncio.create_task(watch) for watch in watches]
     done, _ = await asyncio.wait([stopping, *running], return_when=asyncio.FIRST_COMPLETED)
@@ -124,11 +128,11 @@ async def _watch_until(stop: asyncio.Event, watches: Iterable[Coroutine[Any, Any
     if stopping in done:
         return 0
     for task in done:
-        _log.error("a watch ended, the books would go stale: stopping", exc_info=task.exception())
+        _log.error("a watch ended, the ledger would go stale: stopping", exc_info=task.exception())
     return 1
 
 
-async def _finish(binder: Binder) -> None:
+async def _drain(binder: Binder) -> None:
     if left := await binder.drain(DRAIN_SECONDS):
         _log.warning("%d binds did not end in time; the next start finds their pods in the API", left)
 

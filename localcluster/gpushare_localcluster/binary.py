@@ -1,4 +1,4 @@
-"""The program that is every component of the cluster: built once, kept by the content of its sources."""
+"""The program that is every component of the cluster: built once, cached by the content of its sources."""
 
 import fcntl
 import hashlib
@@ -26,7 +26,7 @@ PROGRESS_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Binary:
-    """`path` is the program itself; `programs` a folder that has it under the components' usual names."""
+    """`path` is the program itself, `programs` a folder that has it under the components' usual names."""
 
     path: Path
     programs: Path
@@ -37,10 +37,10 @@ class Binary:
 
 
 def ensure_binary(*, report: Report, environment: Mapping[str, str] = os.environ) -> Binary:
-    """The program, built if these sources were not built before.
+    """Returns the program, and builds it if these sources were not built before.
 
-    GPUSHARE_LOCALCLUSTER_BINARY names one that was built elsewhere. Raises LocalClusterError if it can
-    neither be found nor built.
+    GPUSHARE_LOCALCLUSTER_BINARY names one that was built elsewhere. Raises LocalClusterError if there is
+    none and it cannot be built.
     """
     cache = cache_folder(environment)
     if prebuilt := environment.get(PREBUILT):
@@ -62,7 +62,7 @@ def ensure_binary(*, report: Report, environment: Mapping[str, str] = os.environ
 
 
 def fingerprint(sources: Path, compiler: str) -> str:
-    """A name for everything that decides what the compiler makes of `sources`."""
+    """Returns a hash of everything that decides what the compiler makes of `sources`."""
     digest = hashlib.sha256(f"{KUBERNETES} {compiler}".encode())
     for path in source_files(sources):
         digest.update(f"\0{path.relative_to(sources)}\0".encode())
@@ -71,14 +71,14 @@ def fingerprint(sources: Path, compiler: str) -> str:
 
 
 def source_files(sources: Path) -> list[Path]:
-    """What the compiler reads: Go files, the modules they need, and the files they embed."""
+    """Returns what the compiler reads: Go files, the modules they need, and the files they embed."""
     files = [path for suffix in ("go", "yaml") for path in sources.rglob(f"*.{suffix}")]
     compiled = [path for path in files if not path.name.endswith("_test.go")]
     return sorted([*compiled, sources / "go.mod", sources / "go.sum"])
 
 
 def build_command(output: Path) -> Sequence[str]:
-    """The arguments of `go`. Without its version the apiserver answers what no client can parse."""
+    """Returns the arguments of `go`. Without its version the apiserver answers what no client can parse."""
     version = "k8s.io/component-base/version"
     major, minor, _ = KUBERNETES.removeprefix("v").split(".")
     flags = [
@@ -91,7 +91,10 @@ def build_command(output: Path) -> Sequence[str]:
 
 
 def build(go: Path, folder: Path, *, report: Report) -> None:
-    """Compile into `folder`; nothing is left there by a build that fails or is cut off."""
+    """Compiles into `folder`, where a build that fails or is interrupted leaves no program.
+
+    Raises LocalClusterError with the compiler's errors.
+    """
     report("building the local cluster: about 5 minutes the first time, 20 seconds after an edit")
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / "unfinished"
@@ -120,7 +123,7 @@ def _await(process: "subprocess.Popen[str]", started: float, *, report: Report) 
 
 @contextmanager
 def locked(path: Path, *, report: Report) -> Iterator[None]:
-    """Hold the lock file at `path`; two builds at once would take twice the time and memory."""
+    """Holds the lock file at `path`: two builds at once would take twice the time and memory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         try:
@@ -136,7 +139,7 @@ def _builds(cache: Path) -> list[Path]:
 
 
 def outdated(builds: Sequence[Path]) -> Sequence[Path]:
-    """The builds to delete: all but those used last."""
+    """Returns the builds to delete: all but the KEPT_BUILDS used last."""
     return sorted(builds, key=lambda build: build.stat().st_mtime, reverse=True)[KEPT_BUILDS:]
 
 

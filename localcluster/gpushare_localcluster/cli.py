@@ -9,13 +9,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
+from gpushare_localcluster import preflight
 from gpushare_localcluster.binary import ensure_binary
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import ClusterConfig, NodeConfig, control_plane_nodes, worker_nodes
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError
 
-NODE_ORDERS = {
+NODE_COMMANDS = {
     "stop": LocalCluster.stop_node,
     "kill": LocalCluster.kill_node,
     "start": LocalCluster.start_node,
@@ -25,7 +26,7 @@ NODE_ORDERS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Runs one command and returns the exit code."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     try:
         return int(options.run(options))
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line. What follows `kubectl` is kubectl's, options too; argparse cannot say that."""
+    """Returns the options. What follows `kubectl` is kubectl's, options too; argparse cannot say that."""
     if "kubectl" not in arguments:
         return parser().parse_args(arguments)
     at = list(arguments).index("kubectl") + 1
@@ -50,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--name", default="default", help="which cluster (default: %(default)s)")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     _add_up(commands)
+    _add_build(commands)
     _add_simple(commands)
     _add_kubectl(commands)
     _add_logs(commands)
@@ -76,11 +78,19 @@ def _add_up(commands: Commands) -> None:
     up.set_defaults(run=_up)
 
 
+def _add_build(commands: Commands) -> None:
+    build = _command(commands, "build", "build the cluster's program and print its path")
+    build.add_argument(
+        "--ignore-preflight-errors", action="store_true", help="build it for another machine than this one"
+    )
+    build.set_defaults(run=_build)
+
+
 def _add_simple(commands: Commands) -> None:
     _command(commands, "down", "stop a cluster").set_defaults(run=_down)
     _command(commands, "kubeconfig", "print the path of the kubeconfig").set_defaults(run=_kubeconfig)
     _command(commands, "status", "show nodes and components").set_defaults(run=_status)
-    _command(commands, "build", "build the cluster's program and print its path").set_defaults(run=_build)
+    _command(commands, "preflight", "say what this machine lacks for a cluster").set_defaults(run=_preflight)
 
 
 def _add_kubectl(commands: Commands) -> None:
@@ -94,17 +104,17 @@ def _add_logs(commands: Commands) -> None:
 
 
 def _add_node(node: argparse.ArgumentParser) -> None:
-    orders = node.add_subparsers(required=True, metavar="ORDER")
-    add = _command(orders, "add", "add a node")
+    commands = node.add_subparsers(required=True, metavar="COMMAND")
+    add = _command(commands, "add", "add a node")
     add.add_argument("node")
     add.add_argument("--control-plane", action="store_true")
     add.add_argument("--label", action="append", default=[], metavar="KEY=VALUE")
     add.set_defaults(run=_node_add)
-    for name in NODE_ORDERS:
-        order = _command(orders, name, f"{name} a node")
-        order.add_argument("node")
-        order.set_defaults(run=_node_order, order=name)
-    execute = orders.add_parser("exec", help="run a command on a node")
+    for name in NODE_COMMANDS:
+        command = _command(commands, name, f"{name} a node")
+        command.add_argument("node")
+        command.set_defaults(run=_node_command, command=name)
+    execute = commands.add_parser("exec", help="run a command on a node")
     execute.add_argument("node")
     execute.add_argument("arguments", nargs=argparse.REMAINDER)
     execute.set_defaults(run=_node_exec)
@@ -112,6 +122,8 @@ def _add_node(node: argparse.ArgumentParser) -> None:
 
 def _up(options: argparse.Namespace) -> int:
     cluster = LocalCluster(cluster_folder(options.name))
+    # `start` checks it too, but after a build that takes minutes.
+    preflight.check(preflight.Machine.this())
     ensure_binary(report=to_stderr)
     nodes = [*control_plane_nodes(options.control_planes), *worker_nodes(options.nodes)]
     started = time.monotonic()
@@ -139,8 +151,16 @@ def _kubeconfig(options: argparse.Namespace) -> int:
     return 0
 
 
-def _build(options: argparse.Namespace) -> int:
+def _preflight(options: argparse.Namespace) -> int:
     del options
+    preflight.check(preflight.Machine.this())
+    to_stderr("this machine can run a local cluster")
+    return 0
+
+
+def _build(options: argparse.Namespace) -> int:
+    if not options.ignore_preflight_errors:
+        preflight.check(preflight.Machine.this())
     print(ensure_binary(report=to_stderr).path)
     return 0
 
@@ -194,8 +214,8 @@ def _label(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _node_order(options: argparse.Namespace) -> int:
-    NODE_ORDERS[options.order](LocalCluster.attach(options.name), options.node)
+def _node_command(options: argparse.Namespace) -> int:
+    NODE_COMMANDS[options.command](LocalCluster.attach(options.name), options.node)
     return 0
 
 

@@ -7,24 +7,24 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from gpushare_localcluster import preflight, processes
 from gpushare_localcluster.binary import Binary, ensure_binary
 from gpushare_localcluster.config import ClusterConfig, NodeConfig
-from gpushare_localcluster.control import Control, NodeStatus, Status
+from gpushare_localcluster.containers import ContainerRecord, read_records
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
-from gpushare_localcluster.records import ContainerRecord, read_records
+from gpushare_localcluster.supervisor_client import ClusterStatus, NodeStatus, SupervisorClient
 from gpushare_localcluster.waiting import wait_until
 
 READY_SECONDS = 120.0
 STOP_SECONDS = 30.0
 LOG_LINES = 30
-STARVED = "too many open files"
-STARVED_ADVICE = (
+TOO_MANY_FILES = "too many open files"
+TOO_MANY_FILES_ADVICE = (
     "the machine has run out of inotify instances or file descriptors: stop other clusters, or raise the "
     "sysctl fs.inotify.max_user_instances"
 )
@@ -56,7 +56,7 @@ class LocalCluster:
 
     @classmethod
     def attach(cls, name: str = "default") -> "LocalCluster":
-        """The running cluster that `localcluster up --name NAME` started. Raises NotRunningError."""
+        """Returns the running cluster that `localcluster up` started. Raises NotRunningError if none runs."""
         cluster = cls(cluster_folder(name))
         if not cluster.is_running():
             raise NotRunningError(
@@ -72,10 +72,10 @@ class LocalCluster:
     ) -> None:
         self.stop()
 
-    # Life
+    # Start and stop
 
     def start(self, config: ClusterConfig, *, detach: bool = False) -> None:
-        """Start the cluster; `wait_ready` tells when it can be used. Raises LocalClusterError."""
+        """Starts the cluster; `wait_ready` waits until it can be used. Raises LocalClusterError."""
         preflight.check(preflight.Machine.this())
         if self.is_running():
             raise LocalClusterError(
@@ -97,39 +97,34 @@ class LocalCluster:
             )
 
     def stop(self) -> None:
-        """End every process of the cluster. Its files stay, for its logs, until the next start."""
+        """Ends every process of the cluster. Its files stay, for its logs, until the next start."""
         if self._owned is not None:
             self._owned.terminate()
             self._owned.communicate(timeout=STOP_SECONDS)
         elif (supervisor := self._supervisor_pid()) is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(supervisor, signal.SIGTERM)
-            wait_until("the cluster has stopped", self._has_ended, timeout=STOP_SECONDS)
-
-    def _has_ended(self) -> bool:
-        """Whether the supervisor itself is gone: it answers no longer well before its lock is free."""
-        with (self.directory / "lock").open() as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return False
-        return True
+            # The supervisor stops answering well before it is gone.
+            wait_until("the cluster has stopped", lambda: is_free(self._lock_file), timeout=STOP_SECONDS)
 
     def wait_end(self) -> None:
-        """Wait until the cluster ends by itself. Raises LocalClusterError with the reason."""
+        """Waits until the cluster ends by itself, and raises LocalClusterError with the reason."""
         if self._owned is not None:
             self._owned.wait()
             raise LocalClusterError(f"The cluster ended:\n{tail(self._supervisor_log)}")
 
     def is_running(self) -> bool:
         try:
-            self._control.status()
+            self._supervisor.status()
         except NotRunningError:
             return False
         return True
 
     def wait_ready(self, timeout: float = READY_SECONDS) -> None:
-        """Wait until all nodes that are on can run pods. Raises LocalClusterError if that cannot be."""
+        """Waits until all nodes that are on can run pods.
+
+        Raises LocalClusterError after `timeout` seconds, or as soon as the cluster or a node has failed.
+        """
         missing: Sequence[str] = ["the control plane"]
 
         def is_ready() -> bool:
@@ -145,10 +140,9 @@ class LocalCluster:
 
     def _explain(self, missing: Sequence[str]) -> str:
         logs = (tail(path) for path in self.log_files().values() if path.exists())
-        starved = any(STARVED in log for log in logs)
-        return "; ".join([*missing, STARVED_ADVICE] if starved else missing)
+        return "; ".join([*missing, *advice(logs)])
 
-    def _status_if_started(self) -> Status | None:
+    def _status_if_started(self) -> ClusterStatus | None:
         try:
             return self.status()
         except NotRunningError:
@@ -158,7 +152,7 @@ class LocalCluster:
                 raise LocalClusterError(f"The cluster ended:\n{tail(self._supervisor_log)}") from None
             return None
 
-    # Looking
+    # State
 
     @property
     def kubeconfig(self) -> Path:
@@ -171,18 +165,18 @@ class LocalCluster:
             self._binary = ensure_binary(report=self._report)
         return self._binary
 
-    def status(self) -> Status:
-        return self._control.status()
+    def status(self) -> ClusterStatus:
+        return self._supervisor.status()
 
     def log_files(self) -> dict[str, Path]:
-        """Logs by `supervisor`, component, or `node NAME`."""
+        """Returns the logs by `supervisor`, component, or `node NAME`."""
         logs = {path.stem: path for path in sorted((self.directory / "logs").glob("*.log"))}
         nodes = sorted((self.directory / "nodes").glob("*"))
         kubelets = {f"node {node.name}": node / "log" / "kubelet.log" for node in nodes}
         return {"supervisor": self._supervisor_log, **logs, **kubelets}
 
     def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 120.0) -> str:
-        """What kubectl prints. Raises LocalClusterError with its complaint when it fails."""
+        """Returns what kubectl prints. Raises LocalClusterError with its error message if it fails."""
         command = self.kubectl_command(arguments)
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=timeout, check=False
@@ -192,41 +186,41 @@ class LocalCluster:
         return done.stdout
 
     def kubectl_command(self, arguments: Sequence[str]) -> list[str]:
-        """A command line that runs kubectl on this cluster."""
+        """Returns a command line that runs kubectl on this cluster."""
         return [str(self.binary.kubectl), f"--kubeconfig={self.kubeconfig}", *arguments]
 
     # Nodes
 
     def add_node(self, node: NodeConfig) -> None:
-        """Install a machine and switch it on; it joins the cluster by itself."""
-        self._control.post("/nodes", node.as_json())
+        """Installs a machine and switches it on; it joins the cluster by itself."""
+        self._supervisor.post("/nodes", node.as_json())
 
     def stop_node(self, name: str) -> None:
-        """Shut a node down in good order; its containers get SIGTERM first."""
-        self._control.post(f"/nodes/{name}/stop")
+        """Shuts a node down gracefully: its containers get SIGTERM first."""
+        self._supervisor.post(f"/nodes/{name}/stop")
 
     def kill_node(self, name: str) -> None:
-        """Cut a node's power."""
-        self._control.post(f"/nodes/{name}/kill")
+        """Cuts a node's power."""
+        self._supervisor.post(f"/nodes/{name}/kill")
 
     def start_node(self, name: str) -> None:
-        """Switch a node on again: it finds its files as they were, and no containers."""
-        self._control.post(f"/nodes/{name}/start")
+        """Switches a node on again: it finds its files as they were, and no containers."""
+        self._supervisor.post(f"/nodes/{name}/start")
 
     def remove_node(self, name: str) -> None:
-        """Cut a node's power, delete its Node object and its files."""
-        self._control.post(f"/nodes/{name}/remove")
+        """Cuts a node's power and deletes its Node object and its files."""
+        self._supervisor.post(f"/nodes/{name}/remove")
 
     def restart_kubelet(self, name: str) -> None:
-        """Kill a node's kubelet; its containers go on and it is started again."""
-        self._control.post(f"/nodes/{name}/restart-kubelet")
+        """Kills a node's kubelet, which is started again; its containers go on."""
+        self._supervisor.post(f"/nodes/{name}/restart-kubelet")
 
     def kill_component(self, name: str) -> None:
-        """Kill etcd, kube-apiserver or kube-controller-manager; it is started again."""
-        self._control.post(f"/components/{name}/kill")
+        """Kills etcd, kube-apiserver or kube-controller-manager, which is started again."""
+        self._supervisor.post(f"/components/{name}/kill")
 
     def node(self, name: str) -> NodeStatus:
-        """Raises LocalClusterError if there is no such node."""
+        """Returns the state of a node. Raises LocalClusterError if there is no such node."""
         nodes = self.status().nodes
         for node in nodes:
             if node.name == name:
@@ -236,7 +230,10 @@ class LocalCluster:
         )
 
     def node_path(self, name: str, path: str) -> Path:
-        """Where a file of a node lies on the host; works for the folders in SHARED_FOLDERS."""
+        """Returns where a file of a node lies on the host.
+
+        Raises LocalClusterError if it is in none of SHARED_FOLDERS.
+        """
         for folder, host_name in SHARED_FOLDERS.items():
             if Path(path).is_relative_to(folder):
                 return self.directory / "nodes" / name / host_name / Path(path).relative_to(folder)
@@ -245,7 +242,7 @@ class LocalCluster:
         )
 
     def node_pid(self, name: str) -> int:
-        """The host's PID of a node's process 1. Raises LocalClusterError if the node is off."""
+        """Returns the host's PID of a node's process 1. Raises LocalClusterError if the node is off."""
         node = self.node(name)
         if not node.is_on:
             raise LocalClusterError(f"Node {name} is off: start it first.")
@@ -258,14 +255,14 @@ class LocalCluster:
         return pid
 
     def node_command(self, name: str, arguments: Sequence[str]) -> list[str]:
-        """A command line that runs `arguments` on a node."""
+        """Returns a command line that runs `arguments` on a node."""
         namespaces = ["--mount", "--uts", "--net", "--pid"]
         return ["nsenter", f"--target={self.node_pid(name)}", *namespaces, "--", *arguments]
 
     def node_exec(
         self, name: str, arguments: Sequence[str], *, stdin: str | None = None, timeout: float = 120.0
     ) -> "subprocess.CompletedProcess[str]":
-        """Run a command on a node, outside of any container."""
+        """Runs a command on a node, outside of any container, for at most `timeout` seconds."""
         return subprocess.run(
             self.node_command(name, arguments),
             input=stdin,
@@ -278,7 +275,7 @@ class LocalCluster:
     # Containers
 
     def containers(self) -> list[ContainerRecord]:
-        """The containers of all nodes that are on."""
+        """Returns the containers of all nodes that are on."""
         return [
             record
             for node in self.status().nodes
@@ -287,17 +284,17 @@ class LocalCluster:
         ]
 
     def container(self, *, namespace: str, pod: str, container: str) -> ContainerRecord:
-        """The running container of that name. Raises LocalClusterError if there is none."""
+        """Returns the running container of that name. Raises LocalClusterError if there is none."""
         for record in self.containers():
-            found = (record.namespace, record.pod, record.container) == (namespace, pod, container)
-            if found and record.state == "running":
+            is_named = (record.namespace, record.pod, record.container) == (namespace, pod, container)
+            if is_named and record.state == "running":
                 return record
         raise LocalClusterError(f"No container {container} of pod {namespace}/{pod} is running.")
 
     def kill_container(
         self, *, namespace: str, pod: str, container: str, signal: signal.Signals = signal.SIGKILL
     ) -> None:
-        """Send a signal to the first process of a running container."""
+        """Sends a signal to the first process of a running container."""
         record = self.container(namespace=namespace, pod=pod, container=container)
         done = self.node_exec(record.node, ["kill", f"-{signal.value}", str(record.pid)])
         if done.returncode != 0:
@@ -306,12 +303,16 @@ class LocalCluster:
     # Files
 
     @property
-    def _control(self) -> Control:
-        return Control(self._control_socket)
+    def _supervisor(self) -> SupervisorClient:
+        return SupervisorClient(self._control_socket)
 
     @property
     def _control_socket(self) -> Path:
         return self.directory / "control.sock"
+
+    @property
+    def _lock_file(self) -> Path:
+        return self.directory / "lock"
 
     @property
     def _config_file(self) -> Path:
@@ -327,8 +328,24 @@ class LocalCluster:
         if not self.is_running():
             return None
         # The supervisor writes its PID into the file that it holds locked.
-        return int((self.directory / "lock").read_text())
+        return int(self._lock_file.read_text())
+
+
+def is_free(lock_file: Path) -> bool:
+    """Returns whether nobody holds the lock on a file."""
+    with lock_file.open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def advice(logs: Iterable[str]) -> Sequence[str]:
+    """Returns what to do about the causes that the ends of the components' logs name."""
+    return [TOO_MANY_FILES_ADVICE] if any(TOO_MANY_FILES in log for log in logs) else []
 
 
 def tail(path: Path) -> str:
+    """Returns the last LOG_LINES lines of a log."""
     return "\n".join(path.read_text(errors="replace").splitlines()[-LOG_LINES:])

@@ -1,4 +1,4 @@
-"""What a cluster shall look like, as the supervisor reads it."""
+"""The configuration of a cluster, which the supervisor reads."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class NodeConfig:
-    """One node. A control-plane node runs kube-scheduler and carries the usual label and NoSchedule taint."""
+    """A node. A control-plane node runs kube-scheduler and carries the usual label and NoSchedule taint."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -41,11 +41,11 @@ class ClusterConfig:
 
     @classmethod
     def of_size(cls, *, workers: int, control_planes: int = 1) -> "ClusterConfig":
-        """Nodes `control-plane-1`... and `gpu-1`..."""
+        """Returns a cluster of nodes `control-plane-1`... and `gpu-1`..."""
         return cls(nodes=[*control_plane_nodes(control_planes), *worker_nodes(workers)])
 
     def as_json(self, *, directory: Path, binary: Binary, detach: bool) -> dict[str, Any]:
-        """The supervisor's configuration file."""
+        """Returns the content of the supervisor's configuration file."""
         return {
             "directory": str(directory),
             "listen": self.listen,
@@ -68,10 +68,10 @@ def worker_nodes(count: int) -> list[NodeConfig]:
 
 
 def python_programs() -> list[Path]:
-    """Where the console scripts of this Python environment lie."""
+    """Returns the folder of this Python environment's console scripts."""
     return [Path(sys.prefix) / "bin"]
 
 
 def python_folders() -> list[Path]:
-    """This Python environment, the interpreter below it, and the sources it may point to."""
+    """Returns this Python environment, the interpreter below it, and the sources it may point to."""
     return [Path(sys.prefix), Path(sys.base_prefix), CHECKOUT]

@@ -1,4 +1,4 @@
-"""Where the local cluster keeps things: XDG Base Directories, everything below `gpushare`."""
+"""The local cluster's folders by the XDG Base Directory Specification, everything below `gpushare`."""
 
 import os
 from collections.abc import Mapping
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Builds; may be deleted at any time."""
+    """Returns the folder of builds, which may be deleted at any time."""
     return _base(environment, "XDG_CACHE_HOME", ".cache") / "gpushare" / "localcluster"
 
 
 def cluster_folder(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder of the cluster called `name`."""
+    """Returns the folder of the cluster called `name`."""
     return _base(environment, "XDG_STATE_HOME", ".local/state") / "gpushare" / name
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong, in words for the person at the terminal."""
+"""Errors whose messages are for the person at the terminal."""
 
 
 class LocalClusterError(Exception):

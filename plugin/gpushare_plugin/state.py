@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.books.dialects import GPUSHARE, Dialect
-from gpushare_core.placement.cards import Strategy
-from gpushare_plugin.decide.admission import Grant
-from gpushare_plugin.decide.holdings import Books
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import Offering
 from gpushare_plugin.decide.pods import Pod, PodName
-from gpushare_plugin.devices.cards import PhysicalCard
+from gpushare_plugin.decide.preferred_allocation import PreferredCard
+from gpushare_plugin.devices.source import PhysicalCard
 
 
 @dataclass(slots=True)
@@ -19,56 +19,65 @@ class NodeState:
     """``changed`` is set by whoever changes something that the status or the offering follows from."""
 
     name: str
+    """Of the node."""
     dialect: Dialect = GPUSHARE
-    node: GPUShareNode | None = None
+    share_node: GPUShareNode | None = None
+    """None when the node is not shared (any more)."""
     pods: dict[PodName, Pod] = field(default_factory=dict)
-    books: Books = field(default_factory=Books)
-    books_readable: bool = False
-    found: tuple[PhysicalCard, ...] | None = None
+    """As the API server has them."""
+    assigned: AssignedDevices = field(default_factory=AssignedDevices)
+    """As PodResources showed last."""
+    pod_resources_available: bool = False
+    """Whether they answered the last time."""
+    cards: tuple[PhysicalCard, ...] | None = None
+    """None where the source is not known to this version."""
     offering: Offering = field(default_factory=Offering)
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""
-    grants: dict[str, Grant] = field(default_factory=dict)
+    preferred: dict[str, PreferredCard] = field(default_factory=dict)
     """By pod UID."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def strategy(self) -> Strategy:
-        return self.node.spec.strategy if self.node else Strategy.BINPACK
+        """How units are laid out over cards where nothing else decides."""
+        return self.share_node.spec.strategy if self.share_node else Strategy.BINPACK
 
     def put_pod(self, pod: Pod) -> None:
-        """Remember what was read of ``pod``; its spec is kept from before where only metadata was read."""
+        """Stores what was read of ``pod``; its request is kept from before where only metadata was read."""
         before = self.pods.get(pod.name)
         if before is not None and before.uid != pod.uid:
             self.drop_pod(before.name, before.uid)
-        elif before is not None and pod.ask is None:
-            pod = replace(pod, ask=before.ask)
+        elif before is not None and pod.request is None:
+            pod = replace(pod, request=before.request)
         self.pods[pod.name] = pod
         self.changed.set()
 
     def drop_pod(self, name: PodName, uid: str) -> None:
-        """Forget the pod, but not another one of the same name."""
+        """Forgets the pod, but not another one of the same name."""
         if name in self.pods and self.pods[name].uid == uid:
             del self.pods[name]
-            self.grants.pop(uid, None)
+            self.preferred.pop(uid, None)
             self.changed.set()
 
     def keep_pods(self, names: set[PodName]) -> None:
-        """Forget all pods but these."""
+        """Forgets all pods but these."""
         for name in self.pods.keys() - names:
             self.drop_pod(name, self.pods[name].uid)
 
-    def put_books(self, books: Books) -> None:
-        if books != self.books or not self.books_readable:
-            self.books, self.books_readable = books, True
+    def put_assigned(self, assigned: AssignedDevices) -> None:
+        """Stores what PodResources answered."""
+        if assigned != self.assigned or not self.pod_resources_available:
+            self.assigned, self.pod_resources_available = assigned, True
             self.changed.set()
 
-    def lose_books(self) -> None:
-        """The kubelet does not answer: go on with what it said last."""
-        if self.books_readable:
-            self.books_readable = False
+    def lose_pod_resources(self) -> None:
+        """PodResources do not answer: what they showed last stays."""
+        if self.pod_resources_available:
+            self.pod_resources_available = False
             self.changed.set()
 
-    def note_grant(self, uid: str, card: str) -> None:
-        before = self.grants.get(uid)
-        self.grants[uid] = Grant(card, before.containers + 1 if before else 1)
+    def put_preferred(self, uid: str, card: str) -> None:
+        """Counts one more container of the pod for which ``card`` was preferred."""
+        before = self.preferred.get(uid)
+        self.preferred[uid] = PreferredCard(card, before.containers + 1 if before else 1)

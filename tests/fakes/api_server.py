@@ -1,7 +1,7 @@
 """A small API server on a real socket: pods, bindings, GPUShareNodes, lists in pages, watches, faults.
 
 It keeps resource versions and UIDs, and shows in its pod collection only what the extender selects: bound
-and not finished. Faults answer in place of the server, each once.
+and not finished. A fault answers once in place of the server.
 """
 
 import asyncio
@@ -16,14 +16,15 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
 from gpushare_core.kube.credentials import Credentials
 
-Json = dict[str, Any]
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 """In place of the server's own answer; None: the server answers after all."""
 
-PODS = "/api/v1/pods"
-SHARE_NODES = "/apis/gpushare.io/v1alpha1/gpusharenodes"
+PODS = paths.PODS
+SHARE_NODES = paths.SHARE_NODES
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -38,7 +39,7 @@ def status(code: int, message: str = "told so", **headers: str) -> Answer:
 
 
 def stream(*lines: Json | str | bytes) -> Answer:
-    """A fault: a watch that tells ``lines`` and then ends."""
+    """A fault: a watch that sends ``lines`` and then ends."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -110,7 +111,7 @@ class FakeApi:
     _log: list[tuple[int, str, Json]] = field(default_factory=list)
     _compacted: int = 0
     _faults: list[_Fault] = field(default_factory=list)
-    _stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     # What tests do
 
@@ -130,7 +131,7 @@ class FakeApi:
         before = self.objects[collection].get(key)
         item["metadata"]["resourceVersion"] = str(self._tick())
         self.objects[collection][key] = item
-        self._tell(collection, before, item)
+        self._record(collection, before, item)
         return item
 
     def delete(self, collection: str, name: str, namespace: str = "") -> None:
@@ -149,17 +150,17 @@ class FakeApi:
         self._compacted = self.version
 
     def requests(self, method: str, path: str) -> list[Seen]:
-        return [each for each in self.seen if each.method == method and each.path == path]
+        return [seen for seen in self.seen if seen.method == method and seen.path == path]
 
-    async def stirred(self, what: str, holds: Callable[[], bool], within: float = 5.0) -> None:
+    async def wait_for(self, what: str, holds: Callable[[], bool], within: float = 5.0) -> None:
         """Wait until ``holds`` after some request or write."""
         deadline = asyncio.get_running_loop().time() + within
         while not holds():
-            self._stirred.clear()
+            self._changed.clear()
             left = deadline - asyncio.get_running_loop().time()
             assert left > 0, f"waited {within} s for {what}"
             try:
-                await asyncio.wait_for(self._stirred.wait(), min(left, 0.02))
+                await asyncio.wait_for(self._changed.wait(), min(left, 0.02))
             except TimeoutError:
                 continue
 
@@ -180,8 +181,8 @@ class FakeApi:
         @web.middleware
         async def intercept(request: web.Request, handler: Any) -> web.StreamResponse:
             self.seen.append(_seen(request))
-            self._stirred.set()
-            fault = next((each for each in self._faults if _concerns(each, self.seen[-1])), None)
+            self._changed.set()
+            fault = next((fault for fault in self._faults if _concerns(fault, self.seen[-1])), None)
             if fault is not None:
                 self._faults.remove(fault)
                 if (answered := await fault.answer(request)) is not None:
@@ -197,7 +198,7 @@ class FakeApi:
     async def _collection(self, request: web.Request) -> web.StreamResponse:
         if "watch" in request.query:
             return await self._watch(request)
-        items = [each for each in self.objects[request.path].values() if _visible(request.path, each)]
+        items = [item for item in self.objects[request.path].values() if _visible(request.path, item)]
         begin = int(request.query.get("continue") or 0)
         end = begin + min(self.page, int(request.query.get("limit") or self.page))
         meta = {"resourceVersion": str(self.version)}
@@ -246,7 +247,7 @@ class FakeApi:
         self.version += 1
         return self.version
 
-    def _tell(self, collection: str, before: Json | None, after: Json) -> None:
+    def _record(self, collection: str, before: Json | None, after: Json) -> None:
         was, is_now = before is not None and _visible(collection, before), _visible(collection, after)
         if is_now:
             self._add(collection, "MODIFIED" if was else "ADDED", after)

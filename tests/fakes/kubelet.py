@@ -1,4 +1,4 @@
-"""A kubelet on real sockets, as far as plugins see it: registration, admission, books, restarts.
+"""A kubelet on real sockets, as far as plugins see it: registration, admission, PodResources, restarts.
 
 Its device manager follows ``pkg/kubelet/cm/devicemanager`` of Kubernetes 1.36: it dials back within Register,
 takes the newest registration, lists a pod that is being admitted without devices, lends an ordinary init
@@ -16,12 +16,12 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from gpushare_core.placement.requests import pod_request
+from gpushare_core.json_object import Json
+from gpushare_core.placement.requests import read_request
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 
-Json = dict[str, Any]
 Call = Callable[..., Any]
 
 PLUGIN = "/v1beta1.DevicePlugin/"
@@ -84,8 +84,8 @@ class FakeKubelet:
     """Set: units that are held are offered again, as after ``UpdateAllocatedDevices`` at a bad moment."""
     refuse: str = ""
     """Set: Register fails with this text."""
-    _server: grpc.aio.Server | None = None
-    _books: grpc.aio.Server | None = None
+    _registration_server: grpc.aio.Server | None = None
+    _resources_server: grpc.aio.Server | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _admission: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -103,20 +103,20 @@ class FakeKubelet:
         self.device_plugins.mkdir(exist_ok=True)
         for socket in self.device_plugins.iterdir():
             socket.unlink()
-        self._server = await _serve(
+        self._registration_server = await _serve(
             self.device_plugins / "kubelet.sock",
             "v1beta1.Registration",
             Register=(self._register, api.RegisterRequest, api.Empty),
         )
-        self._books = await _serve(
+        self._resources_server = await _serve(
             self.pod_resources,
             "v1.PodResourcesLister",
             List=(self._list, resources.ListPodResourcesRequest, resources.ListPodResourcesResponse),
         )
 
     async def stop(self) -> None:
-        """As when the process ends: connections break, books stay on disk."""
-        for server in (self._server, self._books):
+        """As when the process ends: connections break, what is assigned stays on disk."""
+        for server in (self._registration_server, self._resources_server):
             if server is not None:
                 await server.stop(None)
         if self.plugin is not None:
@@ -145,7 +145,7 @@ class FakeKubelet:
         plugin.watching = asyncio.create_task(self._watch(plugin))
         self.plugin = plugin
         self.registrations += 1
-        self._stir()
+        self._notify()
         return api.Empty()
 
     async def _watch(self, plugin: Plugin) -> None:
@@ -158,14 +158,14 @@ class FakeKubelet:
                 self.lists.append(len(message))
                 listed = api.ListAndWatchResponse.FromString(message)
                 self.devices = {device.ID: device.health for device in listed.devices}
-                self._stir()
+                self._notify()
         except grpc.aio.AioRpcError:
             self._disconnect()
 
     def _disconnect(self) -> None:
         """As ``server.runClient``: whatever was registered last is disconnected, not who went away."""
         self.plugin, self.devices = None, dict.fromkeys(self.devices, "Unhealthy")
-        self._stir()
+        self._notify()
 
     # Admission
 
@@ -176,7 +176,7 @@ class FakeKubelet:
             admitted = self.pods[name] = Admitted(pod["spec"])
             reusable: list[str] = []
             try:
-                for container, units in pod_request(pod["spec"], self.resource).containers.items():
+                for container, units in read_request(pod["spec"], self.resource).containers.items():
                     await self._allocate(admitted, container, units, reusable)
             except AdmissionError:
                 del self.pods[name]
@@ -188,7 +188,7 @@ class FakeKubelet:
         chosen = list(reused)
         if len(chosen) < units:
             chosen = await self._choose(units, reused)
-        answer = await self._ask("Allocate", _allocate_request(chosen), api.AllocateResponse)
+        answer = await self._call("Allocate", _allocate_request(chosen), api.AllocateResponse)
         pod.held[container] = chosen
         pod.variables[container] = dict(answer.container_responses[0].envs)
         if container in set(pod.shown()):
@@ -203,16 +203,16 @@ class FakeKubelet:
         if len(free) + len(reused) < units:
             raise AdmissionError(f"Requested: {units}, Available: {len(free)}")
         random.Random(self.seed).shuffle(free)  # noqa: S311  # any order will do
-        ask = api.ContainerPreferredAllocationRequest(
+        container = api.ContainerPreferredAllocationRequest(
             available_deviceIDs=[*free, *reused], must_include_deviceIDs=reused, allocation_size=units
         )
-        request = api.PreferredAllocationRequest(container_requests=[ask])
-        answer = await self._ask("GetPreferredAllocation", request, api.PreferredAllocationResponse)
+        request = api.PreferredAllocationRequest(container_requests=[container])
+        answer = await self._call("GetPreferredAllocation", request, api.PreferredAllocationResponse)
         given = dict.fromkeys([*reused, *answer.container_responses[0].deviceIDs, *free])
         usable = {*reused, *free}
         return [unit for unit in given if unit in usable][:units]
 
-    async def _ask(self, method: str, request: Any, response: type[Any]) -> Any:
+    async def _call(self, method: str, request: Any, response: type[Any]) -> Any:
         if self.plugin is None:
             raise AdmissionError("cannot allocate unregistered device")
         try:
@@ -220,7 +220,7 @@ class FakeKubelet:
         except grpc.aio.AioRpcError as error:
             raise AdmissionError(error.details()) from error
 
-    # Books
+    # PodResources
 
     async def _list(self, _: resources.ListPodResourcesRequest, context: Any) -> Any:
         if self.deaf:
@@ -250,12 +250,14 @@ class FakeKubelet:
 
     # Waiting
 
-    def _stir(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
 
-    async def until(self, what: str, holds: Callable[["FakeKubelet"], bool], within: float = 10.0) -> None:
+    async def until(
+        self, what: str, condition: Callable[["FakeKubelet"], bool], within: float = 10.0
+    ) -> None:
         deadline = asyncio.get_running_loop().time() + within
-        while not holds(self):
+        while not condition(self):
             left = deadline - asyncio.get_running_loop().time()
             assert left > 0, f"waited {within} s for {what}"
             self._changed.clear()

@@ -3,13 +3,12 @@
 import copy
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, status
 
-Json = dict[str, Any]
+from gpushare_core.json_object import Json
 
 
 class PluginApi(FakeApi):

@@ -14,11 +14,10 @@ from tests.samples.plugin import ANNOTATION, NODE, RESOURCE, name_of, share_node
 
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.books.allocation import Allocation, decode_allocation
+from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.kubelet.pod_resources import PodResources
-
-Json = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -95,6 +94,11 @@ class Node:
     def message(self, kind: str) -> str:
         return next((each.message for each in self.share_node.status.conditions if each.type == kind), "")
 
+    def knows(self, name: str) -> bool:
+        """Whether the plugin has read what this pod asks for."""
+        pod = self.agent.state.pods.get(name_of(name)) if self.agent else None
+        return pod is not None and pod.request is not None
+
     def allocation(self, name: str) -> Allocation | None:
         text = (self.api.pod(name)["metadata"].get("annotations") or {}).get(ANNOTATION)
         return decode_allocation(text) if text else None
@@ -108,10 +112,10 @@ class Node:
                 cards[card.uuid] = cards.get(card.uuid, 0) + share.units
         return found
 
-    async def until(self, what: str, holds: Callable[[], bool], within: float = 10.0) -> None:
+    async def until(self, what: str, condition: Callable[[], bool], within: float = 10.0) -> None:
         """Wait for something to be seen; a plugin that died ends the wait with its error."""
         deadline = asyncio.get_running_loop().time() + within
-        while not holds():
+        while not condition():
             if self._plugin is not None and self._plugin.done():
                 self._plugin.result()
             assert asyncio.get_running_loop().time() < deadline, f"waited {within} s for {what}"

@@ -1,48 +1,52 @@
-"""Inventories, holdings and pods for the extender's tests, short to write."""
+"""GPUShareNodes, holders and pods for the extender's tests, short to write."""
 
 import json
-from typing import Any
 
-from gpushare_core.placement.cards import Strategy
-from gpushare_extender.ledger.holder import Holding, PodNews
-from gpushare_extender.ledger.share_node import CardInventory, NodeInventory
+from gpushare_core.json_object import Json
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
+from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
-Json = dict[str, Any]
 GI = 2**30
 ANNOTATION = "gpushare.io/allocation"
 RESOURCE = "gpushare.io/memory"
 
 
-def inventory(
+def share_node(
     name: str = "n1",
     *units: int,
     sick: tuple[int, ...] = (),
     strategy: Strategy = Strategy.BINPACK,
-    refusal: str = "",
+    closed_reason: str = "",
     unit: str = "1Gi",
     unit_size: int = GI,
-) -> NodeInventory:
+) -> ShareNode:
     """A node with a card for each of ``units``, named ``<node>-<index>``; two of 16 if none is given."""
     cards = tuple(
-        CardInventory(f"{name}-{index}", index, size, index not in sick)
+        ShareNodeCard(f"{name}-{index}", index, size, index not in sick)
         for index, size in enumerate(units or (16, 16))
     )
-    return NodeInventory(
-        name=name, cards=cards, unit=unit, unit_size=unit_size, strategy=strategy, refusal=refusal
+    return ShareNode(
+        name=name, cards=cards, unit=unit, unit_size=unit_size, strategy=strategy, closed_reason=closed_reason
     )
 
 
-def holding(uid: str, *, node: str = "n1", unit_size: int = GI, **cards: int) -> Holding:
+def reference(name: str = "a", *, uid: str = "") -> PodReference:
+    return PodReference("default", name, uid or f"uid-{name}")
+
+
+def holder(uid: str, *, node: str = "n1", unit_size: int = GI, **cards: int) -> Holder:
     """``c0=4`` stands for 4 units of the node's card 0."""
-    shares = tuple((f"{node}-{card.removeprefix('c')}", units) for card, units in cards.items())
-    return Holding(uid=uid, namespace="default", name=uid, node=node, cards=shares, unit_size=unit_size)
+    shares = tuple(CardUnits(f"{node}-{card.removeprefix('c')}", units) for card, units in cards.items())
+    return Holder(uid=uid, namespace="default", name=uid, node=node, cards=shares, unit_size=unit_size)
 
 
-def news(uid: str, *, node: str = "n1", unit_size: int = GI, **cards: int) -> PodNews:
-    return PodNews(uid, holding(uid, node=node, unit_size=unit_size, **cards))
+def pod_update(uid: str, *, node: str = "n1", unit_size: int = GI, **cards: int) -> PodUpdate:
+    return PodUpdate(uid, holder(uid, node=node, unit_size=unit_size, **cards))
 
 
-def share_node(name: str = "n1", *, cards: int = 2, units: int = 16) -> Json:
+def share_node_json(name: str = "n1", *, cards: int = 2, units: int = 16) -> Json:
     """A GPUShareNode as its plugin leaves it."""
     return {
         "metadata": {"name": name},
@@ -64,12 +68,12 @@ def annotation(*, node: str = "n1", unit: str = "1Gi", **cards: int) -> str:
     return json.dumps({**whole, "cards": shares})
 
 
-def container(name: str = "main", units: int | None = None) -> Json:
+def container_json(name: str = "main", units: int | None = None) -> Json:
     limits = {"cpu": "1", "memory": "1Gi", **({} if units is None else {RESOURCE: str(units)})}
     return {"name": name, "resources": {"limits": limits, "requests": {"cpu": "500m", "memory": "256Mi"}}}
 
 
-def pod(
+def pod_json(
     name: str = "a",
     *,
     uid: str = "",
@@ -85,6 +89,14 @@ def pod(
             "uid": uid or f"uid-{name}",
             "annotations": annotations or {},
         },
-        "spec": {"containers": [container(units=units)], **({"nodeName": node} if node else {})},
+        "spec": {"containers": [container_json(units=units)], **({"nodeName": node} if node else {})},
         "status": {"phase": "Running" if node else "Pending"},
     }
+
+
+def holder_json(name: str = "a", *, phase: str = "Running", card: int = 0, units: int = 4) -> Json:
+    """A pod that was bound to n1 with ``units`` of ``card``."""
+    shares = {f"c{card}": units}
+    pod = pod_json(name, node="n1", annotations={ANNOTATION: annotation(**shares)})  # type: ignore[arg-type]
+    pod["status"]["phase"] = phase
+    return pod

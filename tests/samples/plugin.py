@@ -1,18 +1,19 @@
-"""Cards, pods, nodes and books for the plugin's tests."""
+"""Cards, pods, nodes and assignments for the plugin's tests."""
 
 from typing import Any
 
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.json_object import Json
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.holdings import Books, holding
+from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments, PodAssignment
 from gpushare_plugin.decide.layout import Layout, lay_out
 from gpushare_plugin.decide.pods import Pod, PodName, read_pod
+from gpushare_plugin.decide.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.unit_ids import encode_id
-from gpushare_plugin.devices.cards import PhysicalCard
+from gpushare_plugin.devices.source import PhysicalCard
 
-Json = dict[str, Any]
 GIB = 2**30
 NODE = "gpu-1"
 RESOURCE = GPUSHARE.memory_resource
@@ -100,13 +101,20 @@ def name_of(name: str) -> PodName:
     return PodName("default", name)
 
 
-def books(**pods: dict[str, list[int]]) -> Books:
-    """Pod name -> container -> numbers of the units it holds."""
-    entries = (
-        holding(name_of(pod), {container: ids(*numbers) for container, numbers in containers.items()})
+def assigned(**pods: dict[str, list[int]]) -> AssignedDevices:
+    """Pod name -> container -> numbers of the units it has."""
+    assignments = (
+        PodAssignment.of_ids(
+            name_of(pod), {container: ids(*numbers) for container, numbers in containers.items()}
+        )
         for pod, containers in pods.items()
     )
-    return Books({each.name: each for each in entries})
+    return AssignedDevices({assignment.name: assignment for assignment in assignments})
+
+
+def node_assignments(devices: AssignedDevices, preferred: PreferredCards | None = None) -> NodeAssignments:
+    """On ``NODE``, whose two cards have 16 units each."""
+    return NodeAssignments(node=NODE, assigned=devices, layout=layout(), preferred=preferred or {})
 
 
 def share_node(unit: str = "1Gi", *, status: Json | None = None, **spec: Any) -> GPUShareNode:

@@ -1,4 +1,4 @@
-"""Binding pods: choose, reserve, deliver, and book what came of it."""
+"""The bind verb: chooses a card, reserves its units, writes the Binding, and books the outcome."""
 
 import asyncio
 import logging
@@ -8,19 +8,23 @@ from dataclasses import dataclass, field
 from gpushare_core.books.dialects import Dialect
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_extender.bind.binding import Order, allocation_of, granted, pod_path
-from gpushare_extender.bind.delivery import Delivery, RefusedError, Times
-from gpushare_extender.decide.requests import NeedsMemory, PodNeeds, read_needs
-from gpushare_extender.http.wire import BindArgs, Pod
-from gpushare_extender.ledger.holder import Holding
-from gpushare_extender.ledger.ledger import Ledger, NoRoomError
+from gpushare_core.kube.paths import pod_path
+from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
+from gpushare_extender.bind.binding_write import BindingWrite, NotBoundError
+from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.request_cache import RequestCache
+from gpushare_extender.ledger.holder import Holder
+from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_extender.ledger.pod_reference import PodReference
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Flight:
-    """One bind under way."""
+class BindTask:
+    """A bind under way. Its result is an error message, empty on success."""
 
     node: str
     task: "asyncio.Task[str]"
@@ -28,54 +32,58 @@ class _Flight:
 
 @dataclass(slots=True)
 class Binder:
-    """Binds pods, one flight per pod at a time.
+    """Binds pods, each in one task at a time.
 
-    A flight goes on when its caller has given up: units stay reserved until the API server has told whether
-    the pod was bound.
+    A task goes on when its caller has given up: units stay reserved until the API server has said whether
+    the pod is bound.
     """
 
     client: KubeClient
     ledger: Ledger
-    memory: NeedsMemory
+    requests: RequestCache
     dialect: Dialect
-    times: Times = field(default_factory=Times)
-    _flights: dict[str, _Flight] = field(default_factory=dict, init=False)
+    timing: BindTiming = field(default_factory=BindTiming)
+    _tasks: dict[str, BindTask] = field(default_factory=dict, init=False)
+    """By pod UID."""
 
-    async def bind(self, args: BindArgs) -> str:
-        """Bind the pod; the answer is empty on success, else why not. Never raises for what others do."""
-        if not (args.pod_uid and args.pod_name and args.pod_namespace and args.node):
+    async def bind(self, pod: PodReference, node: str) -> str:
+        """Binds ``pod`` to ``node``. Returns an error message, empty on success.
+
+        Never raises for what others do.
+        """
+        if not (pod.uid and pod.name and pod.namespace and node):
             return "a bind needs PodName, PodNamespace, PodUID and Node"
-        flight = self._flights.get(args.pod_uid) or self._depart(args)
-        done, _ = await asyncio.wait({flight.task}, timeout=self.times.answer_within)
+        bind_task = self._tasks.get(pod.uid) or self._start(pod, node)
+        done, _ = await asyncio.wait({bind_task.task}, timeout=self.timing.answer_within)
         if not done:
-            return f"the API server has not told yet whether the pod is bound to node {flight.node}"
-        if flight.node != args.node and not flight.task.result():
-            return f"the pod is bound to node {flight.node} already"
-        return flight.task.result()
+            return f"the API server has not told yet whether the pod is bound to node {bind_task.node}"
+        if bind_task.node != node and not bind_task.task.result():
+            return f"the pod is bound to node {bind_task.node} already"
+        return bind_task.task.result()
 
-    def under_way(self) -> Collection[str]:
-        """UIDs of the pods whose binds have not ended."""
-        return self._flights.keys()
+    def pods_being_bound(self) -> Collection[str]:
+        """Returns the UIDs of the pods whose bind tasks have not ended."""
+        return self._tasks.keys()
 
     async def drain(self, seconds: float) -> int:
-        """Wait for the flights under way; return how many did not end in time."""
-        tasks = {flight.task for flight in self._flights.values()}
+        """Waits for the bind tasks to end. Returns how many did not end in time."""
+        tasks = {bind_task.task for bind_task in self._tasks.values()}
         if not tasks:
             return 0
-        _, under_way = await asyncio.wait(tasks, timeout=seconds)
-        return len(under_way)
+        _, pending = await asyncio.wait(tasks, timeout=seconds)
+        return len(pending)
 
-    def _depart(self, args: BindArgs) -> _Flight:
-        flight = _Flight(args.node, asyncio.create_task(self._fly(args)))
-        self._flights[args.pod_uid] = flight
-        flight.task.add_done_callback(lambda _: self._flights.pop(args.pod_uid, None))
-        return flight
+    def _start(self, pod: PodReference, node: str) -> BindTask:
+        bind_task = BindTask(node, asyncio.create_task(self._run(pod, node)))
+        self._tasks[pod.uid] = bind_task
+        bind_task.task.add_done_callback(lambda _: self._tasks.pop(pod.uid, None))
+        return bind_task
 
-    async def _fly(self, args: BindArgs) -> str:
-        extra = {"pod": f"{args.pod_namespace}/{args.pod_name}", "node": args.node}
+    async def _run(self, pod: PodReference, node: str) -> str:
+        extra = {"pod": str(pod), "node": node}
         try:
-            await self._bind(args)
-        except RefusedError as error:
+            await self._bind(pod, node)
+        except NotBoundError as error:
             _log.info("not bound: %s", error, extra=extra)
             return str(error)
         except Exception as error:
@@ -85,51 +93,46 @@ class Binder:
         _log.info("bound", extra=extra)
         return ""
 
-    async def _bind(self, args: BindArgs) -> None:
-        held = self.ledger.holding(args.pod_uid)
-        if held and held.node != args.node:
-            raise RefusedError(f"the pod already holds GPU memory on node {held.node}")
-        if held and not self.ledger.is_in_flight(args.pod_uid):
+    async def _bind(self, pod: PodReference, node: str) -> None:
+        holder = self.ledger.holder(pod.uid)
+        if holder and holder.node != node:
+            raise NotBoundError(f"the pod already holds GPU memory on node {holder.node}")
+        if holder and not self.ledger.is_unconfirmed(pod.uid):
             return
-        needs = self.memory.recall(args.pod_uid) or await self._ask_needs(args)
-        if needs.units.total:
-            await self._bind_with_share(args, needs)
+        request = self.requests.get(pod.uid) or await self._read_request(pod)
+        if request.total:
+            await self._bind_with_share(pod, node, request)
         else:
-            await Delivery(self.client, Order(args, {}), self.times).settle()
-        self.memory.forget(args.pod_uid)
+            await self._write(Binding(pod, node, {}))
+        self.requests.drop(pod.uid)
 
-    async def _ask_needs(self, args: BindArgs) -> PodNeeds:
+    async def _read_request(self, pod: PodReference) -> PodRequest:
+        path = pod_path(pod.namespace, pod.name)
         try:
-            pod = await self.client.read(Request(path=pod_path(args.pod_namespace, args.pod_name)), shape=Pod)
+            present = await self.client.read(Request(path=path), shape=Pod)
         except (ApiError, UnreachableError) as error:
-            raise RefusedError(f"cannot read the pod to learn what it asks for: {error}") from error
-        if pod.metadata.uid != args.pod_uid:
-            raise RefusedError("the pod is gone: another one has its name now")
-        return read_needs(pod.spec, resource=self.dialect.memory_resource)
+            raise NotBoundError(f"cannot read the pod to learn what it asks for: {error}") from error
+        if present.metadata.uid != pod.uid:
+            raise NotBoundError("the pod is gone: another one has its name now")
+        return present.request(self.dialect.memory_resource)
 
-    async def _bind_with_share(self, args: BindArgs, needs: PodNeeds) -> None:
-        holding = self.ledger.holding(args.pod_uid) or self._reserve(args, needs.units.total)
+    async def _bind_with_share(self, pod: PodReference, node: str, request: PodRequest) -> None:
+        holder = self.ledger.holder(pod.uid) or self._reserve(pod, node, request.total)
+        unit = self.ledger.unit_in_force(node)
+        allocation = allocation_of(holder, request, unit=unit, now=self.timing.now())
         try:
-            await Delivery(self.client, self._order(args, holding, needs), self.times).settle()
-        except RefusedError:
-            self.ledger.release(args.pod_uid)
+            await self._write(share_binding(pod, allocation, annotation=self.dialect.allocation_annotation))
+        except NotBoundError:
+            self.ledger.release(pod.uid)
             raise
-        self.ledger.confirm(args.pod_uid, now=self.times.clock())
+        self.ledger.confirm(pod.uid, now=self.timing.clock())
 
-    def _reserve(self, args: BindArgs, units: int) -> Holding:
+    def _reserve(self, pod: PodReference, node: str, units: int) -> Holder:
         """Choosing and reserving are one step: no await may come between them."""
         try:
-            return self.ledger.reserve(
-                uid=args.pod_uid,
-                namespace=args.pod_namespace,
-                name=args.pod_name,
-                node=args.node,
-                units=units,
-            )
-        except NoRoomError as error:
-            raise RefusedError(str(error)) from error
+            return self.ledger.reserve(pod, node=node, units=units)
+        except DoesNotFitError as error:
+            raise NotBoundError(str(error)) from error
 
-    def _order(self, args: BindArgs, holding: Holding, needs: PodNeeds) -> Order:
-        unit = self.ledger.unit_in_force(args.node)
-        allocation = allocation_of(holding, needs, unit=unit, now=self.times.now())
-        return granted(args, allocation, annotation=self.dialect.allocation_annotation)
+    async def _write(self, binding: Binding) -> None:
+        await BindingWrite(self.client, binding, self.timing).ensure_bound()

@@ -1,11 +1,8 @@
-"""One wish to bind a pod: what is sent for it, and what the pod's state says of its success. Pure."""
+"""The Binding that is sent for a pod, and what the pod's state says of its outcome. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any
-from urllib.parse import quote
 
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.books.allocation import (
@@ -14,89 +11,83 @@ from gpushare_core.books.allocation import (
     decode_allocation,
     encode_allocation,
 )
-from gpushare_extender.decide.requests import PodNeeds
-from gpushare_extender.http.wire import BindArgs
-from gpushare_extender.ledger.holder import Holding
-
-Json = Mapping[str, Any]
+from gpushare_core.json_object import Json
+from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.ledger.holder import Holder
+from gpushare_extender.ledger.pod_reference import PodReference
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """Bind this pod to this node with these ``annotations``."""
+class Binding:
+    """Binds ``pod`` to ``node`` and gives it ``annotations``, in one write."""
 
-    args: BindArgs
+    pod: PodReference
+    node: str
     annotations: dict[str, str]
 
-    @property
-    def pod_path(self) -> str:
-        return pod_path(self.args.pod_namespace, self.args.pod_name)
+    def to_json(self) -> Json:
+        """Returns a ``v1.Binding``.
 
-    @property
-    def pod(self) -> str:
-        return f"{self.args.pod_namespace}/{self.args.pod_name}"
-
-    def binding(self) -> dict[str, Any]:
-        """Source: ``v1.Binding``. The API server refuses it for a pod of another UID, and moves the
-        annotations to the pod in the write that sets its node."""
-        args = self.args
-        metadata = {"name": args.pod_name, "namespace": args.pod_namespace, "uid": args.pod_uid}
+        The API server refuses it for a pod of another UID, and moves the annotations to the pod in the write
+        that sets its node.
+        """
+        metadata: Json = {"name": self.pod.name, "namespace": self.pod.namespace, "uid": self.pod.uid}
+        if self.annotations:
+            metadata["annotations"] = self.annotations
         return {
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": {**metadata, "annotations": self.annotations} if self.annotations else metadata,
-            "target": {"apiVersion": "v1", "kind": "Node", "name": args.node},
+            "metadata": metadata,
+            "target": {"apiVersion": "v1", "kind": "Node", "name": self.node},
         }
 
 
-def pod_path(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
+def share_binding(pod: PodReference, allocation: Allocation, *, annotation: str) -> Binding:
+    """Returns the Binding that carries ``allocation`` to the pod under the name ``annotation``."""
+    return Binding(pod, allocation.node, {annotation: encode_allocation(allocation)})
 
 
-def allocation_of(holding: Holding, needs: PodNeeds, *, unit: str, now: datetime) -> Allocation:
-    """The durable form of ``holding``, a share of one card, spread over the containers that asked."""
-    card, _ = holding.cards[0]
+def allocation_of(holder: Holder, request: PodRequest, *, unit: str, now: datetime) -> Allocation:
+    """Returns the durable form of a reservation: one card, spread over the containers that request units."""
+    card = holder.cards[0].card
     return Allocation(
-        node=holding.node,
+        node=holder.node,
         at=rfc3339(now),
         unit=unit,
-        containers={name: {card: units} for name, units in needs.units.containers.items()},
-        cards=dict(holding.cards),
-        cpu=needs.cpu,
-        memory=needs.memory,
+        containers={name: {card: units} for name, units in request.containers.items()},
+        cards=dict(holder.cards),
+        cpu=request.cpu,
+        memory=request.memory,
     )
 
 
-def granted(args: BindArgs, allocation: Allocation, *, annotation: str) -> Order:
-    return Order(args, {annotation: encode_allocation(allocation)})
+class BindingOutcome(Enum):
+    """What became of a Binding; the values are for people."""
 
-
-class Outcome(Enum):
-    """What became of an order."""
-
-    BOUND = "bound as ordered"
+    BOUND = "bound"
     UNBOUND = "not bound"
     ELSEWHERE = "bound by somebody else"
     GONE = "gone"
 
 
-def judge(order: Order, pod: Json | None) -> Outcome:
-    """Read from ``pod`` (as JSON; None when there is none) what became of ``order``."""
-    if pod is None or pod["metadata"].get("uid") != order.args.pod_uid:
-        return Outcome.GONE
+def binding_outcome(binding: Binding, pod: Json | None) -> BindingOutcome:
+    """Returns what ``pod`` (None when there is none of that name) says of ``binding``."""
+    if pod is None or pod["metadata"].get("uid") != binding.pod.uid:
+        return BindingOutcome.GONE
     node = (pod.get("spec") or {}).get("nodeName")
     if not node:
-        return Outcome.UNBOUND
-    return Outcome.BOUND if node == order.args.node and _carries(order, pod) else Outcome.ELSEWHERE
+        return BindingOutcome.UNBOUND
+    ours = node == binding.node and _carries_annotations(binding, pod)
+    return BindingOutcome.BOUND if ours else BindingOutcome.ELSEWHERE
 
 
-def _carries(order: Order, pod: Json) -> bool:
-    """Whether the pod's annotations are ours. A plugin may have written another card since."""
+def _carries_annotations(binding: Binding, pod: Json) -> bool:
+    """Compares only the node in them: a plugin may have written another card since."""
     present = pod["metadata"].get("annotations") or {}
-    return all(_names_node(present.get(key, ""), order.args.node) for key in order.annotations)
+    return all(_allocates_on(binding.node, present.get(key, "")) for key in binding.annotations)
 
 
-def _names_node(annotation: str, node: str) -> bool:
+def _allocates_on(node: str, annotation: str) -> bool:
     try:
         return decode_allocation(annotation).node == node
     except MalformedAllocationError:

@@ -1,1 +1,1 @@
-"""What the extender watches in the cluster."""
+"""What the extender follows in the cluster."""

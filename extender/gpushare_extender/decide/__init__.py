@@ -1,1 +1,1 @@
-"""Which nodes take a pod, and which are better. Pure."""
+"""What a pod requests, which nodes it fits, and which of them are better. Pure."""

@@ -1,1 +1,1 @@
-"""What kube-scheduler and people ask over HTTP."""
+"""What kube-scheduler, the kubelet's probes and people ask over HTTP."""

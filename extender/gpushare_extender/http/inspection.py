@@ -1,13 +1,13 @@
-"""The books as ``GET /gpushare/inspect`` shows them."""
+"""The ledger as ``GET /gpushare/inspect`` shows it."""
 
 from collections.abc import Iterable
 
 import msgspec
 
-from gpushare_core.placement.cards import Card
-from gpushare_extender.ledger.holder import Holding
+from gpushare_core.placement.card_choice import Card
+from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.node import NodeBooks
+from gpushare_extender.ledger.node_ledger import NodeLedger
 
 
 class Units(msgspec.Struct):
@@ -18,7 +18,7 @@ class Units(msgspec.Struct):
 
 
 class PodView(msgspec.Struct):
-    """What one pod holds of one card. ``reserved``: its bind is under way."""
+    """What one pod has of one card. ``reserved``: its bind is under way."""
 
     namespace: str
     name: str
@@ -55,28 +55,29 @@ class Inspection(msgspec.Struct):
 
 
 def inspect_all(ledger: Ledger) -> Inspection:
+    """Returns every node that shares cards, sorted by name."""
     views = (inspect_node(ledger, name) for name in ledger.node_names())
     return Inspection([view for view in views if view])
 
 
 def inspect_node(ledger: Ledger, name: str) -> NodeView | None:
-    """None when ``name`` does not share cards."""
-    books = ledger.node(name)
-    if books is None or books.inventory is None:
+    """Returns None when node ``name`` does not share cards."""
+    node = ledger.node(name)
+    if node is None or node.share_node is None:
         return None
-    cards = list(books.cards())
+    cards = list(node.cards())
     return NodeView(
         name=name,
-        unit=books.inventory.unit,
-        strategy=books.inventory.strategy.value,
-        refusal=books.inventory.refusal,
+        unit=node.share_node.unit,
+        strategy=node.share_node.strategy.value,
+        refusal=node.share_node.closed_reason,
         units=Units(sum(card.units for card in cards), sum(card.allocated for card in cards)),
-        cards=[_card(ledger, books, card) for card in cards],
+        cards=[_card(ledger, node, card) for card in cards],
     )
 
 
-def _card(ledger: Ledger, books: NodeBooks, card: Card) -> CardView:
-    pods = _pods(ledger, books, card.uuid)
+def _card(ledger: Ledger, node: NodeLedger, card: Card) -> CardView:
+    pods = _pods(ledger, node, card.uuid)
     return CardView(
         index=card.index,
         uuid=card.uuid,
@@ -88,14 +89,14 @@ def _card(ledger: Ledger, books: NodeBooks, card: Card) -> CardView:
     )
 
 
-def _pods(ledger: Ledger, books: NodeBooks, card: str) -> list[PodView]:
-    shares = ((holding, books.units_in(holding, card)) for holding in _in_order(books.holdings.values()))
+def _pods(ledger: Ledger, node: NodeLedger, card: str) -> list[PodView]:
+    shares = ((holder, node.units_in(holder, card)) for holder in _sorted(node.holders.values()))
     return [
-        PodView(holding.namespace, holding.name, holding.uid, units, ledger.is_reserved(holding.uid))
-        for holding, units in shares
+        PodView(holder.namespace, holder.name, holder.uid, units, ledger.is_reserved(holder.uid))
+        for holder, units in shares
         if units
     ]
 
 
-def _in_order(holdings: Iterable[Holding]) -> list[Holding]:
-    return sorted(holdings, key=lambda holding: (holding.namespace, holding.name))
+def _sorted(holders: Iterable[Holder]) -> list[Holder]:
+    return sorted(holders, key=lambda holder: (holder.namespace, holder.name))

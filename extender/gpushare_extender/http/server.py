@@ -1,4 +1,4 @@
-"""The extender's HTTP face. Scheduler calls are answered with status 200, errors inside, as it expects."""
+"""The extender's routes. Scheduler calls are answered with status 200, errors inside, as it expects."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -9,46 +9,48 @@ import msgspec
 from aiohttp import web
 
 from gpushare_core.books.dialects import Dialect
+from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
-from gpushare_extender.cluster.watchers import DEAD_AFTER, Watcher
-from gpushare_extender.decide.filter import Sieve, filter_nodes
+from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
+from gpushare_extender.decide.filter import FilterResult, filter_nodes
+from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.prioritize import prioritize_nodes
-from gpushare_extender.decide.requests import NeedsMemory, read_needs
+from gpushare_extender.decide.request_cache import RequestCache
 from gpushare_extender.http.inspection import inspect_all, inspect_node
 from gpushare_extender.http.wire import (
-    BIND_ARGS,
+    BINDING_ARGS,
     ENCODER,
-    FILTER_ARGS,
+    EXTENDER_ARGS,
     NAMED_NODE,
-    BindResult,
-    FilterArgs,
-    FilterResult,
+    ExtenderArgs,
+    ExtenderBindingResult,
+    ExtenderFilterResult,
     HostPriority,
     NodeItems,
-    Pod,
 )
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.pod_reference import PodReference
 
 LARGEST_REQUEST = 128 * 2**20
 """Bytes: 5,000 whole Node objects, from a scheduler without nodeCacheCapable, are about 50 MiB."""
 KEEP_ALIVE = 180.0
 """Seconds. Longer than the scheduler's own 90, so that it never sends into a connection just closed here."""
 
-_DEFECTS = (msgspec.DecodeError, RecursionError, UnicodeError)
+_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 _log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
-class Extender:
-    """What the routes answer from."""
+class ExtenderApi:
+    """Answers every route from these."""
 
     ledger: Ledger
-    memory: NeedsMemory
+    requests: RequestCache
     binder: Binder
     dialect: Dialect
-    watchers: tuple[Watcher, ...]
+    watches: tuple[WatchHealth, ...]
 
     def routes(self) -> list[web.RouteDef]:
         inspect = self.dialect.inspect_path
@@ -64,54 +66,55 @@ class Extender:
 
     async def filter(self, request: web.Request) -> web.Response:
         try:
-            args = FILTER_ARGS.decode(await request.read())
+            args = EXTENDER_ARGS.decode(await request.read())
             return _json(self._filter(args))
-        except _DEFECTS as error:
-            return _json(FilterResult(error=f"not the arguments of a filter: {error}"))
+        except _UNREADABLE as error:
+            return _json(ExtenderFilterResult(error=f"not the arguments of a filter: {error}"))
 
-    def _filter(self, args: FilterArgs) -> FilterResult:
+    def _filter(self, args: ExtenderArgs) -> ExtenderFilterResult:
         if args.pod is None:
-            return FilterResult(error="not the arguments of a filter: no Pod")
-        if missing := self._missing():
-            return FilterResult(error=missing)
-        units = self._note_needs(args.pod)
+            return ExtenderFilterResult(error="not the arguments of a filter: no Pod")
+        if message := self._not_ready():
+            return ExtenderFilterResult(error=message)
+        units = self._read_request(args.pod).total
         uid = args.pod.metadata.uid
         if args.node_names is not None:
-            sieve = filter_nodes(self.ledger, args.node_names, uid=uid, units=units)
-            return _result(sieve, node_names=sieve.passing)
+            result = filter_nodes(self.ledger, args.node_names, uid=uid, units=units)
+            return _filter_result(result, node_names=result.passing)
         return self._filter_items(args.nodes or NodeItems(), uid=uid, units=units)
 
-    def _filter_items(self, nodes: NodeItems, *, uid: str, units: int) -> FilterResult:
+    def _filter_items(self, nodes: NodeItems, *, uid: str, units: int) -> ExtenderFilterResult:
         """For a scheduler that sends whole nodes, and takes whole nodes for an answer."""
         items = _named(nodes)
-        sieve = filter_nodes(self.ledger, list(items), uid=uid, units=units)
-        return _result(sieve, nodes=NodeItems([items[name] for name in sieve.passing]))
+        result = filter_nodes(self.ledger, list(items), uid=uid, units=units)
+        return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
 
-    def _note_needs(self, pod: Pod) -> int:
-        """Units that the pod asks for; its bind, which only names it, finds them again."""
-        needs = read_needs(pod.spec, resource=self.dialect.memory_resource)
-        if pod.metadata.uid and needs.units.total:
-            self.memory.remember(pod.metadata.uid, needs)
-        return needs.units.total
+    def _read_request(self, pod: Pod) -> PodRequest:
+        """Returns what the pod requests, and keeps it for the pod's bind."""
+        request = pod.request(self.dialect.memory_resource)
+        if pod.metadata.uid and request.total:
+            self.requests.put(pod.metadata.uid, request)
+        return request
 
     async def prioritize(self, request: web.Request) -> web.Response:
         """Status 400 makes the scheduler go on without scores: a worse node beats no node."""
         try:
-            args = FILTER_ARGS.decode(await request.read())
+            args = EXTENDER_ARGS.decode(await request.read())
             names = args.node_names if args.node_names is not None else list(_named(args.nodes))
-        except _DEFECTS as error:
+        except _UNREADABLE as error:
             return _json({"error": f"not the arguments of a prioritize: {error}"}, status=400)
         if args.pod is None:
             return _json({"error": "not the arguments of a prioritize: no Pod"}, status=400)
-        scores = prioritize_nodes(self.ledger, names, units=self._note_needs(args.pod))
+        scores = prioritize_nodes(self.ledger, names, units=self._read_request(args.pod).total)
         return _json([HostPriority(name, score) for name, score in scores.items()])
 
     async def bind(self, request: web.Request) -> web.Response:
         try:
-            args = BIND_ARGS.decode(await request.read())
-        except _DEFECTS as error:
-            return _json(BindResult(f"not the arguments of a bind: {error}"))
-        return _json(BindResult(self._missing() or await self.binder.bind(args)))
+            args = BINDING_ARGS.decode(await request.read())
+        except _UNREADABLE as error:
+            return _json(ExtenderBindingResult(f"not the arguments of a bind: {error}"))
+        pod = PodReference(args.pod_namespace, args.pod_name, args.pod_uid)
+        return _json(ExtenderBindingResult(self._not_ready() or await self.binder.bind(pod, args.node)))
 
     async def inspect(self, _: web.Request) -> web.Response:
         return _json(inspect_all(self.ledger))
@@ -123,29 +126,33 @@ class Extender:
         return _json({"error": f"node {name} does not share GPU cards"}, status=404)
 
     async def healthz(self, _: web.Request) -> web.Response:
-        """503 when a watcher has been stuck for so long that only a restart can help."""
-        silence = {watcher.what: round(watcher.silence, 1) for watcher in self.watchers}
-        dead = any(watcher.silence > DEAD_AFTER for watcher in self.watchers)
+        """503 when a watch has been stuck for so long that only a restart can help."""
+        silence = {watch.collection: round(watch.silence, 1) for watch in self.watches}
+        dead = any(watch.silence > DEAD_SECONDS for watch in self.watches)
         return _json({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
 
     async def readyz(self, _: web.Request) -> web.Response:
-        missing = self._missing()
-        return _json({"ok": not missing, "missing": missing}, status=503 if missing else 200)
+        message = self._not_ready()
+        return _json({"ok": not message, "missing": message}, status=503 if message else 200)
 
-    def _missing(self) -> str:
-        """Empty once the books are complete: an earlier answer could over-commit a card."""
-        unlisted = [watcher.what for watcher in self.watchers if not watcher.listed]
+    def _not_ready(self) -> str:
+        """Returns why nothing can be answered yet, or an empty text.
+
+        Before the ledger is complete an answer could over-commit a card.
+        """
+        unlisted = [watch.collection for watch in self.watches if not watch.listed]
         return f"the extender has not read all {' and '.join(unlisted)} yet" if unlisted else ""
 
 
-def application(extender: Extender) -> web.Application:
-    app = web.Application(client_max_size=LARGEST_REQUEST, middlewares=[_without_crashes])
-    app.add_routes(extender.routes())
+def application(api: ExtenderApi) -> web.Application:
+    app = web.Application(client_max_size=LARGEST_REQUEST, middlewares=[_errors_as_json])
+    app.add_routes(api.routes())
     return app
 
 
 @web.middleware
-async def _without_crashes(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answers with status 500 where a defect of ours would break the connection."""
     try:
         return await handler(request)
     except web.HTTPException as error:
@@ -156,19 +163,19 @@ async def _without_crashes(request: web.Request, handler: Handler) -> web.Stream
 
 
 def _named(nodes: NodeItems | None) -> dict[str, msgspec.Raw]:
-    """Whole nodes by their names."""
+    """Returns whole nodes by their names."""
     items = nodes.items if nodes else None
     return {NAMED_NODE.decode(item).metadata.name: item for item in items or ()}
 
 
-def _result(
-    sieve: Sieve, *, node_names: list[str] | None = None, nodes: NodeItems | None = None
-) -> FilterResult:
-    return FilterResult(
+def _filter_result(
+    result: FilterResult, *, node_names: list[str] | None = None, nodes: NodeItems | None = None
+) -> ExtenderFilterResult:
+    return ExtenderFilterResult(
         node_names=node_names,
         nodes=nodes,
-        failed_nodes=sieve.failed,
-        failed_and_unresolvable_nodes=sieve.unresolvable,
+        failed_nodes=result.failed,
+        failed_and_unresolvable_nodes=result.unresolvable,
     )
 
 

@@ -1,1 +1,1 @@
-"""Which units of which card are free, over the whole cluster. Pure."""
+"""How many units of which card are free, over the whole cluster. Pure."""

@@ -1,39 +1,57 @@
-"""What one pod holds of the cards of its node: the ledger's only kind of entry."""
+"""The pod that has units of cards, the ledger's only kind of entry, as its annotation says."""
 
 import sys
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
 from gpushare_core.books.allocation import MalformedAllocationError, decode_allocation
+from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import unit_size
 
 
+class CardUnits(NamedTuple):
+    """Units of one card. A tuple: a cluster has tens of thousands of them."""
+
+    card: str
+    """UUID."""
+    units: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
-    """Units of cards by UUID, counted in units of ``unit_size`` bytes (0: in the node's own unit)."""
+class Holder:
+    """A pod that has units of cards of one node, or has them reserved."""
 
     uid: str
     namespace: str
     name: str
     node: str
-    cards: tuple[tuple[str, int], ...]
+    cards: tuple[CardUnits, ...]
     unit_size: int = 0
+    """Bytes of one unit; 0 stands for the node's own unit."""
+
+    @property
+    def pod(self) -> PodReference:
+        return PodReference(self.namespace, self.name, self.uid)
 
     def units_of(self, card: str) -> int:
+        """Returns the units that the pod has of ``card`` (UUID)."""
         return sum(units for uuid, units in self.cards if uuid == card)
 
 
 @dataclass(frozen=True, slots=True)
-class PodNews:
-    """A pod as its metadata tell of it. ``complaint`` says why a present annotation counts as nothing."""
+class PodUpdate:
+    """What one watch event, or one item of a list, says of a pod."""
 
     uid: str
-    holding: Holding | None = None
-    complaint: str = ""
+    holder: Holder | None = None
+    """None: the pod has no units."""
+    message: str = ""
+    """Why an annotation that is there cannot be read and counts as nothing."""
 
 
-class _Meta(msgspec.Struct):
+class _Metadata(msgspec.Struct):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -41,35 +59,37 @@ class _Meta(msgspec.Struct):
 
 
 class _Pod(msgspec.Struct):
-    metadata: _Meta
+    metadata: _Metadata
 
 
 _DECODER = msgspec.json.Decoder(_Pod)
 
 
-def read_pod(raw: msgspec.Raw | bytes, *, annotation: str) -> PodNews:
-    """What the pod in ``raw`` (JSON with ``metadata``) holds by its ``annotation``.
+def read_pod(raw: msgspec.Raw | bytes, *, annotation: str) -> PodUpdate:
+    """Returns what the pod in ``raw`` (JSON with ``metadata``) has by its ``annotation``.
 
     Raises:
-        msgspec.DecodeError: not the JSON of an object.
+        msgspec.DecodeError: ``raw`` is not the JSON of an object.
     """
-    meta = _DECODER.decode(raw).metadata
-    text = (meta.annotations or {}).get(annotation)
+    metadata = _DECODER.decode(raw).metadata
+    text = (metadata.annotations or {}).get(annotation)
     if text is None:
-        return PodNews(meta.uid)
+        return PodUpdate(metadata.uid)
     try:
-        return PodNews(meta.uid, _holding(meta, text))
+        return PodUpdate(metadata.uid, _holder(metadata, text))
     except MalformedAllocationError as error:
-        return PodNews(meta.uid, complaint=f"pod {meta.namespace}/{meta.name}: {annotation}: {error}")
+        message = f"pod {metadata.namespace}/{metadata.name}: {annotation}: {error}"
+        return PodUpdate(metadata.uid, message=message)
 
 
-def _holding(meta: _Meta, text: str) -> Holding:
+def _holder(metadata: _Metadata, text: str) -> Holder:
+    """Interns what many pods share: node, namespace and card names stay in memory once."""
     allocation = decode_allocation(text)
-    return Holding(
-        uid=meta.uid,
-        namespace=sys.intern(meta.namespace),
-        name=meta.name,
+    return Holder(
+        uid=metadata.uid,
+        namespace=sys.intern(metadata.namespace),
+        name=metadata.name,
         node=sys.intern(allocation.node),
-        cards=tuple((sys.intern(card), units) for card, units in allocation.held().items()),
+        cards=tuple(CardUnits(sys.intern(card), units) for card, units in allocation.held().items()),
         unit_size=unit_size(allocation.unit),
     )

@@ -1,130 +1,130 @@
-"""The books of the whole cluster: which units of which card are free. Pure and synchronous.
+"""The extender's sums over the whole cluster: which units of which card are free. Pure and synchronous.
 
-Three sources meet here: inventories (GPUShareNodes), allocations (annotations of pods that are bound) and
-reservations (chosen by a bind whose success no watch has shown yet).
+Three sources meet here: GPUShareNodes (which cards there are), allocations (annotations of pods that are
+bound) and reservations (units chosen by a bind that no watch has shown as an allocation yet).
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gpushare_core.placement.cards import explain
-from gpushare_extender.ledger.holder import Holding, PodNews
-from gpushare_extender.ledger.node import CLOSED, NodeBooks
-from gpushare_extender.ledger.share_node import NodeInventory
+from gpushare_core.placement.card_choice import Card, explain
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
+from gpushare_extender.ledger.node_ledger import FreeUnits, NodeLedger
+from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.ledger.share_node import ShareNode
 
 UNKNOWN_NODE = "node does not share GPU cards"
 
-_IN_FLIGHT = None
-"""In place of the moment of confirmation: whether the Binding came about is not known yet."""
+_UNCONFIRMED = None
+"""In place of the moment of confirmation: it is not known yet whether the pod is bound."""
 
 
-class NoRoomError(Exception):
+class DoesNotFitError(Exception):
     """The node does not take the request; the text says why, for people."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a node does not take a request. ``resolvable``: it would if other pods went."""
+class UnfitReason:
+    """Why a request does not fit a node."""
 
-    reason: str
+    message: str
     resolvable: bool
+    """Whether it would fit if other pods went."""
 
 
-Room = tuple[int, int]
-"""Free units of the emptiest card, units of the biggest card: healthy cards of one node."""
-
-
-def lack(units: int, room: Room) -> Refusal:
-    """Why ``units`` do not fit into ``room``."""
-    largest, biggest = room
-    return Refusal(explain(units, largest, biggest=biggest), resolvable=units <= biggest)
+def unfit_reason(units: int, free: FreeUnits) -> UnfitReason:
+    """Returns why ``units`` do not fit into ``free``."""
+    message = explain(units, free.largest, biggest=free.biggest_card)
+    return UnfitReason(message, resolvable=units <= free.biggest_card)
 
 
 class Ledger:
-    """Use from one thread. Every method leaves the books consistent."""
+    """Use from one thread. The sums are right after every method."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, NodeBooks] = {}
-        self._holdings: dict[str, Holding] = {}
+        self._nodes: dict[str, NodeLedger] = {}
+        self._holders: dict[str, Holder] = {}
+        """By pod UID; those with a reservation as well."""
         self._reservations: dict[str, float | None] = {}
-        self._largest: dict[str, int] = {}
-        self.largest_free: Mapping[str, int] = MappingProxyType(self._largest)
+        """By pod UID: when the bind was confirmed."""
+        self._free_units: dict[str, FreeUnits] = {}
+        """Of every node that takes pods of ours."""
+        self._largest_free: dict[str, int] = {}
+        self.largest_free: Mapping[str, int] = MappingProxyType(self._largest_free)
         """Free units of the emptiest healthy card of every node that takes pods of ours."""
-        self._biggest: dict[str, int] = {}
 
-    # Inventories
+    # GPUShareNodes
 
-    def set_inventory(self, inventory: NodeInventory) -> None:
-        self._books(inventory.name).set_inventory(inventory)
-        self._settle(inventory.name)
+    def set_share_node(self, share_node: ShareNode) -> None:
+        self._node_ledger(share_node.name).set_share_node(share_node)
+        self._update_index(share_node.name)
 
-    def drop_inventory(self, node: str) -> None:
-        """The node takes no more pods; what its pods hold stays in the books."""
-        if books := self._nodes.get(node):
-            books.set_inventory(None)
-            self._settle(node)
+    def drop_share_node(self, node: str) -> None:
+        """The node takes no more pods; what its pods have stays in the sums."""
+        if node_ledger := self._nodes.get(node):
+            node_ledger.set_share_node(None)
+            self._update_index(node)
 
-    def replace_inventories(self, inventories: Iterable[NodeInventory]) -> None:
-        """All there are: nodes that are not among them take no more pods."""
-        present = {inventory.name: inventory for inventory in inventories}
+    def replace_share_nodes(self, share_nodes: Iterable[ShareNode]) -> None:
+        """Takes ``share_nodes`` for all there are: nodes that are not among them take no more pods."""
+        present = {share_node.name: share_node for share_node in share_nodes}
         for node in self._nodes.keys() - present.keys():
-            self.drop_inventory(node)
-        for inventory in present.values():
-            self.set_inventory(inventory)
+            self.drop_share_node(node)
+        for share_node in present.values():
+            self.set_share_node(share_node)
 
     # Allocations
 
-    def set_pod(self, news: PodNews) -> None:
+    def set_pod(self, update: PodUpdate) -> None:
         """A bound pod was seen. Its annotation takes the place of its reservation."""
-        if news.holding is not None:
-            self._reservations.pop(news.uid, None)
-            self._put(news.holding)
-        elif not self.is_in_flight(news.uid):
-            self.drop_pod(news.uid)
+        if update.holder is not None:
+            self._reservations.pop(update.uid, None)
+            self._put(update.holder)
+        elif not self.is_unconfirmed(update.uid):
+            self.drop_pod(update.uid)
 
     def drop_pod(self, uid: str) -> None:
-        """The pod is gone, or will never run again: what it held or was to hold is free."""
+        """The pod is gone, or will never run again: what it had, or had reserved, is free."""
         self._reservations.pop(uid, None)
         self._remove(uid)
 
-    def replace_pods(self, pods: Iterable[PodNews], *, begun: float) -> None:
-        """All bound pods, by a read that began at ``begun``.
+    def replace_pods(self, updates: Iterable[PodUpdate], *, begun: float) -> None:
+        """Takes ``updates`` for all bound pods, as read from the moment ``begun`` on.
 
-        Reservations that are in flight stay, and so do those confirmed since: the read may have missed them.
+        Unconfirmed reservations stay, and so do those confirmed since: the read may have missed them.
         """
-        present = {news.uid: news for news in pods}
-        for uid in self._holdings.keys() - present.keys():
-            if not self._may_be_missing(uid, begun):
+        present = {update.uid: update for update in updates}
+        for uid in self._holders.keys() - present.keys():
+            if not self._may_be_missed(uid, begun):
                 self.drop_pod(uid)
-        for news in present.values():
-            self.set_pod(news)
+        for update in present.values():
+            self.set_pod(update)
 
     # Reservations
 
-    def reserve(self, *, uid: str, namespace: str, name: str, node: str, units: int) -> Holding:
-        """Choose a card of ``node`` and keep ``units`` of it for the pod, in one step.
+    def reserve(self, pod: PodReference, *, node: str, units: int) -> Holder:
+        """Chooses a card of ``node`` and keeps ``units`` of it for ``pod``, in one step.
 
         Raises:
-            NoRoomError: the node does not take it, or the pod already holds units.
+            DoesNotFitError: the request does not fit, or the pod already has units.
         """
-        if held := self._holdings.get(uid):
-            raise NoRoomError(f"pod already holds units on node {held.node}")
-        books = self._nodes.get(node)
-        card = books.choose(units) if books else None
-        if books is None or books.inventory is None or card is None:
-            raise NoRoomError(self.refusal(node, units).reason)
-        holding = Holding(
-            uid=uid,
-            namespace=namespace,
-            name=name,
+        if present := self._holders.get(pod.uid):
+            raise DoesNotFitError(f"pod already holds units on node {present.node}")
+        share_node, card = self._share_node(node), self._choose(node, units)
+        if share_node is None or card is None:
+            raise DoesNotFitError(self.unfit_reason(node, units).message)
+        holder = Holder(
+            uid=pod.uid,
+            namespace=pod.namespace,
+            name=pod.name,
             node=node,
-            cards=((card.uuid, units),),
-            unit_size=books.inventory.unit_size,
+            cards=(CardUnits(card.uuid, units),),
+            unit_size=share_node.unit_size,
         )
-        self._reservations[uid] = _IN_FLIGHT
-        self._put(holding)
-        return holding
+        self._reservations[pod.uid] = _UNCONFIRMED
+        self._put(holder)
+        return holder
 
     def confirm(self, uid: str, *, now: float) -> None:
         """The pod is bound. Without effect when a watch has shown more since."""
@@ -136,86 +136,96 @@ class Ledger:
         if uid in self._reservations:
             self.drop_pod(uid)
 
-    # Questions
-
-    def holding(self, uid: str) -> Holding | None:
-        return self._holdings.get(uid)
-
     def is_reserved(self, uid: str) -> bool:
-        """Whether what the pod holds is a reservation that no watch has shown as an allocation yet."""
+        """Returns whether what the pod has is a reservation that no watch has shown as an allocation yet."""
         return uid in self._reservations
 
-    def is_in_flight(self, uid: str) -> bool:
-        """Whether the pod has a reservation of which is not known yet whether the pod is bound."""
-        return self._reservations.get(uid, 0.0) is _IN_FLIGHT
+    def is_unconfirmed(self, uid: str) -> bool:
+        """Returns whether the pod has a reservation and it is not known yet whether the pod is bound."""
+        return self._reservations.get(uid, 0.0) is _UNCONFIRMED
 
-    def confirmed_until(self, moment: float) -> list[Holding]:
-        """Reservations confirmed by ``moment`` that no watch has shown as allocations yet."""
+    def unconfirmed(self) -> list[Holder]:
+        """Returns the holders of which it is not known yet whether they are bound."""
+        return [self._holders[uid] for uid, when in self._reservations.items() if when is _UNCONFIRMED]
+
+    def confirmed_until(self, moment: float) -> list[Holder]:
+        """Returns the holders confirmed by ``moment`` that no watch has shown as allocations yet."""
         confirmed = ((uid, when) for uid, when in self._reservations.items() if when is not None)
-        return [self._holdings[uid] for uid, when in confirmed if when <= moment]
+        return [self._holders[uid] for uid, when in confirmed if when <= moment]
 
-    def in_flight(self) -> list[Holding]:
-        """Reservations of which is not known yet whether their pods are bound."""
-        return [self._holdings[uid] for uid, when in self._reservations.items() if when is _IN_FLIGHT]
+    # Questions
 
-    def node(self, name: str) -> NodeBooks | None:
-        """For reading only."""
+    def holder(self, uid: str) -> Holder | None:
+        """Returns the pod's entry, allocated or reserved, or None when it has no units."""
+        return self._holders.get(uid)
+
+    def node(self, name: str) -> NodeLedger | None:
+        """Returns the sums of node ``name``, for reading only."""
         return self._nodes.get(name)
 
     def node_names(self) -> list[str]:
-        """Nodes with an inventory, sorted."""
-        return sorted(name for name, books in self._nodes.items() if books.inventory)
+        """Returns the names of the nodes with a GPUShareNode, sorted."""
+        return sorted(name for name, node_ledger in self._nodes.items() if node_ledger.share_node)
 
     def unit_in_force(self, node: str) -> str:
-        books = self._nodes.get(node)
-        return books.inventory.unit if books and books.inventory else ""
+        """Returns the size of one unit as the GPUShareNode writes it, or an empty text."""
+        share_node = self._share_node(node)
+        return share_node.unit if share_node else ""
 
-    def refusal(self, node: str, units: int) -> Refusal:
-        """Why ``node`` does not take ``units``; only to be asked where it does not."""
-        books = self._nodes.get(node)
-        if books is None or books.inventory is None:
-            return Refusal(UNKNOWN_NODE, resolvable=False)
-        if books.inventory.refusal:
-            return Refusal(books.inventory.refusal, resolvable=False)
-        return lack(units, (self._largest[node], self._biggest[node]))
+    def free_units(self, node: str) -> FreeUnits | None:
+        """Returns None for a node that takes no pods of ours."""
+        return self._free_units.get(node)
 
-    def room(self, node: str) -> Room | None:
-        """What a node that takes pods of ours has on one card; None for any other node."""
-        largest = self._largest.get(node)
-        return None if largest is None else (largest, self._biggest[node])
+    def unfit_reason(self, node: str, units: int) -> UnfitReason:
+        """Returns why ``units`` do not fit ``node``; to be asked only where they do not."""
+        share_node = self._share_node(node)
+        if share_node is None:
+            return UnfitReason(UNKNOWN_NODE, resolvable=False)
+        if share_node.closed_reason:
+            return UnfitReason(share_node.closed_reason, resolvable=False)
+        return unfit_reason(units, self._free_units[node])
 
     # Upkeep
 
-    def _may_be_missing(self, uid: str, begun: float) -> bool:
+    def _may_be_missed(self, uid: str, begun: float) -> bool:
         if uid not in self._reservations:
             return False
         confirmed = self._reservations[uid]
-        return confirmed is _IN_FLIGHT or confirmed >= begun
+        return confirmed is _UNCONFIRMED or confirmed >= begun
 
-    def _put(self, holding: Holding) -> None:
-        if self._holdings.get(holding.uid) == holding:
+    def _put(self, holder: Holder) -> None:
+        if self._holders.get(holder.uid) == holder:
             return
-        self._remove(holding.uid)
-        self._holdings[holding.uid] = holding
-        self._books(holding.node).put(holding)
-        self._settle(holding.node)
+        self._remove(holder.uid)
+        self._holders[holder.uid] = holder
+        self._node_ledger(holder.node).put(holder)
+        self._update_index(holder.node)
 
     def _remove(self, uid: str) -> None:
-        if holding := self._holdings.pop(uid, None):
-            self._nodes[holding.node].remove(uid)
-            self._settle(holding.node)
+        if holder := self._holders.pop(uid, None):
+            self._nodes[holder.node].remove(uid)
+            self._update_index(holder.node)
 
-    def _books(self, node: str) -> NodeBooks:
-        return self._nodes.setdefault(node, NodeBooks())
+    def _share_node(self, node: str) -> ShareNode | None:
+        node_ledger = self._nodes.get(node)
+        return node_ledger.share_node if node_ledger else None
 
-    def _settle(self, node: str) -> None:
-        """Keep the index true after a change to ``node``, and forget nodes that nobody needs."""
-        books = self._nodes[node]
-        if (free := books.largest_free) == CLOSED:
-            self._largest.pop(node, None)
-            self._biggest.pop(node, None)
+    def _choose(self, node: str, units: int) -> Card | None:
+        node_ledger = self._nodes.get(node)
+        return node_ledger.choose(units) if node_ledger else None
+
+    def _node_ledger(self, node: str) -> NodeLedger:
+        return self._nodes.setdefault(node, NodeLedger())
+
+    def _update_index(self, node: str) -> None:
+        """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
+        node_ledger = self._nodes[node]
+        free = node_ledger.free_units()
+        if free is None:
+            self._free_units.pop(node, None)
+            self._largest_free.pop(node, None)
         else:
-            self._largest[node] = free
-            self._biggest[node] = books.biggest_card
-        if books.is_empty:
+            self._free_units[node] = free
+            self._largest_free[node] = free.largest
+        if node_ledger.is_empty:
             del self._nodes[node]

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 import msgspec
 
 from gpushare_core.api.names import REGISTERED
+from gpushare_core.api.served import SHARING_MODES
 from gpushare_core.books.dialects import DIALECTS, GPUSHARE
-from gpushare_core.placement.cards import Strategy
-from gpushare_core.placement.quantity import parse_quantity
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.quantity import parse_memory
 
-SERVED_MODE = "Memory"
+_MODES = sorted(SHARING_MODES)
 
 
 @dataclass(frozen=True, slots=True)
-class CardInventory:
+class ShareNodeCard:
     """One card as the node's plugin reports it."""
 
     uuid: str
@@ -25,22 +26,24 @@ class CardInventory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeInventory:
-    """The cards of one node. ``refusal`` says, for people, why it takes no pods of ours; empty if it does."""
+class ShareNode:
+    """The GPUShareNode of one node, as far as placement needs it."""
 
     name: str
-    cards: tuple[CardInventory, ...] = ()
+    cards: tuple[ShareNodeCard, ...] = ()
+    """In order of index."""
     unit: str = ""
     """The unit in force, as written."""
     unit_size: int = 0
     """Bytes; 0 when the unit is unknown."""
     strategy: Strategy = Strategy.BINPACK
     compute_score: int = 0
-    """Of its fastest card."""
-    refusal: str = ""
+    """Of the node's fastest card."""
+    closed_reason: str = ""
+    """For people: why the node takes no pods of ours. Empty when it does."""
 
 
-class _Meta(msgspec.Struct):
+class _Metadata(msgspec.Struct):
     name: str
     deleting: str | None = msgspec.field(name="deletionTimestamp", default=None)
 
@@ -72,79 +75,80 @@ class _Status(msgspec.Struct):
 
 
 class _ShareNode(msgspec.Struct):
-    metadata: _Meta
+    metadata: _Metadata
     spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status | None = None
 
 
 class _Named(msgspec.Struct):
-    metadata: _Meta
+    metadata: _Metadata
 
 
 _DECODER = msgspec.json.Decoder(_ShareNode)
 _NAME_DECODER = msgspec.json.Decoder(_Named)
 
 
-def read_inventory(raw: msgspec.Raw | bytes) -> NodeInventory:
-    """The inventory that the JSON of a GPUShareNode tells of; one that cannot be read takes no pods.
+def read_share_node(raw: msgspec.Raw | bytes) -> ShareNode:
+    """Returns what the JSON of a GPUShareNode says; a node that cannot be read takes no pods.
 
     Raises:
-        msgspec.DecodeError: not even its name can be read.
+        msgspec.DecodeError: not even the name can be read.
     """
     try:
         node = _DECODER.decode(raw)
     except msgspec.DecodeError as error:
         name = sys.intern(_NAME_DECODER.decode(raw).metadata.name)
-        return NodeInventory(name=name, refusal=f"its GPUShareNode cannot be read: {error}")
-    return _inventory(node, node.status or _Status())
+        return ShareNode(name=name, closed_reason=f"its GPUShareNode cannot be read: {error}")
+    return _share_node(node, node.status or _Status())
 
 
-def _inventory(node: _ShareNode, status: _Status) -> NodeInventory:
-    return NodeInventory(
+def unit_size(unit: str) -> int:
+    """Returns the bytes of one ``unit``, or 0 when it cannot be read."""
+    try:
+        return parse_memory(unit)
+    except ValueError:
+        return 0
+
+
+def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
+    cards = status.cards or []
+    return ShareNode(
         name=sys.intern(node.metadata.name),
-        cards=tuple(_card(card) for card in sorted(status.cards or (), key=lambda card: card.index)),
+        cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
         unit=sys.intern(status.unit),
         unit_size=unit_size(status.unit),
         strategy=_strategy(node.spec.strategy),
-        compute_score=max((card.compute_score for card in status.cards or ()), default=0),
-        refusal=_refusal(node, status),
+        compute_score=max((card.compute_score for card in cards), default=0),
+        closed_reason=_closed_reason(node, status),
     )
 
 
-def _card(card: _Card) -> CardInventory:
-    return CardInventory(sys.intern(card.uuid), card.index, card.units, card.health == "Healthy")
+def _card(card: _Card) -> ShareNodeCard:
+    return ShareNodeCard(sys.intern(card.uuid), card.index, card.units, card.health == "Healthy")
 
 
 def _strategy(name: str) -> Strategy:
     return next((strategy for strategy in Strategy if strategy == name), Strategy.BINPACK)
 
 
-def unit_size(unit: str) -> int:
-    """Bytes of one ``unit``; 0 when it says nothing readable."""
-    try:
-        return parse_quantity(unit)
-    except ValueError:
-        return 0
-
-
-def _refusal(node: _ShareNode, status: _Status) -> str:
-    """The first reason, in the order in which an administrator would want to know."""
+def _closed_reason(node: _ShareNode, status: _Status) -> str:
+    """Returns the first reason, in the order in which an administrator would want to know, or nothing."""
     if node.metadata.deleting:
         return "node is being taken out of GPU sharing"
-    if node.spec.mode != SERVED_MODE:
-        return f"GPU sharing mode {node.spec.mode or 'unknown'} is not served, only {SERVED_MODE}"
+    if node.spec.mode not in _MODES:
+        return f"GPU sharing mode {node.spec.mode or 'unknown'} is not served, only {', '.join(_MODES)}"
     if node.spec.dialect not in DIALECTS:
         return f"GPU sharing dialect {node.spec.dialect} is not served, only {', '.join(DIALECTS)}"
-    return _unregistered(status.conditions or ()) or _cardless(status.cards or ())
+    return _not_registered(status.conditions or ()) or _no_healthy_card(status.cards or ())
 
 
-def _unregistered(conditions: Iterable[_Condition]) -> str:
-    registered = next((each for each in conditions if each.type == REGISTERED), None)
+def _not_registered(conditions: Iterable[_Condition]) -> str:
+    registered = next((condition for condition in conditions if condition.type == REGISTERED), None)
     if registered is not None and registered.status == "True":
         return ""
-    told = registered.message if registered is not None else ""
-    return f"GPU cards are not registered with the kubelet yet{f': {told}' if told else ''}"
+    reason = "GPU cards are not registered with the kubelet yet"
+    return f"{reason}: {registered.message}" if registered is not None and registered.message else reason
 
 
-def _cardless(cards: Iterable[_Card]) -> str:
+def _no_healthy_card(cards: Iterable[_Card]) -> str:
     return "" if any(card.health == "Healthy" for card in cards) else "node has no healthy GPU card"

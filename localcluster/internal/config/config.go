@@ -91,7 +91,7 @@ func (d Directory) join(parts ...string) string {
 // Lock is held by the supervisor as long as the cluster runs.
 func (d Directory) Lock() string { return d.join("lock") }
 
-// Control is the socket the supervisor takes orders on.
+// Control is the socket the supervisor serves commands on.
 func (d Directory) Control() string { return d.join("control.sock") }
 
 // Kubeconfig is the administrator's, for use on the host.

@@ -34,7 +34,7 @@ func RunAgent() error {
 	}
 	keeper := &kubeletKeeper{flags: kubeletFlags(settings)}
 	go keeper.run()
-	if err := obey(keeper, served); err != nil {
+	if err := handleSignals(keeper, served); err != nil {
 		return err
 	}
 	keeper.stop()
@@ -76,14 +76,14 @@ func awaitSocket() error {
 	return fmt.Errorf("the container runtime did not open %s in %s", criSocket, socketPatience)
 }
 
-// obey carries out orders until the one to switch off; an error means that the runtime ended by itself.
-func obey(keeper *kubeletKeeper, served <-chan error) error {
-	orders := make(chan os.Signal, 4)
-	signal.Notify(orders, syscall.SIGTERM, RestartKubelet)
+// handleSignals returns when the machine is switched off; an error means that the runtime ended by itself.
+func handleSignals(keeper *kubeletKeeper, served <-chan error) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, RestartKubelet)
 	for {
 		select {
-		case order := <-orders:
-			if order == syscall.SIGTERM {
+		case received := <-signals:
+			if received == syscall.SIGTERM {
 				return nil
 			}
 			keeper.kill()

@@ -52,7 +52,7 @@ func (c *components) arguments(name string) []string {
 		},
 		apiserver: {
 			"--etcd-servers=" + etcdAddress,
-			"--bind-address=0.0.0.0", "--secure-port=443", "--advertise-address=" + network.Gateway,
+			"--bind-address=0.0.0.0", fmt.Sprintf("--secure-port=%d", apiPort), "--advertise-address=" + network.Gateway,
 			"--service-cluster-ip-range=" + network.ServiceRange,
 			"--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
 			"--client-ca-file=" + pki("ca.crt"), "--token-auth-file=" + pki("tokens.csv"),
@@ -62,7 +62,7 @@ func (c *components) arguments(name string) []string {
 			"--kubelet-client-certificate=" + pki("apiserver-kubelet-client.crt"),
 			"--kubelet-client-key=" + pki("apiserver-kubelet-client.key"),
 			"--kubelet-preferred-address-types=InternalIP",
-			"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+			"--service-account-issuer=https://kubernetes.default.svc." + clusterDomain,
 			"--service-account-key-file=" + pki("sa.pub"), "--service-account-signing-key-file=" + pki("sa.key"),
 			// There is no kube-proxy: webhooks and aggregated APIs are reached at their pods.
 			"--enable-aggregator-routing=true",

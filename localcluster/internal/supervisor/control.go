@@ -28,22 +28,22 @@ type NodeStatus struct {
 	Failure string `json:"failure"`
 }
 
-// serveControl takes orders: HTTP on a Unix socket, JSON in and out, an error as plain text.
+// serveControl serves status and commands: HTTP on a Unix socket, JSON in and out, an error as plain text.
 func serveControl(listener net.Listener, i *inner) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(answer http.ResponseWriter, request *http.Request) {
 		answer.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(answer).Encode(i.status(request))
 	})
-	mux.HandleFunc("POST /nodes", order(func(request *http.Request) error {
+	mux.HandleFunc("POST /nodes", handler(func(request *http.Request) error {
 		var wanted config.Node
 		if err := json.NewDecoder(request.Body).Decode(&wanted); err != nil {
 			return err
 		}
 		return i.machines.add(i.context, wanted)
 	}))
-	mux.HandleFunc("POST /nodes/{name}/{action}", order(i.nodeAction))
-	mux.HandleFunc("POST /components/{name}/kill", order(func(request *http.Request) error {
+	mux.HandleFunc("POST /nodes/{name}/{action}", handler(i.nodeAction))
+	mux.HandleFunc("POST /components/{name}/kill", handler(func(request *http.Request) error {
 		return i.components.kill(request.PathValue("name"))
 	}))
 	return http.Serve(listener, mux)
@@ -70,9 +70,10 @@ func (i *inner) nodeAction(request *http.Request) error {
 	}
 }
 
-func order(carryOut func(*http.Request) error) http.HandlerFunc {
+// handler answers with the outcome of a command.
+func handler(command func(*http.Request) error) http.HandlerFunc {
 	return func(answer http.ResponseWriter, request *http.Request) {
-		err := carryOut(request)
+		err := command(request)
 		switch {
 		case err == nil:
 			answer.WriteHeader(http.StatusNoContent)

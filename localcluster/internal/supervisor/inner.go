@@ -14,7 +14,7 @@ import (
 	"gpushare.io/localcluster/internal/network"
 )
 
-const apiAddress = network.ServiceAddress + ":443"
+const apiPort = 443
 
 // inner is the state of the running cluster.
 type inner struct {
@@ -46,7 +46,7 @@ func RunInner() error {
 	if err != nil {
 		return err
 	}
-	client, err := pki.client(cluster.Directory)
+	client, err := pki.client()
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func relay(listener net.Listener) {
 		}
 		go func() {
 			defer client.Close()
-			server, err := net.Dial("tcp", apiAddress)
+			server, err := net.Dial("tcp", net.JoinHostPort(network.ServiceAddress, fmt.Sprint(apiPort)))
 			if err != nil {
 				return
 			}

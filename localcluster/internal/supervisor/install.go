@@ -1,12 +1,13 @@
 package supervisor
 
 import (
-	"net"
-	"os"
+	"errors"
+	"path/filepath"
+
+	"k8s.io/kubernetes/cmd/kubeadm/app/constants"
 
 	"gpushare.io/localcluster/internal/config"
 	"gpushare.io/localcluster/internal/node"
-	"gpushare.io/localcluster/internal/pki"
 )
 
 // install writes what an administrator would have put on the machine's disk. A reboot finds it as it was left.
@@ -15,20 +16,7 @@ func (ms *machines) install(m *machine) error {
 		return err
 	}
 	kubernetes := m.folder.Join(config.Kubernetes)
-	if err := os.WriteFile(kubernetes+"/pki/ca.crt", ms.pki.Certificate, 0o644); err != nil {
-		return err
-	}
-	user := pki.Subject{User: "system:node:" + m.Name, Groups: []string{"system:nodes"}}
-	if err := ms.pki.kubeconfig(kubernetes+"/kubelet.conf", user); err != nil {
-		return err
-	}
-	serving, err := ms.pki.Issue(pki.Subject{
-		User: "system:node:" + m.Name, Names: []string{m.Name}, Addresses: []net.IP{net.ParseIP(m.address())},
-	})
-	if err != nil {
-		return err
-	}
-	if err := serving.Write(kubernetes+"/pki", "kubelet"); err != nil {
+	if err := ms.installKubeletPKI(m, kubernetes); err != nil {
 		return err
 	}
 	if err := node.WriteKubeletConfiguration(m.folder, m.ControlPlane); err != nil {
@@ -37,8 +25,19 @@ func (ms *machines) install(m *machine) error {
 	if !m.ControlPlane {
 		return nil
 	}
-	if err := ms.pki.kubeconfig(kubernetes+"/scheduler.conf", pki.Subject{User: "system:kube-scheduler"}); err != nil {
+	if err := ms.pki.kubeconfig(filepath.Join(kubernetes, constants.SchedulerKubeConfigFileName), constants.SchedulerUser); err != nil {
 		return err
 	}
 	return node.WriteSchedulerManifest(m.folder, ms.cluster.ComponentFlags["kube-scheduler"])
+}
+
+// installKubeletPKI writes what the kubelet trusts, logs in with and serves by.
+func (ms *machines) installKubeletPKI(m *machine, kubernetes string) error {
+	folder := filepath.Join(kubernetes, "pki")
+	login := filepath.Join(kubernetes, constants.KubeletKubeConfigFileName)
+	return errors.Join(
+		ms.pki.authority(folder),
+		ms.pki.kubeconfig(login, constants.NodesUserPrefix+m.Name, constants.NodesGroup),
+		ms.pki.kubeletServing(folder, m.Name, m.address()),
+	)
 }

@@ -1,4 +1,4 @@
-// Package supervisor starts a cluster, watches it and takes orders.
+// Package supervisor starts a cluster, watches it and serves commands.
 //
 // It is two processes. The outer one lives among the host's processes and holds what the host sees: the lock
 // and the API's listening socket. The inner one is process 1 of the cluster's own PID, mount and network

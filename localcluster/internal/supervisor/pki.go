@@ -1,30 +1,46 @@
 package supervisor
 
 import (
+	"bytes"
+	"crypto"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/kubernetes/cmd/kubeadm/app/apis/kubeadm"
+	"k8s.io/kubernetes/cmd/kubeadm/app/constants"
+	"k8s.io/kubernetes/cmd/kubeadm/app/phases/certs"
+	"k8s.io/kubernetes/cmd/kubeadm/app/phases/kubeconfig"
+	"k8s.io/kubernetes/cmd/kubeadm/app/util/pkiutil"
 
 	"gpushare.io/localcluster/internal/config"
 	"gpushare.io/localcluster/internal/network"
-	"gpushare.io/localcluster/internal/pki"
 )
 
 const (
-	apiServer = "https://" + apiAddress
-	masters   = "system:masters"
+	clusterDomain        = "cluster.local"
+	administratorUser    = "admin"
+	supervisorKubeconfig = "supervisor.conf"
+
+	// keyAlgorithm is quicker than kubeadm's default, RSA, and every node has keys of its own.
+	keyAlgorithm = kubeadm.EncryptionAlgorithmECDSAP256
 )
 
-// clusterPKI is the cluster's authority and where its products lie.
+// clusterPKI issues a cluster's certificates and kubeconfigs by means of kubeadm. They are valid for a year and
+// the authority's own for ten, from five minutes before now: a clock may be set back a little.
 type clusterPKI struct {
-	*pki.Authority
-	directory config.Directory
+	directory   config.Directory
+	settings    kubeadm.InitConfiguration
+	certificate *x509.Certificate
+	key         crypto.Signer
 }
 
 // createPKI issues what the control plane needs and the administrator's kubeconfig for the host's address.
@@ -32,66 +48,88 @@ func createPKI(directory config.Directory, listen *net.TCPAddr) (*clusterPKI, er
 	if err := os.MkdirAll(directory.PKI(""), 0o700); err != nil {
 		return nil, err
 	}
-	authority, err := pki.NewAuthority("kubernetes")
+	settings := kubeadmSettings(directory, listen.IP)
+	certificate, key, err := certs.KubeadmCertRootCA().CreateAsCA(&settings)
 	if err != nil {
 		return nil, err
 	}
-	p := &clusterPKI{Authority: authority, directory: directory}
+	p := &clusterPKI{directory: directory, settings: settings, certificate: certificate, key: key}
 	return p, errors.Join(
-		authority.Write(directory.PKI(""), "ca"),
-		p.pair("apiserver", servingSubject(listen.IP)),
-		p.pair("apiserver-kubelet-client", pki.Subject{User: "kube-apiserver-kubelet-client", Groups: []string{masters}}),
-		p.serviceAccountKey(),
-		p.component("controller-manager", pki.Subject{User: "system:kube-controller-manager"}),
-		p.component("supervisor", pki.Subject{User: "localcluster", Groups: []string{masters}}),
+		certs.KubeadmCertAPIServer().CreateFromCA(&settings, certificate, key),
+		certs.CreateServiceAccountKeyAndPublicKeyFiles(directory.PKI(""), keyAlgorithm),
+		p.kubeletClient(),
+		p.component(constants.ControllerManagerKubeConfigFileName, constants.ControllerManagerUser),
+		p.component(supervisorKubeconfig, "localcluster", constants.SystemPrivilegedGroup),
 		p.administrator(listen),
 	)
 }
 
-func servingSubject(listen net.IP) pki.Subject {
-	addresses := []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(network.ServiceAddress), net.ParseIP(network.Gateway)}
+// kubeadmSettings describe the cluster to kubeadm: the apiserver's certificate has every address they name.
+func kubeadmSettings(directory config.Directory, listen net.IP) kubeadm.InitConfiguration {
+	alternativeNames := []string{"localhost", "127.0.0.1"}
 	if !listen.IsUnspecified() {
-		addresses = append(addresses, listen)
+		alternativeNames = append(alternativeNames, listen.String())
 	}
-	return pki.Subject{
-		User:      "kube-apiserver",
-		Addresses: addresses,
-		Names: []string{
-			"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+	return kubeadm.InitConfiguration{
+		LocalAPIEndpoint: kubeadm.APIEndpoint{AdvertiseAddress: network.Gateway, BindPort: apiPort},
+		ClusterConfiguration: kubeadm.ClusterConfiguration{
+			ClusterName:          "local",
+			CertificatesDir:      directory.PKI(""),
+			ControlPlaneEndpoint: network.ServiceAddress,
+			Networking:           kubeadm.Networking{ServiceSubnet: network.ServiceRange, DNSDomain: clusterDomain},
+			APIServer:            kubeadm.APIServer{CertSANs: alternativeNames},
+			EncryptionAlgorithm:  keyAlgorithm,
 		},
 	}
 }
 
-func (p *clusterPKI) pair(name string, subject pki.Subject) error {
-	pair, err := p.Issue(subject)
+// kubeletClient issues what the apiserver shows the kubelets. kubeadm's own is in no group: its rights come
+// from an object that `kubeadm init` creates.
+func (p *clusterPKI) kubeletClient() error {
+	return p.issue(p.directory.PKI(""), constants.APIServerKubeletClientCertAndKeyBaseName, certutil.Config{
+		CommonName:   constants.APIServerKubeletClientCertCommonName,
+		Organization: []string{constants.SystemPrivilegedGroup},
+		Usages:       []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+}
+
+// kubeletServing issues what a kubelet shows the apiserver. With kubeadm, a kubelet signs that itself.
+func (p *clusterPKI) kubeletServing(folder, node, address string) error {
+	return p.issue(folder, "kubelet", certutil.Config{
+		CommonName: constants.NodesUserPrefix + node,
+		AltNames:   certutil.AltNames{DNSNames: []string{node}, IPs: []net.IP{net.ParseIP(address)}},
+		Usages:     []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	})
+}
+
+// issue writes NAME.crt and NAME.key into a folder.
+func (p *clusterPKI) issue(folder, name string, subject certutil.Config) error {
+	certificate, key, err := pkiutil.NewCertAndKey(
+		p.certificate, p.key, &pkiutil.CertConfig{Config: subject, EncryptionAlgorithm: keyAlgorithm},
+	)
 	if err != nil {
 		return err
 	}
-	return pair.Write(p.directory.PKI(""), name)
+	return pkiutil.WriteCertAndKey(folder, name, certificate, key)
 }
 
-func (p *clusterPKI) serviceAccountKey() error {
-	private, public, err := pki.NewKey()
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(p.directory.PKI("sa.key"), private, 0o600); err != nil {
-		return err
-	}
-	return os.WriteFile(p.directory.PKI("sa.pub"), public, 0o644)
+// authority writes ca.crt into a folder.
+func (p *clusterPKI) authority(folder string) error {
+	return pkiutil.WriteCert(folder, constants.CACertAndKeyBaseName, p.certificate)
 }
 
-// component writes NAME.conf for a client inside the cluster.
-func (p *clusterPKI) component(name string, subject pki.Subject) error {
-	return p.kubeconfig(p.directory.PKI(name+".conf"), subject)
+// component writes a kubeconfig for a part of the control plane.
+func (p *clusterPKI) component(file, user string, groups ...string) error {
+	return p.kubeconfig(p.directory.PKI(file), user, groups...)
 }
 
-func (p *clusterPKI) kubeconfig(path string, subject pki.Subject) error {
-	client, err := p.Issue(subject)
-	if err != nil {
+// kubeconfig writes a kubeconfig for a client inside the cluster, which logs in by a certificate.
+func (p *clusterPKI) kubeconfig(path, user string, groups ...string) error {
+	var content bytes.Buffer
+	if err := kubeconfig.WriteKubeConfigWithClientCert(&content, &p.settings, user, groups, time.Time{}); err != nil {
 		return err
 	}
-	return p.WriteKubeconfig(path, pki.Login{Server: apiServer, User: subject.User, Client: client})
+	return os.WriteFile(path, content.Bytes(), 0o600)
 }
 
 // administrator writes the host's kubeconfig. It logs in by a token, which plain HTTP clients can use too.
@@ -101,20 +139,32 @@ func (p *clusterPKI) administrator(listen *net.TCPAddr) error {
 		return err
 	}
 	token := hex.EncodeToString(random)
-	line := fmt.Sprintf("%s,admin,admin,%s\n", token, masters)
+	line := fmt.Sprintf("%s,%s,%[2]s,%[3]s\n", token, administratorUser, constants.SystemPrivilegedGroup)
 	if err := os.WriteFile(p.directory.PKI("tokens.csv"), []byte(line), 0o600); err != nil {
 		return err
 	}
+	var content bytes.Buffer
+	onHost := settingsOnHost(p.settings, listen)
+	if err := kubeconfig.WriteKubeConfigWithToken(&content, &onHost, administratorUser, token, time.Time{}); err != nil {
+		return err
+	}
+	return os.WriteFile(p.directory.Kubeconfig(), content.Bytes(), 0o600)
+}
+
+// settingsOnHost name the API's address as the host sees it.
+func settingsOnHost(settings kubeadm.InitConfiguration, listen *net.TCPAddr) kubeadm.InitConfiguration {
 	host := listen.IP.String()
 	if listen.IP.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	server := fmt.Sprintf("https://%s", net.JoinHostPort(host, fmt.Sprint(listen.Port)))
-	return p.WriteKubeconfig(p.directory.Kubeconfig(), pki.Login{Server: server, User: "admin", Token: token})
+	settings.ControlPlaneEndpoint = ""
+	settings.LocalAPIEndpoint = kubeadm.APIEndpoint{AdvertiseAddress: host, BindPort: int32(listen.Port)}
+	return settings
 }
 
-func (p *clusterPKI) client(directory config.Directory) (kubernetes.Interface, error) {
-	rest, err := clientcmd.BuildConfigFromFlags("", directory.PKI("supervisor.conf"))
+// client returns the supervisor's own client of the apiserver.
+func (p *clusterPKI) client() (kubernetes.Interface, error) {
+	rest, err := clientcmd.BuildConfigFromFlags("", p.directory.PKI(supervisorKubeconfig))
 	if err != nil {
 		return nil, err
 	}

@@ -4,17 +4,21 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
+from gpushare_core.json_object import Json
+from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.follow import Backoff, Changed, Collection, Json, Listed, follow
+from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_core.kube.paths import PODS, pod_path
 from gpushare_plugin.decide.pods import PodName, read_metadata, read_pod
 from gpushare_plugin.state import NodeState
 
-AT_ONCE = 8
+CONCURRENT_READS = 8
 """Specs that are read at the same time."""
-SPEC_TIMEOUT = 30.0
+SPECS_TIMEOUT = 30.0
+"""Seconds for reading the specs of all pods that have arrived."""
 FINISHED = ("Succeeded", "Failed")
-"""Phases of pods that no watch tells of any more, so that nothing would make us forget them."""
+"""Phases of pods that the watch leaves out, so that nothing would make us forget such a pod."""
 
 _log = logging.getLogger(__name__)
 
@@ -32,45 +36,45 @@ class PodWatch:
         self._ended = ended
         self._client = client
         self._arrived = asyncio.Event()
-        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._reads = asyncio.Semaphore(CONCURRENT_READS)
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
-        """Never returns."""
+        """Follows the pods' metadata. Never returns."""
         running = ",".join(f"status.phase!={phase}" for phase in FINISHED)
         selector = f"spec.nodeName={self._state.name},{running}"
-        pods = Collection("/api/v1/pods", field_selector=selector, metadata_only=True)
+        pods = Collection(PODS, field_selector=selector, metadata_only=True)
         async for event in follow(self._client, pods):
-            self._take(event)
+            self._handle(event)
             self._arrived.set()
 
-    async def run_learning(self) -> None:
-        """Read the specs of pods as they arrive. Never returns."""
+    async def run_spec_reader(self) -> None:
+        """Reads the specs of pods as they arrive. Never returns."""
         backoff = Backoff()
         while True:
             await self._arrived.wait()
             self._arrived.clear()
-            await self.learn(self._unlearned(), timeout=SPEC_TIMEOUT)
+            await self.read_specs(self._without_spec(), timeout=SPECS_TIMEOUT)
             self.synced.set()
-            if self._unlearned():
-                await backoff.pause()
+            if self._without_spec():
+                await backoff.wait()
                 self._arrived.set()
             else:
                 backoff.reset()
 
-    async def learn(self, names: Iterable[PodName], *, timeout: float) -> None:
-        """Read these pods, as far as that is possible within ``timeout`` seconds."""
+    async def read_specs(self, names: Iterable[PodName], *, timeout: float) -> None:
+        """Reads these pods into the state, as far as that is possible within ``timeout`` seconds."""
         try:
             async with asyncio.timeout(timeout), asyncio.TaskGroup() as group:
                 for name in names:
-                    group.create_task(self._learn(name))
+                    group.create_task(self._read_spec(name))
         except TimeoutError:
             _log.warning("the API server is too slow to tell what the pods of this node ask for")
 
-    def _unlearned(self) -> list[PodName]:
-        return [name for name, pod in self._state.pods.items() if pod.ask is None]
+    def _without_spec(self) -> list[PodName]:
+        return [name for name, pod in self._state.pods.items() if pod.request is None]
 
-    def _take(self, event: Listed[Json] | Changed[Json]) -> None:
+    def _handle(self, event: Listed[Json] | Changed[Json]) -> None:
         key = self._state.dialect.allocation_annotation
         if isinstance(event, Listed):
             pods = [read_metadata(item, key) for item in event.items]
@@ -85,13 +89,13 @@ class PodWatch:
         else:
             self._state.put_pod(pod)
 
-    async def _learn(self, name: PodName) -> None:
+    async def _read_spec(self, name: PodName) -> None:
         watched = name in self._state.pods
         try:
-            async with self._at_once:
-                item = await self._client.get(pod_path(name))
+            async with self._reads:
+                item = await self._client.get(pod_path(*name))
         except ApiError as error:
-            self._refused(name, error)
+            self._handle_refusal(name, error)
             return
         except UnreachableError as error:
             _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
@@ -101,12 +105,8 @@ class PodWatch:
             dialect = self._state.dialect
             self._state.put_pod(read_pod(item, dialect.allocation_annotation, dialect.memory_resource))
 
-    def _refused(self, name: PodName, error: ApiError) -> None:
+    def _handle_refusal(self, name: PodName, error: ApiError) -> None:
         if not error.is_not_found:
             _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
         elif name in self._state.pods:
             self._state.drop_pod(name, self._state.pods[name].uid)
-
-
-def pod_path(name: PodName) -> str:
-    return f"/api/v1/namespaces/{name.namespace}/pods/{name.name}"

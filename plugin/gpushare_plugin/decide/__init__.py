@@ -1,1 +1,1 @@
-"""What is offered, given out, repaired and reported. Pure."""
+"""What to offer, which units to give to whom, what to repair and what to report. Pure."""

@@ -1,89 +1,86 @@
-"""Which pod the kubelet asks for: it does not say.
+"""Which pod the kubelet is admitting: it does not say.
 
 It admits one pod after the other, and a pod that is being admitted is listed by PodResources already, though
 still without devices. So the pod in question is the listed one that asks for units and lacks some. Source:
 ``HandlePodAdditions`` and ``devicemanager.ManagerImpl.devicesToAllocate`` of the kubelet (1.36).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
 
-from gpushare_plugin.decide.holdings import Books
+from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
+from gpushare_plugin.decide.preferred_allocation import PreferredCards
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """What a pod was given: the card, and for how many of its containers."""
-
-    card: str
-    containers: int = 1
-
-
-Grants = Mapping[str, Grant]
-"""By the pod's UID."""
-
-
-def unknown_names(books: Books, pods: Pods) -> list[PodName]:
-    """Listed pods without units of which nobody knows yet whether they ask for some.
+def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
+    """Returns the listed pods without units of which it is not known yet whether they ask for some.
 
     A deleted pod may have been followed by another one of the same name.
     """
     return [
         name
-        for name, holding in books.pods.items()
-        if not holding.units and (name not in pods or pods[name].ask is None or pods[name].deleting)
+        for name, assignment in assigned.pods.items()
+        if not assignment.units and (name not in pods or pods[name].request is None or pods[name].deleting)
     ]
 
 
-def admitted_now(books: Books, pods: Pods, grants: Grants, size: int) -> Pod | None:
-    """The pod for one of whose containers ``size`` units are asked, by a listing made during the call."""
-    listed = (pods[name] for name in books.pods if name in pods)
-    lacking = [pod for pod in listed if size in _lacking(pod, books)]
-    return min(lacking, key=lambda pod: _order(pod, grants), default=None)
+def admitted_by_listing(
+    assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int
+) -> Pod | None:
+    """Returns the listed pod a container of which lacks ``units``, or None when there is none.
 
-
-def admitted_next(books: Books, pods: Pods, grants: Grants, size: int) -> Pod | None:
-    """The pod that is most likely meant, when PodResources do not answer: by order of arrival.
-
-    Raises nothing and promises nothing: what comes out wrong is repaired from the kubelet's books later.
+    ``assigned`` was listed during the kubelet's call.
     """
-    waiting = (pod for pod in pods.values() if not books.holds(pod.name) and not _is_done(pod, grants))
-    fitting = [pod for pod in waiting if size in _asked(pod)]
-    return min(fitting, key=lambda pod: _order(pod, grants), default=None)
+    listed = (pods[name] for name in assigned.pods if name in pods)
+    lacking = [pod for pod in listed if units in _lacking(pod, assigned)]
+    return min(lacking, key=lambda pod: _order(pod, preferred), default=None)
 
 
-def _lacking(pod: Pod, books: Books) -> Iterator[int]:
-    """Units of the containers that hold none yet; nothing for a pod that has what it asked for.
+def admitted_by_arrival(
+    assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int
+) -> Pod | None:
+    """Returns the pod that is most likely meant, for when PodResources do not answer.
 
-    Of a pod whose ordinary init containers alone ask, nothing tells that it was admitted.
+    It can be the wrong one; the annotations are repaired by what the kubelet assigned later.
     """
-    if pod.ask is None:
-        yield from () if books.holds(pod.name) else _asked(pod)
+    waiting = (
+        pod for pod in pods.values() if not assigned.has_units(pod.name) and not _is_served(pod, preferred)
+    )
+    fitting = [pod for pod in waiting if units in _requested(pod)]
+    return min(fitting, key=lambda pod: _order(pod, preferred), default=None)
+
+
+def _lacking(pod: Pod, assigned: AssignedDevices) -> Iterator[int]:
+    """Yields the units of each container that has none yet; nothing for a pod that has what it asked for.
+
+    Of a pod whose ordinary init containers alone ask, nothing shows that it was admitted.
+    """
+    request = pod.request
+    if request is None:
+        yield from () if assigned.has_units(pod.name) else _requested(pod)
         return
-    shown = books.pods[pod.name].containers
-    complete = pod.ask.visible and all(shown.get(name) for name in pod.ask.visible)
-    if not complete:
-        asked = pod.ask.request.containers.items()
-        yield from (units for name, units in asked if not shown.get(name))
+    containers = assigned.pods[pod.name].containers
+    running = request.running_containers
+    if not (running and all(containers.get(name) for name in running)):
+        yield from (units for name, units in request.containers.items() if not containers.get(name))
 
 
-def _asked(pod: Pod) -> Iterable[int]:
-    """By the spec, or while that was not read by the annotation."""
-    if pod.ask is not None:
-        return pod.ask.request.containers.values()
+def _requested(pod: Pod) -> Collection[int]:
+    """Returns the units of each container by the spec, or while that was not read by the annotation."""
+    if pod.request is not None:
+        return pod.request.containers.values()
     containers = pod.allocation.containers if pod.allocation else {}
     return [sum(shares.values()) for shares in containers.values()]
 
 
-def _is_done(pod: Pod, grants: Grants) -> bool:
-    grant = grants.get(pod.uid)
-    return grant is not None and grant.containers >= len(list(_asked(pod)))
+def _is_served(pod: Pod, preferred: PreferredCards) -> bool:
+    """Whether GetPreferredAllocation was answered for each of its containers."""
+    return pod.uid in preferred and preferred[pod.uid].containers >= len(_requested(pod))
 
 
-def _order(pod: Pod, grants: Grants) -> tuple[bool, bool, bool, str, str, str]:
-    """Those of which PodResources tell, then one that was begun, then by the time of the promise."""
+def _order(pod: Pod, preferred: PreferredCards) -> tuple[bool, bool, bool, str, str, str]:
+    """Less comes first: those that PodResources show, then one that was begun, then the oldest promise."""
     promised = pod.allocation.at if pod.allocation else ""
-    unseen = pod.ask is not None and not pod.ask.visible
-    begun = pod.uid in grants and not _is_done(pod, grants)
+    unseen = pod.request is not None and not pod.request.running_containers
+    begun = pod.uid in preferred and not _is_served(pod, preferred)
     return (pod.deleting, unseen, not begun, promised or pod.created, pod.created, pod.uid)

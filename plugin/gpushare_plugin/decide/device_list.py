@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.layout import Layout, PlacedCard, lay_out
 from gpushare_plugin.decide.unit_ids import CAPACITY, ID_LENGTH, encode_id
-from gpushare_plugin.devices.cards import PhysicalCard
+from gpushare_plugin.devices.source import PhysicalCard
 
 MESSAGE_LIMIT = 4 * 2**20
 """Bytes. Source: ``defaultClientMaxReceiveMessageSize`` of grpc-go, which the kubelet does not raise."""
@@ -26,7 +26,7 @@ _NO_HEALTH = b""
 
 
 def encode_devices(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bytes:
-    """The whole message. What the kubelet can do without is left out where it would exceed ``limit``."""
+    """Returns the whole message; above ``limit`` bytes without what the kubelet can do without."""
     tails = _tails(layout.cards, unhealthy=_UNHEALTHY, with_topology=_has_topology(layout))
     if _size(layout.cards, tails) > limit:
         tails = _tails(layout.cards, unhealthy=_NO_HEALTH, with_topology=False)
@@ -45,7 +45,7 @@ def fits(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bool:
 def finest_unit(
     cards: Sequence[PhysicalCard], unit: MemoryUnit, *, reserved: int, limit: int = MESSAGE_LIMIT
 ) -> MemoryUnit:
-    """The smallest unit, a whole number in the suffix of ``unit``, with which ``cards`` fit.
+    """Returns the smallest unit, a whole number in the suffix of ``unit``, with which ``cards`` fit.
 
     Units get coarser until they do: one unit a card always fits.
     """
@@ -67,7 +67,7 @@ def _has_topology(layout: Layout) -> bool:
 
 
 def _tails(cards: Sequence[PlacedCard], *, unhealthy: bytes, with_topology: bool) -> list[bytes]:
-    """Per card: what follows the ID in each of its devices."""
+    """Returns for each card what follows the ID in its devices."""
     return [
         (_HEALTHY if placed.card.healthy else unhealthy)
         + (_topology(placed.card.numa_node) if with_topology else b"")

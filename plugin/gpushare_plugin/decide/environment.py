@@ -1,4 +1,4 @@
-"""What a container gets for its units: a pure function of them, so it gets the card that they lie on."""
+"""The environment of a container: a function of its units alone, so it gets the card that they lie on."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ class UnusableUnitsError(ValueError):
 
 
 def environment(ids: Sequence[str], layout: Layout, dialect: Dialect) -> dict[str, str]:
-    """Environment variables for a container that holds the units ``ids``.
+    """Returns the environment variables of a container that has the units ``ids``.
 
     Raises:
         UnusableUnitsError: the IDs are not of this node, or not all of one card.
@@ -21,8 +21,8 @@ def environment(ids: Sequence[str], layout: Layout, dialect: Dialect) -> dict[st
     numbers = [_number(unit_id, layout) for unit_id in ids]
     shares = layout.shares(numbers)
     if len(shares) != 1:
-        told = ", ".join(f"{units} of {uuid}" for uuid, units in sorted(shares.items())) or "nothing"
-        raise UnusableUnitsError(f"asked {len(ids)} units of one card, the kubelet chose {told}")
+        chosen = ", ".join(f"{units} of {uuid}" for uuid, units in sorted(shares.items())) or "nothing"
+        raise UnusableUnitsError(f"asked {len(ids)} units of one card, the kubelet chose {chosen}")
     placed = layout.card_of(numbers[0])
     assert placed
     return _variables(placed, len(ids), layout, dialect)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from gpushare_core.api.share_node import CardStatus, Health
-from gpushare_core.placement.quantity import parse_quantity
+from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.devices.cards import PhysicalCard
+from gpushare_plugin.devices.source import PhysicalCard
 
 GONE = "the card is gone: it was there when its units were given out"
 
@@ -32,6 +32,7 @@ class PlacedCard:
 
     @property
     def numbers(self) -> range:
+        """Numbers of the card's units."""
         return range(self.first, self.first + self.units)
 
 
@@ -46,23 +47,24 @@ class Layout:
 
     @property
     def units(self) -> int:
+        """Of all cards together."""
         return sum(placed.units for placed in self.cards)
 
     def card_of(self, number: int) -> PlacedCard | None:
-        """The card that unit ``number`` lies on; in the gap that reserved memory leaves, too."""
+        """Returns the card that unit ``number`` lies on; in the gap that reserved memory leaves, too."""
         if not 0 <= number < self.end:
             return None
         return self.cards[bisect_right(self.cards, number, key=_first) - 1]
 
     def shares(self, numbers: Sequence[int]) -> dict[str, int]:
-        """Card UUID -> how many of ``numbers`` lie on it; numbers of no card are left out."""
+        """Returns card UUID -> how many of ``numbers`` lie on it; numbers of no card are left out."""
         if not numbers:
             return {}
         lowest, highest = self.card_of(min(numbers)), self.card_of(max(numbers))
         if lowest is not None and lowest is highest:
             return {lowest.uuid: len(numbers)}
-        found = (self.card_of(number) for number in numbers)
-        return dict(Counter(placed.uuid for placed in found if placed))
+        cards = (self.card_of(number) for number in numbers)
+        return dict(Counter(placed.uuid for placed in cards if placed))
 
 
 def _first(placed: PlacedCard) -> int:
@@ -70,7 +72,7 @@ def _first(placed: PlacedCard) -> int:
 
 
 def lay_out(cards: Sequence[PhysicalCard], unit: MemoryUnit, *, reserved: int) -> Layout:
-    """Lay units of ``unit`` out over ``cards``, of each of which ``reserved`` bytes stay out of sharing.
+    """Returns units of ``unit`` laid out over ``cards``; ``reserved`` bytes of each stay out of sharing.
 
     Each card takes the room of its whole memory, so that a change of ``reserved`` moves no other card.
     """
@@ -82,27 +84,30 @@ def lay_out(cards: Sequence[PhysicalCard], unit: MemoryUnit, *, reserved: int) -
     return Layout(unit, tuple(placed), end)
 
 
-def settle(
-    found: Iterable[PhysicalCard], known: Sequence[PhysicalCard], *, held: bool
+def keep_places(
+    present: Iterable[PhysicalCard], known: Sequence[PhysicalCard], *, held: bool
 ) -> tuple[PhysicalCard, ...]:
-    """The cards to lay out: what was found, where units are ``held`` in the places of what was known."""
-    now = {card.uuid: card for card in found}
+    """Returns the cards to lay out: those that are ``present``.
+
+    Where units are ``held`` the ``known`` ones come first, in the places that they had.
+    """
+    present_by_uuid = {card.uuid: card for card in present}
     if not (held and known):
-        return tuple(now.values())
-    kept = [_in_place(now.pop(card.uuid, None), card) for card in known]
-    after = max((card.index for card in known), default=-1) + 1
-    added = [replace(card, index=index) for index, card in enumerate(now.values(), after)]
+        return tuple(present_by_uuid.values())
+    kept = [_in_place(present_by_uuid.pop(card.uuid, None), card) for card in known]
+    next_index = max(card.index for card in known) + 1
+    added = [replace(card, index=index) for index, card in enumerate(present_by_uuid.values(), next_index)]
     return (*kept, *added)
 
 
-def _in_place(now: PhysicalCard | None, before: PhysicalCard) -> PhysicalCard:
-    if now is None:
-        return replace(before, healthy=False, reason=GONE, used=0)
-    return replace(now, index=before.index, memory=before.memory)
+def _in_place(present: PhysicalCard | None, known: PhysicalCard) -> PhysicalCard:
+    if present is None:
+        return replace(known, healthy=False, reason=GONE, used=0)
+    return replace(present, index=known.index, memory=known.memory)
 
 
 def recorded_cards(cards: Sequence[CardStatus]) -> tuple[PhysicalCard, ...]:
-    """What the plugin wrote down before it was restarted, in the order of the units."""
+    """Returns what the plugin wrote to the status before it was restarted, in the order of the units."""
     return tuple(_recorded(card) for card in cards)
 
 
@@ -110,7 +115,7 @@ def _recorded(card: CardStatus) -> PhysicalCard:
     return PhysicalCard(
         uuid=card.uuid,
         index=card.index,
-        memory=parse_quantity(card.memory),
+        memory=parse_memory(card.memory),
         model=card.model,
         compute_score=card.compute_score,
         numa_node=card.numa_node,

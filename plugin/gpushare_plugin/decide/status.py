@@ -1,38 +1,45 @@
 """The status of a GPUShareNode: every card, and who has what on it."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
-from gpushare_core.api.conditions import Condition, merge_conditions
+from gpushare_core.api.conditions import ConditionState, dated_conditions
 from gpushare_core.api.policy import MemoryTotals, UnitTotals
 from gpushare_core.api.share_node import CardStatus, GPUShareNode, Health, NodeStatus, PodShare
-from gpushare_core.placement.quantity import format_quantity
+from gpushare_core.placement.quantity import format_memory
 from gpushare_core.version import VERSION
-from gpushare_plugin.decide.holdings import PodUnits
+from gpushare_plugin.decide.allocations import PodAllocation
 from gpushare_plugin.decide.layout import Layout, PlacedCard
-from gpushare_plugin.decide.pods import Pod
-
-Settled = Sequence[tuple[Pod, PodUnits]]
-"""The pods that hold units, and what they hold."""
 
 
 def node_status(
-    node: GPUShareNode, layout: Layout | None, settled: Settled, conditions: list[Condition]
+    share_node: GPUShareNode,
+    layout: Layout | None,
+    allocations: Sequence[PodAllocation],
+    conditions: Iterable[ConditionState],
+    *,
+    now: datetime,
 ) -> NodeStatus:
-    """What to write; equal to what is there already where nothing changed."""
-    cards = [_card(placed, layout, settled) for placed in layout.cards] if layout else []
+    """Returns what to write; equal to what is there already where nothing changed."""
+    cards = [_card(placed, layout, allocations) for placed in layout.cards] if layout else []
     return NodeStatus(
-        observed_generation=node.metadata.generation,
+        observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
         memory_unit=layout.unit.text if layout else "",
         summary=" ".join(f"{card.allocated_units}/{card.units}" for card in cards),
-        conditions=merge_conditions(node.status.conditions, conditions),
+        conditions=dated_conditions(
+            conditions,
+            before=share_node.status.conditions,
+            generation=share_node.metadata.generation,
+            now=now,
+        ),
         units=_units(cards),
         memory=_memory(layout, cards),
         cards=cards,
     )
 
 
-def _card(placed: PlacedCard, layout: Layout, settled: Settled) -> CardStatus:
+def _card(placed: PlacedCard, layout: Layout, allocations: Sequence[PodAllocation]) -> CardStatus:
     card = placed.card
     return CardStatus(
         index=card.index,
@@ -40,27 +47,27 @@ def _card(placed: PlacedCard, layout: Layout, settled: Settled) -> CardStatus:
         model=card.model,
         memory=quantity_text(card.memory),
         units=placed.units,
-        allocated_units=sum(held.cards.get(card.uuid, 0) for _, held in settled),
+        allocated_units=sum(allocation.cards.get(card.uuid, 0) for allocation in allocations),
         used_memory=quantity_text(card.used, like=layout.unit.text),
         compute_score=card.compute_score,
         numa_node=card.numa_node,
         health=Health.HEALTHY if card.healthy else Health.UNHEALTHY,
         health_reason=card.reason,
         lock="",
-        pods=sorted(_shares(card.uuid, settled), key=_by_name),
+        pods=sorted(_shares(card.uuid, allocations), key=_by_name),
     )
 
 
-def _shares(uuid: str, settled: Settled) -> Iterable[PodShare]:
-    for pod, held in settled:
-        for container, shares in held.containers.items():
-            if uuid in shares:
+def _shares(uuid: str, allocations: Sequence[PodAllocation]) -> Iterable[PodShare]:
+    for allocation in allocations:
+        for container, cards in allocation.containers.items():
+            if uuid in cards:
                 yield PodShare(
-                    namespace=pod.name.namespace,
-                    name=pod.name.name,
-                    uid=pod.uid,
+                    namespace=allocation.pod.name.namespace,
+                    name=allocation.pod.name.name,
+                    uid=allocation.pod.uid,
                     container=container,
-                    units=shares[uuid],
+                    units=cards[uuid],
                 )
 
 
@@ -86,7 +93,7 @@ def _memory(layout: Layout | None, cards: list[CardStatus]) -> MemoryTotals:
     )
 
 
-def quantity_text(amount: int, like: str = "1Gi") -> str:
-    """``amount`` bytes exactly, in whichever family of suffixes is shorter; that of ``like`` on ties."""
+def quantity_text(size: int, like: str = "1Gi") -> str:
+    """Returns ``size`` bytes exactly, in the shorter family of suffixes; in that of ``like`` on ties."""
     other = "1M" if like.endswith("i") else "1Mi"
-    return min(format_quantity(amount, like=like), format_quantity(amount, like=other), key=len)
+    return min(format_memory(size, like=like), format_memory(size, like=other), key=len)

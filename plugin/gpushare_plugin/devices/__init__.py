@@ -1,1 +1,1 @@
-"""Where the node's cards come from."""
+"""Where the node's cards come from: one module for each source of devices."""

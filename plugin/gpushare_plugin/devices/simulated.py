@@ -4,8 +4,8 @@ import uuid
 from collections.abc import Iterator, Sequence
 
 from gpushare_core.api.policy import SimulatedCards
-from gpushare_core.placement.quantity import parse_quantity
-from gpushare_plugin.devices.cards import PhysicalCard
+from gpushare_core.placement.quantity import parse_memory
+from gpushare_plugin.devices.source import PhysicalCard
 
 _NAMESPACE = uuid.UUID("a1f0c1f4-6f0b-5b1c-9a57-2f2f6f1c0e11")
 
@@ -21,13 +21,16 @@ class SimulatedSource:
 
 
 def simulate(node: str, groups: Sequence[SimulatedCards]) -> Iterator[PhysicalCard]:
-    """Cards of all groups, one after the other; the same node and index always give the same UUID."""
-    every = (group for group in groups for _ in range(group.count))
-    for index, group in enumerate(every):
+    """Yields the cards of all groups, one group after the other.
+
+    The same node and index always give the same UUID.
+    """
+    group_of_card = (group for group in groups for _ in range(group.count))
+    for index, group in enumerate(group_of_card):
         yield PhysicalCard(
             uuid=card_uuid(node, index),
             index=index,
-            memory=parse_quantity(group.memory),
+            memory=parse_memory(group.memory),
             model=group.model,
             compute_score=group.compute_score,
             numa_node=0,
@@ -35,4 +38,5 @@ def simulate(node: str, groups: Sequence[SimulatedCards]) -> Iterator[PhysicalCa
 
 
 def card_uuid(node: str, index: int) -> str:
+    """Returns the UUID of the simulated card ``index`` of ``node``."""
     return f"GPU-{uuid.uuid5(_NAMESPACE, f'{node}/{index}')}"

@@ -1,26 +1,25 @@
 """The kubelet's two questions when it admits a container: which units, and what comes with them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpushare_plugin.cluster.pod_watch import PodWatch
-from gpushare_plugin.decide.admission import admitted_next, admitted_now, unknown_names
-from gpushare_plugin.decide.card_choice import Wish, choose_units
+from gpushare_plugin.decide.admission import admitted_by_arrival, admitted_by_listing, pods_to_read
+from gpushare_plugin.decide.allocations import promised_units
 from gpushare_plugin.decide.environment import environment
-from gpushare_plugin.decide.holdings import promised_units
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod
-from gpushare_plugin.decide.unit_ids import encode_id
-from gpushare_plugin.decide.unit_set import UnitSet, known_numbers
-from gpushare_plugin.kubelet.bookkeeper import Bookkeeper
-from gpushare_plugin.kubelet.pod_resources import BooksUnavailableError
+from gpushare_plugin.decide.preferred_allocation import ContainerRequest, choose_units
+from gpushare_plugin.decide.unit_ids import UnitSet, encode_id, known_numbers
+from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
+from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.state import NodeState
 
-BOOKS_TIMEOUT = 3.0
-"""Seconds within which the kubelet has to tell whom it admits; then the likeliest pod is taken."""
-LOOKUP_TIMEOUT = 2.0
+POD_RESOURCES_TIMEOUT = 3.0
+"""Seconds within which PodResources have to show which pod is admitted; then the likeliest one is taken."""
+SPECS_TIMEOUT = 2.0
 """Seconds for reading pods that the kubelet knew earlier than we."""
 
 _log = logging.getLogger(__name__)
@@ -35,32 +34,38 @@ class Allocator:
     """Answers for one node."""
 
     state: NodeState
-    bookkeeper: Bookkeeper
-    pods: PodWatch
+    assignment_reader: AssignmentReader
+    pod_watch: PodWatch
 
-    async def prefer(self, ask: api.ContainerPreferredAllocationRequest) -> list[str]:
-        """Exactly as many IDs as asked, all of one card: the kubelet fills up a short answer from anywhere.
+    async def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
+        """Returns exactly as many IDs as requested, all of one card.
+
+        The kubelet would fill up a short answer from anywhere.
 
         Raises:
             NothingFitsError, NothingOfferedError: with a text for the user.
         """
         layout = self._layout()
-        pod = await self._identify(ask.allocation_size)
-        included = known_numbers(ask.must_include_deviceIDs)
-        wish = self._wish(ask.allocation_size, included, pod, layout)
-        uuid, numbers = choose_units(
-            wish,
+        pod = await self._admitted_pod(request.allocation_size)
+        included = list(known_numbers(request.must_include_deviceIDs))
+        container = self._container_request(request.allocation_size, included, pod, layout)
+        card, numbers = choose_units(
+            container,
             layout,
-            available=self._available(ask, included),
+            available=self._available(request.available_deviceIDs, included),
             included=included,
             strategy=self.state.strategy,
         )
-        self._note(pod, uuid, wish)
+        self._record(pod, card, container)
         return [encode_id(number) for number in numbers]
 
     def environment(self, ids: Sequence[str]) -> dict[str, str]:
-        """Raises ``UnusableUnitsError`` or ``NothingOfferedError``."""
-        self.bookkeeper.note_allocation()
+        """Returns the variables of a container with the units ``ids``.
+
+        Raises:
+            UnusableUnitsError, NothingOfferedError: with a text for the user.
+        """
+        self.assignment_reader.note_allocate()
         return environment(ids, self._layout(), self.state.dialect)
 
     def _layout(self) -> Layout:
@@ -68,58 +73,60 @@ class Allocator:
             raise NothingOfferedError(f"node {self.state.name} does not share its cards")
         return self.state.offering.layout
 
-    async def _identify(self, size: int) -> Pod | None:
-        """The pod that the kubelet admits. Its PodResources tell; without them the likeliest one."""
+    async def _admitted_pod(self, units: int) -> Pod | None:
+        """Returns the pod that the kubelet admits, by its PodResources; without them the likeliest one."""
         state = self.state
         try:
-            books = await self.bookkeeper.read_within_call(timeout=BOOKS_TIMEOUT)
-        except BooksUnavailableError as error:
+            assigned = await self.assignment_reader.read_during_call(timeout=POD_RESOURCES_TIMEOUT)
+        except PodResourcesUnavailableError as error:
             _log.warning("admitting by order of arrival, PodResources do not answer: %s", error)
-            return admitted_next(state.books, state.pods, state.grants, size)
-        await self.pods.learn(unknown_names(books, state.pods), timeout=LOOKUP_TIMEOUT)
-        return admitted_now(books, state.pods, state.grants, size)
+            return admitted_by_arrival(state.assigned, state.pods, state.preferred, units)
+        await self.pod_watch.read_specs(pods_to_read(assigned, state.pods), timeout=SPECS_TIMEOUT)
+        return admitted_by_listing(assigned, state.pods, state.preferred, units)
 
-    def _wish(self, size: int, included: list[int], pod: Pod | None, layout: Layout) -> Wish:
-        state = self.state
-        holding = state.books.pods.get(pod.name) if pod else None
-        numbers = [number for held in holding.containers.values() for number in held] if holding else []
-        others = (each for each in state.pods.values() if pod is None or each.uid != pod.uid)
-        return Wish(
-            size=size,
-            rest=max(size, _total(pod) - len(numbers)),
-            together_with=frozenset(layout.shares([*included, *numbers])) | self._granted(pod),
-            annotated=_annotated(pod),
-            promised=promised_units(others, state.books),
+    def _container_request(
+        self, units: int, included: list[int], pod: Pod | None, layout: Layout
+    ) -> ContainerRequest:
+        assigned = self._assigned_numbers(pod)
+        others = (other for other in self.state.pods.values() if pod is None or other.uid != pod.uid)
+        return ContainerRequest(
+            units=units,
+            pod_units=max(units, _total(pod) - len(assigned)),
+            pod_cards=frozenset(layout.shares([*included, *assigned])) | self._preferred_cards(pod),
+            annotated_card=pod.annotated_card if pod else None,
+            promised=promised_units(others, self.state.assigned),
         )
 
-    def _granted(self, pod: Pod | None) -> frozenset[str]:
-        grant = self.state.grants.get(pod.uid) if pod else None
-        return frozenset((grant.card,)) if grant else frozenset()
+    def _assigned_numbers(self, pod: Pod | None) -> list[int]:
+        assignment = self.state.assigned.pods.get(pod.name) if pod else None
+        return (
+            [number for numbers in assignment.containers.values() for number in numbers] if assignment else []
+        )
 
-    def _available(self, ask: api.ContainerPreferredAllocationRequest, included: list[int]) -> UnitSet:
-        """What the kubelet has free, less what its books show as held.
+    def _preferred_cards(self, pod: Pod | None) -> frozenset[str]:
+        preferred = self.state.preferred.get(pod.uid) if pod else None
+        return frozenset((preferred.card,)) if preferred else frozenset()
+
+    def _available(self, ids: Iterable[str], included: list[int]) -> UnitSet:
+        """Returns what the kubelet calls available, less what its PodResources show as assigned.
 
         The two differ when a pod ends while another one is being admitted: the kubelet then forgets for a
         moment what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
         """
-        available = UnitSet(known_numbers(ask.available_deviceIDs))
-        available.discard(set(self.state.books.numbers()).difference(included))
+        available = UnitSet(known_numbers(ids))
+        available.discard(set(self.state.assigned.numbers()).difference(included))
         return available
 
-    def _note(self, pod: Pod | None, uuid: str, wish: Wish) -> None:
-        self.bookkeeper.expect_allocation()
+    def _record(self, pod: Pod | None, card: str, request: ContainerRequest) -> None:
+        self.assignment_reader.expect_allocate()
         if pod is None:
-            _log.warning("units for a pod that nobody knows", extra={"card": uuid})
+            _log.warning("units for a pod that nobody knows", extra={"card": card})
             return
-        self.state.note_grant(pod.uid, uuid)
-        if wish.annotated not in (None, uuid):
-            told = "%d units from another card than annotated, which has no room"
-            _log.warning(told, wish.size, extra={"pod": str(pod.name), "card": uuid})
+        self.state.put_preferred(pod.uid, card)
+        if request.annotated_card not in (None, card):
+            message = "%d units from another card than annotated, which has no room"
+            _log.warning(message, request.units, extra={"pod": str(pod.name), "card": card})
 
 
 def _total(pod: Pod | None) -> int:
-    return pod.ask.request.total if pod and pod.ask else 0
-
-
-def _annotated(pod: Pod | None) -> str | None:
-    return next(iter(pod.allocation.held()), None) if pod and pod.allocation else None
+    return pod.request.total if pod and pod.request else 0

@@ -28,39 +28,39 @@ class DeviceStream:
         return self._open
 
     def offer(self, message: bytes) -> None:
-        """Send ``message`` to the kubelet, unless it has it already."""
+        """Sends ``message`` to the kubelet, unless it has it already."""
         if message != self._message:
             self._message = message
-            self._wake()
+            self._notify()
 
     async def changed(self) -> None:
-        """Return when there is something new to know: a list, a stream, or the end of one."""
+        """Returns when something is new: a list, a stream, or the end of one."""
         await self._changed.wait()
 
     async def serve(self) -> AsyncIterator[bytes]:
-        """The messages of one stream, until it is cancelled."""
+        """Yields the messages of one stream, until it is cancelled."""
         self._newest += 1
-        mine = self._newest
+        number = self._newest
         self._open = True
-        self._wake()
+        self._notify()
         try:
-            async for message in self._messages(mine):
+            async for message in self._messages(number):
                 yield message
         finally:
-            if mine == self._newest:
+            if number == self._newest:
                 self._open = False
-                self._wake()
+                self._notify()
 
-    async def _messages(self, mine: int) -> AsyncIterator[bytes]:
+    async def _messages(self, number: int) -> AsyncIterator[bytes]:
         sent: bytes | None = None
         while True:
             changed = self._changed
-            if mine == self._newest and self._message is not sent and self._message is not None:
+            if number == self._newest and self._message is not sent and self._message is not None:
                 sent = self._message
                 yield sent
             else:
                 await changed.wait()
 
-    def _wake(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()

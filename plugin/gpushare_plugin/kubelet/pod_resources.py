@@ -1,4 +1,4 @@
-"""Client of the kubelet's PodResources API, from which its books are read."""
+"""Client of the kubelet's PodResources API: which units it has assigned to which containers."""
 
 import asyncio
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
-from gpushare_plugin.decide.holdings import Books, Holding, holding
+from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 
 LIST = "/v1.PodResourcesLister/List"
 LARGEST_ANSWER = 64 * 2**20
 """Bytes: the kubelet sends some 30 for every unit that is held."""
-BUSY_PAUSE = 0.05
+BUSY_DELAY = 0.05
 """Seconds. The kubelet takes 100 calls a second, of all its clients together, and refuses the others."""
 
 _OPTIONS = (
@@ -23,7 +23,7 @@ _OPTIONS = (
 )
 
 
-class BooksUnavailableError(Exception):
+class PodResourcesUnavailableError(Exception):
     """The kubelet did not answer in time."""
 
 
@@ -46,19 +46,21 @@ class PodResources:
     async def __aexit__(self, *_: object) -> None:
         await self._channel.close()
 
-    async def books(self, *, timeout: float) -> Books:
-        """What all active pods hold now, the one that is being admitted included.
+    async def assigned_devices(self, *, timeout: float) -> AssignedDevices:
+        """Returns what all active pods have now, the one that is being admitted included.
 
         Raises:
-            BooksUnavailableError: no answer within ``timeout`` seconds.
+            PodResourcesUnavailableError: no answer within ``timeout`` seconds.
         """
         try:
             async with asyncio.timeout(timeout):
-                return read_books(await self._list(), self._resource)
+                return read_assigned(await self._list(), self._resource)
         except grpc.aio.AioRpcError as error:
-            raise BooksUnavailableError(f"{self._socket}: {error.code().name} {error.details()}") from error
+            raise PodResourcesUnavailableError(
+                f"{self._socket}: {error.code().name} {error.details()}"
+            ) from error
         except TimeoutError as error:
-            raise BooksUnavailableError(f"{self._socket}: no answer in {timeout} s") from error
+            raise PodResourcesUnavailableError(f"{self._socket}: no answer in {timeout} s") from error
 
     async def _list(self) -> api.ListPodResourcesResponse:
         while True:
@@ -68,17 +70,17 @@ class PodResources:
             except grpc.aio.AioRpcError as error:
                 if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
                     raise
-            await asyncio.sleep(BUSY_PAUSE)
+            await asyncio.sleep(BUSY_DELAY)
 
 
-def read_books(response: api.ListPodResourcesResponse, resource: str) -> Books:
-    """The books as far as ``resource`` goes."""
-    holdings = (_holding(pod, resource) for pod in response.pod_resources)
-    return Books({each.name: each for each in holdings})
+def read_assigned(response: api.ListPodResourcesResponse, resource: str) -> AssignedDevices:
+    """Returns what ``response`` says of ``resource``."""
+    assignments = (_assignment(pod, resource) for pod in response.pod_resources)
+    return AssignedDevices({assignment.name: assignment for assignment in assignments})
 
 
-def _holding(pod: api.PodResources, resource: str) -> Holding:
-    return holding(
+def _assignment(pod: api.PodResources, resource: str) -> PodAssignment:
+    return PodAssignment.of_ids(
         PodName(pod.namespace, pod.name),
         {container.name: _ids(container, resource) for container in pod.containers},
     )

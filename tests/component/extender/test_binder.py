@@ -4,46 +4,34 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any
 
-import msgspec
 import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, status
-from tests.samples.extender import ANNOTATION, RESOURCE, inventory, news, pod
+from tests.fakes.extender_clock import FakeClock
+from tests.samples.extender import ANNOTATION, pod_json, pod_update, reference, share_node
 
 from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
+from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
-from gpushare_extender.bind.delivery import Times
-from gpushare_extender.decide.requests import NeedsMemory, read_needs
-from gpushare_extender.http.wire import BindArgs, PodSpec
+from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.decide.request_cache import RequestCache
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.pod_reference import PodReference
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 POD = "/api/v1/namespaces/default/pods/a"
 BINDING = f"{POD}/binding"
-
-
-class Clock:
-    """Time that passes only by sleeping, and then at once."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        await asyncio.sleep(0)
+REQUEST = PodRequest({"main": 4}, 4, cpu="500m", memory="256Mi")
 
 
 @pytest.fixture
 async def api() -> AsyncIterator[FakeApi]:
     async with fake_api() as fake:
-        fake.put(PODS, pod("a", units=4))
+        fake.put(PODS, pod_json("a", units=4))
         yield fake
 
 
@@ -54,39 +42,37 @@ async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture
 def ledger() -> Ledger:
-    books = Ledger()
-    books.replace_inventories([inventory("n1"), inventory("n2")])
-    return books
+    ledger = Ledger()
+    ledger.replace_share_nodes([share_node("n1"), share_node("n2")])
+    return ledger
 
 
 @pytest.fixture
-def binder(client: KubeClient, ledger: Ledger, clock: Clock) -> Binder:
-    times = Times(clock=clock, now=lambda: NOW, sleep=clock.sleep, answer_within=2.0, settle=12.0)
-    return Binder(client, ledger, NeedsMemory(), GPUSHARE, times)
-
-
-def wish(name: str = "a", *, node: str = "n1", uid: str = "") -> BindArgs:
-    return BindArgs(pod_name=name, pod_namespace="default", node=node, pod_uid=uid or f"uid-{name}")
+def binder(client: KubeClient, ledger: Ledger, clock: FakeClock) -> Binder:
+    timing = BindTiming(
+        clock=clock, now=lambda: NOW, sleep=clock.sleep, answer_within=2.0, uncertain_for=12.0
+    )
+    return Binder(client, ledger, RequestCache(), GPUSHARE, timing)
 
 
 def used(ledger: Ledger, node: str = "n1") -> int:
-    books = ledger.node(node)
-    return sum(card.allocated for card in books.cards()) if books else 0
+    sums = ledger.node(node)
+    return sum(card.allocated for card in sums.cards()) if sums else 0
 
 
-def allocation(api: FakeApi, name: str = "a") -> dict[str, Any]:
-    decoded: dict[str, Any] = json.loads(api.pod(name)["metadata"]["annotations"][ANNOTATION])
+def allocation(api: FakeApi, name: str = "a") -> Json:
+    decoded: Json = json.loads(api.pod(name)["metadata"]["annotations"][ANNOTATION])
     return decoded
 
 
 async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
-    assert await binder.bind(wish()) == ""
+    assert await binder.bind(reference(), "n1") == ""
     assert api.pod("a")["spec"]["nodeName"] == "n1"
     assert allocation(api) == {
         "node": "n1",
@@ -97,57 +83,53 @@ async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, l
         "cpu": "500m",
         "memory": "256Mi",
     }
-    assert (used(ledger), ledger.is_in_flight("uid-a")) == (4, False)
+    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
 
 
 async def test_a_pod_known_from_its_filter_is_not_read(api: FakeApi, binder: Binder) -> None:
-    binder.memory.remember("uid-a", read_needs(_spec(pod("a")["spec"]), resource=RESOURCE))
-    assert await binder.bind(wish()) == ""
+    binder.requests.put("uid-a", REQUEST)
+    assert await binder.bind(reference(), "n1") == ""
     assert [each.method for each in api.seen] == ["POST"]
-    assert binder.memory.recall("uid-a") is None
-
-
-def _spec(spec: dict[str, Any]) -> PodSpec:
-    return msgspec.convert(spec, PodSpec)
+    assert binder.requests.get("uid-a") is None
 
 
 async def test_a_pod_that_asks_for_nothing_of_ours_is_bound_plainly(
     api: FakeApi, binder: Binder, ledger: Ledger
 ) -> None:
-    api.put(PODS, pod("plain", units=None))
-    assert await binder.bind(wish("plain", node="elsewhere")) == ""
+    api.put(PODS, pod_json("plain", units=None))
+    assert await binder.bind(reference("plain"), "elsewhere") == ""
     assert api.pod("plain")["spec"]["nodeName"] == "elsewhere"
     assert api.pod("plain")["metadata"]["annotations"] == {}
     assert used(ledger) == 0
 
 
 @pytest.mark.parametrize(
-    ("args", "error"),
+    ("pod", "node", "error"),
     [
-        pytest.param(wish("nobody"), "cannot read the pod", id="no such pod"),
-        pytest.param(wish(uid="former"), "another one has its name now", id="recreated pod"),
-        pytest.param(wish(node="n9"), "does not share GPU cards", id="not a node of ours"),
-        pytest.param(BindArgs("a", "default", "n1", ""), "needs PodName", id="no UID"),
+        pytest.param(reference("nobody"), "n1", "cannot read the pod", id="no such pod"),
+        pytest.param(reference(uid="former"), "n1", "another one has its name now", id="recreated pod"),
+        pytest.param(reference(), "n9", "does not share GPU cards", id="not a node of ours"),
+        pytest.param(PodReference("default", "a", ""), "n1", "needs PodName", id="no UID"),
     ],
 )
 async def test_a_bind_that_cannot_be_is_refused(
-    binder: Binder, ledger: Ledger, args: BindArgs, error: str
+    binder: Binder, ledger: Ledger, pod: PodReference, node: str, error: str
 ) -> None:
-    assert error in await binder.bind(args)
+    assert error in await binder.bind(pod, node)
     assert used(ledger) == 0
 
 
 async def test_without_room_nothing_is_sent(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
-    ledger.set_pod(news("x", c0=13, c1=14))
-    answer = await binder.bind(wish())
+    ledger.set_pod(pod_update("x", c0=13, c1=14))
+    answer = await binder.bind(reference(), "n1")
     assert answer == "insufficient GPU memory in one card: asked 4, largest free 3"
     assert api.requests("POST", BINDING) == []
 
 
 async def test_many_binds_at_once_never_over_commit(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
     for index in range(12):
-        api.put(PODS, pod(f"p{index}", units=5))
-    answers = await asyncio.gather(*(binder.bind(wish(f"p{index}")) for index in range(12)))
+        api.put(PODS, pod_json(f"p{index}", units=5))
+    answers = await asyncio.gather(*(binder.bind(reference(f"p{index}"), "n1") for index in range(12)))
     assert answers.count("") == 6, "three of 5 units on each of two cards of 16"
     assert used(ledger) == 30
     cards = [allocation(api, f"p{index}")["cards"] for index, answer in enumerate(answers) if not answer]
@@ -155,7 +137,9 @@ async def test_many_binds_at_once_never_over_commit(api: FakeApi, binder: Binder
 
 
 async def test_two_binds_of_one_pod_are_one(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
-    answers = await asyncio.gather(binder.bind(wish()), binder.bind(wish()), binder.bind(wish(node="n2")))
+    answers = await asyncio.gather(
+        binder.bind(reference(), "n1"), binder.bind(reference(), "n1"), binder.bind(reference(), "n2")
+    )
     assert list(answers[:2]) == ["", ""]
     assert "bound to node n1 already" in answers[2]
     assert len(api.requests("POST", BINDING)) == 1
@@ -165,16 +149,16 @@ async def test_two_binds_of_one_pod_are_one(api: FakeApi, binder: Binder, ledger
 async def test_a_bind_tried_again_after_success_succeeds(
     api: FakeApi, binder: Binder, ledger: Ledger
 ) -> None:
-    assert await binder.bind(wish()) == ""
-    assert await binder.bind(wish()) == ""
-    assert "already holds GPU memory on node n1" in await binder.bind(wish(node="n2"))
+    assert await binder.bind(reference(), "n1") == ""
+    assert await binder.bind(reference(), "n1") == ""
+    assert "already holds GPU memory on node n1" in await binder.bind(reference(), "n2")
     assert (len(api.requests("POST", BINDING)), used(ledger), used(ledger, "n2")) == (1, 4, 0)
 
 
 @pytest.mark.parametrize("code", [400, 403, 404, 422])
 async def test_a_final_refusal_releases(api: FakeApi, binder: Binder, ledger: Ledger, code: int) -> None:
     api.fail("POST", BINDING, status(code, "by decree"))
-    assert "by decree" in await binder.bind(wish())
+    assert "by decree" in await binder.bind(reference(), "n1")
     assert (used(ledger), api.pod("a")["spec"].get("nodeName")) == (0, None)
 
 
@@ -202,7 +186,7 @@ async def test_bound_though_the_answer_was_lost(
     api: FakeApi, binder: Binder, ledger: Ledger, answer: Answer
 ) -> None:
     api.fail("POST", BINDING, after_binding(api, answer))
-    assert await binder.bind(wish()) == ""
+    assert await binder.bind(reference(), "n1") == ""
     assert (used(ledger), allocation(api)["cards"]) == (4, {"n1-0": 4})
 
 
@@ -211,7 +195,7 @@ async def test_an_unclear_failure_is_sent_again_while_the_caller_waits(
     api: FakeApi, binder: Binder, ledger: Ledger, answer: Answer
 ) -> None:
     api.fail("POST", BINDING, answer)
-    assert await binder.bind(wish()) == ""
+    assert await binder.bind(reference(), "n1") == ""
     assert (len(api.requests("POST", BINDING)), used(ledger)) == (2, 4)
 
 
@@ -220,15 +204,15 @@ async def test_refused_for_now_and_unbound_releases(
     api: FakeApi, binder: Binder, ledger: Ledger, answer: Answer
 ) -> None:
     api.fail("POST", BINDING, answer)
-    assert "not bound" in await binder.bind(wish())
+    assert "not bound" in await binder.bind(reference(), "n1")
     assert used(ledger) == 0
 
 
 async def test_units_stay_reserved_as_long_as_a_binding_may_still_land(
-    api: FakeApi, binder: Binder, ledger: Ledger, clock: Clock
+    api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
 ) -> None:
     """The server takes the Binding, breaks off, and carries it out only seconds later."""
-    late: list[Any] = []
+    late: list[Json] = []
     sent = clock.now
 
     async def keep(request: web.Request) -> web.StreamResponse:
@@ -243,7 +227,7 @@ async def test_units_stay_reserved_as_long_as_a_binding_may_still_land(
 
     api.fail("POST", BINDING, keep)
     api.fail("GET", POD, *[_passing, *[land] * 40])
-    assert await binder.bind(wish()) == ""
+    assert await binder.bind(reference(), "n1") == ""
     assert clock.now > sent + 8
     assert (used(ledger), len(api.requests("POST", BINDING))) == (4, 1)
 
@@ -253,7 +237,7 @@ async def _passing(_: web.Request) -> None:
 
 
 async def test_units_are_released_when_a_lost_binding_cannot_land_any_more(
-    api: FakeApi, binder: Binder, ledger: Ledger, clock: Clock
+    api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
 ) -> None:
     async def swallow(request: web.Request) -> web.StreamResponse:
         clock.now += 3.0
@@ -261,16 +245,16 @@ async def test_units_are_released_when_a_lost_binding_cannot_land_any_more(
 
     begun = clock.now
     api.fail("POST", BINDING, swallow)
-    assert "the pod is not bound" in await binder.bind(wish())
+    assert "the pod is not bound" in await binder.bind(reference(), "n1")
     assert clock.now >= begun + 12
     assert used(ledger) == 0
 
 
 async def test_bound_by_somebody_else_releases(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
     api.fail("GET", POD, _passing)
-    bound = pod("a", units=4, node="n2")
+    bound = pod_json("a", units=4, node="n2")
     api.put(PODS, bound)
-    assert "bound by somebody else" in await binder.bind(wish())
+    assert "bound by somebody else" in await binder.bind(reference(), "n1")
     assert used(ledger) == 0
 
 
@@ -280,47 +264,49 @@ async def test_the_pod_went_meanwhile(api: FakeApi, binder: Binder, ledger: Ledg
         return await cut(request)
 
     api.fail("POST", BINDING, vanish)
-    assert "gone" in await binder.bind(wish())
+    assert "gone" in await binder.bind(reference(), "n1")
     assert used(ledger) == 0
 
 
 async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
     api: FakeApi, client: KubeClient, ledger: Ledger
 ) -> None:
-    """The units stay reserved until the server tells; then the waiting flight books what is true."""
-    binder = Binder(client, ledger, NeedsMemory(), GPUSHARE, Times(answer_within=0.1))
+    """The units stay reserved until the server tells; then the bind task books what is true."""
+    binder = Binder(client, ledger, RequestCache(), GPUSHARE, BindTiming(answer_within=0.1))
     free = asyncio.Event()
 
     async def slow(_: web.Request) -> None:
         await free.wait()
 
     api.fail("POST", BINDING, slow)
-    assert "has not told yet whether the pod is bound to node n1" in await binder.bind(wish())
-    assert "has not told yet" in await binder.bind(wish(node="n2")), "joins the flight under way"
-    assert (used(ledger), ledger.is_in_flight("uid-a")) == (4, True)
+    assert "has not told yet whether the pod is bound to node n1" in await binder.bind(reference(), "n1")
+    assert "has not told yet" in await binder.bind(reference(), "n2"), "joins the bind task under way"
+    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, True)
     free.set()
     assert await binder.drain(5.0) == 0
-    assert (used(ledger), ledger.is_in_flight("uid-a")) == (4, False)
+    assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
     assert api.pod("a")["spec"]["nodeName"] == "n1"
 
 
-async def test_while_the_pod_cannot_be_read_it_asks_on(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
+async def test_while_the_pod_cannot_be_read_it_tries_again(
+    api: FakeApi, binder: Binder, ledger: Ledger
+) -> None:
     api.fail("GET", POD, _passing, *[status(503, "away")] * 20)
     api.fail("POST", BINDING, after_binding(api, cut), *[cut] * 19)
-    assert await binder.bind(wish()) == ""
+    assert await binder.bind(reference(), "n1") == ""
     assert used(ledger) == 4
 
 
 async def test_a_server_that_is_not_there_releases_at_once(
-    api: FakeApi, ledger: Ledger, clock: Clock, unused_tcp_port: int
+    api: FakeApi, ledger: Ledger, clock: FakeClock, unused_tcp_port: int
 ) -> None:
     there = api.credentials()
     nowhere = Credentials(f"http://127.0.0.1:{unused_tcp_port}", there.tls, there.token)
     async with KubeClient(nowhere) as client:
-        times = Times(clock=clock, sleep=clock.sleep)
-        binder = Binder(client, ledger, NeedsMemory(), GPUSHARE, times)
-        binder.memory.remember("uid-a", read_needs(_spec(pod("a")["spec"]), resource=RESOURCE))
-        assert "was not bound" in await binder.bind(wish())
+        timing = BindTiming(clock=clock, sleep=clock.sleep)
+        binder = Binder(client, ledger, RequestCache(), GPUSHARE, timing)
+        binder.requests.put("uid-a", REQUEST)
+        assert "was not bound" in await binder.bind(reference(), "n1")
     assert used(ledger) == 0
 
 
@@ -329,12 +315,12 @@ async def test_a_watch_that_shows_the_pod_first_is_believed(
 ) -> None:
     async def show(request: web.Request) -> web.StreamResponse | None:
         api.bind(("default", "a"), await request.json())
-        ledger.set_pod(news("uid-a", c0=4))
+        ledger.set_pod(pod_update("uid-a", c0=4))
         ledger.drop_pod("uid-a")
         return web.json_response({}, status=201)
 
     api.fail("POST", BINDING, show)
-    assert await binder.bind(wish()) == ""
+    assert await binder.bind(reference(), "n1") == ""
     assert used(ledger) == 0, "the pod was deleted before its bind was answered"
 
 
@@ -346,8 +332,8 @@ async def test_drain_counts_what_does_not_end(api: FakeApi, binder: Binder) -> N
         await free.wait()
 
     api.fail("POST", BINDING, slow)
-    waiting = asyncio.create_task(binder.bind(wish()))
-    await api.stirred("the Binding to be sent", lambda: bool(api.requests("POST", BINDING)))
+    waiting = asyncio.create_task(binder.bind(reference(), "n1"))
+    await api.wait_for("the Binding to be sent", lambda: bool(api.requests("POST", BINDING)))
     assert await binder.drain(0.01) == 1
     free.set()
     assert await waiting == ""

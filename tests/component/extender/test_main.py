@@ -8,26 +8,25 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
 import yaml
 from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
-from tests.samples.extender import pod, share_node
+from tests.samples.extender import pod_json, share_node_json
 
+from gpushare_core.json_object import Json
 from gpushare_core.version import VERSION
 
-Json = dict[str, Any]
 BIND = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}
 
 
 @pytest.fixture
 async def api() -> AsyncIterator[FakeApi]:
     async with fake_api() as fake:
-        fake.put(SHARE_NODES, share_node("n1"))
-        fake.put(PODS, pod("a", units=4))
+        fake.put(SHARE_NODES, share_node_json("n1"))
+        fake.put(PODS, pod_json("a", units=4))
         yield fake
 
 
@@ -102,21 +101,21 @@ async def test_version() -> None:
 
 @pytest.mark.parametrize("address", ["32766", ":1", "localhost:port", "127.0.0.1:70000"])
 async def test_an_address_that_is_none_is_refused(address: str) -> None:
-    code, _, told = await outcome("--listen", address)
-    assert (code, "is not HOST:PORT" in told) == (2, True)
+    code, _, stderr = await outcome("--listen", address)
+    assert (code, "is not HOST:PORT" in stderr) == (2, True)
 
 
 async def test_without_credentials_it_says_what_to_give(tmp_path: Path) -> None:
-    code, _, told = await outcome("--kubeconfig", tmp_path / "nothing")
-    assert (code, "is no usable kubeconfig" in told) == (1, True)
+    code, _, stderr = await outcome("--kubeconfig", tmp_path / "nothing")
+    assert (code, "is no usable kubeconfig" in stderr) == (1, True)
 
 
-async def test_a_taken_port_is_told_and_ends_it(kubeconfig: Path) -> None:
+async def test_a_taken_port_ends_it_with_a_message(kubeconfig: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, _, told = await outcome("--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
+        code, _, stderr = await outcome("--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
     assert code == 1
-    assert f"cannot listen on 127.0.0.1:{port}" in json.loads(told.splitlines()[-1])["message"]
+    assert f"cannot listen on 127.0.0.1:{port}" in json.loads(stderr.splitlines()[-1])["message"]
 
 
 async def test_it_serves_filter_and_bind_and_stops_on_sigterm(
@@ -124,7 +123,7 @@ async def test_it_serves_filter_and_bind_and_stops_on_sigterm(
 ) -> None:
     async with running(kubeconfig, unused_tcp_port) as process:
         filtered = await post(
-            unused_tcp_port, "/gpushare/filter", {"Pod": pod("a", units=4), "NodeNames": ["n1"]}
+            unused_tcp_port, "/gpushare/filter", {"Pod": pod_json("a", units=4), "NodeNames": ["n1"]}
         )
         bound = await post(unused_tcp_port, "/gpushare/bind", BIND)
         process.send_signal(signal.SIGTERM)
@@ -133,7 +132,7 @@ async def test_it_serves_filter_and_bind_and_stops_on_sigterm(
     assert api.pod("a")["spec"]["nodeName"] == "n1"
 
 
-async def test_a_bind_in_flight_is_finished_before_the_end(
+async def test_a_bind_under_way_is_finished_before_the_end(
     api: FakeApi, kubeconfig: Path, unused_tcp_port: int
 ) -> None:
     arrived, free = asyncio.Event(), asyncio.Event()
@@ -155,10 +154,10 @@ async def test_a_bind_in_flight_is_finished_before_the_end(
     assert api.pod("a")["spec"]["nodeName"] == "n1"
 
 
-async def test_after_a_restart_the_books_are_the_same(
+async def test_after_a_restart_the_ledger_is_the_same(
     api: FakeApi, kubeconfig: Path, unused_tcp_port: int
 ) -> None:
-    api.put(PODS, pod("b", units=14))
+    api.put(PODS, pod_json("b", units=14))
     async with running(kubeconfig, unused_tcp_port):
         assert await post(unused_tcp_port, "/gpushare/bind", BIND) == {"Error": ""}
     async with running(kubeconfig, unused_tcp_port):

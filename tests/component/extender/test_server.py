@@ -1,88 +1,54 @@
 """The extender as kube-scheduler, the kubelet's probes and people talk to it, over HTTP."""
 
-import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
 from tests.fakes.api_server import PODS, FakeApi, fake_api
-from tests.samples.extender import inventory, news, pod
+from tests.fakes.extender_caller import SchedulerCaller
+from tests.fakes.extender_clock import FakeClock
+from tests.samples.extender import pod_json, pod_update, share_node
 
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
-from gpushare_extender.cluster.watchers import DEAD_AFTER, Watcher
-from gpushare_extender.decide.requests import NeedsMemory
-from gpushare_extender.http.server import Extender, application
+from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
+from gpushare_extender.decide.request_cache import RequestCache
+from gpushare_extender.http.server import ExtenderApi, application
 from gpushare_extender.ledger.ledger import Ledger
-
-Json = dict[str, Any]
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Caller:
-    """Speaks to the extender as the scheduler does."""
-
-    def __init__(self, session: ClientSession, server: TestServer) -> None:
-        self.session = session
-        self.server = server
-
-    async def post(self, path: str, body: Json | bytes | str) -> Json:
-        """The answer, after checking what the scheduler needs of every answer."""
-        data = json.dumps(body) if isinstance(body, dict) else body
-        async with self.session.post(self.server.make_url(path), data=data) as response:
-            assert response.status == 200
-            assert "Content-Length" in response.headers, "a chunked answer costs the scheduler its connection"
-            assert response.headers.get("Connection", "keep-alive") == "keep-alive"
-            answer: Json = await response.json()
-            return answer
-
-    async def get(self, path: str) -> tuple[int, Json]:
-        async with self.session.get(self.server.make_url(path)) as response:
-            return response.status, await response.json()
-
-    async def filter(self, *names: str, units: int | None = 4) -> Json:
-        return await self.post("/gpushare/filter", {"Pod": pod("a", units=units), "NodeNames": names})
 
 
 @pytest.fixture
 async def api() -> AsyncIterator[FakeApi]:
     async with fake_api() as fake:
-        fake.put(PODS, pod("a", units=4))
+        fake.put(PODS, pod_json("a", units=4))
         yield fake
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> FakeClock:
+    return FakeClock(0.0)
 
 
 @pytest.fixture
-async def extender(api: FakeApi, clock: Clock) -> AsyncIterator[Extender]:
+async def extender(api: FakeApi, clock: FakeClock) -> AsyncIterator[ExtenderApi]:
     """Ready; n1 is empty, n2 has 2 units left on its emptiest card."""
-    ledger, memory = Ledger(), NeedsMemory()
-    ledger.replace_inventories([inventory("n1"), inventory("n2")])
-    ledger.set_pod(news("x", node="n2", c0=14))
-    ledger.set_pod(news("y", node="n2", c1=15))
-    watchers = (Watcher("pods", clock, listed=True), Watcher("gpusharenodes", clock, listed=True))
+    ledger, requests = Ledger(), RequestCache()
+    ledger.replace_share_nodes([share_node("n1"), share_node("n2")])
+    ledger.set_pod(pod_update("x", node="n2", c0=14))
+    ledger.set_pod(pod_update("y", node="n2", c1=15))
+    watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
     async with KubeClient(api.credentials()) as client:
-        yield Extender(ledger, memory, Binder(client, ledger, memory, GPUSHARE), GPUSHARE, watchers)
+        yield ExtenderApi(ledger, requests, Binder(client, ledger, requests, GPUSHARE), GPUSHARE, watches)
 
 
 @pytest.fixture
-async def caller(extender: Extender) -> AsyncIterator[Caller]:
+async def caller(extender: ExtenderApi) -> AsyncIterator[SchedulerCaller]:
     server = TestServer(application(extender))
     await server.start_server(shutdown_timeout=0.1)
     async with ClientSession() as session:
-        yield Caller(session, server)
+        yield SchedulerCaller(session, server)
     await server.close()
 
 
@@ -90,22 +56,22 @@ BIND = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n
 
 
 class TestFilter:
-    async def test_names_in_names_out(self, caller: Caller) -> None:
+    async def test_names_in_names_out(self, caller: SchedulerCaller) -> None:
         assert await caller.filter("n1", "n2", "n3") == {
             "NodeNames": ["n1"],
             "FailedNodes": {"n2": "insufficient GPU memory in one card: asked 4, largest free 2"},
             "FailedAndUnresolvableNodes": {"n3": "node does not share GPU cards"},
         }
 
-    async def test_nobody_passes_is_an_empty_list_not_a_missing_one(self, caller: Caller) -> None:
+    async def test_nobody_passes_is_an_empty_list_not_a_missing_one(self, caller: SchedulerCaller) -> None:
         assert (await caller.filter("n2"))["NodeNames"] == []
 
-    async def test_a_pod_that_asks_for_nothing_passes_everywhere(self, caller: Caller) -> None:
+    async def test_a_pod_that_asks_for_nothing_passes_everywhere(self, caller: SchedulerCaller) -> None:
         assert await caller.filter("n1", "n3", units=None) == {"NodeNames": ["n1", "n3"]}
 
-    async def test_whole_nodes_in_whole_nodes_out(self, caller: Caller) -> None:
+    async def test_whole_nodes_in_whole_nodes_out(self, caller: SchedulerCaller) -> None:
         nodes = [{"metadata": {"name": name, "labels": {"a": "b"}}, "spec": {}} for name in ("n1", "n2")]
-        body = {"Pod": pod("a", units=4), "Nodes": {"items": nodes}, "NodeNames": None}
+        body = {"Pod": pod_json("a", units=4), "Nodes": {"items": nodes}, "NodeNames": None}
         answer = await caller.post("/gpushare/filter", body)
         assert answer["Nodes"] == {"items": nodes[:1]}
         assert list(answer["FailedNodes"]) == ["n2"]
@@ -125,48 +91,50 @@ class TestFilter:
         ],
     )
     async def test_what_it_cannot_read_is_an_error_for_the_scheduler(
-        self, caller: Caller, body: str | bytes, error: str
+        self, caller: SchedulerCaller, body: str | bytes, error: str
     ) -> None:
         assert error in (await caller.post("/gpushare/filter", body))["Error"]
 
-    async def test_an_odd_but_readable_pod_is_no_error(self, caller: Caller) -> None:
+    async def test_an_odd_but_readable_pod_is_no_error(self, caller: SchedulerCaller) -> None:
         body = {"Pod": {"metadata": {}, "spec": {"containers": None}}, "NodeNames": ["n1"]}
         assert await caller.post("/gpushare/filter", body) == {"NodeNames": ["n1"]}
 
 
 class TestBind:
     async def test_the_pod_is_bound_with_the_share_its_filter_asked_for(
-        self, caller: Caller, api: FakeApi
+        self, caller: SchedulerCaller, api: FakeApi
     ) -> None:
         await caller.filter("n1")
         assert await caller.post("/gpushare/bind", BIND) == {"Error": ""}
         assert api.pod("a")["spec"]["nodeName"] == "n1"
         assert [each.method for each in api.seen] == ["POST"]
 
-    async def test_after_a_restart_the_pod_is_read(self, caller: Caller, api: FakeApi) -> None:
+    async def test_after_a_restart_the_pod_is_read(self, caller: SchedulerCaller, api: FakeApi) -> None:
         assert await caller.post("/gpushare/bind", BIND) == {"Error": ""}
         assert api.seen[0].method == "GET"
 
-    async def test_why_not_is_told_with_status_200(self, caller: Caller) -> None:
+    async def test_why_not_is_told_with_status_200(self, caller: SchedulerCaller) -> None:
         answer = await caller.post("/gpushare/bind", {**BIND, "Node": "n2"})
         assert answer == {"Error": "insufficient GPU memory in one card: asked 4, largest free 2"}
 
     @pytest.mark.parametrize("body", ["", "{}", "[]", '{"PodName":null}', '{"PodName":"a","Node":"n1"}'])
-    async def test_what_it_cannot_read_is_an_error_for_the_scheduler(self, caller: Caller, body: str) -> None:
+    async def test_what_it_cannot_read_is_an_error_for_the_scheduler(
+        self, caller: SchedulerCaller, body: str
+    ) -> None:
         assert "not the arguments of a bind" in (await caller.post("/gpushare/bind", body))["Error"]
 
 
 class TestInspect:
-    async def test_all_nodes(self, caller: Caller) -> None:
+    async def test_all_nodes(self, caller: SchedulerCaller) -> None:
         code, answer = await caller.get("/gpushare/inspect")
         assert (code, [node["name"] for node in answer["nodes"]]) == (200, ["n1", "n2"])
 
-    async def test_one_node(self, caller: Caller) -> None:
+    async def test_one_node(self, caller: SchedulerCaller) -> None:
         code, answer = await caller.get("/gpushare/inspect/n2")
         assert (code, answer["units"]) == (200, {"total": 32, "allocated": 29})
         assert answer["cards"][0]["pods"][0]["name"] == "x"
 
-    async def test_an_unknown_node(self, caller: Caller) -> None:
+    async def test_an_unknown_node(self, caller: SchedulerCaller) -> None:
         assert await caller.get("/gpushare/inspect/n9") == (
             404,
             {"error": "node n9 does not share GPU cards"},
@@ -174,46 +142,46 @@ class TestInspect:
 
 
 class TestHealth:
-    async def test_ready_once_both_collections_are_in_the_books(
-        self, caller: Caller, extender: Extender
+    async def test_ready_once_both_collections_are_in_the_ledger(
+        self, caller: SchedulerCaller, extender: ExtenderApi
     ) -> None:
         assert (await caller.get("/readyz"))[0] == 200
-        extender.watchers[0].listed = False
+        extender.watches[0].listed = False
         assert await caller.get("/readyz") == (
             503,
             {"ok": False, "missing": "the extender has not read all pods yet"},
         )
-        extender.watchers[1].listed = False
+        extender.watches[1].listed = False
         assert "pods and gpusharenodes" in (await caller.get("/readyz"))[1]["missing"]
 
     async def test_before_that_nothing_is_answered_that_could_over_commit(
-        self, caller: Caller, extender: Extender, api: FakeApi
+        self, caller: SchedulerCaller, extender: ExtenderApi, api: FakeApi
     ) -> None:
-        extender.watchers[0].listed = False
+        extender.watches[0].listed = False
         assert (await caller.filter("n1"))["Error"] == "the extender has not read all pods yet"
         answer = await caller.post("/gpushare/bind", BIND)
         assert answer["Error"] == "the extender has not read all pods yet"
         assert api.seen == []
 
-    async def test_healthy_until_a_watcher_is_stuck(
-        self, caller: Caller, extender: Extender, clock: Clock
+    async def test_healthy_until_a_watch_is_stuck(
+        self, caller: SchedulerCaller, extender: ExtenderApi, clock: FakeClock
     ) -> None:
-        clock.now = DEAD_AFTER
+        clock.now = DEAD_SECONDS
         assert (await caller.get("/healthz"))[0] == 200
         clock.now += 1.0
-        extender.watchers[0].pulse()
+        extender.watches[0].pulse()
         code, answer = await caller.get("/healthz")
         assert (code, answer["secondsSinceLastSign"]["pods"]) == (503, 0.0)
-        extender.watchers[1].pulse()
+        extender.watches[1].pulse()
         assert (await caller.get("/healthz"))[0] == 200
 
 
-async def test_an_unknown_path_is_not_found(caller: Caller) -> None:
+async def test_an_unknown_path_is_not_found(caller: SchedulerCaller) -> None:
     assert await caller.get("/gpushare-scheduler/filter") == (404, {"error": "Not Found"})
 
 
 async def test_a_defect_fails_one_request_only(
-    caller: Caller, extender: Extender, monkeypatch: pytest.MonkeyPatch
+    caller: SchedulerCaller, extender: ExtenderApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(extender.ledger, "node_names", lambda: 1 / 0)
     code, answer = await caller.get("/gpushare/inspect")

@@ -20,31 +20,31 @@ async def api() -> AsyncIterator[PluginApi]:
         yield fake
 
 
-async def learned(api: PluginApi) -> NodeState:
-    """What is known of ``ONE`` after it was looked up."""
+async def state_after_reading(api: PluginApi) -> NodeState:
+    """What is known of ``ONE`` after its spec was read."""
     state = NodeState(NODE)
     async with KubeClient(api.credentials()) as client:
-        await PodWatch(state, client, ended=lambda: None).learn([ONE], timeout=5)
+        await PodWatch(state, client, ended=lambda: None).read_specs([ONE], timeout=5)
     return state
 
 
-async def test_what_a_pod_asks_for_is_learned(api: PluginApi) -> None:
+async def test_what_a_pod_asks_for_is_read(api: PluginApi) -> None:
     api.put(PODS, pod_json("a", container(units=4)))
-    ask = (await learned(api)).pods[ONE].ask
-    assert ask
-    assert ask.request.total == 4
+    request = (await state_after_reading(api)).pods[ONE].request
+    assert request
+    assert request.total == 4
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 async def test_a_pod_that_has_finished_is_not_remembered(api: PluginApi, phase: str) -> None:
     api.put(PODS, {**pod_json("a", container(units=4)), "status": {"phase": phase}})
-    assert (await learned(api)).pods == {}
+    assert (await state_after_reading(api)).pods == {}
 
 
 async def test_a_pod_of_another_node_is_not_remembered(api: PluginApi) -> None:
     api.put(PODS, pod_json("a", container(units=4), node="gpu-2"))
-    assert (await learned(api)).pods == {}
+    assert (await state_after_reading(api)).pods == {}
 
 
 async def test_a_pod_that_is_not_there_is_not_remembered(api: PluginApi) -> None:
-    assert (await learned(api)).pods == {}
+    assert (await state_after_reading(api)).pods == {}

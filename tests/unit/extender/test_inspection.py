@@ -1,7 +1,7 @@
-"""The books as people and tools see them."""
+"""The ledger as people and tools see it."""
 
 import msgspec
-from tests.samples.extender import GI, inventory, news
+from tests.samples.extender import GI, pod_update, reference, share_node
 
 from gpushare_extender.http.inspection import inspect_all, inspect_node
 from gpushare_extender.ledger.ledger import Ledger
@@ -9,10 +9,10 @@ from gpushare_extender.ledger.ledger import Ledger
 
 def test_a_node_shows_its_cards_and_who_has_what() -> None:
     ledger = Ledger()
-    ledger.set_inventory(inventory("n1", 16, 8, sick=(1,)))
-    ledger.set_pod(news("b", c0=2, c1=1))
-    ledger.set_pod(news("a", c0=4))
-    ledger.reserve(uid="c", namespace="default", name="c", node="n1", units=3)
+    ledger.set_share_node(share_node("n1", 16, 8, sick=(1,)))
+    ledger.set_pod(pod_update("b", c0=2, c1=1))
+    ledger.set_pod(pod_update("a", c0=4))
+    ledger.reserve(reference("c", uid="c"), node="n1", units=3)
     view = msgspec.to_builtins(inspect_node(ledger, "n1"))
     pods = [
         {"namespace": "default", "name": name, "uid": name, "units": units, "reserved": reserved}
@@ -49,8 +49,8 @@ def test_a_node_shows_its_cards_and_who_has_what() -> None:
 
 def test_units_are_shown_in_the_node_s_own() -> None:
     ledger = Ledger()
-    ledger.set_inventory(inventory("n1", 16))
-    ledger.set_pod(news("a", unit_size=GI // 4, c0=8))
+    ledger.set_share_node(share_node("n1", 16))
+    ledger.set_pod(pod_update("a", unit_size=GI // 4, c0=8))
     view = inspect_node(ledger, "n1")
     assert view is not None
     assert view.cards[0].pods[0].units == view.cards[0].allocated == 2
@@ -58,7 +58,7 @@ def test_units_are_shown_in_the_node_s_own() -> None:
 
 def test_a_node_says_why_it_takes_no_pods() -> None:
     ledger = Ledger()
-    ledger.set_inventory(inventory("n1", refusal="no healthy GPU card"))
+    ledger.set_share_node(share_node("n1", closed_reason="no healthy GPU card"))
     view = inspect_node(ledger, "n1")
     assert view is not None
     assert view.refusal == "no healthy GPU card"
@@ -66,8 +66,8 @@ def test_a_node_says_why_it_takes_no_pods() -> None:
 
 def test_all_nodes_that_share_cards_sorted_by_name() -> None:
     ledger = Ledger()
-    ledger.replace_inventories([inventory("n2"), inventory("n1")])
-    ledger.set_pod(news("a", node="gone", c0=4))
+    ledger.replace_share_nodes([share_node("n2"), share_node("n1")])
+    ledger.set_pod(pod_update("a", node="gone", c0=4))
     assert [view.name for view in inspect_all(ledger).nodes] == ["n1", "n2"]
 
 

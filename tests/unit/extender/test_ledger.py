@@ -1,119 +1,119 @@
-"""The ledger's books: inventories, allocations and reservations, whatever the order they come in."""
+"""The ledger's sums: GPUShareNodes, allocations and reservations, whatever the order they come in."""
 
 import pytest
-from tests.samples.extender import GI, holding, inventory, news
+from tests.samples.extender import GI, holder, pod_update, reference, share_node
 
-from gpushare_core.placement.cards import Strategy
-from gpushare_extender.ledger.holder import Holding, PodNews
-from gpushare_extender.ledger.ledger import Ledger, NoRoomError
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_extender.ledger.holder import Holder, PodUpdate
+from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 
 
 @pytest.fixture
 def ledger() -> Ledger:
     """Two nodes of two cards with 16 units each."""
-    books = Ledger()
-    books.replace_inventories([inventory("n1"), inventory("n2")])
-    return books
+    ledger = Ledger()
+    ledger.replace_share_nodes([share_node("n1"), share_node("n2")])
+    return ledger
 
 
-def reserve(ledger: Ledger, uid: str, units: int, node: str = "n1") -> Holding:
-    return ledger.reserve(uid=uid, namespace="default", name=uid, node=node, units=units)
+def reserve(ledger: Ledger, uid: str, units: int, node: str = "n1") -> Holder:
+    return ledger.reserve(reference(uid, uid=uid), node=node, units=units)
 
 
 def used(ledger: Ledger, node: str = "n1") -> list[int]:
-    books = ledger.node(node)
-    return [card.allocated for card in books.cards()] if books else []
+    sums = ledger.node(node)
+    return [card.allocated for card in sums.cards()] if sums else []
 
 
 def test_an_allocation_takes_units_of_its_card(ledger: Ledger) -> None:
-    ledger.set_pod(news("a", c0=4))
-    ledger.set_pod(news("b", c0=12))
+    ledger.set_pod(pod_update("a", c0=4))
+    ledger.set_pod(pod_update("b", c0=12))
     assert used(ledger) == [16, 0]
     assert dict(ledger.largest_free) == {"n1": 16, "n2": 16}
 
 
-def test_the_same_news_twice_count_once(ledger: Ledger) -> None:
-    ledger.set_pod(news("a", c0=4))
-    ledger.set_pod(news("a", c0=4))
+def test_the_same_update_twice_counts_once(ledger: Ledger) -> None:
+    ledger.set_pod(pod_update("a", c0=4))
+    ledger.set_pod(pod_update("a", c0=4))
     assert used(ledger) == [4, 0]
 
 
 def test_an_annotation_rewritten_by_the_plugin_moves_the_units(ledger: Ledger) -> None:
-    ledger.set_pod(news("a", c0=4))
-    ledger.set_pod(news("a", c1=4))
+    ledger.set_pod(pod_update("a", c0=4))
+    ledger.set_pod(pod_update("a", c1=4))
     assert used(ledger) == [0, 4]
 
 
 def test_an_annotation_of_another_node_moves_the_units_there(ledger: Ledger) -> None:
-    ledger.set_pod(news("a", c0=4))
-    ledger.set_pod(news("a", node="n2", c1=4))
+    ledger.set_pod(pod_update("a", c0=4))
+    ledger.set_pod(pod_update("a", node="n2", c1=4))
     assert (used(ledger, "n1"), used(ledger, "n2")) == ([0, 0], [0, 4])
 
 
 def test_a_pod_that_is_gone_gives_its_units_back(ledger: Ledger) -> None:
-    ledger.set_pod(news("a", c0=4))
+    ledger.set_pod(pod_update("a", c0=4))
     ledger.drop_pod("a")
     ledger.drop_pod("a")
     assert used(ledger) == [0, 0]
 
 
 def test_a_pod_whose_annotation_went_holds_nothing(ledger: Ledger) -> None:
-    ledger.set_pod(news("a", c0=4))
-    ledger.set_pod(PodNews("a"))
+    ledger.set_pod(pod_update("a", c0=4))
+    ledger.set_pod(PodUpdate("a"))
     assert used(ledger) == [0, 0]
 
 
 def test_an_over_full_card_fits_nothing(ledger: Ledger) -> None:
-    ledger.set_pod(news("a", c0=24))
-    ledger.set_pod(news("b", c1=17))
+    ledger.set_pod(pod_update("a", c0=24))
+    ledger.set_pod(pod_update("b", c1=17))
     assert ledger.largest_free["n1"] == 0
-    with pytest.raises(NoRoomError, match="asked 1, largest free 0"):
+    with pytest.raises(DoesNotFitError, match="asked 1, largest free 0"):
         reserve(ledger, "c", 1)
 
 
 def test_allocations_wait_for_their_card_to_appear() -> None:
     ledger = Ledger()
-    ledger.set_pod(news("a", c0=4))
+    ledger.set_pod(pod_update("a", c0=4))
     assert dict(ledger.largest_free) == {}
-    ledger.set_inventory(inventory("n1"))
+    ledger.set_share_node(share_node("n1"))
     assert used(ledger) == [4, 0]
 
 
 def test_a_card_that_disappears_and_comes_back_is_still_held(ledger: Ledger) -> None:
-    ledger.set_pod(news("a", c1=4))
-    ledger.set_inventory(inventory("n1", 16))
+    ledger.set_pod(pod_update("a", c1=4))
+    ledger.set_share_node(share_node("n1", 16))
     assert used(ledger) == [0]
-    ledger.set_inventory(inventory("n1"))
+    ledger.set_share_node(share_node("n1"))
     assert used(ledger) == [0, 4]
 
 
-def test_a_node_without_its_inventory_takes_no_pods_but_keeps_its_books(ledger: Ledger) -> None:
-    ledger.set_pod(news("a", c0=4))
-    ledger.drop_inventory("n1")
-    ledger.drop_inventory("never seen")
+def test_a_node_without_its_share_node_takes_no_pods_but_keeps_its_sums(ledger: Ledger) -> None:
+    ledger.set_pod(pod_update("a", c0=4))
+    ledger.drop_share_node("n1")
+    ledger.drop_share_node("never seen")
     assert "n1" not in ledger.largest_free
-    with pytest.raises(NoRoomError, match="does not share GPU cards"):
+    with pytest.raises(DoesNotFitError, match="does not share GPU cards"):
         reserve(ledger, "b", 1)
-    ledger.set_inventory(inventory("n1"))
+    ledger.set_share_node(share_node("n1"))
     assert used(ledger) == [4, 0]
 
 
 def test_nodes_that_are_not_listed_any_more_take_no_pods(ledger: Ledger) -> None:
-    ledger.replace_inventories([inventory("n2"), inventory("n3")])
+    ledger.replace_share_nodes([share_node("n2"), share_node("n3")])
     assert sorted(ledger.largest_free) == ["n2", "n3"]
     assert ledger.node("n1") is None
 
 
-def test_a_node_that_refuses_takes_no_pods(ledger: Ledger) -> None:
-    ledger.set_inventory(inventory("n1", refusal="not today"))
+def test_a_closed_node_takes_no_pods(ledger: Ledger) -> None:
+    ledger.set_share_node(share_node("n1", closed_reason="not today"))
     assert "n1" not in ledger.largest_free
-    with pytest.raises(NoRoomError, match="not today"):
+    with pytest.raises(DoesNotFitError, match="not today"):
         reserve(ledger, "a", 1)
 
 
 def test_a_sick_card_is_not_chosen_and_its_pods_still_count(ledger: Ledger) -> None:
-    ledger.set_pod(news("a", c0=4))
-    ledger.set_inventory(inventory("n1", 16, 16, sick=(0,)))
+    ledger.set_pod(pod_update("a", c0=4))
+    ledger.set_share_node(share_node("n1", 16, 16, sick=(0,)))
     assert reserve(ledger, "b", 4).cards == (("n1-1", 4),)
     assert used(ledger) == [4, 4]
 
@@ -126,8 +126,8 @@ def test_a_sick_card_is_not_chosen_and_its_pods_still_count(ledger: Ledger) -> N
     ],
 )
 def test_the_node_s_strategy_chooses(ledger: Ledger, strategy: Strategy, card: str) -> None:
-    ledger.set_inventory(inventory("n1", strategy=strategy))
-    ledger.set_pod(news("a", c0=4))
+    ledger.set_share_node(share_node("n1", strategy=strategy))
+    ledger.set_pod(pod_update("a", c0=4))
     assert reserve(ledger, "b", 4).cards == ((card, 4),)
 
 
@@ -141,13 +141,13 @@ def test_the_node_s_strategy_chooses(ledger: Ledger, strategy: Strategy, card: s
     ],
 )
 def test_units_of_another_size_are_converted(ledger: Ledger, unit_size: int, counted: int) -> None:
-    ledger.set_pod(news("a", unit_size=unit_size, c0=4))
+    ledger.set_pod(pod_update("a", unit_size=unit_size, c0=4))
     assert used(ledger) == [counted, 0]
 
 
 def test_a_change_of_the_unit_recounts_what_is_held(ledger: Ledger) -> None:
-    ledger.set_pod(news("a", c0=4))
-    ledger.set_inventory(inventory("n1", 64, 64, unit="256Mi", unit_size=GI // 4))
+    ledger.set_pod(pod_update("a", c0=4))
+    ledger.set_share_node(share_node("n1", 64, 64, unit="256Mi", unit_size=GI // 4))
     assert used(ledger) == [16, 0]
     ledger.drop_pod("a")
     assert used(ledger) == [0, 0]
@@ -155,10 +155,10 @@ def test_a_change_of_the_unit_recounts_what_is_held(ledger: Ledger) -> None:
 
 class TestReservations:
     def test_reserved_units_are_not_free(self, ledger: Ledger) -> None:
-        assert reserve(ledger, "a", 12) == holding("a", c0=12)
-        assert reserve(ledger, "b", 12) == holding("b", c1=12)
+        assert reserve(ledger, "a", 12) == holder("a", c0=12)
+        assert reserve(ledger, "b", 12) == holder("b", c1=12)
         with pytest.raises(
-            NoRoomError, match="insufficient GPU memory in one card: asked 12, largest free 4"
+            DoesNotFitError, match="insufficient GPU memory in one card: asked 12, largest free 4"
         ):
             reserve(ledger, "c", 12)
         assert ledger.largest_free["n1"] == 4
@@ -171,12 +171,12 @@ class TestReservations:
 
     def test_a_pod_cannot_reserve_twice(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
-        with pytest.raises(NoRoomError, match="already holds units on node n1"):
+        with pytest.raises(DoesNotFitError, match="already holds units on node n1"):
             reserve(ledger, "a", 4, node="n2")
 
     def test_the_annotation_takes_the_place_of_the_reservation(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
-        ledger.set_pod(news("a", c0=4))
+        ledger.set_pod(pod_update("a", c0=4))
         ledger.confirm("a", now=5.0)
         ledger.release("a")
         assert used(ledger) == [4, 0]
@@ -184,24 +184,26 @@ class TestReservations:
 
     def test_a_pod_deleted_before_its_bind_is_answered_does_not_come_back(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
-        ledger.set_pod(news("a", c0=4))
+        ledger.set_pod(pod_update("a", c0=4))
         ledger.drop_pod("a")
         ledger.confirm("a", now=5.0)
         assert used(ledger) == [0, 0]
 
-    def test_news_of_the_pod_without_annotation_leave_a_bind_in_flight_alone(self, ledger: Ledger) -> None:
+    def test_an_update_without_annotation_leaves_an_unconfirmed_reservation_alone(
+        self, ledger: Ledger
+    ) -> None:
         reserve(ledger, "a", 4)
-        ledger.set_pod(PodNews("a"))
+        ledger.set_pod(PodUpdate("a"))
         assert used(ledger) == [4, 0]
         ledger.confirm("a", now=5.0)
-        ledger.set_pod(PodNews("a"))
+        ledger.set_pod(PodUpdate("a"))
         assert used(ledger) == [0, 0]
 
-    def test_a_list_leaves_binds_in_flight_alone(self, ledger: Ledger) -> None:
+    def test_a_list_leaves_unconfirmed_reservations_alone(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
         ledger.replace_pods([], begun=100.0)
         assert used(ledger) == [4, 0]
-        assert ledger.is_in_flight("a")
+        assert ledger.is_unconfirmed("a")
 
     @pytest.mark.parametrize(
         ("begun", "units"),
@@ -218,34 +220,38 @@ class TestReservations:
         assert used(ledger) == [units, 0]
 
     def test_a_list_takes_the_place_of_all_allocations(self, ledger: Ledger) -> None:
-        ledger.set_pod(news("gone", c0=4))
-        ledger.set_pod(news("stays", c0=2))
-        ledger.replace_pods([news("stays", c0=2), news("new", c1=1), PodNews("plain")], begun=1.0)
+        ledger.set_pod(pod_update("gone", c0=4))
+        ledger.set_pod(pod_update("stays", c0=2))
+        ledger.replace_pods(
+            [pod_update("stays", c0=2), pod_update("new", c1=1), PodUpdate("plain")], begun=1.0
+        )
         assert used(ledger) == [2, 1]
 
 
-def test_a_node_is_forgotten_with_its_last_holding() -> None:
+def test_a_node_is_forgotten_with_its_last_holder() -> None:
     ledger = Ledger()
-    ledger.set_pod(news("a", c0=4))
+    ledger.set_pod(pod_update("a", c0=4))
     ledger.drop_pod("a")
     assert ledger.node("n1") is None
 
 
 @pytest.mark.parametrize(
-    ("node", "units", "reason", "resolvable"),
+    ("node", "units", "message", "resolvable"),
     [
         pytest.param(
             "n1", 17, "asked 17, largest free 16, biggest card 16", False, id="bigger than any card"
         ),
         pytest.param("n2", 16, "asked 16, largest free 12", True, id="cards are in use"),
         pytest.param("n9", 1, "does not share GPU cards", False, id="not one of ours"),
-        pytest.param("n3", 1, "not today", False, id="refuses"),
+        pytest.param("n3", 1, "not today", False, id="closed"),
     ],
 )
-def test_a_refusal_says_why(ledger: Ledger, node: str, units: int, reason: str, *, resolvable: bool) -> None:
-    ledger.set_inventory(inventory("n3", refusal="not today"))
-    ledger.set_pod(news("a", node="n2", c0=4))
-    ledger.set_pod(news("b", node="n2", c1=8))
-    refusal = ledger.refusal(node, units)
-    assert reason in refusal.reason
-    assert refusal.resolvable is resolvable
+def test_why_a_request_does_not_fit(
+    ledger: Ledger, node: str, units: int, message: str, *, resolvable: bool
+) -> None:
+    ledger.set_share_node(share_node("n3", closed_reason="not today"))
+    ledger.set_pod(pod_update("a", node="n2", c0=4))
+    ledger.set_pod(pod_update("b", node="n2", c1=8))
+    reason = ledger.unfit_reason(node, units)
+    assert message in reason.message
+    assert reason.resolvable is resolvable

@@ -1,6 +1,6 @@
-"""The ledger against a model of the cluster: binds in flight, answers lost, news late, lists in between.
+"""The ledger against a model of the cluster: binds under way, answers lost, updates late, lists in between.
 
-Whatever the order, no card is given out twice, no running pod is forgotten, and in the end the books are
+Whatever the order, no card is given out twice, no running pod is forgotten, and in the end the sums are
 exactly what the cluster says.
 """
 
@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.samples.extender import inventory
+from tests.samples.extender import reference, share_node
 
-from gpushare_extender.ledger.holder import Holding, PodNews
-from gpushare_extender.ledger.ledger import Ledger, NoRoomError
+from gpushare_extender.ledger.holder import Holder, PodUpdate
+from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 
 CARD = 8
 NODES = ("n1", "n2")
 
 
 @dataclass(frozen=True)
-class Gone:
+class Deleted:
     uid: str
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class List:
     """A list under way: what it will show, and when it began."""
 
-    pods: tuple[Holding, ...]
+    pods: tuple[Holder, ...]
     begun: float
 
 
@@ -35,17 +35,17 @@ class LedgerMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.ledger = Ledger()
-        self.ledger.replace_inventories([inventory(node, CARD, CARD) for node in NODES])
+        self.ledger.replace_share_nodes([share_node(node, CARD, CARD) for node in NODES])
         self.now = 0.0
         self.serial = 0
-        self.sent: dict[str, Holding] = {}
+        self.sent: dict[str, Holder] = {}
         """Bindings whose answer the extender does not have."""
         self.bound: set[str] = set()
         """Pods whose Binding has taken effect; some of them may be gone since."""
-        self.running: dict[str, Holding] = {}
+        self.running: dict[str, Holder] = {}
         """Bound pods, as the API server has them."""
-        self.news: list[Holding | Gone] = []
-        self.listing: Snapshot | None = None
+        self.updates: list[Holder | Deleted] = []
+        self.listing: List | None = None
 
     def tick(self) -> float:
         self.now += 1.0
@@ -55,14 +55,14 @@ class LedgerMachine(RuleBasedStateMachine):
     def bind(self, node: str, units: int) -> None:
         self.serial += 1
         uid = f"pod-{self.serial}"
-        room = self.ledger.largest_free.get(node, 0)
+        free = self.ledger.largest_free.get(node, 0)
         try:
-            held = self.ledger.reserve(uid=uid, namespace="d", name=uid, node=node, units=units)
-        except NoRoomError:
-            assert units > room
+            holder = self.ledger.reserve(reference(uid, uid=uid), node=node, units=units)
+        except DoesNotFitError:
+            assert units > free
         else:
-            assert units <= room
-            self.sent[uid] = held
+            assert units <= free
+            self.sent[uid] = holder
 
     @precondition(lambda self: self.sent.keys() - self.bound)
     @rule(data=st.data())
@@ -70,7 +70,7 @@ class LedgerMachine(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(sorted(self.sent.keys() - self.bound)))
         self.bound.add(uid)
         self.running[uid] = self.sent[uid]
-        self.news.append(self.sent[uid])
+        self.updates.append(self.sent[uid])
 
     @precondition(lambda self: self.sent)
     @rule(data=st.data())
@@ -89,80 +89,80 @@ class LedgerMachine(RuleBasedStateMachine):
     def a_pod_goes(self, data: st.DataObject) -> None:
         uid = data.draw(st.sampled_from(sorted(self.running)))
         del self.running[uid]
-        self.news.append(Gone(uid))
+        self.updates.append(Deleted(uid))
 
-    @precondition(lambda self: self.news and not self.listing)
+    @precondition(lambda self: self.updates and not self.listing)
     @rule()
-    def news_arrive(self) -> None:
-        told = self.news.pop(0)
-        if isinstance(told, Gone):
-            self.ledger.drop_pod(told.uid)
+    def an_update_arrives(self) -> None:
+        update = self.updates.pop(0)
+        if isinstance(update, Deleted):
+            self.ledger.drop_pod(update.uid)
         else:
-            self.ledger.set_pod(PodNews(told.uid, told))
+            self.ledger.set_pod(PodUpdate(update.uid, update))
 
     @precondition(lambda self: not self.listing)
     @rule()
     def the_watch_is_lost_and_a_list_begins(self) -> None:
-        self.listing = Snapshot(tuple(self.running.values()), begun=self.tick())
-        self.news.clear()
+        self.listing = List(tuple(self.running.values()), begun=self.tick())
+        self.updates.clear()
 
     @precondition(lambda self: self.listing)
     @rule()
     def the_list_ends(self) -> None:
         assert self.listing is not None
-        shown = [PodNews(held.uid, held) for held in self.listing.pods]
+        shown = [PodUpdate(holder.uid, holder) for holder in self.listing.pods]
         self.ledger.replace_pods(shown, begun=self.listing.begun)
         self.listing = None
 
     @rule(node=st.sampled_from(NODES))
     def the_policy_goes(self, node: str) -> None:
-        self.ledger.drop_inventory(node)
+        self.ledger.drop_share_node(node)
 
     @rule(node=st.sampled_from(NODES))
     def the_policy_comes(self, node: str) -> None:
-        self.ledger.set_inventory(inventory(node, CARD, CARD))
+        self.ledger.set_share_node(share_node(node, CARD, CARD))
 
     @invariant()
     def no_card_is_given_out_twice(self) -> None:
         used: dict[str, int] = {}
-        coming = {uid: held for uid, held in self.sent.items() if uid not in self.bound}
-        for held in {**self.running, **coming}.values():
-            for card, units in held.cards:
+        not_bound = {uid: holder for uid, holder in self.sent.items() if uid not in self.bound}
+        for holder in {**self.running, **not_bound}.values():
+            for card, units in holder.cards:
                 used[card] = used.get(card, 0) + units
         assert all(units <= CARD for units in used.values()), used
 
     @invariant()
     def no_running_pod_is_forgotten(self) -> None:
-        for uid, held in self.running.items():
-            assert self.ledger.holding(uid) == held
+        for uid, holder in self.running.items():
+            assert self.ledger.holder(uid) == holder
 
     @invariant()
     def the_index_is_true(self) -> None:
         for node in NODES:
-            books = self.ledger.node(node)
+            sums = self.ledger.node(node)
             if node in self.ledger.largest_free:
-                assert books is not None
+                assert sums is not None
                 free = max(CARD - self.counted(f"{node}-{index}") for index in range(2))
                 assert self.ledger.largest_free[node] == max(free, 0)
             else:
-                assert books is None or books.inventory is None
+                assert sums is None or sums.share_node is None
 
     def counted(self, card: str) -> int:
-        every = (self.ledger.holding(f"pod-{number}") for number in range(1, self.serial + 1))
-        return sum(held.units_of(card) for held in every if held)
+        holders = (self.ledger.holder(f"pod-{number}") for number in range(1, self.serial + 1))
+        return sum(holder.units_of(card) for holder in holders if holder)
 
     def teardown(self) -> None:
-        """Everything comes to rest: the books are what the cluster says."""
+        """Everything comes to rest: the sums are what the cluster says."""
         if self.listing:
             self.the_list_ends()
         for uid in list(self.sent):
             self.answer(uid)
-        while self.news:
-            self.news_arrive()
+        while self.updates:
+            self.an_update_arrives()
         self.the_watch_is_lost_and_a_list_begins()
         self.the_list_ends()
-        every = (self.ledger.holding(f"pod-{number}") for number in range(1, self.serial + 1))
-        assert {held.uid: held for held in every if held} == self.running
+        holders = (self.ledger.holder(f"pod-{number}") for number in range(1, self.serial + 1))
+        assert {holder.uid: holder for holder in holders if holder} == self.running
 
 
 LedgerMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

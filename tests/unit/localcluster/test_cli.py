@@ -42,7 +42,7 @@ def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
             id="exec",
         ),
         pytest.param(
-            ["node", "restart-kubelet", "gpu-1"], {"node": "gpu-1", "order": "restart-kubelet"}, id="order"
+            ["node", "restart-kubelet", "gpu-1"], {"node": "gpu-1", "command": "restart-kubelet"}, id="node"
         ),
     ],
 )
@@ -94,16 +94,16 @@ def test_logs_says_which_there_are(own_state: Path, capsys: pytest.CaptureFixtur
 
 
 class FakeCluster:
-    """Takes orders and remembers them."""
+    """Remembers what it was called for."""
 
     def __init__(self) -> None:
-        self.orders: list[object] = []
+        self.calls: list[object] = []
 
     def add_node(self, node: NodeConfig) -> None:
-        self.orders.append(node)
+        self.calls.append(node)
 
     def wait_ready(self) -> None:
-        self.orders.append("ready")
+        self.calls.append("ready")
 
 
 @pytest.fixture
@@ -115,10 +115,10 @@ def attached(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
 
 def test_a_node_is_added_with_its_labels_and_waited_for(attached: FakeCluster) -> None:
     assert cli.main(["node", "add", "gpu-9", "--label", "zone=west", "--label", "empty="]) == 0
-    assert attached.orders == [NodeConfig(name="gpu-9", labels={"zone": "west", "empty": ""}), "ready"]
+    assert attached.calls == [NodeConfig(name="gpu-9", labels={"zone": "west", "empty": ""}), "ready"]
 
 
 def test_a_label_without_value_is_refused(attached: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["node", "add", "gpu-9", "--label", "zone"]) == 1
     assert capsys.readouterr().err == "localcluster: A label is written KEY=VALUE, not 'zone'.\n"
-    assert attached.orders == []
+    assert attached.calls == []

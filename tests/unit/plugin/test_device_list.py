@@ -9,7 +9,7 @@ from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.device_list import MESSAGE_LIMIT, encode_devices, finest_unit, fits
 from gpushare_plugin.decide.layout import lay_out
 from gpushare_plugin.decide.unit_ids import CAPACITY
-from gpushare_plugin.devices.cards import PhysicalCard
+from gpushare_plugin.devices.source import PhysicalCard
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
 
@@ -50,12 +50,12 @@ def test_every_unit_is_a_device_with_the_health_of_its_card() -> None:
 @pytest.mark.parametrize(
     ("nodes", "expected"),
     [
-        pytest.param((0, 1), [[0], [1]], id="two nodes: told"),
+        pytest.param((0, 1), [[0], [1]], id="two nodes: sent"),
         pytest.param((0, 0), [[], []], id="one node: nothing to align"),
-        pytest.param((-1, 1), [[], []], id="one unknown: not told"),
+        pytest.param((-1, 1), [[], []], id="one unknown: not sent"),
     ],
 )
-def test_numa_nodes_are_told_only_where_there_is_something_to_align(
+def test_numa_nodes_are_sent_only_where_there_is_something_to_align(
     nodes: tuple[int, int], expected: list[list[int]]
 ) -> None:
     made = layout(*(card(index, memory=2**30, numa_node=node) for index, node in enumerate(nodes)))
@@ -72,7 +72,7 @@ def test_eight_cards_of_32_gb_at_1_mb_make_exactly_4096000_bytes() -> None:
     assert len({each.ID for each in decoded(message).devices}) == 256_000
 
 
-def test_a_list_that_fits_healthy_fits_with_every_card_ill() -> None:
+def test_a_list_that_fits_healthy_fits_with_every_card_unhealthy() -> None:
     cards = [card(index, memory=32 * 10**9, healthy=False) for index in range(8)]
     message = encode_devices(layout(*cards, unit="1M"))
     assert len(message) <= MESSAGE_LIMIT

@@ -7,8 +7,8 @@ from tests.samples.plugin import GIB, card, layout
 
 from gpushare_core.api.share_node import CardStatus
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.layout import GONE, lay_out, recorded_cards, settle
-from gpushare_plugin.devices.cards import PhysicalCard
+from gpushare_plugin.decide.layout import GONE, keep_places, lay_out, recorded_cards
+from gpushare_plugin.devices.source import PhysicalCard
 
 UNIT = MemoryUnit.parse("1Gi")
 MEMORIES = st.lists(st.integers(0, 40), min_size=1, max_size=6)
@@ -56,20 +56,20 @@ def test_shares_count_units_by_card() -> None:
 
 def test_without_held_units_the_cards_are_as_they_are_found() -> None:
     found = [card(0, memory=8 * GIB), card(1)]
-    assert settle(found, [card(1), card(2)], held=False) == tuple(found)
+    assert keep_places(found, [card(1), card(2)], held=False) == tuple(found)
 
 
 def test_while_units_are_held_known_cards_keep_place_and_size_and_new_ones_follow() -> None:
     known = [card(1), card(0)]
     found = [card(0, memory=99 * GIB), card(5), card(1)]
-    settled = settle(found, known, held=True)
-    assert [each.uuid for each in settled] == ["GPU-1", "GPU-0", "GPU-5"]
-    assert [each.memory for each in settled] == [16 * GIB] * 3
-    assert [each.index for each in settled] == [1, 0, 2]
+    kept = keep_places(found, known, held=True)
+    assert [each.uuid for each in kept] == ["GPU-1", "GPU-0", "GPU-5"]
+    assert [each.memory for each in kept] == [16 * GIB] * 3
+    assert [each.index for each in kept] == [1, 0, 2]
 
 
 def test_a_card_that_vanished_while_units_are_held_stays_in_its_place_unhealthy() -> None:
-    gone, kept = settle([card(1)], [card(0), card(1)], held=True)
+    gone, kept = keep_places([card(1)], [card(0), card(1)], held=True)
     assert (gone.uuid, gone.healthy, gone.reason) == ("GPU-0", False, GONE)
     assert kept == card(1)
 
@@ -82,5 +82,5 @@ def test_what_was_recorded_leads_to_the_same_layout_after_a_restart() -> None:
         )
         for each in before.cards
     ]
-    after = lay_out(settle([card(1), card(0)], recorded_cards(written), held=True), UNIT, reserved=0)
+    after = lay_out(keep_places([card(1), card(0)], recorded_cards(written), held=True), UNIT, reserved=0)
     assert [(each.uuid, each.first) for each in after.cards] == [("GPU-0", 0), ("GPU-1", 8)]

@@ -1,8 +1,7 @@
 """Simulated cards are the same ones after every restart."""
 
-from gpushare_core.api.policy import Devices, SimulatedCards, Source
+from gpushare_core.api.policy import SimulatedCards
 from gpushare_plugin.devices.simulated import SimulatedSource, simulate
-from gpushare_plugin.devices.source import open_source
 
 GROUPS = [
     SimulatedCards(count=2, memory="16Gi", model="Small", compute_score=50),
@@ -26,12 +25,6 @@ def test_uuids_follow_from_node_and_index_alone() -> None:
     assert here == again
     assert len({*here, *there}) == 6
     assert all(uuid.startswith("GPU-") for uuid in here)
-
-
-def test_only_the_simulated_source_is_there() -> None:
-    simulated = Devices(source=Source.SIMULATED, simulated=GROUPS)
-    assert isinstance(open_source("gpu-1", simulated), SimulatedSource)
-    assert open_source("gpu-1", Devices(source=Source.NVML)) is None
 
 
 async def test_the_source_lists_its_cards() -> None:

@@ -1,0 +1,134 @@
+"""How long the extender's filter takes, serially over one connection as kube-scheduler calls it.
+
+Every answer is checked against the layout that filled the cluster.
+``python -m bench.filter_latency --url http://127.0.0.1:32766 --nodes N [--names M] [--pid PID]``
+"""
+
+import argparse
+import http.client
+import json
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bench.cluster_objects import Layout, node_name, pending_pod
+from bench.footprint import mebibytes
+from bench.percentiles import Percentiles
+
+from gpushare_core.json_object import Json
+
+DEADLINE = 60.0
+"""Seconds to wait for the first right answer."""
+
+
+class WrongAnswerError(Exception):
+    """The filter did not pass exactly the nodes with room."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterLatency:
+    """Of many calls with the same question."""
+
+    names: int
+    passing: int
+    milliseconds: Percentiles
+    request_size: int
+    """Bytes."""
+    answer_size: int
+    """Bytes."""
+
+
+class Caller:
+    """One connection, kept alive."""
+
+    def __init__(self, url: str, *, timeout: float = 30.0) -> None:
+        parts = urlsplit(url)
+        if parts.hostname is None:
+            raise ValueError(f"{url!r} is no URL such as http://127.0.0.1:32766")
+        self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+
+    def filter(self, body: bytes) -> tuple[float, bytes]:
+        """Returns the milliseconds that the call took, and the answer."""
+        begun = time.perf_counter()
+        self._connection.request("POST", "/gpushare/filter", body, {"Content-Type": "application/json"})
+        answer = self._connection.getresponse().read()
+        return (time.perf_counter() - begun) * 1e3, answer
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def filter_request(names: list[str], *, units: int) -> bytes:
+    """Returns what kube-scheduler sends to an extender with ``nodeCacheCapable``, for a pod that is new."""
+    pod = pending_pod("load", units=units)
+    pod["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": "2026-01-01T00:00:00Z"}
+    arguments = {"Pod": pod, "Nodes": None, "NodeNames": names}
+    return json.dumps(arguments, separators=(",", ":")).encode()
+
+
+def measure(url: str, layout: Layout, *, names: int, units: int, count: int = 1000) -> FilterLatency:
+    """Calls the filter ``count`` times, after waiting for the first right answer.
+
+    Raises:
+        WrongAnswerError: an answer is not what ``layout`` makes right.
+    """
+    offered = [node_name(index) for index in range(names)]
+    expected = [node_name(index) for index in range(names) if layout.most_free(index) >= units]
+    body = filter_request(offered, units=units)
+    caller = Caller(url)
+    _wait_for_right_answer(caller, body, expected)
+    milliseconds: list[float] = []
+    answer = b""
+    for _ in range(count):
+        taken, answer = caller.filter(body)
+        milliseconds.append(taken)
+        _check(answer, expected)
+    caller.close()
+    return FilterLatency(names, len(expected), Percentiles.of(milliseconds), len(body), len(answer))
+
+
+def _wait_for_right_answer(caller: Caller, body: bytes, expected: list[str]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        try:
+            return _check(caller.filter(body)[1], expected)
+        except (WrongAnswerError, OSError, http.client.HTTPException):
+            caller.close()
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _check(answer: bytes, expected: list[str]) -> None:
+    result: Json = json.loads(answer)
+    if result.get("Error") or result.get("NodeNames") != expected:
+        passing = len(result.get("NodeNames") or ())
+        raise WrongAnswerError(f"{passing} nodes pass, {len(expected)} should: {result.get('Error', '')}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--url", required=True, help="of the extender")
+    parser.add_argument("--nodes", type=int, required=True, help="as given to bench.fill_cluster")
+    parser.add_argument("--pods-per-node", type=int, default=8)
+    parser.add_argument("--names", type=int, help="offer only the first so many nodes")
+    parser.add_argument("--units", type=int, default=4)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--pid", type=int, help="of the extender, to show its memory")
+    options = parser.parse_args()
+    layout = Layout(nodes=options.nodes, pods_per_node=options.pods_per_node)
+    names = min(options.names or options.nodes, options.nodes)
+    latency = measure(options.url, layout, names=names, units=options.units, count=options.count)
+    taken = latency.milliseconds
+    print(f"{latency.names} names, {latency.passing} pass (checked every time)")
+    print(f"p50 {taken.p50:.2f} p99 {taken.p99:.2f} max {taken.highest:.2f} ms")
+    print(f"request {latency.request_size} bytes, answer {latency.answer_size} bytes")
+    if options.pid:
+        status = Path(f"/proc/{options.pid}/status").read_text()
+        print(f"resident {mebibytes(status, 'VmRSS'):.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()

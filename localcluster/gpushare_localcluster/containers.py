@@ -1,0 +1,54 @@
+"""The containers of a node, as its container runtime records them in files."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ContainerRecord:
+    """A container on a node. `pid` is the one within the node; `state` is created, running or exited."""
+
+    id: str
+    node: str
+    namespace: str
+    pod: str
+    pod_uid: str
+    container: str
+    attempt: int
+    pid: int
+    env: Mapping[str, str]
+    state: str
+    exit_code: int
+    started_at: str
+
+    @classmethod
+    def from_json(cls, node: str, content: Mapping[str, Any]) -> "ContainerRecord":
+        return cls(
+            id=content["id"],
+            node=node,
+            namespace=content["namespace"],
+            pod=content["pod"],
+            pod_uid=content["podUID"],
+            container=content["container"],
+            attempt=content["attempt"],
+            pid=content["pid"],
+            env=content["env"],
+            state=content["state"],
+            exit_code=content["exitCode"],
+            started_at=content["startedAt"],
+        )
+
+
+def read_records(node: str, folder: Path) -> list[ContainerRecord]:
+    """Returns the containers recorded in `folder`, without those that go away meanwhile."""
+    records = []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            content = json.loads(path.read_text())
+        except FileNotFoundError:
+            continue
+        records.append(ContainerRecord.from_json(node, content))
+    return records

@@ -1,0 +1,56 @@
+"""Follows this node's GPUShareNode."""
+
+import asyncio
+import logging
+
+from pydantic import ValidationError
+
+from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_plugin.state import NodeState
+
+_log = logging.getLogger(__name__)
+
+
+class ShareNodeWatch:
+    """Keeps ``state.share_node``."""
+
+    def __init__(self, state: NodeState, client: KubeClient) -> None:
+        self._state = state
+        self._client = client
+        self.synced = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follows the GPUShareNode. Never returns."""
+        share_node = Collection(SHARE_NODES, field_selector=f"metadata.name={self._state.name}")
+        async for event in follow(self._client, share_node):
+            self._handle(event)
+            self.synced.set()
+
+    def _handle(self, event: Listed[Json] | Changed[Json]) -> None:
+        if isinstance(event, Listed):
+            self._store(next(iter(event.items), None))
+        elif event.kind == "DELETED":
+            self._store(None)
+        elif not self._is_older(event.item):
+            self._store(event.item)
+
+    def _is_older(self, item: Json) -> bool:
+        """Whether a newer version is known already, from the answer to a write of our own."""
+        known, metadata = self._state.share_node, item["metadata"]
+        if known is None or known.metadata.uid != metadata["uid"]:
+            return False
+        return int(metadata["resourceVersion"]) < int(known.metadata.resource_version or 0)
+
+    def _store(self, item: Json | None) -> None:
+        try:
+            self._state.share_node = GPUShareNode.model_validate(item) if item else None
+        except ValidationError as error:
+            _log.error("this GPUShareNode cannot be read, going on as before: %s", error)
+            return
+        if self._state.share_node:
+            logging.getLogger().setLevel(self._state.share_node.spec.log_level.upper())
+        self._state.changed.set()

@@ -1,0 +1,88 @@
+"""The device plugin API v1beta1 over gRPC."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from gpushare_plugin.decide.environment import UnusableUnitsError
+from gpushare_plugin.decide.preferred_allocation import NothingFitsError
+from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
+from gpushare_plugin.kubelet.device_stream import DeviceStream
+from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+
+SERVICE = "v1beta1.DevicePlugin"
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class DevicePlugin:
+    """What the kubelet calls. Refusals reach the user as the reason of the failed pod."""
+
+    def __init__(self, allocator: Allocator, stream: DeviceStream) -> None:
+        self._allocator = allocator
+        self._stream = stream
+
+    async def options(self, _: api.Empty, __: Context) -> api.DevicePluginOptions:
+        """GetDevicePluginOptions: we want to be asked which units to take."""
+        return api.DevicePluginOptions(get_preferred_allocation_available=True)
+
+    async def list_and_watch(self, _: api.Empty, __: Context) -> AsyncIterator[bytes]:
+        """ListAndWatch: yields the list of devices, encoded, whenever it changes."""
+        async for message in self._stream.serve():
+            yield message
+
+    async def preferred_allocation(
+        self, request: api.PreferredAllocationRequest, context: Context
+    ) -> api.PreferredAllocationResponse:
+        """GetPreferredAllocation: which units the kubelet shall take. Refuses with RESOURCE_EXHAUSTED."""
+        try:
+            ids = [await self._allocator.prefer(container) for container in request.container_requests]
+        except (NothingFitsError, NothingOfferedError) as error:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+        responses = [api.ContainerPreferredAllocationResponse(deviceIDs=each) for each in ids]
+        return api.PreferredAllocationResponse(container_responses=responses)
+
+    async def allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
+        """Allocate: what comes with the units that the kubelet took. Refuses with FAILED_PRECONDITION."""
+        try:
+            variables = [
+                self._allocator.environment(container.devices_ids) for container in request.container_requests
+            ]
+        except (UnusableUnitsError, NothingOfferedError) as error:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
+        responses = [api.ContainerAllocateResponse(envs=each) for each in variables]
+        return api.AllocateResponse(container_responses=responses)
+
+    async def pre_start(self, _: api.PreStartContainerRequest, __: Context) -> api.PreStartContainerResponse:
+        """PreStartContainer: never called, because the options do not ask for it."""
+        return api.PreStartContainerResponse()
+
+
+def grpc_handler(plugin: DevicePlugin) -> grpc.GenericRpcHandler:
+    """Returns what a gRPC server serves ``plugin`` by; lists of devices pass as the bytes that they are."""
+    return grpc.method_handlers_generic_handler(
+        SERVICE,
+        {
+            "GetDevicePluginOptions": grpc.unary_unary_rpc_method_handler(
+                plugin.options, api.Empty.FromString, api.DevicePluginOptions.SerializeToString
+            ),
+            "ListAndWatch": grpc.unary_stream_rpc_method_handler(
+                plugin.list_and_watch, api.Empty.FromString, None
+            ),
+            "GetPreferredAllocation": grpc.unary_unary_rpc_method_handler(
+                plugin.preferred_allocation,
+                api.PreferredAllocationRequest.FromString,
+                api.PreferredAllocationResponse.SerializeToString,
+            ),
+            "Allocate": grpc.unary_unary_rpc_method_handler(
+                plugin.allocate, api.AllocateRequest.FromString, api.AllocateResponse.SerializeToString
+            ),
+            "PreStartContainer": grpc.unary_unary_rpc_method_handler(
+                plugin.pre_start,
+                api.PreStartContainerRequest.FromString,
+                api.PreStartContainerResponse.SerializeToString,
+            ),
+        },
+    )

@@ -1,0 +1,154 @@
+"""The whole process, kopf included, against a fake API server on a socket."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import kopf
+import pytest
+from tests.fakes.operator_cluster import NAMESPACE, Cluster
+from tests.fakes.operator_server import Server, serving
+
+from gpushare_core.kube import paths
+from gpushare_core.kube.credentials import Credentials
+from gpushare_operator import app
+from gpushare_operator.app import App, StalledError
+from gpushare_operator.cluster.login import login
+from gpushare_operator.desired.names import Installation
+from gpushare_operator.main import main, parser
+
+CARDS = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
+SECONDS = 20.0
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    made = Cluster()
+    made.add_node("gpu-1")
+    made.add_node("cp", control_plane=True)
+    return made
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def server(cluster: Cluster) -> Server:
+    return Server(cluster.api)
+
+
+@asynccontextmanager
+async def running(
+    server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch, port: int
+) -> AsyncIterator[None]:
+    """The operator, as ``main`` starts it."""
+    stop = asyncio.Event()
+    async with serving(server, folder) as kubeconfig:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        installation = Installation(namespace=NAMESPACE, image="gpushare:test")
+        operator = kopf.operator(
+            registry=App(installation, await login(kubeconfig), kubeconfig).registry(),
+            standalone=True,
+            namespaces=[NAMESPACE],
+            liveness_endpoint=f"http://127.0.0.1:{port}/healthz",
+            stop_flag=stop,
+        )
+        task = asyncio.create_task(operator)
+        try:
+            yield
+        finally:
+            stop.set()
+            server.end_watches(with_error=False)
+            await asyncio.wait_for(task, SECONDS)
+
+
+async def until(cluster: Cluster, is_reached: Callable[[], bool], what: str) -> None:
+    """Lets the cluster react to the operator until ``is_reached``."""
+    deadline = asyncio.get_running_loop().time() + SECONDS
+    while not is_reached():
+        if asyncio.get_running_loop().time() > deadline:
+            raise AssertionError(f"{what}: not so after {SECONDS:g} s; {cluster.traces()}")
+        for step in cluster.steps():
+            step()
+        await asyncio.sleep(0.02)
+
+
+def is_ready(cluster: Cluster, name: str = "default") -> bool:
+    status = cluster.api.of(paths.POLICIES).get(name, {}).get("status", {})
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))
+
+
+async def test_a_policy_comes_and_goes_and_kopf_writes_nothing(
+    cluster: Cluster, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
+) -> None:
+    async with running(server, tmp_path, monkeypatch, unused_port):
+        cluster.add_policy("default", {"names": ["gpu-1"], "devices": CARDS})
+        await until(cluster, lambda: is_ready(cluster), "the policy is ready")
+        metadata = cluster.api.of(paths.POLICIES)["default"]["metadata"]
+        assert metadata["finalizers"] == ["gpushare.io/restore"]
+        assert "annotations" not in metadata
+        cluster.delete_policy("default")
+        await until(cluster, lambda: not cluster.api.of(paths.POLICIES), "the policy is gone")
+    assert not any(cluster.traces().values())
+    assert server.foreign == []
+
+
+async def test_it_starts_before_the_api_server_works(
+    cluster: Cluster, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
+) -> None:
+    server.failures = 3
+    cluster.add_policy("default", {"names": ["gpu-1"], "devices": CARDS})
+    async with running(server, tmp_path, monkeypatch, unused_port):
+        await until(cluster, lambda: is_ready(cluster), "the policy is ready")
+
+
+async def test_what_vanished_while_nobody_watched_is_noticed(
+    cluster: Cluster, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
+) -> None:
+    monkeypatch.setattr(app, "RELIST_DELAY", 0.1)
+    cluster.add_node("gpu-2")
+    cluster.add_policy("default", {"names": ["gpu-1", "gpu-2"], "devices": CARDS})
+    async with running(server, tmp_path, monkeypatch, unused_port):
+        await until(cluster, lambda: is_ready(cluster), "the policy is ready")
+        del cluster.api.of(paths.NODES)["gpu-2"]
+        server.end_watches(with_error=True)
+        await until(
+            cluster, lambda: "gpu-2" not in cluster.api.of(paths.SHARE_NODES), "the vanished node is released"
+        )
+
+
+async def test_the_probe_tells_whether_the_queue_lives(
+    cluster: Cluster, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
+) -> None:
+    cluster.add_policy("default", {"names": ["gpu-1"], "devices": CARDS})
+    async with running(server, tmp_path, monkeypatch, unused_port):
+        await until(cluster, lambda: is_ready(cluster), "the policy is ready")
+        async with aiohttp.ClientSession() as session:
+            answer = await session.get(f"http://127.0.0.1:{unused_port}/healthz")
+            assert answer.status == 200
+            assert 0 <= (await answer.json())["queue"] < 60
+
+
+async def test_a_queue_that_does_not_run_fails_the_probe() -> None:
+    idle = App(Installation(image="x"), Credentials("https://nowhere", ssl.create_default_context(), str))
+    with pytest.raises(StalledError, match="has stopped"):
+        await idle.probe()
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("gpushare-operator 0.")
+
+
+def test_the_image_comes_from_the_deployment() -> None:
+    assert parser({"GPUSHARE_IMAGE": "registry/gpushare:1"}).parse_args([]).image == "registry/gpushare:1"
+    assert parser({}).parse_args(["--image", "mine"]).image == "mine"

@@ -1,0 +1,82 @@
+"""Which nodes pass, and what the event says of those that do not."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.samples.extender import pod_update, share_node
+
+from gpushare_extender.decide.filter import FilterResult, filter_nodes
+from gpushare_extender.ledger.ledger import Ledger
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    """n1 is empty, n2 has 4 free on its emptiest card, n3 has one sick card, n4 is closed."""
+    ledger = Ledger()
+    ledger.replace_share_nodes(
+        [
+            share_node("n1"),
+            share_node("n2"),
+            share_node("n3", 16, 8, sick=(0,)),
+            share_node("n4", closed_reason="no healthy GPU card"),
+        ]
+    )
+    ledger.set_pod(pod_update("a", node="n2", c0=12))
+    ledger.set_pod(pod_update("b", node="n2", c1=14))
+    return ledger
+
+
+ALL = ["n1", "n2", "n3", "n4", "n5"]
+
+
+def test_a_pod_that_asks_for_nothing_passes_everywhere(ledger: Ledger) -> None:
+    assert filter_nodes(ledger, ALL, uid="p", units=0) == FilterResult(ALL)
+
+
+def test_nodes_with_room_on_one_card_pass_in_the_order_offered(ledger: Ledger) -> None:
+    assert filter_nodes(ledger, ["n2", "n1"], uid="p", units=4) == FilterResult(["n2", "n1"])
+
+
+def test_every_node_that_fails_says_why(ledger: Ledger) -> None:
+    result = filter_nodes(ledger, ALL, uid="p", units=12)
+    assert result.passing == ["n1"]
+    assert result.failed == {"n2": "insufficient GPU memory in one card: asked 12, largest free 4"}
+    assert result.unresolvable == {
+        "n3": "insufficient GPU memory in one card: asked 12, largest free 8, biggest card 8",
+        "n4": "no healthy GPU card",
+        "n5": "node does not share GPU cards",
+    }
+
+
+def test_more_than_any_card_holds_fails_although_the_node_has_it(ledger: Ledger) -> None:
+    result = filter_nodes(ledger, ["n1"], uid="p", units=20)
+    assert result.unresolvable == {
+        "n1": "insufficient GPU memory in one card: asked 20, largest free 16, biggest card 16"
+    }
+
+
+def test_a_pod_that_holds_units_passes_only_where_it_holds_them(ledger: Ledger) -> None:
+    result = filter_nodes(ledger, ["n1", "n2"], uid="a", units=12)
+    assert (result.passing, list(result.unresolvable)) == (["n2"], ["n1"])
+    assert "already holds GPU memory on node n2" in result.unresolvable["n1"]
+
+
+def test_no_nodes_offered(ledger: Ledger) -> None:
+    assert filter_nodes(ledger, [], uid="p", units=4) == FilterResult([])
+
+
+@given(
+    used=st.lists(st.integers(0, 20), min_size=1, max_size=12),
+    units=st.integers(0, 20),
+    offered=st.lists(st.integers(0, 14), unique=True),
+)
+def test_every_offered_node_is_answered_exactly_once(used: list[int], units: int, offered: list[int]) -> None:
+    ledger = Ledger()
+    for index, amount in enumerate(used):
+        ledger.set_share_node(share_node(f"n{index}", 16))
+        ledger.set_pod(pod_update(f"p{index}", node=f"n{index}", c0=amount))
+    names = [f"n{index}" for index in offered]
+    result = filter_nodes(ledger, names, uid="new", units=units)
+    assert sorted([*result.passing, *result.failed, *result.unresolvable]) == sorted(names)
+    if units:
+        assert result.passing == [name for name in names if ledger.largest_free.get(name, -1) >= units]

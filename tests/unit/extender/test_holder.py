@@ -1,0 +1,72 @@
+"""The units that a pod holds by its metadata."""
+
+import json
+
+import pytest
+from tests.samples.extender import ANNOTATION, GI, annotation, pod_json
+
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, read_pod
+
+
+def read(**annotations: str) -> PodUpdate:
+    raw = json.dumps(pod_json("a", node="n1", annotations=annotations)).encode()
+    return read_pod(raw, annotation=ANNOTATION)
+
+
+def test_an_annotated_pod_holds_what_its_annotation_says() -> None:
+    assert read(**{ANNOTATION: annotation(c0=4, c1=2)}).holder == Holder(
+        uid="uid-a",
+        namespace="default",
+        name="a",
+        node="n1",
+        cards=(CardUnits("n1-0", 4), CardUnits("n1-1", 2)),
+        unit_size=GI,
+    )
+
+
+def test_the_annotation_names_the_node_whatever_else_the_pod_says() -> None:
+    held = read(**{ANNOTATION: annotation(node="n7", c0=4)}).holder
+    assert held is not None
+    assert held.node == "n7"
+
+
+def test_the_pod_as_a_whole_may_hold_less_than_its_containers_together() -> None:
+    lent = {
+        "node": "n1",
+        "at": "",
+        "unit": "1Gi",
+        "containers": {"i": {"G": 8}, "m": {"G": 6}},
+        "cards": {"G": 8},
+    }
+    held = read(**{ANNOTATION: json.dumps(lent)}).holder
+    assert held is not None
+    assert held.cards == (("G", 8),)
+
+
+def test_a_pod_without_our_annotation_holds_nothing() -> None:
+    assert read(other="x") == PodUpdate("uid-a")
+
+
+def test_no_annotations_at_all() -> None:
+    raw = b'{"metadata":{"uid":"u","annotations":null}}'
+    assert read_pod(raw, annotation=ANNOTATION) == PodUpdate("u")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("GPU-0", id="not JSON"),
+        pytest.param(annotation(c0=-4), id="negative"),
+        pytest.param('{"x":' + "[" * 50_000, id="nested without end"),
+    ],
+)
+def test_an_unreadable_annotation_counts_as_nothing_and_names_the_pod(text: str) -> None:
+    update = read(**{ANNOTATION: text})
+    assert update.holder is None
+    assert "default/a" in update.message
+
+
+def test_an_unreadable_unit_leaves_the_units_as_they_are() -> None:
+    held = read(**{ANNOTATION: annotation(unit="much", c0=4)}).holder
+    assert held is not None
+    assert (held.unit_size, held.units_of("n1-0")) == (0, 4)

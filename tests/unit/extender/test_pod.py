@@ -1,0 +1,30 @@
+"""What a pod requests is read from as little of it as is decoded."""
+
+import msgspec
+import pytest
+from tests.samples.extender import RESOURCE, container_json
+
+from gpushare_core.json_object import Json
+from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.decide.pod import Pod, PodSpec
+
+
+def request_of(*containers: Json) -> PodRequest:
+    return msgspec.convert({"spec": {"containers": containers}}, Pod).request(RESOURCE)
+
+
+def test_units_per_container_and_cpu_and_memory_together() -> None:
+    containers = container_json("a", 4), container_json("b", 2), container_json("c")
+    assert request_of(*containers) == PodRequest({"a": 4, "b": 2}, 6, cpu="1500m", memory="768Mi")
+
+
+def test_an_amount_nobody_can_read_does_not_keep_the_pod_from_running() -> None:
+    odd = {"name": "a", "resources": {"limits": {RESOURCE: "4"}, "requests": {"cpu": "lots"}}}
+    assert request_of(odd) == PodRequest({"a": 4}, 4, cpu="0", memory="0")
+
+
+@pytest.mark.parametrize(
+    "spec", [PodSpec(), PodSpec(containers=[], init_containers=[])], ids=["no lists", "empty lists"]
+)
+def test_a_spec_without_containers_requests_nothing(spec: PodSpec) -> None:
+    assert Pod(spec=spec).request(RESOURCE) == PodRequest({}, 0, cpu="0", memory="0")

@@ -1,0 +1,123 @@
+"""What a GPUShareNode says of its cards, and every reason why it takes no pods."""
+
+import json
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from tests.samples.extender import GI, share_node_json
+
+from gpushare_core.json_object import Json
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard, read_share_node
+
+
+def read(node: Json) -> ShareNode:
+    return read_share_node(json.dumps(node).encode())
+
+
+def test_a_registered_node_takes_pods() -> None:
+    assert read(share_node_json(cards=2, units=16)) == ShareNode(
+        name="n1",
+        cards=(ShareNodeCard("n1-0", 0, 16, healthy=True), ShareNodeCard("n1-1", 1, 16, healthy=True)),
+        unit="1Gi",
+        unit_size=GI,
+        strategy=Strategy.BINPACK,
+        closed_reason="",
+    )
+
+
+def test_cards_come_in_order_of_index() -> None:
+    node = share_node_json(cards=3)
+    node["status"]["cards"].reverse()
+    assert [card.index for card in read(node).cards] == [0, 1, 2]
+
+
+def test_the_unit_in_force_counts_not_the_one_of_the_spec() -> None:
+    node = share_node_json()
+    node["spec"]["memoryUnit"] = "256Mi"
+    assert read(node).unit == "1Gi"
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        pytest.param("Spread", Strategy.SPREAD, id="as the policy says"),
+        pytest.param("Astrology", Strategy.BINPACK, id="unknown: the default"),
+    ],
+)
+def test_the_strategy_is(text: str, strategy: Strategy) -> None:
+    node = share_node_json()
+    node["spec"]["strategy"] = text
+    assert read(node).strategy is strategy
+
+
+def no_status(node: Json) -> None:
+    del node["status"]
+
+
+def registration_failed(node: Json) -> None:
+    node["status"]["conditions"][0].update(status="False", message="the kubelet is away")
+
+
+def other_mode(node: Json) -> None:
+    node["spec"]["mode"] = "Slices"
+
+
+def other_dialect(node: Json) -> None:
+    node["spec"]["dialect"] = "example.com"
+
+
+def all_sick(node: Json) -> None:
+    for card in node["status"]["cards"]:
+        card["health"] = "Unhealthy"
+
+
+def no_cards(node: Json) -> None:
+    node["status"]["cards"] = None
+
+
+def being_deleted(node: Json) -> None:
+    node["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+
+
+def nonsense(node: Json) -> None:
+    node["status"]["cards"][0]["units"] = "many"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param(no_status, "not registered with the kubelet yet", id="plugin has not started"),
+        pytest.param(registration_failed, "yet: the kubelet is away", id="registration failed"),
+        pytest.param(other_mode, "mode Slices is not served, only Memory", id="other mode"),
+        pytest.param(other_dialect, "dialect example.com is not served", id="other dialect"),
+        pytest.param(all_sick, "no healthy GPU card", id="all cards sick"),
+        pytest.param(no_cards, "no healthy GPU card", id="no cards"),
+        pytest.param(being_deleted, "being taken out of GPU sharing", id="being deleted"),
+        pytest.param(nonsense, "cannot be read", id="unreadable"),
+    ],
+)
+def test_a_node_takes_no_pods_because(change: Callable[[Json], None], reason: str) -> None:
+    node = share_node_json()
+    change(node)
+    assert reason in read(node).closed_reason
+
+
+def test_a_sick_card_is_kept_apart_from_the_healthy_ones() -> None:
+    node = share_node_json()
+    node["status"]["cards"][0]["health"] = "Unhealthy"
+    assert [card.healthy for card in read(node).cards] == [False, True]
+    assert read(node).closed_reason == ""
+
+
+@pytest.mark.parametrize("unit", ["", "much", "1.0000001Ki"])
+def test_an_unreadable_unit_has_no_size(unit: str) -> None:
+    node = share_node_json()
+    node["status"]["memoryUnit"] = unit
+    assert read(node).unit_size == 0
+
+
+def test_what_is_no_object_is_an_error() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        read_share_node(b"[]")

@@ -1,0 +1,128 @@
+"""The pod that the kubelet admits is the listed one that lacks units."""
+
+import pytest
+from tests.samples.plugin import (
+    ANNOTATION,
+    annotation,
+    assigned,
+    by_name,
+    container,
+    name_of,
+    pod,
+    pod_json,
+    sidecar,
+)
+
+from gpushare_plugin.decide.admission import admitted_by_arrival, admitted_by_listing, pods_to_read
+from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
+from gpushare_plugin.decide.pods import Pod, Pods, read_metadata
+from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
+
+EARLY, LATE = "2026-11-21T10:00:00Z", "2026-11-21T10:00:09Z"
+
+
+def simple(name: str, units: int = 4, at: str = EARLY) -> Pod:
+    return pod(name, container(units=units), annotation=annotation({"main": {"GPU-0": units}}, at=at))
+
+
+PAIR = by_name(simple("a"), simple("b", at=LATE))
+TWO = pod("two", container("x", 4), container("y", 2))
+INIT = pod("init", container(units=2), inits=(container("first", 4),))
+SIDE = pod("side", container(units=2), inits=(sidecar("proxy", 4),))
+
+
+@pytest.mark.parametrize(
+    ("listed", "pods", "units", "expected"),
+    [
+        pytest.param(assigned(b={"main": []}), PAIR, 4, "b", id="not the oldest promise, but the listed pod"),
+        pytest.param(
+            assigned(a={"main": [1, 2, 3, 4]}, b={"main": []}), PAIR, 4, "b", id="the one without units"
+        ),
+        pytest.param(assigned(a={"main": [1, 2, 3, 4]}), PAIR, 4, None, id="all have theirs"),
+        pytest.param(assigned(a={"main": []}), PAIR, 3, None, id="another size"),
+        pytest.param(assigned(x={"main": []}), PAIR, 4, None, id="nobody knows the pod"),
+        pytest.param(
+            assigned(two={"x": [0, 1, 2, 3], "y": []}), by_name(TWO), 2, "two", id="second container"
+        ),
+        pytest.param(assigned(two={"x": [], "y": []}), by_name(TWO), 2, "two", id="containers in any order"),
+        pytest.param(
+            assigned(init={"main": []}), by_name(INIT), 4, "init", id="init container, never listed"
+        ),
+        pytest.param(assigned(init={"main": []}), by_name(INIT), 2, "init", id="main after init"),
+        pytest.param(
+            assigned(init={"main": [0, 1]}), by_name(INIT), 4, None, id="init of a pod that has all"
+        ),
+        pytest.param(assigned(side={"proxy": [], "main": []}), by_name(SIDE), 4, "side", id="sidecar"),
+        pytest.param(
+            assigned(a={"main": []}, b={"main": []}), PAIR, 4, "a", id="two lack: by order of promise"
+        ),
+    ],
+)
+def test_a_listing_made_during_the_call_tells_the_pod(
+    listed: AssignedDevices, pods: Pods, units: int, expected: str | None
+) -> None:
+    found = admitted_by_listing(listed, pods, {}, units)
+    assert (found.name.name if found else None) == expected
+
+
+def test_a_deleted_pod_comes_last() -> None:
+    pods = by_name(pod("a", container(units=4), deleting=True), pod("b", container(units=4)))
+    found = admitted_by_listing(assigned(a={"main": []}, b={"main": []}), pods, {}, 4)
+    assert found == pods[name_of("b")]
+
+
+def test_a_pod_of_which_podresources_tell_nothing_gives_way() -> None:
+    unseen = pod("a", container(), inits=(container("first", 4),))
+    pods = by_name(unseen, pod("b", container(units=4)))
+    found = admitted_by_listing(assigned(a={"main": []}, b={"main": []}), pods, {}, 4)
+    assert found == pods[name_of("b")]
+
+
+def test_while_the_spec_is_not_read_the_annotation_tells_the_size() -> None:
+    metadata = read_metadata(pod_json("a", annotation=annotation({"main": {"GPU-1": 3}})), ANNOTATION)
+    assert admitted_by_listing(assigned(a={"main": []}), by_name(metadata), {}, 3) == metadata
+    assert admitted_by_listing(assigned(a={"main": [1, 2, 3]}), by_name(metadata), {}, 3) is None
+
+
+@pytest.mark.parametrize(
+    ("held", "preferred", "expected"),
+    [
+        pytest.param(AssignedDevices(), {}, "a", id="the oldest promise"),
+        pytest.param(assigned(a={"main": [0]}), {}, "b", id="the oldest that is not assigned anything"),
+        pytest.param(
+            AssignedDevices(), {"uid-a": PreferredCard("GPU-0")}, "b", id="the oldest that was not served"
+        ),
+        pytest.param(
+            AssignedDevices(),
+            {"uid-a": PreferredCard("GPU-0"), "uid-b": PreferredCard("GPU-0")},
+            None,
+            id="all were served",
+        ),
+    ],
+)
+def test_without_a_listing_pods_come_in_the_order_of_their_promises(
+    held: AssignedDevices, preferred: PreferredCards, expected: str | None
+) -> None:
+    found = admitted_by_arrival(held, PAIR, preferred, 4)
+    assert (found.name.name if found else None) == expected
+
+
+def test_without_a_listing_a_pod_that_was_begun_is_finished_first() -> None:
+    nothing = AssignedDevices()
+    pods = by_name(simple("a", 2), TWO)  # two was created before a was promised
+    assert admitted_by_arrival(nothing, pods, {}, 2) == pods[name_of("two")]
+    pods = by_name(simple("a", 2, at="2026-11-21T08:00:00Z"), TWO)
+    begun = {"uid-two": PreferredCard("GPU-0")}
+    assert admitted_by_arrival(nothing, pods, begun, 2) == pods[name_of("two")]
+
+
+def test_pods_are_looked_up_when_their_spec_is_unknown_or_may_be_another_ones() -> None:
+    pods = by_name(
+        pod("known", container(units=4)),
+        pod("old", container(units=4), deleting=True),
+        read_metadata(pod_json("unread"), ANNOTATION),
+    )
+    holder = PodAssignment.of_ids(name_of("holder"), {"main": ["AAA"]})
+    listed = assigned(known={"main": []}, old={"main": []}, unread={"main": []}, new={"main": []})
+    everything = AssignedDevices({**listed.pods, holder.name: holder})
+    assert sorted(each.name for each in pods_to_read(everything, pods)) == ["new", "old", "unread"]

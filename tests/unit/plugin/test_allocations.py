@@ -1,0 +1,90 @@
+"""What a pod has follows from its units, also where PodResources do not show them."""
+
+import pytest
+from tests.samples.plugin import annotation, assigned, container, name_of, node_assignments, pod, sidecar
+
+from gpushare_plugin.decide.allocations import (
+    AssignedDevices,
+    PodAllocation,
+    PodAssignment,
+    pod_allocation,
+    promised_units,
+)
+from gpushare_plugin.decide.pods import Pod
+from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
+
+Expected = tuple[dict[str, dict[str, int]], dict[str, int]] | None
+"""Container -> card -> units, and card -> units."""
+
+INIT = pod("a", container(units=2), inits=(container("first", 4),))
+SIDE = pod("a", container(units=2), inits=(sidecar("proxy", 1),))
+ONLY_INIT = pod("a", container(), inits=(container("first", 4),))
+ONLY_INIT_ANNOTATED = pod(
+    "a", container(), inits=(container("first", 4),), annotation=annotation({"first": {"GPU-1": 4}})
+)
+PREFERRED = {"uid-a": PreferredCard("GPU-0")}
+
+
+@pytest.mark.parametrize(
+    ("one", "held", "preferred", "expected"),
+    [
+        pytest.param(
+            INIT,
+            assigned(a={"main": [16, 17]}),
+            {},
+            ({"first": {"GPU-1": 4}, "main": {"GPU-1": 2}}, {"GPU-1": 4}),
+            id="an init container lends two units and keeps two",
+        ),
+        pytest.param(
+            SIDE,
+            assigned(a={"proxy": [0], "main": [1, 2]}),
+            {},
+            ({"proxy": {"GPU-0": 1}, "main": {"GPU-0": 2}}, {"GPU-0": 3}),
+            id="a sidecar adds up",
+        ),
+        pytest.param(
+            ONLY_INIT,
+            assigned(a={"main": []}),
+            PREFERRED,
+            ({"first": {"GPU-0": 4}}, {"GPU-0": 4}),
+            id="preferred",
+        ),
+        pytest.param(
+            ONLY_INIT_ANNOTATED,
+            assigned(a={"main": []}),
+            {},
+            ({"first": {"GPU-1": 4}}, {"GPU-1": 4}),
+            id="annotated",
+        ),
+        pytest.param(ONLY_INIT, assigned(a={"main": []}), {}, None, id="init only, nobody knows where"),
+        pytest.param(INIT, assigned(a={"main": []}), {}, None, id="main is not admitted yet"),
+        pytest.param(pod("a", container()), assigned(a={"main": []}), {}, None, id="asks for nothing"),
+        pytest.param(
+            pod("a", container("x", 1), container("y", 1)),
+            assigned(a={"x": [0], "y": [16]}),
+            {},
+            ({"x": {"GPU-0": 1}, "y": {"GPU-1": 1}}, {"GPU-0": 1, "GPU-1": 1}),
+            id="torn apart: shown as it is",
+        ),
+    ],
+)
+def test_what_a_pod_holds_includes_what_podresources_do_not_show(
+    one: Pod, held: AssignedDevices, preferred: PreferredCards, expected: Expected
+) -> None:
+    allocation = pod_allocation(one, node_assignments(held, preferred))
+    assert allocation == (PodAllocation(one, *expected) if expected else None)
+
+
+def test_promises_are_what_was_annotated_and_not_admitted_yet() -> None:
+    pods = [
+        pod("a", container(units=4), annotation=annotation()),
+        pod("b", container(units=4), annotation=annotation()),
+        pod("c", container(units=2), annotation=annotation({"main": {"GPU-1": 2}})),
+        pod("d", container(units=2)),
+    ]
+    assert promised_units(pods, assigned(a={"main": [0, 1, 2, 3]})) == {"GPU-0": 4, "GPU-1": 2}
+
+
+def test_units_that_are_not_of_ours_are_left_out() -> None:
+    assignment = PodAssignment.of_ids(name_of("a"), {"main": ["AAB", "GPU-0-_-3"]})
+    assert list(assignment.containers["main"]) == [1]

@@ -1,0 +1,161 @@
+"""A condition says what is wrong and what to do about it."""
+
+import pytest
+from tests.samples.plugin import GIB, card, layout, share_node
+
+from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.placement.units import MemoryUnit
+from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
+from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.decide.offering import Offering
+
+GOOD = Offering(layout=layout())
+REGISTERED = RegistrationState(registered=True)
+IN_SYNC = AnnotationState(pod_resources_available=True)
+
+States = dict[str, tuple[str, str, str]]
+
+
+def states(
+    offering: Offering = GOOD,
+    *,
+    registration: RegistrationState = REGISTERED,
+    annotations: AnnotationState = IN_SYNC,
+    node: GPUShareNode | None = None,
+) -> States:
+    conditions = node_conditions((node or share_node()).spec, offering, registration, annotations)
+    return {each.type: (each.status, each.reason, each.message) for each in conditions}
+
+
+def test_all_is_well() -> None:
+    assert {kind: each[:2] for kind, each in states().items()} == {
+        "Registered": ("True", "Registered"),
+        "CardsHealthy": ("True", "AllHealthy"),
+        "LedgerInSync": ("True", "InSync"),
+        "UnitTooFine": ("False", "Fits"),
+        "UnitChangeBlocked": ("False", "NotBlocked"),
+    }
+
+
+SLICES = Problem("UnsupportedMode", "mode Slices is not served yet: use mode Memory")
+TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired_units=640_000)
+
+
+@pytest.mark.parametrize(
+    ("kind", "found", "expected"),
+    [
+        pytest.param(
+            "Registered",
+            states(registration=RegistrationState(registered=False, message="kubelet.sock does not exist")),
+            ("False", "KubeletUnreachable", "kubelet.sock does not exist"),
+            id="the kubelet is away",
+        ),
+        pytest.param(
+            "Registered",
+            states(Offering(problem=SLICES)),
+            ("False", "UnsupportedMode", "mode Slices is not served yet: use mode Memory"),
+            id="mode",
+        ),
+        pytest.param(
+            "Registered",
+            states(Offering(layout=layout(), problem=SLICES, blocked_by=2)),
+            (
+                "False",
+                "UnsupportedMode",
+                (
+                    "mode Slices is not served yet: use mode Memory;"
+                    " what was served before goes on while pods hold it"
+                ),
+            ),
+            id="mode while units are held",
+        ),
+        pytest.param(
+            "Registered",
+            states(Offering(layout=layout(unit="64Gi"))),
+            (
+                "False",
+                "UnitTooCoarse",
+                (
+                    "a unit of 64Gi does not fit the largest card, which has 17179869184 bytes less what is"
+                    " reserved: set a smaller memoryUnit or reservedMemory"
+                ),
+            ),
+            id="a unit larger than every card",
+        ),
+        pytest.param(
+            "Registered",
+            states(Offering(layout=Layout(MemoryUnit.parse("1Gi"), (), 0))),
+            ("False", "NoCards", "no card was found on this node"),
+            id="no cards",
+        ),
+        pytest.param(
+            "Registered",
+            states(Offering(finest_unit=MemoryUnit.parse("3M"), desired_units=9)),
+            ("False", "UnitTooFine", "nothing is offered: set memoryUnit to 3M or more"),
+            id="too fine from the start",
+        ),
+        pytest.param(
+            "Registered", states(Offering()), ("False", "NotShared", "this node is not shared"), id="off"
+        ),
+        pytest.param(
+            "CardsHealthy",
+            states(Offering(layout=layout(card(0), card(1, healthy=False)))),
+            ("False", "CardsUnhealthy", "card 1 (GPU-1): Xid 79"),
+            id="an unhealthy card",
+        ),
+        pytest.param(
+            "CardsHealthy",
+            states(Offering(layout=layout(card(0), card(1, memory=GIB), unit="2Gi"))),
+            ("True", "UnitTooCoarse", "cards 1 are smaller than a unit of 2Gi and serve nothing"),
+            id="a unit larger than one card",
+        ),
+        pytest.param(
+            "CardsHealthy", states(Offering()), ("Unknown", "NothingOffered", ""), id="nothing offered"
+        ),
+        pytest.param(
+            "LedgerInSync",
+            states(annotations=AnnotationState(pod_resources_available=True, differing=("default/a",))),
+            ("False", "RepairPending", "annotations that differ from the kubelet's books: default/a"),
+            id="a repair is pending",
+        ),
+        pytest.param(
+            "LedgerInSync",
+            states(annotations=AnnotationState(pod_resources_available=False)),
+            ("Unknown", "PodResourcesUnreachable", "the kubelet's books cannot be read"),
+            id="PodResources do not answer",
+        ),
+        pytest.param(
+            "UnitTooFine",
+            states(TOO_FINE, node=share_node("1M")),
+            (
+                "True",
+                "TooManyUnits",
+                (
+                    "memoryUnit 1M makes 640000 units, more than the kubelet takes in one message:"
+                    " the finest that works here is 3M; 1Gi stays in force"
+                ),
+            ),
+            id="too fine",
+        ),
+        pytest.param(
+            "UnitChangeBlocked",
+            states(Offering(layout=layout(), blocked_by=1), node=share_node("512Mi")),
+            ("True", "PodsHoldUnits", "memoryUnit 512Mi is applied when 1 pod holds no more units of 1Gi"),
+            id="one pod in the way of a unit",
+        ),
+        pytest.param(
+            "UnitChangeBlocked",
+            states(
+                Offering(layout=layout(), blocked_by=2, problem=SLICES),
+                node=share_node(mode="Slices", slicesPerCard=2),
+            ),
+            ("True", "PodsHoldUnits", "mode Slices is applied when 2 pods hold no more units of 1Gi"),
+            id="two pods in the way of a mode",
+        ),
+    ],
+)
+def test_a_condition_says_what_is_wrong_and_what_to_do(
+    kind: str, found: States, expected: tuple[str, str, str]
+) -> None:
+    assert found[kind] == expected
