@@ -34,6 +34,8 @@ from gpushare_operator.desired.hostctl_job import NEEDS_PERSON, ROLLED_BACK, Hos
 
 FIRST_BACKOFF = timedelta(seconds=5)
 LONGEST_BACKOFF = timedelta(minutes=5)
+KEYS_RENEWED_AFTER = timedelta(days=250)
+"""After a successful install. Keys last a year, and hostctl makes new ones in the last third of it."""
 
 
 class HistoryState(StrEnum):
@@ -116,7 +118,10 @@ def read_history(snapshot: Snapshot, node: NodeObject, run: HostctlRun, now: dat
         return JobHistory(node, run, HistoryState.DUE)
     last = Attempt(job, snapshot.pod_of_job(job.name))
     retry_after = _retry_after(last, node, run, now)
-    return JobHistory(node, run, _state(job, node, run, retry_after), last, retry_after)
+    state = _state(job, node, run, retry_after)
+    if state is HistoryState.DONE and _has_old_keys(job, run, now):
+        state = HistoryState.DUE
+    return JobHistory(node, run, state, last, retry_after)
 
 
 def is_done(snapshot: Snapshot, node: NodeObject, command: HostctlCommand) -> bool:
@@ -150,6 +155,11 @@ def _has_done(job: JobObject, node: NodeObject, run: HostctlRun) -> bool:
         return False
     # An edit that would be another one now has to be made again; restoring is always the same.
     return run.command is HostctlCommand.RESTORE or job.spec_hash == run.work_hash
+
+
+def _has_old_keys(job: JobObject, run: HostctlRun, now: datetime) -> bool:
+    is_old = job.finished is not None and now - job.finished > KEYS_RENEWED_AFTER
+    return is_old and run.command is HostctlCommand.INSTALL
 
 
 def _is_of(job: JobObject, node: NodeObject, command: HostctlCommand) -> bool:

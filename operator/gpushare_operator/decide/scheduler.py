@@ -25,6 +25,8 @@ from gpushare_operator.desired.names import EXTENDER_NAME, Installation
 
 CONNECTED = "connected"
 """Value of the scheduler label."""
+CONTAINER_CREATING = "ContainerCreating"
+"""What the kubelet says of a container while a volume of its pod is not there."""
 
 
 def scheduler_needed(snapshot: Snapshot) -> bool:
@@ -72,14 +74,19 @@ def _port_in_force(snapshot: Snapshot) -> int:
 def plan_connection(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
     """Returns what connects the schedulers.
 
-    The extender comes first; a scheduler is pointed at it only once it is ready on that very node.
+    The extender comes first. It waits for the keys that hostctl makes, and hostctl points a scheduler at it
+    only once it is ready with them on that very node.
     """
     histories = installs(snapshot, installation, now)
     port = scheduler_settings(snapshot).port
-    ready = [history for history in histories if extender_ready(snapshot, history.node, port)]
+    hosts = [
+        history
+        for history in histories
+        if extender_ready(snapshot, history.node, port) or _lacks_keys(snapshot, history.node, port)
+    ]
     actions = (
         *_apply_extender(snapshot, installation, port),
-        *_connect(ready, due=_next_install(histories, ready)),
+        *_connect(hosts, due=_next_install(histories, hosts)),
         *delete_superseded_jobs(snapshot),
     )
     return Plan(actions, earliest_retry(histories))
@@ -92,17 +99,17 @@ def _apply_extender(snapshot: Snapshot, installation: Installation, port: int) -
         yield ApplyDaemonSet(EXTENDER_NAME, desired)
 
 
-def _connect(ready: Iterable[JobHistory], *, due: Sequence[JobHistory]) -> Iterator[Action]:
+def _connect(hosts: Iterable[JobHistory], *, due: Sequence[JobHistory]) -> Iterator[Action]:
     """The mark comes first: it says what to restore, even if all of our objects are gone."""
-    for history in ready:
+    for history in hosts:
         if SCHEDULER_LABEL not in history.node.labels:
             yield mark(history.node, CONNECTED)
         elif history in due:
             yield create_job(history)
 
 
-def _next_install(histories: Sequence[JobHistory], ready: Sequence[JobHistory]) -> list[JobHistory]:
-    """Returns the one of the ``ready`` hosts that may be edited now, if there is one.
+def _next_install(histories: Sequence[JobHistory], hosts: Sequence[JobHistory]) -> list[JobHistory]:
+    """Returns the one of ``hosts`` that may be edited now, if there is one.
 
     The next one only when the one before serves: an edit that failed may fail everywhere, so no other host is
     edited before it has succeeded there. What hostctl refused was not touched, and holds up nobody, nor does
@@ -111,7 +118,7 @@ def _next_install(histories: Sequence[JobHistory], ready: Sequence[JobHistory]) 
     if any(history.state is HistoryState.RUNNING for history in histories):
         return []
     failed = [history for history in histories if _may_fail_everywhere(history)]
-    candidates = [history for history in ready if not failed or history in failed]
+    candidates = [history for history in hosts if not failed or history in failed]
     return [history for history in candidates if history.state is HistoryState.DUE][:1]
 
 
@@ -170,6 +177,12 @@ def marked_nodes(snapshot: Snapshot) -> list[NodeObject]:
 def mark(node: NodeObject, value: str | None) -> LabelNode:
     """Returns what puts a mark on ``node``, or takes it off: ``value`` None."""
     return LabelNode(node.name, node.uid, {SCHEDULER_LABEL: value})
+
+
+def _lacks_keys(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
+    """Returns whether the extender of ``node`` may only be waiting for the folder of its keys."""
+    pod = snapshot.extender_pods.get(node.name)
+    return pod is not None and pod.extender_port == port and pod.waiting.startswith(CONTAINER_CREATING)
 
 
 def extender_ready(snapshot: Snapshot, node: NodeObject, port: int) -> bool:

@@ -19,6 +19,10 @@ from gpushare_operator.desired.share_nodes import owner_reference
 PLUGIN_HEALTH_PORT = 9640
 LOOPBACK = "127.0.0.1"
 UNPRIVILEGED = 65532
+"""User and group of programs that need no rights of their own."""
+KEYS_FOLDER = "/etc/kubernetes/gpushare/extender"
+"""On the host: where hostctl puts the keys that the extender serves with. They are its group's to read."""
+KEYS_MOUNT = "/keys"
 KUBELET_FOLDERS = {
     "device-plugins": "/var/lib/kubelet/device-plugins",
     "pod-resources": "/var/lib/kubelet/pod-resources",
@@ -92,11 +96,19 @@ def extender_daemon_set(installation: Installation, port: int) -> Json:
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": UNPRIVILEGED,
+                "runAsGroup": UNPRIVILEGED,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
             "containers": [_extender_container(installation, port)],
+            # The kubelet starts it once hostctl has made the folder: see docs/scheduler-edit.md.
+            "volumes": [host_path("keys", KEYS_FOLDER)],
         },
     )
+
+
+def health_port(port: int) -> int:
+    """Returns where the extender answers the kubelet's probes: beside the port that kube-scheduler calls."""
+    return port + 1 if port < 65535 else port - 1
 
 
 def _extender_container(installation: Installation, port: int) -> Json:
@@ -104,11 +116,21 @@ def _extender_container(installation: Installation, port: int) -> Json:
         "name": "extender",
         "image": installation.image,
         "command": ["gpushare-extender"],
-        "args": ["--listen", f"{LOOPBACK}:{port}"],
+        "args": [
+            "--listen",
+            f"{LOOPBACK}:{port}",
+            "--health-listen",
+            f"{LOOPBACK}:{health_port(port)}",
+            "--tls-cert",
+            f"{KEYS_MOUNT}/server.pem",
+            "--client-ca",
+            f"{KEYS_MOUNT}/authorities.pem",
+        ],
         # Why it could not start is shown in the policy's condition.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": confined(),
-        "livenessProbe": probe("/healthz", port, host=LOOPBACK),
-        "readinessProbe": probe("/readyz", port, host=LOOPBACK, period=2),
+        "volumeMounts": [{**mount("keys", KEYS_MOUNT), "readOnly": True}],
+        "livenessProbe": probe("/healthz", health_port(port), host=LOOPBACK),
+        "readinessProbe": probe("/readyz", health_port(port), host=LOOPBACK, period=2),
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
     }

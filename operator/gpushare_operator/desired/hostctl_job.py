@@ -20,6 +20,7 @@ from gpushare_operator.cluster.labels import (
     SEQUENCE_LABEL,
 )
 from gpushare_operator.cluster.objects import NodeObject
+from gpushare_operator.desired.daemon_sets import UNPRIVILEGED
 from gpushare_operator.desired.names import Installation, job_name, labels
 from gpushare_operator.desired.pod_template import EVERYWHERE, confined, digest, host_path, mount
 
@@ -67,7 +68,7 @@ class HostctlRun:
             return []
         return [
             "--extender-url",
-            f"http://127.0.0.1:{self.settings.port}/gpushare",
+            f"https://127.0.0.1:{self.settings.port}/gpushare",
             "--managed-resource",
             GPUSHARE.memory_resource,
             "--prioritize-verb",
@@ -149,7 +150,11 @@ def _pod(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> Json:
         # hostctl asks the scheduler's health on the loopback address.
         "hostNetwork": True,
         "tolerations": EVERYWHERE,
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        # Root without capabilities gives files only to groups that it is in: the extender reads by group.
+        "securityContext": {
+            "seccompProfile": {"type": "RuntimeDefault"},
+            "supplementalGroups": [UNPRIVILEGED],
+        },
         "containers": [_container(run, rolled_back_inputs)],
         "volumes": [host_path("configuration", CONFIGURATION)],
     }

@@ -328,7 +328,7 @@ async def test_another_port_is_taken_over_one_scheduler_after_the_other() -> Non
         str(job["spec"]["template"]["spec"]["containers"][0]["args"][6])
         for job in cluster.api.of(JOBS).values()
     }
-    assert urls == {"http://127.0.0.1:12000/gpushare"}
+    assert urls == {"https://127.0.0.1:12000/gpushare"}
     (configured,) = conditions(cluster, "SchedulerConfigured")
     assert configured["status"] == "True"
 

@@ -58,11 +58,26 @@ def test_the_extender_may_take_the_time_to_finish_its_binds() -> None:
     assert EXTENDER["terminationGracePeriodSeconds"] >= 2 * DRAIN_SECONDS
 
 
-def test_the_extender_listens_on_the_loopback_of_its_host_only_and_mounts_nothing() -> None:
+def test_the_extender_listens_on_the_loopback_of_its_host_only_and_mounts_its_keys_only() -> None:
+    (container,) = EXTENDER["containers"]
     assert EXTENDER["hostNetwork"] is True
-    assert "volumes" not in EXTENDER
-    assert EXTENDER["containers"][0]["args"] == ["--listen", "127.0.0.1:22766"]
+    assert container["args"][:4] == ["--listen", "127.0.0.1:22766", "--health-listen", "127.0.0.1:22767"]
+    assert [each["hostPath"]["path"] for each in EXTENDER["volumes"]] == ["/etc/kubernetes/gpushare/extender"]
+    assert [each["readOnly"] for each in container["volumeMounts"]] == [True]
     assert EXTENDER["securityContext"]["runAsUser"] == 65532
+
+
+def test_the_extender_hears_only_who_shows_a_certificate() -> None:
+    (container,) = EXTENDER["containers"]
+    assert container["args"][4:] == ["--tls-cert", "/keys/server.pem", "--client-ca", "/keys/authorities.pem"]
+    assert EXTENDER["securityContext"]["runAsGroup"] in INSTALL["securityContext"]["supplementalGroups"]
+
+
+@pytest.mark.parametrize(("port", "health"), [(22766, 22767), (65535, 65534)])
+def test_probes_have_a_port_of_their_own(port: int, health: int) -> None:
+    (container,) = extender_daemon_set(INSTALLATION, port)["spec"]["template"]["spec"]["containers"]
+    ports = {container[each]["httpGet"]["port"] for each in ("livenessProbe", "readinessProbe")}
+    assert ports == {health}
 
 
 def test_hostctl_has_no_token_and_is_not_placed_by_the_scheduler() -> None:

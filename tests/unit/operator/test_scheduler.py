@@ -1,6 +1,7 @@
 """Connecting and restoring schedulers: what comes next on a control-plane node."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -79,6 +80,22 @@ def test_the_extender_comes_first() -> None:
 def test_a_scheduler_is_not_pointed_at_an_extender_that_is_not_ready() -> None:
     assert due(snapshot(policy(), control_plane(), extender(), extender_pod(ready=False))) == []
     assert due(snapshot(policy(), control_plane("cp"), extender(), extender_pod("other"))) == []
+
+
+def test_an_extender_that_waits_for_its_keys_gets_them_by_an_install() -> None:
+    waiting = extender_pod(ready=False, waiting="ContainerCreating")
+    assert due(connected(waiting)) == ["+install-cp-1"]
+    broken = extender_pod(ready=False, waiting="ImagePullBackOff: no such image")
+    assert due(connected(broken)) == []
+
+
+@pytest.mark.parametrize(
+    ("days", "expected"),
+    [pytest.param(249, [], id="young"), pytest.param(251, ["+install-cp-2"], id="old")],
+)
+def test_keys_are_renewed_before_they_expire(days: int, expected: list[str]) -> None:
+    old = installed(finished=NOW - timedelta(days=days))
+    assert due(connected(old)) == expected
 
 
 @pytest.mark.parametrize(
@@ -217,7 +234,7 @@ class TestPort:
         (action,) = plan_cluster(seen, INSTALLATION, NOW).actions
         assert isinstance(action, CreateJob)
         assert action.name == "gpushare-scheduler-install-cp-2"
-        assert "http://127.0.0.1:12000/gpushare" in str(action.body)
+        assert "https://127.0.0.1:12000/gpushare" in str(action.body)
 
     def test_the_oldest_policy_decides(self) -> None:
         younger = policy("younger", created=1, spec=spec(rule("gpu-2"), scheduler={"extenderPort": 13000}))
