@@ -84,6 +84,16 @@ def _has_control_plane(connection: _Connection) -> Problem | None:
     return Problem(conditions.NO_CONTROL_PLANE, NO_CONTROL_PLANE)
 
 
+def _extenders_start(connection: _Connection) -> Problem | None:
+    pods = connection.snapshot.extender_pods
+    ended = {
+        history.node.name: _why_no_extender(connection.snapshot, history.node)
+        for history in connection.histories
+        if (pod := pods.get(history.node.name)) and pod.last_words and not pod.ready
+    }
+    return Problem(conditions.EXTENDER_NOT_READY, explained(ended)) if ended else None
+
+
 def _no_install_failed(connection: _Connection) -> Problem | None:
     return _failed_attempts(connection, conditions.INSTALL_FAILED)
 
@@ -116,6 +126,8 @@ CONFIGURED_CHECKS: tuple[Callable[[_Connection], Problem | None], ...] = (
     _is_served,
     # Nothing to connect.
     _has_control_plane,
+    # hostctl waits for the extender: if that ends by itself, hostctl only fails because of it.
+    _extenders_start,
     # Where hostctl failed, nothing else matters before that is solved.
     _no_install_failed,
     # An edit under way restarts the scheduler: the extender's state does not count meanwhile.

@@ -296,6 +296,11 @@ class TestScheduler:
         message = self.line(control_plane(), extender_pod(), last, job_pod(last, exit_code, report))
         assert message == f"False {reason}: cp: no kube-scheduler.yaml: is this a kubeadm node?"
 
+    def test_an_extender_that_does_not_start_explains_a_failed_edit(self) -> None:
+        crashing = extender_pod(ready=False, waiting="CrashLoopBackOff", last_words=TAKEN)
+        message = self.line(control_plane(), crashing, failed(INSTALL, ago=1))
+        assert message.startswith("False ExtenderNotReady: cp: the extender (extender-cp) does not start")
+
     def test_an_edit_that_was_undone_says_how_to_ask_for_another_try(self) -> None:
         last = failed(INSTALL, ago=1)
         report = '{"result": "RolledBack", "message": "it did not serve", "inputs": "abc"}'
