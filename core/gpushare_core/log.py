@@ -25,7 +25,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logging(level: str) -> None:
-    """Send everything from ``level`` (``debug``, ``info``, ``warning``, ``error``) upwards to stderr."""
+    """Sends everything from ``level`` (``debug``, ``info``, ``warning``, ``error``) upwards to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,1 +1,1 @@
-"""operator"""
+"""The operator: it puts policies into force and takes them back."""

@@ -1,4 +1,4 @@
-"""Performing plans."""
+"""The only writes: actions of a plan, a policy's status, Events."""
 
 import asyncio
 import logging
@@ -8,9 +8,13 @@ from functools import singledispatchmethod
 from itertools import groupby
 from typing import Any, Protocol
 
+from gpushare_core.api.policy import PolicyStatus
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_operator import paths
-from gpushare_operator.cluster.cache import Inventory, Kind
+from gpushare_operator.cluster import kinds
+from gpushare_operator.cluster.cache import Cache
+from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.decide.actions import (
     Action,
     ApplyDaemonSet,
@@ -22,18 +26,18 @@ from gpushare_operator.decide.actions import (
     DeleteShareNode,
     LabelNode,
     SetFinalizers,
+    describe,
 )
+from gpushare_operator.status.events import EVENT_NAMESPACE
 
-Json = Any
-
-CONCURRENT = 16
-"""Calls at a time: thousands of nodes may want a label."""
+CONCURRENT_CALLS = 16
+"""Thousands of nodes may need a label."""
 
 _log = logging.getLogger(__name__)
 
 
 class Writer(Protocol):
-    """The calls that change something."""
+    """The calls that change something; ``KubeClient`` has them."""
 
     async def apply(self, path: str, body: Json) -> Json: ...
 
@@ -41,7 +45,7 @@ class Writer(Protocol):
 
     async def create(self, path: str, body: Json) -> Json: ...
 
-    async def delete(self, path: str, *, uid: str) -> Json: ...
+    async def delete(self, path: str, *, uid: str = "") -> Json: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,9 @@ class Failure:
     error: Exception
 
     @property
-    def is_worth_telling(self) -> bool:
-        """A conflict only says that the snapshot was old."""
-        return not (isinstance(self.error, ApiError) and self.error.is_conflict)
+    def is_conflict(self) -> bool:
+        """Returns whether the snapshot was old: then nothing is wrong."""
+        return isinstance(self.error, ApiError) and self.error.is_conflict
 
     def __str__(self) -> str:
         return f"{describe(self.action)}: {self.error}"
@@ -62,20 +66,42 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """What the API server answers goes into the inventory at once: the next plan knows of it."""
+    """What the API server answers goes into the cache at once: the next plan knows of it."""
 
     writer: Writer
-    inventory: Inventory
+    cache: Cache
     namespace: str
 
     async def perform(self, actions: Iterable[Action]) -> list[Failure]:
-        """Try every action, those of one kind at the same time; returns what failed."""
+        """Tries every action, those of one kind at the same time; returns what failed."""
         failures: list[Failure] = []
-        limit = asyncio.Semaphore(CONCURRENT)
+        limit = asyncio.Semaphore(CONCURRENT_CALLS)
         for _, group in groupby(actions, key=type):
-            tried = await asyncio.gather(*(self._attempt(action, limit) for action in group))
-            failures.extend(failure for failure in tried if failure)
+            outcomes = await asyncio.gather(*(self._attempt(action, limit) for action in group))
+            failures.extend(failure for failure in outcomes if failure)
         return failures
+
+    async def write_status(self, policy: PolicyObject, status: PolicyStatus) -> bool:
+        """Returns whether the policy was there to take it."""
+        path = f"{paths.POLICIES}/{policy.name}/status"
+        body = {"metadata": {"uid": policy.uid}, "status": status.to_json()}
+        try:
+            await self._keep(kinds.POLICIES, self.writer.merge(path, body))
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+            return False
+        return True
+
+    async def post_events(self, policy: str, events: Iterable[Json]) -> None:
+        """Posts ``events`` about ``policy``: a courtesy, so one that cannot be posted is not tried again."""
+        for event in events:
+            try:
+                await self.writer.create(paths.events(EVENT_NAMESPACE), event)
+            except ApiError as error:
+                if error.is_conflict:
+                    continue  # It was posted before the status could be written.
+                _log.warning("cannot post an event: %s", error, extra={"policy": policy})
 
     async def _attempt(self, action: Action, limit: asyncio.Semaphore) -> Failure | None:
         async with limit:
@@ -83,7 +109,7 @@ class Applier:
                 await self._do(action)
             except (ApiError, UnreachableError) as error:
                 return Failure(action, error)
-        _log.info("%s", describe(action), extra=_keys(action))
+        _log.info("%s", describe(action), extra=_log_keys(action))
         return None
 
     @singledispatchmethod
@@ -93,15 +119,13 @@ class Applier:
     @_do.register
     async def _(self, action: SetFinalizers) -> None:
         metadata = {"finalizers": list(action.finalizers), "resourceVersion": action.resource_version}
-        await self._keep(
-            Kind.POLICY, self.writer.merge(f"{paths.POLICIES}/{action.policy}", {"metadata": metadata})
-        )
+        answer = self.writer.merge(f"{paths.POLICIES}/{action.policy}", {"metadata": metadata})
+        await self._keep(kinds.POLICIES, answer)
 
     @_do.register
     async def _(self, action: ApplyShareNode) -> None:
-        await self._keep(
-            Kind.SHARE_NODE, self.writer.apply(f"{paths.SHARE_NODES}/{action.node}", action.body)
-        )
+        answer = self.writer.apply(f"{paths.SHARE_NODES}/{action.node}", action.body)
+        await self._keep(kinds.SHARE_NODES, answer)
 
     @_do.register
     async def _(self, action: DeleteShareNode) -> None:
@@ -111,12 +135,13 @@ class Applier:
     async def _(self, action: LabelNode) -> None:
         # The uid makes sure that a new node of the same name is not taken for the old one.
         metadata = {"uid": action.uid, "labels": dict(action.labels)}
-        await self._keep(Kind.NODE, self.writer.merge(f"{paths.NODES}/{action.node}", {"metadata": metadata}))
+        answer = self.writer.merge(f"{paths.NODES}/{action.node}", {"metadata": metadata})
+        await self._keep(kinds.NODES, answer)
 
     @_do.register
     async def _(self, action: ApplyDaemonSet) -> None:
         path = f"{paths.daemon_sets(self.namespace)}/{action.name}"
-        await self._keep(Kind.DAEMON_SET, self.writer.apply(path, action.body))
+        await self._keep(kinds.DAEMON_SETS, self.writer.apply(path, action.body))
 
     @_do.register
     async def _(self, action: DeleteDaemonSet) -> None:
@@ -124,10 +149,8 @@ class Applier:
 
     @_do.register
     async def _(self, action: CreateJob) -> None:
-        await _tolerate(_is_conflict, self._keep_job(action))
-
-    async def _keep_job(self, action: CreateJob) -> None:
-        await self._keep(Kind.JOB, self.writer.create(paths.jobs(self.namespace), action.body))
+        answer = self.writer.create(paths.jobs(self.namespace), action.body)
+        await _tolerate(_is_conflict, self._keep(kinds.JOBS, answer))
 
     @_do.register
     async def _(self, action: DeleteJob) -> None:
@@ -137,17 +160,17 @@ class Applier:
     async def _(self, action: ClearCapacity) -> None:
         nothing = dict.fromkeys(action.resources)
         body = {"metadata": {"uid": action.uid}, "status": {"capacity": nothing, "allocatable": nothing}}
-        await self._keep(Kind.NODE, self.writer.merge(f"{paths.NODES}/{action.node}/status", body))
+        await self._keep(kinds.NODES, self.writer.merge(f"{paths.NODES}/{action.node}/status", body))
 
     async def _delete(self, path: str, uid: str) -> None:
         await _tolerate(_is_not_found, self.writer.delete(path, uid=uid))
 
-    async def _keep(self, kind: Kind, answer: Awaitable[Json]) -> None:
-        self.inventory.observe(kind, await answer)
+    async def _keep(self, kind: kinds.Kind[Any], answer: Awaitable[Json]) -> None:
+        self.cache.observe(kind, await answer)
 
 
 async def _tolerate(tolerated: Callable[[ApiError], bool], call: Awaitable[Any]) -> None:
-    """What was wanted is so already."""
+    """Awaits ``call``; a tolerated error says that all is as desired already."""
     try:
         await call
     except ApiError as error:
@@ -163,29 +186,7 @@ def _is_not_found(error: ApiError) -> bool:
     return error.is_not_found
 
 
-def describe(action: Action) -> str:
-    """For logs and conditions."""
-    match action:
-        case SetFinalizers():
-            return f"set finalizers of policy {action.policy} to {list(action.finalizers)}"
-        case ApplyShareNode() | DeleteShareNode():
-            return f"{_verb(action)} GPUShareNode {action.node}"
-        case LabelNode():
-            return f"label node {action.node} {dict(action.labels)}"
-        case ClearCapacity():
-            return f"take {', '.join(action.resources)} out of the status of node {action.node}"
-        case ApplyDaemonSet() | DeleteDaemonSet():
-            return f"{_verb(action)} DaemonSet {action.name}"
-        case CreateJob() | DeleteJob():
-            return f"{_verb(action)} Job {action.name}"
-
-
-def _verb(action: Action) -> str:
-    name = type(action).__name__
-    return next(verb for verb in ("apply", "delete", "create") if name.lower().startswith(verb))
-
-
-def _keys(action: Action) -> dict[str, str]:
-    """For structured logs."""
+def _log_keys(action: Action) -> dict[str, str]:
+    """Returns keys for structured logs."""
     node, policy = getattr(action, "node", ""), getattr(action, "policy", "")
     return {key: value for key, value in (("node", node), ("policy", policy)) if value}

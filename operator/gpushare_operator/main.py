@@ -1,6 +1,7 @@
 """Entry point: ``gpushare-operator``."""
 
 import argparse
+import asyncio
 import logging
 import os
 import sys
@@ -10,26 +11,35 @@ from pathlib import Path
 import kopf
 
 from gpushare_core.api.names import NAMESPACE
+from gpushare_core.kube.credentials import NoCredentialsError
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
-from gpushare_operator.app import Process
-from gpushare_operator.desired.installation import Installation
+from gpushare_operator.app import App
+from gpushare_operator.cluster.login import login
+from gpushare_operator.desired.names import Installation
 
 HEALTH_PORT = 9650
 
+_log = logging.getLogger("gpushare_operator")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until a signal comes."""
+    """Runs until a signal comes; returns 1 when it cannot start."""
     options = parser(os.environ).parse_args(arguments)
     configure_logging(options.log_level)
     for chatty in ("aiohttp.access", "kopf.activities.probe", "kopf.objects"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     if options.kubeconfig:
-        # kopf knows no other way to be told of a kubeconfig.
+        # kopf takes a kubeconfig from nowhere else.
         os.environ["KUBECONFIG"] = str(options.kubeconfig)
-    process = Process(Installation(namespace=options.namespace, image=options.image), options.kubeconfig)
+    try:
+        credentials = asyncio.run(login(options.kubeconfig))
+    except NoCredentialsError as error:
+        _log.error("%s", error)
+        return 1
+    installation = Installation(namespace=options.namespace, image=options.image)
     kopf.run(
-        registry=process.registry(),
+        registry=App(installation, credentials, options.kubeconfig).registry(),
         standalone=True,
         # Of the kinds that live in namespaces only our own; the others are followed all the same.
         namespaces=[options.namespace],
@@ -39,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
-    """Defaults come from ``environment``, which the Deployment sets."""
+    """Returns the parser; defaults come from ``environment``, which the Deployment sets."""
     options = argparse.ArgumentParser(prog="gpushare-operator", description="Keeps policies in force.")
     options.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     options.add_argument("--kubeconfig", type=Path, help="for running outside a cluster")

@@ -1,44 +1,37 @@
-"""The operator's loop: gather a snapshot, decide what is due, apply it, and tell the policy's reader."""
+"""The operator's loop: take a snapshot, decide what is due, apply it, and write the policy's status."""
 
-import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from gpushare_core.api.policy import PolicyStatus
-from gpushare_core.kube.errors import ApiError
-from gpushare_operator import paths
+from gpushare_core.kube.client import Page
 from gpushare_operator.apply import Applier, Failure, Writer
-from gpushare_operator.cluster.cache import Inventory, Kind, Listing
-from gpushare_operator.cluster.objects import PolicyView
-from gpushare_operator.decide.policy import plan_policy, plan_shared
-from gpushare_operator.desired.installation import Installation
-from gpushare_operator.desired.names import MANAGED
-from gpushare_operator.status import events
+from gpushare_operator.cluster.cache import Cache, Listing
+from gpushare_operator.cluster.kinds import KINDS, PAGE, Kind
+from gpushare_operator.decide.cluster_plan import plan_cluster
+from gpushare_operator.decide.policy_plan import plan_policy
+from gpushare_operator.desired.names import Installation
+from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
 
-Json = dict[str, Any]
-
-SHARED = "*"
+CLUSTER = "*"
 """Key of what all policies share. No object can be called so."""
 RESYNC = "*resync"
-"""Key of reading everything anew: a watch that was cut off does not tell what vanished meanwhile."""
+"""Key of reading everything anew: a watch that was cut off does not say what vanished meanwhile."""
 RESYNC_SECONDS = 600.0
-
-_log = logging.getLogger(__name__)
 
 
 class Api(Writer, Protocol):
-    """Reading, too."""
+    """The calls that write, and the one that reads."""
 
-    def pages(self, path: str, *, label_selector: str = "") -> AsyncIterator[tuple[list[Json], str]]: ...
+    def pages(self, path: str, *, limit: int, label_selector: str = "") -> AsyncIterator[Page]: ...
 
 
 class UnfinishedError(Exception):
     """Some actions failed; the key is to be tried again."""
 
-    def __init__(self, failures: Iterable[Failure]) -> None:
+    def __init__(self, failures: Sequence[Failure]) -> None:
         super().__init__("; ".join(str(failure) for failure in failures))
 
 
@@ -47,107 +40,79 @@ class Reconciler:
     """``work`` is what the queue calls; ``enqueue`` asks the queue for a key."""
 
     api: Api
-    inventory: Inventory
+    cache: Cache
     installation: Installation
     now: Callable[[], datetime]
     enqueue: Callable[[str], None]
 
     async def work(self, key: str) -> float | None:
-        """Seconds until ``key`` is due again by itself. Raises whatever keeps it from being finished."""
+        """Returns the seconds until ``key`` is due again by itself, if it is.
+
+        Raises:
+            UnfinishedError: something failed; other errors may come from reading.
+        """
         if key == RESYNC:
             await self.resync()
             return RESYNC_SECONDS
-        if key == SHARED:
-            return await self._shared()
-        return await self._policy(key)
+        if key == CLUSTER:
+            return await self._reconcile_cluster()
+        return await self._reconcile_policy(key)
 
     def enqueue_all(self) -> None:
-        """Something changed: whom it concerns is cheaper found out by planning."""
-        for policy in self.inventory.policies():
+        """Asks for all keys after a change: planning is the cheapest way to see whom it concerns."""
+        for policy in self.cache.policies():
             self.enqueue(policy)
-        self.enqueue(SHARED)
+        self.enqueue(CLUSTER)
 
     async def resync(self) -> None:
-        """Read everything. To be done once before any work: an empty cache looks like an empty cluster."""
-        read = [
-            await self._read(kind, path, selector)
-            for kind, (path, selector) in collections(self.installation.namespace).items()
-        ]
-        for listing, version in read:
-            self.inventory.replace(listing.kind, listing, version)
+        """Reads everything. To be done once before any work: an empty cache looks like an empty cluster."""
+        lists = [await self._read(kind) for kind in KINDS]
+        for listing, version in lists:
+            self.cache.replace(listing, version)
         self.enqueue_all()
 
-    async def _read(self, kind: Kind, path: str, selector: str) -> tuple[Listing, str]:
-        listing, as_of = Listing(kind), ""
-        async for bodies, version in self.api.pages(path, label_selector=selector):
-            listing.take(bodies)
-            as_of = version
-        return listing, as_of
+    async def _read(self, kind: Kind[Any]) -> tuple[Listing[Any], str]:
+        """Returns all objects of ``kind`` and the resource version they are of."""
+        listing, version = Listing(kind), ""
+        path = kind.path(self.installation.namespace)
+        async for page in self.api.pages(path, limit=PAGE, label_selector=kind.label_selector):
+            listing.add(page.items)
+            version = page.resource_version
+        return listing, version
 
-    async def _shared(self) -> float | None:
-        plan = plan_shared(self.inventory.snapshot(), self.installation, self.now())
+    async def _reconcile_cluster(self) -> float | None:
+        plan = plan_cluster(self.cache.snapshot(), self.installation, self.now())
         failures = await self._applier().perform(plan.actions)
         self._conclude(failures, changed=bool(plan.actions))
-        return plan.again_after
+        return plan.retry_after
 
-    async def _policy(self, name: str) -> float | None:
-        snapshot = self.inventory.snapshot()
+    async def _reconcile_policy(self, name: str) -> float | None:
+        snapshot = self.cache.snapshot()
         policy = snapshot.policies.get(name)
         if policy is None:
             return None
-        plan = plan_policy(snapshot, policy, self.installation)
+        plan = plan_policy(snapshot, policy, self.installation, self.now())
         failures = await self._applier().perform(plan.actions)
-        await self._tell(name, [str(each) for each in failures if each.is_worth_telling])
+        await self._report(name, [str(failure) for failure in failures if not failure.is_conflict])
         self._conclude(failures, changed=bool(plan.actions))
-        return plan.again_after
+        return plan.retry_after
 
-    def _conclude(self, failures: list[Failure], *, changed: bool) -> None:
-        """What was done may be what another key waits for."""
+    async def _report(self, name: str, failures: Sequence[str]) -> None:
+        """Writes the status if it says something new, then posts the Events that follow from it."""
+        snapshot, now = self.cache.snapshot(), self.now()
+        policy = snapshot.policies.get(name)
+        if policy is None:
+            return
+        status = policy_status(snapshot, policy, now=now, failures=failures)
+        if status != policy.status and await self._applier().write_status(policy, status):
+            await self._applier().post_events(policy.name, events_for(policy, status, now))
+
+    def _conclude(self, failures: Sequence[Failure], *, changed: bool) -> None:
+        """Asks for all keys if something changed: another one may wait for it. Raises for failures."""
         if changed:
             self.enqueue_all()
         if failures:
             raise UnfinishedError(failures)
 
-    async def _tell(self, name: str, failures: list[str]) -> None:
-        """Write the status if it says something new, then the Events that follow from it."""
-        snapshot = self.inventory.snapshot()
-        policy = snapshot.policies.get(name)
-        if policy is None:
-            return
-        status = policy_status(snapshot, policy, now=self.now(), failures=failures)
-        if status == policy.status:
-            return
-        path = f"{paths.POLICIES}/{name}/status"
-        body = {"metadata": {"uid": policy.uid}, "status": status.to_json()}
-        try:
-            self.inventory.observe(Kind.POLICY, await self.api.merge(path, body))
-        except ApiError as error:
-            if not error.is_not_found:
-                raise
-            return
-        await self._announce(policy, status)
-
-    async def _announce(self, policy: PolicyView, status: PolicyStatus) -> None:
-        """Events are a courtesy: one that cannot be posted is not tried again."""
-        for event in events.events_for(policy, status, self.now()):
-            try:
-                await self.api.create(paths.events(events.NAMESPACE), event)
-            except ApiError as error:
-                if error.is_conflict:
-                    continue  # It was posted before the status could be written.
-                _log.warning("cannot post an event: %s", error, extra={"policy": policy.name})
-
     def _applier(self) -> Applier:
-        return Applier(self.api, self.inventory, self.installation.namespace)
-
-
-def collections(namespace: str) -> Mapping[Kind, tuple[str, str]]:
-    """Path and label selector of everything that is followed."""
-    return {
-        Kind.POLICY: (paths.POLICIES, ""),
-        Kind.NODE: (paths.NODES, ""),
-        Kind.SHARE_NODE: (paths.SHARE_NODES, ""),
-        Kind.DAEMON_SET: (paths.daemon_sets(namespace), MANAGED),
-        Kind.JOB: (paths.jobs(namespace), MANAGED),
-        Kind.POD: (paths.pods(namespace), MANAGED),
-    }
+        return Applier(self.api, self.cache, self.installation.namespace)

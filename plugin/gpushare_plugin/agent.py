@@ -12,7 +12,7 @@ from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
 from gpushare_plugin.decide.admission import pods_without_units
 from gpushare_plugin.decide.conditions import STOPPING, RegistrationState
-from gpushare_plugin.health import HealthServer
+from gpushare_plugin.health_server import HealthServer
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile

@@ -18,12 +18,12 @@ from gpushare_plugin.decide.allocations import (
     orphaned_allocations,
     overcommitted_cards,
 )
+from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.device_list import encode_devices
 from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering, known_layout
 from gpushare_plugin.decide.pods import Pods
-from gpushare_plugin.decide.repairs import Repair, plan_repairs
 from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.source import open_source
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.books.dialects import GPUSHARE, Dialect
-from gpushare_core.placement.cards import Strategy
+from gpushare_core.placement.card_choice import Strategy
 from gpushare_plugin.decide.allocations import AssignedDevices
-from gpushare_plugin.decide.card_choice import PreferredCard
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import Offering
 from gpushare_plugin.decide.pods import Pod, PodName
+from gpushare_plugin.decide.preferred_allocation import PreferredCard
 from gpushare_plugin.devices.source import PhysicalCard
 
 

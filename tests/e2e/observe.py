@@ -7,15 +7,15 @@ from gpushare_core.json_object import Json as Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_core.kube.paths import NODES as NODES
+from gpushare_core.kube.paths import POLICIES as POLICIES
+from gpushare_core.kube.paths import SHARE_NODES as SHARE_NODES
 from gpushare_localcluster.cluster import LocalCluster
 
 State = dict[str, Json]
 """``namespace/name`` -> object."""
 
 PODS = "/api/v1/namespaces/{namespace}/pods"
-SHARE_NODES = "/apis/gpushare.io/v1alpha1/gpusharenodes"
-POLICIES = "/apis/gpushare.io/v1alpha1/gpusharepolicies"
-NODES = "/api/v1/nodes"
 
 
 def watch_until(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gpushare_core.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -16,8 +17,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted((ROOT / "config" / "samples").glob("*.yaml"))
 SIMULATED = {"source": "Simulated", "simulated": [{"count": 8, "memory": "16Gi"}]}
-
-Json = dict[str, Any]
 
 
 def rule(**extra: Any) -> Json:

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -13,6 +12,7 @@ from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM
 from tests.e2e.workloads import create, pod
 
+from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
@@ -23,8 +23,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
 
 ROOT = Path(__file__).resolve().parents[2]
 ANNOTATION = "gpushare.io/allocation"
-
-Json = dict[str, Any]
 
 
 def account(name: str) -> str:
@@ -136,7 +134,7 @@ def as_plugin_of(cluster: LocalCluster, node: str, path: str, patch: Json) -> No
 
     async def send() -> None:
         async with KubeClient(credentials) as client:
-            await client.patch(path, patch)
+            await client.merge(path, patch)
 
     asyncio.run(send())
 

@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
+from gpushare_core.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 
-Json = dict[str, Any]
 MEMORY = "gpushare.io/memory"
 
 

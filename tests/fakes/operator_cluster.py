@@ -9,14 +9,14 @@ from functools import partial
 from typing import Any
 
 from gpushare_core.api.names import COMPONENT_LABEL, CONTROL_PLANE_LABEL, POLICY_LABEL
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
-from gpushare_operator import paths
-from gpushare_operator.cluster.cache import Inventory
-from gpushare_operator.desired.installation import Installation
-from gpushare_operator.desired.names import ACTION_LABEL, EXTENDER, NODE_ANNOTATION, PLUGIN
-from gpushare_operator.reconcile import SHARED, Reconciler, UnfinishedError
-
-Json = dict[str, Any]
+from gpushare_operator.cluster.cache import Cache
+from gpushare_operator.cluster.labels import COMMAND_LABEL, EXTENDER, NODE_ANNOTATION, PLUGIN
+from gpushare_operator.desired.names import Installation
+from gpushare_operator.reconcile import CLUSTER, Reconciler, UnfinishedError
 
 NAMESPACE = "gpushare-system"
 DAEMON_SETS = paths.daemon_sets(NAMESPACE)
@@ -32,7 +32,7 @@ class KilledError(Exception):
 
 
 @dataclass
-class FakeApi:
+class MemoryApi:
     """Objects by collection and name, with uids, generations, preconditions and finalizers."""
 
     objects: dict[str, dict[str, Json]] = field(default_factory=dict)
@@ -41,12 +41,15 @@ class FakeApi:
     """Writes that still go through before the writer is killed."""
     refuse: Callable[[str], bool] = lambda _: False
     """Of a write: whether it is answered with 500."""
-    tell: Callable[[str, str, Json], None] = lambda *_: None
-    """Hears of every change: collection, type of the watch event, object."""
+    on_change: Callable[[str, str, Json], None] = lambda *_: None
+    """Gets every change: collection, type of the watch event, object."""
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
-    async def pages(self, path: str, *, label_selector: str = "") -> AsyncIterator[tuple[list[Json], str]]:
-        yield await self.list_all(path, label_selector=label_selector)
+    async def pages(self, path: str, *, limit: int, label_selector: str = "") -> AsyncIterator[Page]:
+        """All in one page, whatever ``limit`` says."""
+        assert limit > 0
+        items, version = await self.list_all(path, label_selector=label_selector)
+        yield Page(items, version)
 
     async def list_all(self, path: str, *, label_selector: str = "") -> tuple[list[Json], str]:
         wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
@@ -54,26 +57,26 @@ class FakeApi:
         matching = [each for each in items if wanted.items() <= each["metadata"].get("labels", {}).items()]
         return matching, str(next(self._versions))
 
-    async def apply(self, path: str, body: Mapping[str, Any]) -> Json:
+    async def apply(self, path: str, body: Json) -> Json:
         self._write("apply", path)
         collection, name = path.rsplit("/", 1)
         if name not in self.of(collection):
             return copy.deepcopy(self.put(collection, dict(body)))
-        return self._change(collection, name, body)
+        return self.change(collection, name, body)
 
-    async def merge(self, path: str, body: Mapping[str, Any]) -> Json:
+    async def merge(self, path: str, body: Json) -> Json:
         self._write("merge", path)
         collection, name = path.removesuffix("/status").rsplit("/", 1)
         self._check(collection, name, body["metadata"])
-        return self._change(collection, name, body)
+        return self.change(collection, name, body)
 
-    async def create(self, path: str, body: Mapping[str, Any]) -> Json:
+    async def create(self, path: str, body: Json) -> Json:
         self._write("create", path)
         if body["metadata"]["name"] in self.of(path):
             raise ApiError(409, "AlreadyExists", body["metadata"]["name"])
         return copy.deepcopy(self.put(path, dict(body)))
 
-    async def delete(self, path: str, *, uid: str) -> Json:
+    async def delete(self, path: str, *, uid: str = "") -> Json:
         self._write("delete", path)
         collection, name = path.rsplit("/", 1)
         self._check(collection, name, {"uid": uid})
@@ -109,14 +112,14 @@ class FakeApi:
     def _keep(self, collection: str, body: Json, event: str) -> None:
         body["metadata"]["resourceVersion"] = str(next(self._versions))
         self.of(collection)[body["metadata"]["name"]] = body
-        self.tell(collection, event, copy.deepcopy(body))
+        self.on_change(collection, event, copy.deepcopy(body))
 
     def _drop(self, collection: str, name: str) -> None:
         body = self.of(collection).pop(name)
         body["metadata"]["resourceVersion"] = str(next(self._versions))
-        self.tell(collection, "DELETED", body)
+        self.on_change(collection, "DELETED", body)
 
-    def _change(self, collection: str, name: str, patch: Mapping[str, Any]) -> Json:
+    def change(self, collection: str, name: str, patch: Mapping[str, Any]) -> Json:
         old = self.of(collection)[name]
         new = merged(old, patch)
         if new == old:
@@ -163,11 +166,11 @@ def merged(old: Any, patch: Any) -> Any:
 class Cluster:
     """The API server, its controllers, kubelets, plugins and control-plane nodes."""
 
-    api: FakeApi = field(default_factory=FakeApi)
+    api: MemoryApi = field(default_factory=MemoryApi)
     edited: set[str] = field(default_factory=set)
     """Nodes whose scheduler is connected to the extender."""
     broken: dict[str, int] = field(default_factory=dict)
-    """Runs of hostctl that still fail, by action."""
+    """Runs of hostctl that still fail, by command."""
 
     def add_node(self, name: str, *, control_plane: bool = False, **labels: str) -> None:
         given = {**labels, **({CONTROL_PLANE_LABEL: ""} if control_plane else {})}
@@ -230,9 +233,9 @@ class Cluster:
                 }
             ],
         }
-        self.api._change(paths.SHARE_NODES, name, {"status": status})
+        self.api.change(paths.SHARE_NODES, name, {"status": status})
         shown = {"capacity": {MEMORY: "32"}, "allocatable": {MEMORY: "32"}}
-        self.api._change(paths.NODES, name, {"status": shown})
+        self.api.change(paths.NODES, name, {"status": shown})
 
     def _running(self) -> Iterator[Callable[[], None]]:
         for name, job in self.api.of(JOBS).items():
@@ -241,22 +244,20 @@ class Cluster:
 
     def _run(self, name: str) -> None:
         job = self.api.of(JOBS)[name]
-        action, node = (
-            job["metadata"]["labels"][ACTION_LABEL],
-            job["metadata"]["annotations"][NODE_ANNOTATION],
-        )
+        command = job["metadata"]["labels"][COMMAND_LABEL]
+        node = job["metadata"]["annotations"][NODE_ANNOTATION]
         if node not in self.api.of(paths.NODES):
             return  # nothing runs on a machine that is gone
-        fails = self.broken.get(action, 0) > 0
+        fails = self.broken.get(command, 0) > 0
         if fails:
-            self.broken[action] -= 1
-        if action == "install":
+            self.broken[command] -= 1
+        if command == "install":
             self.edited.add(node)  # even a run that fails may have edited something
         elif not fails:
             self.edited.discard(node)
         end = {"type": "Failed" if fails else "Complete", "status": "True"}
         moment = {"lastTransitionTime": "2026-11-21T12:00:00Z"}
-        self.api._change(JOBS, name, {"status": {"conditions": [{**end, **moment}]}})
+        self.api.change(JOBS, name, {"status": {"conditions": [{**end, **moment}]}})
 
     def traces(self) -> dict[str, Any]:
         """Everything of ours that is anywhere."""
@@ -293,13 +294,13 @@ class Operator:
     def __post_init__(self) -> None:
         self.reconciler = Reconciler(
             api=self.cluster.api,
-            inventory=Inventory(),
+            cache=Cache(),
             installation=Installation(namespace=NAMESPACE, image="gpushare:test"),
             now=lambda: self.now,
             enqueue=lambda _: None,
         )
 
-    async def look(self) -> None:
+    async def resync(self) -> None:
         await self.reconciler.resync()
 
     async def work(self, key: str) -> None:
@@ -309,23 +310,23 @@ class Operator:
         except UnfinishedError:
             return
 
-    def known(self) -> list[str]:
-        return [*self.reconciler.inventory.policies(), SHARED]
+    def work_keys(self) -> list[str]:
+        return [*self.reconciler.cache.policies(), CLUSTER]
 
 
-async def settle(cluster: Cluster, operator: Operator | None = None, *, rounds: int = 60) -> Operator:
+async def converge(cluster: Cluster, operator: Operator | None = None, *, rounds: int = 60) -> Operator:
     """Let operator and cluster go on until neither has anything to do; fails if they never stop."""
     working, idle = operator or Operator(cluster), 0
     for _ in range(rounds):
         before = len(cluster.api.writes)
-        await working.look()
-        for key in working.known():
+        await working.resync()
+        for key in working.work_keys():
             await working.work(key)
         steps = cluster.steps()
         for step in steps:
             step()
         idle = 0 if steps or len(cluster.api.writes) > before else idle + 1
         if idle == 2:
-            return working  # also after the longest rest between two tries
+            return working  # also after the longest backoff
         working.now = datetime.fromtimestamp(working.now.timestamp() + 400, UTC)
     raise AssertionError(f"still busy after {rounds} rounds: {cluster.api.writes[-20:]}")

@@ -11,10 +11,11 @@ from typing import Any
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.fakes.operator_cluster import FakeApi, Json
+from tests.fakes.operator_cluster import MemoryApi
 
+from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError
-from gpushare_operator.cluster.kopf_events import RESOURCES
+from gpushare_operator.cluster.kinds import KINDS
 
 NAMESPACED = ("daemonsets", "jobs", "pods")
 GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}
@@ -24,21 +25,21 @@ GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Ex
 class Server:
     """``foreign`` are the writes that did not come from our client: it names its field manager."""
 
-    api: FakeApi
+    api: MemoryApi
     foreign: list[str] = field(default_factory=list)
     failures: int = 0
     """Requests that are still answered with 500."""
-    _told: dict[str, list[Json]] = field(default_factory=dict)
+    _events: dict[str, list[Json]] = field(default_factory=dict)
     _watches: dict[str, list[asyncio.Queue[Json | None]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.api.tell = self._publish
+        self.api.on_change = self._publish
 
     def _publish(self, collection: str, event: str, body: Json) -> None:
-        told = {"type": event, "object": body}
-        self._told.setdefault(collection, []).append(told)
+        watch_event = {"type": event, "object": body}
+        self._events.setdefault(collection, []).append(watch_event)
         for queue in self._watches.get(collection, ()):
-            queue.put_nowait(told)
+            queue.put_nowait(watch_event)
 
     def end_watches(self, *, with_error: bool) -> None:
         """Cut every watch off, with the error that its resource version is too old if asked to."""
@@ -57,8 +58,8 @@ class Server:
                 return await self._read(request)
             return web.json_response(await self._write(request))
         except ApiError as error:
-            told = {"kind": "Status", "reason": error.reason, "message": error.message, "code": error.status}
-            return web.json_response(told, status=error.status)
+            refusal = {"kind": "Status", "reason": error.reason, "message": error.message}
+            return web.json_response({**refusal, "code": error.status}, status=error.status)
 
     async def _read(self, request: web.Request) -> web.StreamResponse:
         if (found := discovery(request.path)) is not None:
@@ -73,9 +74,9 @@ class Server:
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         queue: asyncio.Queue[Json | None] = asyncio.Queue()
         since = int(request.query["resourceVersion"])
-        for told in self._told.get(request.path, ()):
-            if int(told["object"]["metadata"]["resourceVersion"]) > since:
-                queue.put_nowait(told)
+        for watch_event in self._events.get(request.path, ()):
+            if int(watch_event["object"]["metadata"]["resourceVersion"]) > since:
+                queue.put_nowait(watch_event)
         self._watches.setdefault(request.path, []).append(queue)
         response = web.StreamResponse()
         await response.prepare(request)
@@ -101,7 +102,7 @@ class Server:
 
 BACKBONE = [("", "v1", "namespaces"), ("apiextensions.k8s.io", "v1", "customresourcedefinitions")]
 """kopf does not begin before it has found these, even if it does not look at any."""
-KNOWN = [*BACKBONE, *RESOURCES.values()]
+KNOWN = [*BACKBONE, *(kind.resource for kind in KINDS)]
 
 
 def discovery(path: str) -> Json | None:
@@ -166,3 +167,20 @@ def kubeconfig_for(url: str) -> dict[str, Any]:
         "clusters": [{"name": "it", "cluster": {"server": url}}],
         "users": [{"name": "it", "user": {"token": "secret"}}],
     }
+
+
+@dataclass
+class ScriptedServer:
+    """Gives ``answers`` one after the other, and keeps the requests."""
+
+    answers: list[Json | web.Response] = field(default_factory=list)
+    requests: list[tuple[str, str, dict[str, str], str, Any]] = field(default_factory=list)
+    authorization: str = ""
+
+    async def answer(self, request: web.Request) -> web.Response:
+        content = await request.text()
+        body = json.loads(content) if content else None
+        self.authorization = request.headers.get("Authorization", "")
+        self.requests.append((request.method, request.path, dict(request.query), request.content_type, body))
+        answer = self.answers.pop(0)
+        return answer if isinstance(answer, web.Response) else web.json_response(answer)

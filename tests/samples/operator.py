@@ -1,4 +1,4 @@
-"""Snapshots for the operator's tests, in a line or two."""
+"""Snapshots for the operator's tests, and what is planned for them, in a line or two."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -6,26 +6,28 @@ from typing import Any
 
 from gpushare_core.api.conditions import Condition
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, FINALIZER, MODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
-from gpushare_core.api.policy import PolicySpec
+from gpushare_core.api.policy import MemoryTotals, PolicySpec, UnitTotals
+from gpushare_core.json_object import Json
+from gpushare_operator.cluster.labels import EXTENDER, HOSTCTL, PLUGIN
 from gpushare_operator.cluster.objects import (
-    DaemonSetView,
-    JobView,
-    NodeView,
-    PodView,
-    PolicyView,
-    ShareNodeView,
+    DaemonSetObject,
+    JobObject,
+    NodeObject,
+    PodObject,
+    PolicyObject,
+    ShareNodeObject,
 )
 from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.decide.actions import Action
+from gpushare_operator.decide.cluster_plan import plan_cluster
+from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
-from gpushare_operator.desired.hostctl_job import Action, work_hash
-from gpushare_operator.desired.installation import Installation
-from gpushare_operator.desired.names import EXTENDER, EXTENDER_NAME, HOSTCTL, PLUGIN, job_name, plugin_name
+from gpushare_operator.desired.hostctl_job import HostctlCommand, work_hash
+from gpushare_operator.desired.names import EXTENDER_NAME, Installation, job_name, plugin_name
 from gpushare_operator.desired.share_nodes import share_node_spec
 
 INSTALLATION = Installation(image="gpushare:test")
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-
-Json = dict[str, Any]
 
 SIMULATED: Json = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
 
@@ -40,7 +42,7 @@ def spec(*rules: Json, **extra: Any) -> PolicySpec:
     return PolicySpec.model_validate({"nodes": list(rules), **extra})
 
 
-def policy(name: str = "default", *rules: Json, created: int = 0, **extra: Any) -> PolicyView:
+def policy(name: str = "default", *rules: Json, created: int = 0, **extra: Any) -> PolicyObject:
     """A policy that was made ``created`` minutes after noon and has our finalizer."""
     given = {
         "uid": f"uid-{name}",
@@ -49,25 +51,25 @@ def policy(name: str = "default", *rules: Json, created: int = 0, **extra: Any) 
         "finalizers": (FINALIZER,),
         "spec": spec(*(rules or (rule("gpu-1"),))),
     }
-    return PolicyView(name=name, **{**given, **extra})
+    return PolicyObject(name=name, **{**given, **extra})
 
 
-def node(name: str, policy: str = "", labels: Mapping[str, str] | None = None, **extra: Any) -> NodeView:
+def node(name: str, policy: str = "", labels: Mapping[str, str] | None = None, **extra: Any) -> NodeObject:
     """With the labels of ``policy`` if one is named."""
     ours = {POLICY_LABEL: policy, MODE_LABEL: "Memory"} if policy else {}
-    return NodeView(**{"name": name, "uid": f"uid-{name}", "labels": {**ours, **(labels or {})}, **extra})
+    return NodeObject(**{"name": name, "uid": f"uid-{name}", "labels": {**ours, **(labels or {})}, **extra})
 
 
-def control_plane(name: str = "cp", **extra: Any) -> NodeView:
+def control_plane(name: str = "cp", **extra: Any) -> NodeObject:
     """Marked, as it is from the first moment at which its scheduler may be edited."""
     return node(name, labels={CONTROL_PLANE_LABEL: "", SCHEDULER_LABEL: "connected"}, **extra)
 
 
-def untouched(name: str = "cp") -> NodeView:
+def untouched(name: str = "cp") -> NodeObject:
     return node(name, labels={CONTROL_PLANE_LABEL: ""})
 
 
-def share(name: str, owner: PolicyView, **extra: Any) -> ShareNodeView:
+def share(name: str, owner: PolicyObject, **extra: Any) -> ShareNodeObject:
     """As the operator makes it for the first rule of ``owner``, and registered."""
     if owner.spec is None:
         raise ValueError("a policy without a spec has no nodes")
@@ -76,71 +78,75 @@ def share(name: str, owner: PolicyView, **extra: Any) -> ShareNodeView:
         "owners": (owner.uid,),
         "spec": share_node_spec(owner, owner.spec.nodes[0]),
         "observed_generation": 1,
-        "conditions": said("Registered"),
-        "units": (32, 0),
-        "memory": ("32Gi", "0", "0"),
+        "conditions": share_condition("Registered"),
+        "units": UnitTotals(total=32),
+        "memory": MemoryTotals(total="32Gi"),
         "cards": 2,
     }
-    return ShareNodeView(name=name, **{**given, **extra})
+    return ShareNodeObject(name=name, **{**given, **extra})
 
 
-def said(kind: str, message: str = "", *, status: str = "True") -> dict[str, Condition]:
+def share_condition(type_: str, message: str = "", *, status: str = "True") -> dict[str, Condition]:
+    """One condition of a GPUShareNode, by its type."""
     moment = "2026-11-21T11:00:00Z"
-    told = Condition(type=kind, status=status, reason="Because", message=message, last_transition_time=moment)
-    return {kind: told}
+    return {
+        type_: Condition(
+            type=type_, status=status, reason="Because", message=message, last_transition_time=moment
+        )
+    }
 
 
-def plugins(owner: PolicyView, **extra: Any) -> DaemonSetView:
+def plugins(owner: PolicyObject, **extra: Any) -> DaemonSetObject:
     """The policy's DaemonSet as it should be."""
     body = plugin_daemon_set(owner, INSTALLATION)
-    return DaemonSetView(
+    return DaemonSetObject(
         **{"name": plugin_name(owner.name), "uid": "uid-ds", "policy": owner.name, "body": body, **extra}
     )
 
 
-def extender(**extra: Any) -> DaemonSetView:
-    return DaemonSetView(
+def extender(**extra: Any) -> DaemonSetObject:
+    return DaemonSetObject(
         **{"name": EXTENDER_NAME, "uid": "uid-ext", "body": extender_daemon_set(INSTALLATION), **extra}
     )
 
 
-def plugin_pod(on: str, policy: str = "default", **extra: Any) -> PodView:
-    return PodView(
+def plugin_pod(on: str, policy: str = "default", **extra: Any) -> PodObject:
+    return PodObject(
         **{"name": f"plugin-{on}", "component": PLUGIN, "policy": policy, "node": on, "ready": True, **extra}
     )
 
 
-def extender_pod(on: str = "cp", **extra: Any) -> PodView:
-    return PodView(**{"name": f"extender-{on}", "component": EXTENDER, "node": on, "ready": True, **extra})
+def extender_pod(on: str = "cp", **extra: Any) -> PodObject:
+    return PodObject(**{"name": f"extender-{on}", "component": EXTENDER, "node": on, "ready": True, **extra})
 
 
-def job(action: Action, on: str = "cp", sequence: int = 1, **extra: Any) -> JobView:
+def job(command: HostctlCommand, on: str = "cp", sequence: int = 1, **extra: Any) -> JobObject:
     given = {
         "uid": f"uid-job-{sequence}",
-        "action": str(action),
+        "command": str(command),
         "node": on,
         "node_uid": f"uid-{on}",
         "sequence": sequence,
-        "spec_hash": work_hash(action),
+        "spec_hash": work_hash(command),
     }
-    return JobView(name=job_name(action, on, sequence), **{**given, **extra})
+    return JobObject(name=job_name(command, on, sequence), **{**given, **extra})
 
 
-def installed(on: str = "cp", sequence: int = 1, **extra: Any) -> JobView:
-    return job(Action.INSTALL, on, sequence, **{"complete": True, "finished": NOW, **extra})
+def installed(on: str = "cp", sequence: int = 1, **extra: Any) -> JobObject:
+    return job(HostctlCommand.INSTALL, on, sequence, **{"complete": True, "finished": NOW, **extra})
 
 
-def restored(on: str = "cp", sequence: int = 2, **extra: Any) -> JobView:
-    return job(Action.RESTORE, on, sequence, **{"complete": True, "finished": NOW, **extra})
+def restored(on: str = "cp", sequence: int = 2, **extra: Any) -> JobObject:
+    return job(HostctlCommand.RESTORE, on, sequence, **{"complete": True, "finished": NOW, **extra})
 
 
-def failed(action: Action, *, ago: float, sequence: int = 1, on: str = "cp") -> JobView:
+def failed(command: HostctlCommand, *, ago: float, sequence: int = 1, on: str = "cp") -> JobObject:
     finished = NOW - timedelta(seconds=ago)
-    return job(action, on, sequence, failed=True, failure="BackoffLimitExceeded", finished=finished)
+    return job(command, on, sequence, failed=True, failure="BackoffLimitExceeded", finished=finished)
 
 
-def job_pod(of: JobView, exit_code: int, termination: str = "") -> PodView:
-    return PodView(
+def job_pod(of: JobObject, exit_code: int, termination: str = "") -> PodObject:
+    return PodObject(
         name=f"{of.name}-x",
         component=HOSTCTL,
         job=of.name,
@@ -150,31 +156,45 @@ def job_pod(of: JobView, exit_code: int, termination: str = "") -> PodView:
     )
 
 
-Seen = PolicyView | NodeView | ShareNodeView | DaemonSetView | JobView | PodView
+SeenObject = PolicyObject | NodeObject | ShareNodeObject | DaemonSetObject | JobObject | PodObject
 
 FIELDS: dict[type, str] = {
-    PolicyView: "policies",
-    NodeView: "nodes",
-    ShareNodeView: "share_nodes",
-    DaemonSetView: "daemon_sets",
-    JobView: "jobs",
-    PodView: "pods",
+    PolicyObject: "policies",
+    NodeObject: "nodes",
+    ShareNodeObject: "share_nodes",
+    DaemonSetObject: "daemon_sets",
+    JobObject: "jobs",
+    PodObject: "pods",
 }
 
 
-def snapshot(*seen: Seen | Iterable[Seen]) -> Snapshot:
+def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
     """A cluster in which exactly this is seen."""
-    found: dict[str, dict[str, Any]] = {}
-    for each in seen:
-        for view in each if isinstance(each, Iterable) else (each,):
-            found.setdefault(FIELDS[type(view)], {})[view.name] = view
-    return Snapshot(**found)
+    fields: dict[str, dict[str, Any]] = {}
+    for one_or_many in seen:
+        for known in one_or_many if isinstance(one_or_many, Iterable) else (one_or_many,):
+            fields.setdefault(FIELDS[type(known)], {})[known.name] = known
+    return Snapshot(**fields)
 
 
-def serving(owner: PolicyView, *names: str) -> list[Seen]:
+def serving(owner: PolicyObject, *names: str) -> list[SeenObject]:
     """All that a policy in force has made on the workers ``names`` and on one control plane."""
-    workers: list[Seen] = []
+    workers: list[SeenObject] = []
     for name in names:
         workers += [node(name, owner.name, offered=("gpushare.io/memory",)), share(name, owner)]
         workers.append(plugin_pod(name, owner.name))
     return [owner, *workers, plugins(owner), control_plane(), extender(), extender_pod(), installed()]
+
+
+def policy_actions(seen: Snapshot, name: str = "default") -> list[Action]:
+    """What is planned for one policy."""
+    return list(plan_policy(seen, seen.policies[name], INSTALLATION, NOW).actions)
+
+
+def cluster_actions(seen: Snapshot) -> list[Action]:
+    """What is planned for all policies together."""
+    return list(plan_cluster(seen, INSTALLATION, NOW).actions)
+
+
+def class_names(actions: Iterable[Action]) -> list[str]:
+    return [type(action).__name__ for action in actions]

@@ -9,11 +9,11 @@ from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments, PodAssignment
-from gpushare_plugin.decide.card_choice import PreferredCards
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, read_variables
 from gpushare_plugin.decide.environment import environment
 from gpushare_plugin.decide.layout import Layout, lay_out
 from gpushare_plugin.decide.pods import Pod, PodName, read_pod
+from gpushare_plugin.decide.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.unit_ids import encode_id
 from gpushare_plugin.devices.source import PhysicalCard
 

@@ -20,12 +20,12 @@ class ApiModel(BaseModel):
     )
 
     def to_json(self) -> dict[str, Any]:
-        """As the API server wants it: camelCase, plain JSON types, no nulls."""
+        """Returns it as the API server wants it: camelCase, plain JSON types, no nulls."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def rule(expression: str, message: str) -> dict[str, str]:
-    """One CEL rule of a CRD (``x-kubernetes-validations``)."""
+    """Returns one CEL rule of a CRD (``x-kubernetes-validations``)."""
     return {"rule": expression, "message": message}
 
 

@@ -73,32 +73,3 @@ def _last_transition(state: ConditionState, known: Mapping[str, Condition], now:
     if before is None or before.status != state.status:
         return rfc3339(now)
     return before.last_transition_time
-
-
-# Until every program makes its conditions of ``ConditionState``.
-
-
-def condition(
-    kind: str, *, status: bool | None, reason: str, message: str, generation: int, now: datetime
-) -> Condition:
-    """A condition that became so at ``now``; ``status`` None stands for Unknown."""
-    return Condition(
-        type=kind,
-        status="Unknown" if status is None else str(status),
-        reason=reason,
-        message=message,
-        last_transition_time=rfc3339(now),
-        observed_generation=generation,
-    )
-
-
-def merge_conditions(old: list[Condition], new: list[Condition]) -> list[Condition]:
-    """``new``, but where the status did not change the time of the last transition stays."""
-    before = {each.type: each for each in old}
-    return [_keep_transition(before.get(each.type), each) for each in new]
-
-
-def _keep_transition(old: Condition | None, new: Condition) -> Condition:
-    if old is None or old.status != new.status:
-        return new
-    return new.model_copy(update={"last_transition_time": old.last_transition_time})

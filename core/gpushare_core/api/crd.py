@@ -116,7 +116,7 @@ CUSTOM_RESOURCES = (POLICY, NODE)
 
 
 def definition(resource: CustomResource) -> Json:
-    """The CustomResourceDefinition as plain JSON."""
+    """Returns the CustomResourceDefinition as plain JSON."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -149,7 +149,7 @@ def _version(resource: CustomResource) -> Json:
 
 
 def root_schema(resource: CustomResource) -> Json:
-    """Structural schema of the whole object; the API server itself knows ``metadata``."""
+    """Returns the structural schema of the whole object; the API server itself knows ``metadata``."""
     raw = resource.model.model_json_schema(by_alias=True)
     schema = inlined(raw, raw.get("$defs", {}))
     root = {
@@ -168,7 +168,7 @@ def root_schema(resource: CustomResource) -> Json:
 
 
 def inlined(schema: Json, definitions: Mapping[str, Json]) -> Json:
-    """``schema`` without references, titles and nulls; optional objects get the default ``{}``.
+    """Returns ``schema`` without references, titles and nulls; optional objects get the default ``{}``.
 
     The API server goes on from ``{}`` to the defaults of the object's own fields.
     """
@@ -224,14 +224,14 @@ def without_defaults(schema: Json) -> Json:
 
 
 def rendered(resource: CustomResource) -> str:
-    """The file's text."""
+    """Returns the file's text."""
     return HEADER + yaml.safe_dump(definition(resource), sort_keys=False, width=110)
 
 
 def drifted(folder: Path) -> list[Path]:
-    """The files in ``folder`` that are not what the models say."""
-    wanted = {folder / resource.file_name: rendered(resource) for resource in CUSTOM_RESOURCES}
-    return [path for path, text in wanted.items() if not path.is_file() or path.read_text() != text]
+    """Returns the files in ``folder`` that are not what the models say."""
+    desired = {folder / resource.file_name: rendered(resource) for resource in CUSTOM_RESOURCES}
+    return [path for path, text in desired.items() if not path.is_file() or path.read_text() != text]
 
 
 def write(folder: Path) -> None:

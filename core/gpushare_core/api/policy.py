@@ -6,13 +6,8 @@ from pydantic import Field
 
 from gpushare_core.api.api_model import ApiModel, Quantity, rule, rules
 from gpushare_core.api.conditions import Condition
-from gpushare_core.api.enums import Backend as Backend
-from gpushare_core.api.enums import DialectName as DialectName
-from gpushare_core.api.enums import LogLevel as LogLevel
-from gpushare_core.api.enums import Mode as Mode
-from gpushare_core.api.enums import SelectorOperator as SelectorOperator
-from gpushare_core.api.enums import Source as Source
-from gpushare_core.placement.cards import Strategy
+from gpushare_core.api.enums import Backend, DialectName, LogLevel, Mode, SelectorOperator, Source
+from gpushare_core.placement.card_choice import Strategy
 
 MAX_RULES = 12
 MAX_NAMES = 256

@@ -6,18 +6,16 @@ from pydantic import Field
 
 from gpushare_core.api.api_model import ApiModel, Quantity
 from gpushare_core.api.conditions import Condition
+from gpushare_core.api.enums import DialectName, LogLevel, Mode
 from gpushare_core.api.policy import (
     Devices,
-    DialectName,
-    LogLevel,
     MemoryTotals,
-    Mode,
     NodeRule,
     ObjectMeta,
     PolicySpec,
     UnitTotals,
 )
-from gpushare_core.placement.cards import Strategy
+from gpushare_core.placement.card_choice import Strategy
 
 
 class Health(StrEnum):

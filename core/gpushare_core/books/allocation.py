@@ -33,7 +33,7 @@ class Allocation:
     memory: str = "0"
 
     def held(self) -> dict[str, int]:
-        """Units that the pod holds of each card."""
+        """Returns the units that the pod holds of each card."""
         return dict(self.cards) if self.cards else sum_shares(self.containers)
 
 
@@ -49,7 +49,7 @@ def sum_shares(containers: Mapping[str, Shares]) -> dict[str, int]:
 
 
 def encode_allocation(allocation: Allocation) -> str:
-    """Compact JSON, keys in a fixed order."""
+    """Returns compact JSON, keys in a fixed order."""
     return msgspec.json.encode(allocation).decode()
 
 
@@ -57,7 +57,11 @@ _DECODER = msgspec.json.Decoder(Allocation)
 
 
 def decode_allocation(text: str) -> Allocation:
-    """Raises ``MalformedAllocationError`` for anything but what ``encode_allocation`` wrote."""
+    """Returns what ``encode_allocation`` was given.
+
+    Raises:
+        MalformedAllocationError: ``text`` is anything else.
+    """
     try:
         allocation = _DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:

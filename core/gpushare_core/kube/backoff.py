@@ -46,7 +46,3 @@ class Backoff:
     async def wait(self) -> None:
         """Counts one more failed attempt and waits."""
         await self.sleep(self.next_delay())
-
-    async def pause(self) -> None:
-        """Until every program uses ``wait``."""
-        await self.wait()

@@ -168,7 +168,8 @@ class KubeClient:
     def _open(self, request: Request, timeout: aiohttp.ClientTimeout) -> Any:
         headers = {"Accept": request.accept, "Content-Type": request.content_type}
         if token := self._credentials.token():
-            headers["Authorization"] = f"Bearer {token.strip()}"
+            scheme = "" if token.startswith("Basic ") else "Bearer "
+            headers["Authorization"] = scheme + token.strip()
         return self._session.request(
             request.method,
             self._credentials.server + request.path,
@@ -176,37 +177,17 @@ class KubeClient:
             params=request.params,
             headers=headers,
             timeout=timeout,
-        )
-
-    # Until every program uses the calls above.
-
-    async def post(self, path: str, body: Json) -> Json:
-        return await self.create(path, body)
-
-    async def patch(self, path: str, body: Json) -> Json:
-        return await self.merge(path, body)
-
-    async def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Json | None = None,
-        params: Any = None,
-        timeout: float | None = None,
-    ) -> Json:
-        return await self.send(
-            Request(method=method, path=path, body=body, params=params or {}, timeout=timeout)
+            server_hostname=self._credentials.server_name,
+            proxy=self._credentials.proxy,
         )
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
     """Yields whole lines of any length; aiohttp's own readline refuses long ones."""
-    rest = bytearray()
+    unfinished = bytearray()
     async for chunk in content.iter_any():
-        rest += chunk
-        *whole, tail = rest.split(b"\n")
-        rest = tail
+        unfinished += chunk
+        *whole, unfinished = unfinished.split(b"\n")
         for line in whole:
             if line:
                 yield bytes(line)
@@ -227,8 +208,9 @@ def _decoded(request: Request, content: bytes, shape: type[T]) -> T:
 
 
 def _reason(error: BaseException) -> str:
-    """Timeouts, for one, have no text."""
-    return str(error) or type(error).__name__
+    """Some errors have no text, and that of others says nothing without their name."""
+    name = type(error).__name__
+    return f"{name}: {error}" if str(error) else name
 
 
 def _refusal(status: int, content: bytes) -> ApiError:

@@ -16,11 +16,18 @@ TokenSource = Callable[[], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """``token`` is called for every request: a bound ServiceAccount token is renewed on disk."""
+    """``token`` is called for every request: a bound ServiceAccount token is renewed on disk.
+
+    It returns a bearer token, or a whole ``Basic ...`` for a proxy that authenticates people in front.
+    """
 
     server: str
     tls: ssl.SSLContext
     token: TokenSource
+    server_name: str | None = None
+    """What the server's certificate has to name, where that is not the host in ``server``."""
+    proxy: str | None = None
+    """URL of an HTTP proxy on the way."""
 
 
 class NoCredentialsError(Exception):
@@ -28,7 +35,7 @@ class NoCredentialsError(Exception):
 
 
 def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = SERVICE_ACCOUNT) -> Credentials:
-    """Read what the kubelet gave the pod.
+    """Returns what the kubelet gave the pod.
 
     Raises:
         NoCredentialsError: this process does not run in a pod with a ServiceAccount.
@@ -45,7 +52,7 @@ def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = SERVI
 
 
 def from_kubeconfig(path: Path) -> Credentials:
-    """Read the current context of ``path``: a token or a client certificate (no exec plugins).
+    """Returns what the current context of ``path`` says: a token or a client certificate (no exec plugins).
 
     Raises:
         NoCredentialsError: the file lacks what is needed.
@@ -57,13 +64,19 @@ def from_kubeconfig(path: Path) -> Credentials:
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
         user = _named(config["users"], context["user"])["user"]
-        return Credentials(cluster["server"], _tls(cluster, user), lambda: user.get("token"))
+        return Credentials(
+            server=cluster["server"],
+            tls=_tls(cluster, user),
+            token=lambda: user.get("token"),
+            server_name=cluster.get("tls-server-name"),
+            proxy=cluster.get("proxy-url"),
+        )
     except (OSError, LookupError, TypeError, ValueError, StopIteration, yaml.YAMLError) as error:
         raise NoCredentialsError(f"{path} is no usable kubeconfig: {error!r}") from error
 
 
 def find_credentials(kubeconfig: Path | None) -> Credentials:
-    """The kubeconfig if one is named, else what the pod has."""
+    """Returns what the kubeconfig says if one is named, else what the pod has."""
     return from_kubeconfig(kubeconfig) if kubeconfig else in_cluster()
 
 

@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
-from gpushare_core.json_object import Json as Json
-from gpushare_core.kube.backoff import Backoff as Backoff
+from gpushare_core.json_object import Json
+from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 
@@ -221,6 +221,3 @@ def _refuse_error(event: _Event) -> None:
         return
     status = msgspec.json.decode(event.object, type=_Status)
     raise ApiError(status.code, status.reason, status.message)
-
-
-follow_views = follow  # until every program uses ``follow``

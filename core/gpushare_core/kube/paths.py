@@ -12,20 +12,24 @@ SHARE_NODES = f"/apis/{API_VERSION}/{NODE_PLURAL}"
 
 
 def pods(namespace: str) -> str:
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+    return f"/api/v1/namespaces/{_quoted(namespace)}/pods"
 
 
 def pod_path(namespace: str, name: str) -> str:
-    return f"{pods(namespace)}/{quote(name, safe='')}"
+    return f"{pods(namespace)}/{_quoted(name)}"
 
 
 def daemon_sets(namespace: str) -> str:
-    return f"/apis/apps/v1/namespaces/{namespace}/daemonsets"
+    return f"/apis/apps/v1/namespaces/{_quoted(namespace)}/daemonsets"
 
 
 def jobs(namespace: str) -> str:
-    return f"/apis/batch/v1/namespaces/{namespace}/jobs"
+    return f"/apis/batch/v1/namespaces/{_quoted(namespace)}/jobs"
 
 
 def events(namespace: str) -> str:
-    return f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    return f"/apis/events.k8s.io/v1/namespaces/{_quoted(namespace)}/events"
+
+
+def _quoted(name: str) -> str:
+    return quote(name, safe="")

@@ -6,7 +6,6 @@ exponent (``1e3``) notation.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fractions import Fraction
 
 MIB = 2**20
@@ -27,51 +26,37 @@ _BINARY = {f"{letter}i": Fraction(2 ** (10 * power)) for power, letter in enumer
 _SUFFIXES = {**_DECIMAL, **_BINARY}
 _MEMORY_DECIMAL = {suffix: _DECIMAL[suffix] for suffix in ("k", "M", "G", "T", "P")}
 _MEMORY_BINARY = {suffix: _BINARY[suffix] for suffix in ("Ki", "Mi", "Gi", "Ti", "Pi")}
-_MEMORY_SUFFIXES = {"", *_MEMORY_DECIMAL, *_MEMORY_BINARY}
+_MEMORY_BYTES = {suffix: int(_SUFFIXES[suffix]) for suffix in ("", *_MEMORY_DECIMAL, *_MEMORY_BINARY)}
 
 _QUANTITY = re.compile(r"([0-9]{1,40}(?:\.[0-9]{0,40})?)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """A quantity taken apart. ``exponent`` is None but in exponent notation."""
-
-    number: str
-    suffix: str
-    exponent: str | None
-
-    @property
-    def amount(self) -> Fraction:
-        scale = _SUFFIXES[self.suffix] if self.exponent is None else Fraction(10) ** int(self.exponent)
-        return Fraction(self.number) * scale
-
-    @property
-    def is_memory(self) -> bool:
-        """Whether it is written as the API's models take memory: a suffix that makes sense for it."""
-        return self.exponent is None and self.suffix in _MEMORY_SUFFIXES and not self.number.endswith(".")
-
-
 def parse_amount(text: str) -> Fraction:
     """Returns the exact amount. Raises ``ValueError`` for what is no quantity, or a negative one."""
-    parts = _parse(text)
-    if parts is None:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not an amount such as 2, 500m or 4Gi")
-    return parts.amount
+    number, suffix, exponent = match.groups()
+    return Fraction(number) * (_SUFFIXES[suffix or ""] if exponent is None else Fraction(10) ** int(exponent))
 
 
 def parse_memory(text: str) -> int:
-    """Returns the bytes that ``text`` names.
+    """Returns the bytes that ``text`` names, written with a suffix that makes sense for memory.
 
     Raises:
         ValueError: ``text`` is not a quantity of memory, or not a whole number of bytes.
     """
-    parts = _parse(text)
-    if parts is None or not parts.is_memory:
+    match = _QUANTITY.fullmatch(text)
+    number, suffix, exponent = match.groups() if match else ("", "", None)
+    scale = _MEMORY_BYTES.get(suffix or "")
+    if not number or number.endswith(".") or exponent is not None or scale is None:
         raise ValueError(f"{text!r} is not a quantity of memory such as 16Gi, 512Mi or 100M")
-    amount = parts.amount
-    if amount.denominator != 1:
+    if "." not in number:
+        return int(number) * scale
+    size = Fraction(number) * scale
+    if size.denominator != 1:
         raise ValueError(f"{text!r} is not a whole number of bytes")
-    return amount.numerator
+    return size.numerator
 
 
 def format_memory(size: int, like: str = "1Gi") -> str:
@@ -103,11 +88,6 @@ def sum_amounts(amounts: Iterable[str]) -> str:
     return _format_amount(total, _BINARY if binary else _DECIMAL)
 
 
-def _parse(text: str) -> _Parts | None:
-    match = _QUANTITY.fullmatch(text)
-    return _Parts(match[1], match[2] or "", match[3]) if match else None
-
-
 def _format_amount(total: Fraction, family: dict[str, Fraction]) -> str:
     """As the API server writes it."""
     if text := _largest_suffix(total, family):
@@ -123,8 +103,3 @@ def _largest_suffix(amount: Fraction, family: dict[str, Fraction]) -> str:
         if amount and (amount / family[suffix]).denominator == 1:
             return f"{amount // family[suffix]}{suffix}"
     return ""
-
-
-# Until every program uses the names above.
-parse_quantity = parse_memory
-format_quantity = format_memory

@@ -38,26 +38,28 @@ def read_request(spec: Json, resource: str) -> PodRequest:
     Amounts that are no whole numbers count as nothing: the API server refuses fractions of extended
     resources, so only a foreign caller can send one.
     """
-    init = spec.get("initContainers") or ()
-    main = spec.get("containers") or ()
-    units = {container["name"]: _units(container, resource) for container in (*init, *main)}
+    init, main = spec.get("initContainers") or (), spec.get("containers") or ()
+    init_units, main_units = ([_units(each, resource) for each in part] for part in (init, main))
+    containers = zip((*init, *main), (*init_units, *main_units), strict=True)
+    restartable = [_restartable(container) for container in init]
+    ordinary = [container for container, stays in zip(init, restartable, strict=True) if not stays]
+    running = [container for container, stays in zip(init, restartable, strict=True) if stays]
     return PodRequest(
-        containers={name: amount for name, amount in units.items() if amount},
-        total=_total(init, main, resource),
-        init_containers=frozenset(container["name"] for container in init if not _restartable(container)),
-        cpu=_sum_requests([*filter(_restartable, init), *main], "cpu"),
-        memory=_sum_requests([*filter(_restartable, init), *main], "memory"),
+        containers={container["name"]: units for container, units in containers if units},
+        total=_total(zip(init_units, restartable, strict=True), sum(main_units)),
+        init_containers=frozenset(container["name"] for container in ordinary),
+        cpu=_sum_requests([*running, *main], "cpu"),
+        memory=_sum_requests([*running, *main], "memory"),
     )
 
 
-def _total(init: Iterable[Json], main: Iterable[Json], resource: str) -> int:
-    """Returns the most units that are held at any moment."""
+def _total(init: Iterable[tuple[int, bool]], main: int) -> int:
+    """Returns the most units that are held at any moment; ``init`` has units and whether they stay."""
     staying = peak = 0
-    for container in init:
-        units = _units(container, resource)
+    for units, restartable in init:
         peak = max(peak, staying + units)
-        staying += units if _restartable(container) else 0
-    return max(peak, staying + sum(_units(container, resource) for container in main))
+        staying += units if restartable else 0
+    return max(peak, staying + main)
 
 
 def _restartable(container: Json) -> bool:
@@ -87,16 +89,3 @@ def _requests(container: Json) -> Mapping[str, Any]:
     """A limit stands for a request that is not there."""
     resources = container.get("resources") or {}
     return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-
-
-# Until every program reads requests by ``read_request``.
-
-
-def pod_request(spec: Any, resource: str) -> PodRequest:
-    request = read_request(spec, resource)
-    return PodRequest(containers=request.containers, total=request.total)
-
-
-def asked_sum(spec: Any, resource: str) -> str:
-    request = read_request(spec, "")
-    return request.cpu if resource == "cpu" else request.memory

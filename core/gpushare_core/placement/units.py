@@ -22,5 +22,5 @@ class MemoryUnit:
         return cls(text=text, size=size)
 
     def units_in(self, memory: int, *, reserved: int = 0) -> int:
-        """Whole units in a card of ``memory`` bytes of which ``reserved`` stay out of sharing."""
+        """Returns the whole units in a card of ``memory`` bytes of which ``reserved`` stay out of sharing."""
         return max(0, memory - reserved) // self.size

@@ -12,7 +12,7 @@ from gpushare_core.kube.paths import pod_path
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, NotBoundError
-from gpushare_extender.bind.timing import BindTiming
+from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.request_cache import RequestCache
 from gpushare_extender.ledger.holder import Holder

@@ -10,7 +10,7 @@ from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.binding import Binding, BindingOutcome, binding_outcome
-from gpushare_extender.bind.timing import CALL_SECONDS, BindTiming
+from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
-from gpushare_extender.bind.timing import BindTiming
+from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import Ledger
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from gpushare_core.placement.cards import Strategy
-from gpushare_core.placement.ranking import Candidate, rank
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.node_ranking import Candidate, rank
 from gpushare_extender.ledger.ledger import Ledger
 
 

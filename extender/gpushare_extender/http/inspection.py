@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gpushare_core.placement.cards import Card
+from gpushare_core.placement.card_choice import Card
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gpushare_core.placement.cards import Card, explain
+from gpushare_core.placement.card_choice import Card, explain
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.node_ledger import FreeUnits, NodeLedger
 from gpushare_extender.ledger.pod_reference import PodReference

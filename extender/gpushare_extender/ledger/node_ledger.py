@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gpushare_core.placement.cards import Card, choose, largest_free
-from gpushare_core.placement.ranking import Candidate
+from gpushare_core.placement.card_choice import Card, choose, largest_free
+from gpushare_core.placement.node_ranking import Candidate
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode
 

@@ -9,7 +9,7 @@ import msgspec
 from gpushare_core.api.names import REGISTERED
 from gpushare_core.api.served import SHARING_MODES
 from gpushare_core.books.dialects import DIALECTS, GPUSHARE
-from gpushare_core.placement.cards import Strategy
+from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.quantity import parse_memory
 
 _MODES = sorted(SHARING_MODES)

@@ -1,100 +1,113 @@
-"""The operator's memory of the cluster: filled by lists and by watch events, read as snapshots."""
+"""What the operator knows of the cluster: filled by lists and by watch events, read as snapshots."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from gpushare_operator.cluster import objects as views
+from gpushare_core.json_object import Json
+from gpushare_operator.cluster.kinds import (
+    DAEMON_SETS,
+    JOBS,
+    KINDS,
+    NODES,
+    PODS,
+    POLICIES,
+    SHARE_NODES,
+    Kind,
+)
 from gpushare_operator.cluster.snapshot import Snapshot
 
-Json = Mapping[str, Any]
-
-
-class Kind(StrEnum):
-    """What is followed."""
-
-    POLICY = "policies"
-    NODE = "nodes"
-    SHARE_NODE = "share_nodes"
-    DAEMON_SET = "daemon_sets"
-    JOB = "jobs"
-    POD = "pods"
-
-
-VIEWS: dict[Kind, Callable[[Json], Any]] = {
-    Kind.POLICY: views.policy_view,
-    Kind.NODE: views.node_view,
-    Kind.SHARE_NODE: views.share_node_view,
-    Kind.DAEMON_SET: views.daemon_set_view,
-    Kind.JOB: views.job_view,
-    Kind.POD: views.pod_view,
-}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """``view`` None: gone since ``version``."""
+class _Entry(Generic[T]):
+    """``known`` is None for an object that is gone since ``version``."""
 
     version: int
-    view: Any
+    known: T | None
 
 
 @dataclass(slots=True)
-class Listing:
-    """A list that is being read: whole objects are not kept."""
+class Listing(Generic[T]):
+    """A list that is being read page by page: whole objects are not kept."""
 
-    kind: Kind
-    held: dict[str, _Held] = field(default_factory=dict)
+    kind: Kind[T]
+    entries: dict[str, _Entry[T]] = field(default_factory=dict)
 
-    def take(self, bodies: Iterable[Json]) -> None:
-        self.held.update({body["metadata"]["name"]: _hold(self.kind, body) for body in bodies})
+    def add(self, bodies: Iterable[Json]) -> None:
+        self.entries.update({_name(body): _entry(self.kind, body) for body in bodies})
 
 
 @dataclass(slots=True)
-class Inventory:
-    """Views by kind and name.
+class Cache:
+    """Objects by kind and name.
 
     Lists, watch events and answers to writes arrive in any order; of one object the newest wins. Resource
     versions can be compared as numbers (KEP-5504).
     """
 
-    _held: dict[Kind, dict[str, _Held]] = field(default_factory=lambda: {kind: {} for kind in Kind})
+    _entries: dict[Kind[Any], dict[str, _Entry[Any]]] = field(
+        default_factory=lambda: {kind: {} for kind in KINDS}
+    )
 
-    def replace(self, kind: Kind, listing: Listing, version: str) -> bool:
-        """Take over a list as of ``version``: what is not in it and no newer is gone.
+    def replace(self, listing: Listing[Any], version: str) -> bool:
+        """Takes over a list as of ``version``: what is not in it and no newer is gone.
 
         Returns whether anything changed.
         """
-        before, after = self._held[kind], listing.held
-        newer = {name: held for name, held in before.items() if held.version > _number(version)}
-        self._held[kind] = {**after, **newer}
-        return _views(before) != _views(self._held[kind])
+        before = self._entries[listing.kind]
+        newer = {name: entry for name, entry in before.items() if entry.version > _number(version)}
+        after = self._entries[listing.kind] = {**listing.entries, **newer}
+        return _present(before) != _present(after)
 
-    def observe(self, kind: Kind, body: Json) -> bool:
-        """Take over one object as it is now. Returns whether anything changed that the operator looks at."""
-        return self._take(kind, body["metadata"]["name"], _hold(kind, body))
+    def observe(self, kind: Kind[Any], body: Json) -> bool:
+        """Takes over one object as it is now. Returns whether anything changed that the operator reads."""
+        return self._update(kind, _name(body), _entry(kind, body))
 
-    def forget(self, kind: Kind, body: Json) -> bool:
-        """One object is gone, unless a newer one of the same name is known already."""
-        return self._take(kind, body["metadata"]["name"], _Held(_version(body), None))
+    def forget(self, kind: Kind[Any], body: Json) -> bool:
+        """Notes that one object is gone, unless a newer one of the same name is known already.
 
-    def _take(self, kind: Kind, name: str, new: _Held) -> bool:
-        old = self._held[kind].get(name, _Held(-1, None))
+        Returns whether anything changed.
+        """
+        return self._update(kind, _name(body), _Entry(_version(body), None))
+
+    def _update(self, kind: Kind[T], name: str, new: _Entry[T]) -> bool:
+        entries = self._entries[kind]
+        old = entries.get(name, _Entry(-1, None))
         if old.version > new.version:
             return False
-        self._held[kind][name] = new
-        return bool(old.view != new.view)
+        entries[name] = new
+        return bool(old.known != new.known)
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(**{str(kind): _views(held) for kind, held in self._held.items()})
+        return Snapshot(
+            policies=self._objects(POLICIES),
+            nodes=self._objects(NODES),
+            share_nodes=self._objects(SHARE_NODES),
+            daemon_sets=self._objects(DAEMON_SETS),
+            jobs=self._objects(JOBS),
+            pods=self._objects(PODS),
+        )
 
     def policies(self) -> list[str]:
-        return list(_views(self._held[Kind.POLICY]))
+        """Returns the names of all policies."""
+        return list(self._objects(POLICIES))
+
+    def _objects(self, kind: Kind[T]) -> dict[str, T]:
+        return _present(self._entries[kind])
 
 
-def _hold(kind: Kind, body: Json) -> _Held:
-    return _Held(_version(body), VIEWS[kind](body))
+def _present(entries: Mapping[str, _Entry[T]]) -> dict[str, T]:
+    return {name: entry.known for name, entry in entries.items() if entry.known is not None}
+
+
+def _entry(kind: Kind[T], body: Json) -> _Entry[T]:
+    return _Entry(_version(body), kind.read(body))
+
+
+def _name(body: Json) -> str:
+    return str(body["metadata"]["name"])
 
 
 def _version(body: Json) -> int:
@@ -103,7 +116,3 @@ def _version(body: Json) -> int:
 
 def _number(version: str) -> int:
     return int(version) if version.isdecimal() else 0
-
-
-def _views(held: Mapping[str, _Held]) -> dict[str, Any]:
-    return {name: each.view for name, each in held.items() if each.view is not None}

@@ -4,54 +4,39 @@ No create, update or delete handlers, timers or daemons: kopf writes nothing to 
 """
 
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import kopf
 
-from gpushare_core.api.names import GROUP, NODE_PLURAL, POLICY_PLURAL, VERSION
-from gpushare_operator.cluster.cache import Kind
-from gpushare_operator.desired.names import MANAGED
+from gpushare_core.api.names import GROUP
+from gpushare_core.json_object import Json
+from gpushare_core.kube.backoff import Backoff, Jitter
+from gpushare_operator.cluster.kinds import KINDS, PAGE, Kind
 
-Json = Mapping[str, Any]
-Observer = Callable[[Kind, str | None, Json], None]
+Observer = Callable[[Kind[Any], str | None, Json], None]
 """Gets the type of a watch event (None for an item of kopf's own list) and the object."""
 
-RESOURCES: dict[Kind, tuple[str, str, str]] = {
-    Kind.POLICY: (GROUP, VERSION, POLICY_PLURAL),
-    Kind.NODE: ("", "v1", "nodes"),
-    Kind.SHARE_NODE: (GROUP, VERSION, NODE_PLURAL),
-    Kind.DAEMON_SET: ("apps", "v1", "daemonsets"),
-    Kind.JOB: ("batch", "v1", "jobs"),
-    Kind.POD: ("", "v1", "pods"),
-}
-OURS = frozenset({Kind.DAEMON_SET, Kind.JOB, Kind.POD})
-"""Kinds of which only our own objects are looked at."""
 
-PAGE = 100
-LONGEST_PAUSE = 30.0
+class EndlessBackoff:
+    """Delays without end, in seconds: kopf gives up and exits when its delays run out."""
 
-
-class EndlessPauses:
-    """Growing pauses with jitter, without end: kopf gives up and exits when its pauses run out."""
-
-    def __init__(self, jitter: Callable[[], float] = random.random) -> None:
+    def __init__(self, jitter: Jitter = random.random) -> None:
         self._jitter = jitter
 
     def __iter__(self) -> Iterator[float]:
-        pause = 0.5
+        backoff = Backoff(first=0.5, most=30.0, jitter=self._jitter)
         while True:
-            yield pause * (0.5 + self._jitter() / 2)
-            pause = min(pause * 2, LONGEST_PAUSE)
+            yield backoff.next_delay()
 
 
 def configure(settings: kopf.OperatorSettings) -> None:
-    """kopf must not write, not give up, not hold whole lists, and not look at others' objects."""
+    """Keeps kopf from writing, giving up, holding whole lists and looking at others' objects."""
     settings.posting.enabled = False
     settings.peering.standalone = True
     # Otherwise kopf wants to watch all CRDs and namespaces.
     settings.scanning.disabled = True
-    settings.networking.error_backoffs = EndlessPauses()
+    settings.networking.error_backoffs = EndlessBackoff()
     settings.networking.request_timeout = 60.0
     settings.networking.connect_timeout = 10.0
     settings.watching.chunk_size = PAGE
@@ -61,17 +46,18 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.persistence.finalizer = f"{GROUP}/kopf"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=GROUP)
     settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=GROUP)
-    for kind in OURS:
-        settings.watching.label_selectors[RESOURCES[kind]] = MANAGED
+    for kind in KINDS:
+        if kind.label_selector:
+            settings.watching.label_selectors[kind.resource] = kind.label_selector
 
 
-def follow(registry: kopf.OperatorRegistry, observe: Observer) -> None:
-    """Register one handler per kind."""
-    for kind, resource in RESOURCES.items():
-        kopf.on.event(*resource, registry=registry, id=str(kind))(_handler(kind, observe))
+def register_handlers(registry: kopf.OperatorRegistry, observe: Observer) -> None:
+    """Registers one handler per kind."""
+    for kind in KINDS:
+        kopf.on.event(*kind.resource, registry=registry, id=kind.plural)(_handler(kind, observe))
 
 
-def _handler(kind: Kind, observe: Observer) -> Callable[..., Awaitable[None]]:
+def _handler(kind: Kind[Any], observe: Observer) -> Callable[..., Awaitable[None]]:
     async def handle(event: Any, **_: Any) -> None:
         observe(kind, event["type"], event["object"])
 

@@ -4,87 +4,77 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gpushare_core.api.names import CONTROL_PLANE_LABEL, FINALIZER, POLICY_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, POLICY_LABEL
+from gpushare_operator.cluster.labels import EXTENDER, PLUGIN
 from gpushare_operator.cluster.objects import (
-    DaemonSetView,
-    JobView,
-    NodeView,
-    PodView,
-    PolicyView,
-    ShareNodeView,
+    DaemonSetObject,
+    JobObject,
+    NodeObject,
+    PodObject,
+    PolicyObject,
+    ShareNodeObject,
 )
-from gpushare_operator.decide.support import is_served
-from gpushare_operator.desired.names import EXTENDER, PLUGIN
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """All mappings are keyed by name and must not be changed."""
 
-    policies: Mapping[str, PolicyView] = field(default_factory=dict)
-    nodes: Mapping[str, NodeView] = field(default_factory=dict)
-    share_nodes: Mapping[str, ShareNodeView] = field(default_factory=dict)
-    daemon_sets: Mapping[str, DaemonSetView] = field(default_factory=dict)
-    jobs: Mapping[str, JobView] = field(default_factory=dict)
-    pods: Mapping[str, PodView] = field(default_factory=dict)
+    policies: Mapping[str, PolicyObject] = field(default_factory=dict)
+    nodes: Mapping[str, NodeObject] = field(default_factory=dict)
+    share_nodes: Mapping[str, ShareNodeObject] = field(default_factory=dict)
+    daemon_sets: Mapping[str, DaemonSetObject] = field(default_factory=dict)
+    jobs: Mapping[str, JobObject] = field(default_factory=dict)
+    pods: Mapping[str, PodObject] = field(default_factory=dict)
 
     @cached_property
-    def control_planes(self) -> list[NodeView]:
-        every = (node for node in self.nodes.values() if CONTROL_PLANE_LABEL in node.labels)
-        return sorted((node for node in every if not node.deleting), key=lambda node: node.name)
+    def control_planes(self) -> list[NodeObject]:
+        """Returns the control-plane nodes that stay, in order of their names."""
+        labelled = (node for node in self.nodes.values() if CONTROL_PLANE_LABEL in node.labels)
+        return sorted((node for node in labelled if not node.deleting), key=lambda node: node.name)
 
     @cached_property
-    def scheduler_needed(self) -> bool:
-        """Whether a policy wants the cluster's scheduler connected, and is protected by our finalizer."""
-        return any(
-            not policy.deleting and FINALIZER in policy.finalizers and is_served(policy)
-            for policy in self.policies.values()
-        )
-
-    @cached_property
-    def plugin_hosts(self) -> Mapping[str, frozenset[str]]:
+    def plugin_policies(self) -> Mapping[str, frozenset[str]]:
         """Node name -> the policies whose plugin still runs there."""
-        hosts: dict[str, set[str]] = {}
+        policies: dict[str, set[str]] = {}
         for pod in self.pods.values():
             if pod.component == PLUGIN and pod.node:
-                hosts.setdefault(pod.node, set()).add(pod.policy)
-        return {node: frozenset(policies) for node, policies in hosts.items()}
+                policies.setdefault(pod.node, set()).add(pod.policy)
+        return {node: frozenset(names) for node, names in policies.items()}
 
     @cached_property
-    def extender_hosts(self) -> Mapping[str, PodView]:
+    def extender_pods(self) -> Mapping[str, PodObject]:
         """Node name -> its extender, a ready one if there are two."""
         pods = [pod for pod in self.pods.values() if pod.component == EXTENDER and pod.node]
         return {pod.node: pod for pod in sorted(pods, key=lambda pod: pod.ready)}
 
-    def holders(self, node: str) -> set[str]:
-        """Policies that the node still carries something of, other than capacity."""
-        held = set(self.plugin_hosts.get(node, ()))
-        if share := self.share_nodes.get(node):
-            held.add(share.policy)
-        if view := self.nodes.get(node):
-            held.add(view.labels.get(POLICY_LABEL, ""))
-        return held - {""}
+    @cached_property
+    def jobs_by_node(self) -> Mapping[str, list[JobObject]]:
+        """Node name -> the runs of hostctl on it, the oldest first."""
+        jobs: dict[str, list[JobObject]] = {}
+        for job in sorted(self.jobs.values(), key=lambda job: job.sequence):
+            jobs.setdefault(job.node, []).append(job)
+        return jobs
 
-    def labelled(self, policy: str) -> list[NodeView]:
+    def policies_on(self, node: str) -> set[str]:
+        """Returns the policies that the node still carries something of, other than capacity."""
+        names = set(self.plugin_policies.get(node, ()))
+        if share := self.share_nodes.get(node):
+            names.add(share.policy)
+        if known := self.nodes.get(node):
+            names.add(known.labels.get(POLICY_LABEL, ""))
+        return names - {""}
+
+    def labelled_nodes(self, policy: str) -> list[NodeObject]:
+        """Returns the nodes that carry the label of ``policy``."""
         return [node for node in self.nodes.values() if node.labels.get(POLICY_LABEL) == policy]
 
-    def shared_by(self, policy: str) -> list[ShareNodeView]:
+    def share_nodes_of(self, policy: str) -> list[ShareNodeObject]:
         return [share for share in self.share_nodes.values() if share.policy == policy]
 
-    def journal(self, node: str) -> list[JobView]:
-        """The runs of hostctl on ``node``, the oldest first."""
-        return sorted(self.journals.get(node, ()), key=lambda job: job.sequence)
-
-    @cached_property
-    def journals(self) -> Mapping[str, list[JobView]]:
-        found: dict[str, list[JobView]] = {}
-        for job in self.jobs.values():
-            found.setdefault(job.node, []).append(job)
-        return found
-
-    def job_pod(self, job: str) -> PodView | None:
+    def pod_of_job(self, job: str) -> PodObject | None:
         return next((pod for pod in self.pods.values() if pod.job == job), None)
 
 
-def by_seniority(policies: Iterable[PolicyView]) -> list[PolicyView]:
-    return sorted(policies, key=lambda policy: policy.seniority)
+def oldest_first(policies: Iterable[PolicyObject]) -> list[PolicyObject]:
+    return sorted(policies, key=lambda policy: policy.precedence)

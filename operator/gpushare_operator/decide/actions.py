@@ -1,10 +1,10 @@
 """Everything that the operator ever does to the cluster, as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
-Json = Mapping[str, Any]
+from gpushare_core.json_object import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class DeleteDaemonSet:
 
 @dataclass(frozen=True, slots=True)
 class CreateJob:
-    """Nothing happens if there is one of that name: a name stands for one entry of the journal."""
+    """Nothing happens if there is one of that name: a name stands for one attempt on one node."""
 
     name: str
     body: Json
@@ -102,5 +102,27 @@ class Plan:
     """
 
     actions: tuple[Action, ...] = ()
-    again_after: float | None = field(default=None)
+    retry_after: float | None = None
     """Seconds after which something may be due although nothing happened."""
+
+
+def describe(action: Action) -> str:
+    """Returns what is done, for logs and conditions."""
+    match action:
+        case SetFinalizers():
+            return f"set finalizers of policy {action.policy} to {list(action.finalizers)}"
+        case ApplyShareNode() | DeleteShareNode():
+            return f"{_verb(action)} GPUShareNode {action.node}"
+        case LabelNode():
+            return f"label node {action.node} {dict(action.labels)}"
+        case ClearCapacity():
+            return f"take {', '.join(action.resources)} out of the status of node {action.node}"
+        case ApplyDaemonSet() | DeleteDaemonSet():
+            return f"{_verb(action)} DaemonSet {action.name}"
+        case CreateJob() | DeleteJob():
+            return f"{_verb(action)} Job {action.name}"
+
+
+def _verb(action: Action) -> str:
+    name = type(action).__name__
+    return next(verb for verb in ("apply", "delete", "create") if name.lower().startswith(verb))

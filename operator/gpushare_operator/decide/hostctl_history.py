@@ -1,93 +1,124 @@
-"""The runs of hostctl on one node, read as a journal: its last entry says what was done to the scheduler.
+"""The Job history of one node: hostctl's runs on it say what was done to its kube-scheduler.
 
 A Job is created before the node is touched and deleted after it was restored. Somebody else may delete it
-earlier, so a node without an entry tells nothing, and whatever is wanted is due: both runs may be repeated.
-Entries are numbered through; an entry goes only when a later one exists.
+earlier, so a node without a Job says nothing, and the command that is asked for is due: each may be repeated.
+Attempts are numbered through; one goes only when a later one exists.
 
 ::
 
-    (none) --install--> active --> complete (edited)
-                            \\--> failed ----wait----> next install
-    any finished install --restore--> active --> complete (as before)
-                                          \\--> failed --wait--> next restore
+    (none) --install--> running --> complete (edited)
+                            \\--> failed ---backoff---> next install
+    any finished install --restore--> running --> complete (as before)
+                                          \\--> failed --backoff--> next restore
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from gpushare_operator.cluster.objects import JobView, NodeView, PodView
+from gpushare_operator.cluster.objects import JobObject, NodeObject, PodObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.desired.hostctl_job import Action, work_hash
+from gpushare_operator.desired.hostctl_job import HostctlCommand, work_hash
 
-FIRST_WAIT = timedelta(seconds=5)
-LONGEST_WAIT = timedelta(minutes=5)
+FIRST_BACKOFF = timedelta(seconds=5)
+LONGEST_BACKOFF = timedelta(minutes=5)
 
 NEEDS_PERSON = 2
 """Exit code of hostctl: trying again will not help by itself."""
 
 
-class Standing(StrEnum):
-    """What the journal says of a node, compared with what is wanted."""
+class HistoryState(StrEnum):
+    """How far a node is with a command."""
 
     DONE = "done"
-    BUSY = "busy"
+    RUNNING = "running"
     DUE = "due"
-    RESTING = "resting"
-    """Failed; the next try comes after a pause."""
+    BACKOFF = "backoff"
+    """The last attempt failed; the next one comes later."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """Where one node stands."""
+class Attempt:
+    """One run of hostctl. Its pod may be gone."""
 
-    node: NodeView
-    wanted: Action
-    standing: Standing
-    job: JobView | None = None
-    pod: PodView | None = None
-    next_sequence: int = 1
-    rest: float = 0.0
-    """Seconds until the next try, when resting."""
+    job: JobObject
+    pod: PodObject | None
 
     @property
     def needs_person(self) -> bool:
-        return self.job is not None and self.job.failed and _exit_code(self.pod) == NEEDS_PERSON
+        return self.pod is not None and self.pod.exit_code == NEEDS_PERSON
 
 
-def read_journal(snapshot: Snapshot, node: NodeView, wanted: Action, now: datetime) -> Entry:
-    """Judge ``node`` by the last entry of its journal."""
-    entries = valid_entries(snapshot, node)
-    if not entries:
-        return Entry(node, wanted, Standing.DUE)
-    last = entries[-1]
-    pod = snapshot.job_pod(last.name)
-    rest = _rest(last, pod, now) if last.action == wanted and last.failed else 0.0
-    return Entry(node, wanted, _standing(last, wanted, rest), last, pod, last.sequence + 1, rest)
+@dataclass(frozen=True, slots=True)
+class JobHistory:
+    """The runs on one node, compared with the command that is asked for."""
+
+    node: NodeObject
+    command: HostctlCommand
+    state: HistoryState
+    last: Attempt | None = None
+    retry_after: float = 0.0
+    """Seconds until the next attempt, in state BACKOFF."""
+
+    @property
+    def next_sequence(self) -> int:
+        return self.last.job.sequence + 1 if self.last else 1
+
+    @property
+    def failure(self) -> Attempt | None:
+        """Returns the last attempt, if it failed at this very command."""
+        last = self.last
+        return last if last and last.job.failed and last.job.command == self.command else None
 
 
-def valid_entries(snapshot: Snapshot, node: NodeView) -> list[JobView]:
-    """Entries about this very node, not about a former one of the same name."""
-    return [job for job in snapshot.journal(node.name) if job.node_uid == node.uid and not job.deleting]
+def read_history(snapshot: Snapshot, node: NodeObject, command: HostctlCommand, now: datetime) -> JobHistory:
+    """Returns how far ``node`` is with ``command``: its last attempt decides."""
+    attempts = valid_attempts(snapshot, node)
+    if not attempts:
+        return JobHistory(node, command, HistoryState.DUE)
+    last = Attempt(attempts[-1], snapshot.pod_of_job(attempts[-1].name))
+    retry_after = _retry_after(last, now) if last.job.failed and last.job.command == command else 0.0
+    return JobHistory(node, command, _state(last.job, command, retry_after), last, retry_after)
 
 
-def _standing(last: JobView, wanted: Action, rest: float) -> Standing:
+def is_done(snapshot: Snapshot, node: NodeObject, command: HostctlCommand) -> bool:
+    """Returns whether the last attempt on ``node`` was ``command``, and succeeded."""
+    attempts = valid_attempts(snapshot, node)
+    return bool(attempts) and _has_done(attempts[-1], command)
+
+
+def valid_attempts(snapshot: Snapshot, node: NodeObject) -> list[JobObject]:
+    """Returns the attempts on this very node, not on a former one of the same name; the oldest first."""
+    jobs = snapshot.jobs_by_node.get(node.name, ())
+    return [job for job in jobs if job.node_uid == node.uid and not job.deleting]
+
+
+def earliest_retry(histories: Iterable[JobHistory]) -> float | None:
+    """Returns the seconds until the first backoff ends; None when there is none."""
+    delays = (history.retry_after for history in histories if history.state is HistoryState.BACKOFF)
+    return min(delays, default=None)
+
+
+def _state(last: JobObject, command: HostctlCommand, retry_after: float) -> HistoryState:
     if last.active:
-        return Standing.BUSY
-    if last.action == wanted and last.failed:
-        return Standing.RESTING if rest > 0 else Standing.DUE
-    is_done = last.action == wanted and (wanted is Action.RESTORE or last.spec_hash == work_hash(wanted))
-    return Standing.DONE if is_done else Standing.DUE
+        return HistoryState.RUNNING
+    if retry_after > 0:
+        return HistoryState.BACKOFF
+    return HistoryState.DONE if _has_done(last, command) else HistoryState.DUE
 
 
-def _rest(last: JobView, pod: PodView | None, now: datetime) -> float:
-    """Doubles with each try: the sequence number tells how many there were."""
-    wait = min(FIRST_WAIT * (1 << min(max(last.sequence - 1, 0), 10)), LONGEST_WAIT)
-    if _exit_code(pod) == NEEDS_PERSON:
-        wait = LONGEST_WAIT
-    since = last.finished or now
-    return max(0.0, (since + wait - now).total_seconds())
+def _has_done(job: JobObject, command: HostctlCommand) -> bool:
+    if not job.complete or job.command != command:
+        return False
+    # An edit that this version would make otherwise has to be made again; restoring is always the same.
+    return command is HostctlCommand.RESTORE or job.spec_hash == work_hash(command)
 
 
-def _exit_code(pod: PodView | None) -> int | None:
-    return pod.exit_code if pod else None
+def _retry_after(last: Attempt, now: datetime) -> float:
+    """Returns seconds; they double with each attempt, and the sequence number says how many there were."""
+    backoff = min(FIRST_BACKOFF * (1 << min(max(last.job.sequence - 1, 0), 10)), LONGEST_BACKOFF)
+    if last.needs_person:
+        backoff = LONGEST_BACKOFF
+    finished = last.job.finished or now
+    return max(0.0, (finished + backoff - now).total_seconds())

@@ -1,113 +1,125 @@
-"""Connecting the cluster's schedulers to the extender while any policy needs it, and undoing that after."""
+"""Connecting the cluster's kube-schedulers to the extender while any policy needs it.
 
-from collections.abc import Iterator, Sequence
+How that is undone stands in ``teardown``.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from gpushare_core.api.names import SCHEDULER_LABEL
-from gpushare_operator.cluster.objects import JobView, NodeView
+from gpushare_core.api.names import FINALIZER, SCHEDULER_LABEL
+from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.actions import Action as Act
-from gpushare_operator.decide.actions import ApplyDaemonSet, CreateJob, DeleteDaemonSet, DeleteJob, LabelNode
-from gpushare_operator.decide.hostctl_history import Entry, Standing, read_journal, valid_entries
+from gpushare_operator.decide.actions import Action, ApplyDaemonSet, CreateJob, DeleteJob, LabelNode, Plan
+from gpushare_operator.decide.hostctl_history import (
+    HistoryState,
+    JobHistory,
+    earliest_retry,
+    read_history,
+    valid_attempts,
+)
+from gpushare_operator.decide.policy_problems import is_served
 from gpushare_operator.desired.daemon_sets import extender_daemon_set
-from gpushare_operator.desired.drift import says
-from gpushare_operator.desired.hostctl_job import Action, host_job
-from gpushare_operator.desired.installation import Installation
-from gpushare_operator.desired.names import EXTENDER_NAME
+from gpushare_operator.desired.drift import has_drifted
+from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job
+from gpushare_operator.desired.names import EXTENDER_NAME, Installation
+
+CONNECTED = "connected"
+"""Value of the scheduler label."""
 
 
-def connect(snapshot: Snapshot, installation: Installation, now: datetime) -> Iterator[Act]:
-    """The extender first; a scheduler is pointed at it only once it is ready on that very node."""
-    wanted = extender_daemon_set(installation)
+def scheduler_needed(snapshot: Snapshot) -> bool:
+    """Returns whether a policy needs the scheduler connected, and is protected by our finalizer."""
+    return any(
+        not policy.deleting and FINALIZER in policy.finalizers and is_served(policy)
+        for policy in snapshot.policies.values()
+    )
+
+
+def plan_connection(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
+    """Returns what connects the schedulers.
+
+    The extender comes first; a scheduler is pointed at it only once it is ready on that very node.
+    """
+    histories = installs(snapshot, now)
+    ready = [history for history in histories if extender_ready(snapshot, history.node)]
+    actions = (
+        *_apply_extender(snapshot, installation),
+        *(action for history in ready for action in _connect(history, installation)),
+        *delete_superseded_jobs(snapshot),
+    )
+    return Plan(actions, earliest_retry(histories))
+
+
+def _apply_extender(snapshot: Snapshot, installation: Installation) -> Iterator[ApplyDaemonSet]:
+    desired = extender_daemon_set(installation)
     present = snapshot.daemon_sets.get(EXTENDER_NAME)
-    if present is None or not (present.deleting or says(present.body, wanted)):
-        yield ApplyDaemonSet(EXTENDER_NAME, wanted)
-    for entry in installs(snapshot, now):
-        if not extender_ready(snapshot, entry.node):
-            continue
-        if SCHEDULER_LABEL not in entry.node.labels:
-            yield _mark(entry.node, "connected")
-        elif entry.standing is Standing.DUE:
-            yield _next_job(entry, installation)
-    yield from _superseded(snapshot)
+    if present is None or (not present.deleting and has_drifted(present.body, desired)):
+        yield ApplyDaemonSet(EXTENDER_NAME, desired)
 
 
-def disconnect(snapshot: Snapshot, installation: Installation, now: datetime) -> Iterator[Act]:
-    """Schedulers first, while the extender still answers; then the extender, the marks, the journal."""
-    entries = restores(snapshot, now)
-    yield from (_next_job(entry, installation) for entry in entries if entry.standing is Standing.DUE)
-    if any(entry.standing is not Standing.DONE for entry in entries):
-        yield from _superseded(snapshot)
-        return
-    extender = snapshot.daemon_sets.get(EXTENDER_NAME)
-    if extender is None and (marked := _marked(snapshot)):
-        yield from (_mark(node, None) for node in marked)
-    elif extender is None:
-        yield from (DeleteJob(job.name, job.uid) for job in snapshot.jobs.values() if not job.deleting)
-    elif not extender.deleting:
-        yield DeleteDaemonSet(extender.name, extender.uid)
+def _connect(history: JobHistory, installation: Installation) -> Iterator[Action]:
+    """The mark comes first: it says what to restore, even if all of our objects are gone."""
+    if SCHEDULER_LABEL not in history.node.labels:
+        yield mark(history.node, CONNECTED)
+    else:
+        yield from create_due_jobs([history], installation)
 
 
-def installs(snapshot: Snapshot, now: datetime) -> list[Entry]:
-    return [read_journal(snapshot, node, Action.INSTALL, now) for node in snapshot.control_planes]
+def installs(snapshot: Snapshot, now: datetime) -> list[JobHistory]:
+    """Returns how far each control-plane node is with being connected."""
+    return [read_history(snapshot, node, HostctlCommand.INSTALL, now) for node in snapshot.control_planes]
 
 
-def restores(snapshot: Snapshot, now: datetime) -> list[Entry]:
-    """One for every node with a journal or a mark, and for every control plane while the extender stands.
+def restores(snapshot: Snapshot, now: datetime) -> list[JobHistory]:
+    """Returns how far each node is with being restored, of those that may have been edited."""
+    nodes = nodes_to_restore(snapshot)
+    return [read_history(snapshot, node, HostctlCommand.RESTORE, now) for node in nodes]
+
+
+def nodes_to_restore(snapshot: Snapshot) -> list[NodeObject]:
+    """Returns every node with a Job or a mark, and every control plane while the extender stands.
 
     Somebody may have deleted the Jobs, or the whole namespace: a scheduler that asks an extender that is gone
     would place no pod that shares cards, and restoring one that was never edited does nothing. A node that is
     gone needs none.
     """
-    suspects = (*_marked(snapshot), *_under_extender(snapshot))
-    names = {*snapshot.journals, *(node.name for node in suspects)}
+    suspects = (*marked_nodes(snapshot), *_nodes_under_extender(snapshot))
+    names = {*snapshot.jobs_by_node, *(node.name for node in suspects)}
     nodes = (snapshot.nodes.get(name) for name in sorted(names))
-    return [read_journal(snapshot, node, Action.RESTORE, now) for node in nodes if node]
+    return [node for node in nodes if node]
 
 
-def _under_extender(snapshot: Snapshot) -> Sequence[NodeView]:
+def _nodes_under_extender(snapshot: Snapshot) -> Sequence[NodeObject]:
     extender = snapshot.daemon_sets.get(EXTENDER_NAME)
     return [] if extender is None or extender.deleting else snapshot.control_planes
 
 
-def _marked(snapshot: Snapshot) -> list[NodeView]:
-    """Nodes that say so themselves: no Job, no namespace and no policy has to survive for it."""
+def marked_nodes(snapshot: Snapshot) -> list[NodeObject]:
+    """Returns nodes that say themselves that they may have been edited: nothing else has to survive."""
     return [node for node in snapshot.nodes.values() if SCHEDULER_LABEL in node.labels]
 
 
-def _mark(node: NodeView, value: str | None) -> LabelNode:
+def mark(node: NodeObject, value: str | None) -> LabelNode:
+    """Returns what puts a mark on ``node``, or takes it off: ``value`` None."""
     return LabelNode(node.name, node.uid, {SCHEDULER_LABEL: value})
 
 
-def extender_ready(snapshot: Snapshot, node: NodeView) -> bool:
-    pod = snapshot.extender_hosts.get(node.name)
+def extender_ready(snapshot: Snapshot, node: NodeObject) -> bool:
+    pod = snapshot.extender_pods.get(node.name)
     return pod is not None and pod.ready
 
 
-def is_disconnected(snapshot: Snapshot) -> bool:
-    """Whether nothing of ours is left at the schedulers."""
-    ours = snapshot.jobs or EXTENDER_NAME in snapshot.daemon_sets or _marked(snapshot)
-    return not (ours or _extender_stopping(snapshot))
+def create_due_jobs(histories: Iterable[JobHistory], installation: Installation) -> Iterator[CreateJob]:
+    """Yields the next attempt on each node where it is due."""
+    for history in histories:
+        if history.state is HistoryState.DUE:
+            body = hostctl_job(history.command, history.node, history.next_sequence, installation)
+            yield CreateJob(body["metadata"]["name"], body)
 
 
-def _extender_stopping(snapshot: Snapshot) -> bool:
-    """A kubelet that is away cannot say that its pod has stopped."""
-    hosts = (snapshot.nodes.get(name) for name in snapshot.extender_hosts)
-    return any(node.ready for node in hosts if node)
-
-
-def _next_job(entry: Entry, installation: Installation) -> CreateJob:
-    body = host_job(entry.wanted, entry.node, entry.next_sequence, installation)
-    return CreateJob(body["metadata"]["name"], body)
-
-
-def _superseded(snapshot: Snapshot) -> Iterator[DeleteJob]:
-    """Entries that a later one has replaced, and those about nodes that are no more."""
-    for name in sorted(snapshot.journals):
+def delete_superseded_jobs(snapshot: Snapshot) -> Iterator[DeleteJob]:
+    """Yields attempts that a later one has replaced, and those on nodes that are no more."""
+    for name, jobs in sorted(snapshot.jobs_by_node.items()):
         node = snapshot.nodes.get(name)
-        keep = valid_entries(snapshot, node)[-1:] if node else []
-        yield from (_deletion(job) for job in snapshot.journal(name) if job not in keep and not job.deleting)
-
-
-def _deletion(job: JobView) -> DeleteJob:
-    return DeleteJob(job.name, job.uid)
+        keep = valid_attempts(snapshot, node)[-1:] if node else []
+        yield from (DeleteJob(job.name, job.uid) for job in jobs if job not in keep and not job.deleting)

@@ -1,36 +1,140 @@
-"""What the deletion of a policy still waits for."""
+"""Taking a policy back: ``STEPS`` says in which order, what is done, and what each step waits for."""
 
-from gpushare_operator.cluster.objects import NodeView, PolicyView
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.scheduler import is_disconnected
-from gpushare_operator.desired.names import plugin_name
-from gpushare_operator.status.wording import listed
+from gpushare_operator.decide import leftovers
+from gpushare_operator.decide.actions import Action, Plan
+from gpushare_operator.decide.hostctl_history import earliest_retry
+from gpushare_operator.decide.leftovers import EVERY_POLICY, SCHEDULER_CONNECTION, Leftover, Teardown
+from gpushare_operator.decide.scheduler import restores, scheduler_needed
 
 
-def awaited(snapshot: Snapshot, policy: PolicyView) -> list[str]:
-    """What must be gone before ``policy`` may go, in words; nothing when all of it was taken back."""
-    daemon_set = plugin_name(policy.name)
-    found = {
-        "GPUShareNodes": [share.name for share in snapshot.shared_by(policy.name)],
-        "DaemonSet": [daemon_set] if daemon_set in snapshot.daemon_sets else [],
-        "the plugin on": lingering(snapshot, policy.name),
-        "labels on": [node.name for node in snapshot.labelled(policy.name)],
-        "our resources in the status of": [node.name for node in leftovers(snapshot)],
-    }
-    words = [f"{what} {listed(names)}" for what, names in found.items() if names]
-    return words if _scheduler_is_settled(snapshot) else ["the scheduler's connection", *words]
+class Scope(Enum):
+    """On whose behalf a step is done."""
+
+    POLICY = auto()
+    """Of one policy that is being deleted, or that is gone although something of it is here."""
+    SCHEDULER = auto()
+    """Of all policies together. Skipped while another policy needs the scheduler connected."""
+    NODE = auto()
+    """Of each node by itself, as soon as nothing else of ours is there, whatever the other steps wait for."""
 
 
-def lingering(snapshot: Snapshot, policy: str) -> list[str]:
-    """Nodes where the policy's plugin still stops. A kubelet that is away cannot say that it has stopped."""
-    hosts = (snapshot.nodes.get(node) for node, held in snapshot.plugin_hosts.items() if policy in held)
-    return sorted(node.name for node in hosts if node and node.ready)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeardownStep:
+    """One step. The next one begins when this one waits for nothing any more."""
+
+    name: str
+    scope: Scope
+    actions: Callable[[Teardown], Iterable[Action]] = lambda _: ()
+    """Returns what is to be done now."""
+    waiting_for: Callable[[Snapshot, str], list[Leftover]] = lambda _, __: []
+    """Gets the name of the policy; returns what must be gone before the next step."""
+    retry_after: Callable[[Teardown], float | None] = lambda _: None
+    """Returns the seconds after which something may be due although nothing happened."""
 
 
-def leftovers(snapshot: Snapshot) -> list[NodeView]:
-    """Nodes that still show our resources though no plugin offers any there."""
-    return [node for node in snapshot.nodes.values() if node.offered and not snapshot.holders(node.name)]
+STEPS: tuple[TeardownStep, ...] = (
+    # First nothing is offered any more: while units are offered, a scheduler without the extender would put
+    # pods on cards that have no room for them.
+    TeardownStep(
+        name="GPUShareNodes",
+        scope=Scope.POLICY,
+        actions=leftovers.delete_share_nodes,
+        waiting_for=leftovers.share_nodes,
+    ),
+    # Then the schedulers, while the extender still answers: one that asks an extender that is gone places no
+    # pod that shares cards.
+    TeardownStep(
+        name="schedulers restored",
+        scope=Scope.SCHEDULER,
+        actions=leftovers.restore_schedulers,
+        waiting_for=leftovers.edited_schedulers,
+        retry_after=lambda teardown: earliest_retry(restores(teardown.snapshot, teardown.now)),
+    ),
+    # Nobody asks the extender any more. While it stands, every control plane counts as edited.
+    TeardownStep(
+        name="extender",
+        scope=Scope.SCHEDULER,
+        actions=leftovers.delete_extender,
+        waiting_for=leftovers.extender,
+    ),
+    # A mark says that its node may have to be restored, even if all of our objects were deleted: it outlives
+    # the restoring.
+    TeardownStep(
+        name="marks on control-plane nodes",
+        scope=Scope.SCHEDULER,
+        actions=leftovers.remove_marks,
+        waiting_for=leftovers.marks,
+    ),
+    # The Jobs outlive the marks: they say that a marked node was restored already.
+    TeardownStep(
+        name="Jobs",
+        scope=Scope.SCHEDULER,
+        actions=leftovers.delete_jobs,
+        waiting_for=leftovers.jobs,
+    ),
+    # The extender's pods go with its DaemonSet; only what follows has to wait until they have stopped.
+    TeardownStep(
+        name="extender stopped",
+        scope=Scope.SCHEDULER,
+        waiting_for=leftovers.stopping_extenders,
+    ),
+    # The plugins, when no scheduler counts on them any more; without their labels nodes are as before.
+    TeardownStep(
+        name="plugins and labels",
+        scope=Scope.POLICY,
+        actions=leftovers.remove_plugins_and_labels,
+        waiting_for=leftovers.plugins_and_labels,
+    ),
+    # The kubelet never forgets a resource by itself, and a plugin that still runs would offer it again.
+    TeardownStep(
+        name="capacity on nodes",
+        scope=Scope.NODE,
+        actions=leftovers.clear_capacity,
+        waiting_for=leftovers.capacity,
+    ),
+    # Last the policy itself may go.
+    TeardownStep(
+        name="finalizer",
+        scope=Scope.POLICY,
+        actions=leftovers.remove_finalizer,
+    ),
+)
 
 
-def _scheduler_is_settled(snapshot: Snapshot) -> bool:
-    return snapshot.scheduler_needed or is_disconnected(snapshot)
+def plan_teardown(teardown: Teardown, scope: Scope) -> Plan:
+    """Returns what is due now of the steps of ``scope``: up to the first step of any scope that waits."""
+    actions: list[Action] = []
+    for step in _steps(teardown.snapshot):
+        if step.scope is scope:
+            actions.extend(step.actions(teardown))
+        if step.waiting_for(teardown.snapshot, teardown.policy):
+            return Plan(tuple(actions), step.retry_after(teardown) if step.scope is scope else None)
+    return Plan(tuple(actions))
+
+
+def plan_nodes(teardown: Teardown) -> Plan:
+    """Returns what is due now on single nodes."""
+    steps = [step for step in STEPS if step.scope is Scope.NODE]
+    return Plan(tuple(action for step in steps for action in step.actions(teardown)))
+
+
+def still_there(snapshot: Snapshot, policy: str) -> list[Leftover]:
+    """Returns what must be gone before ``policy`` may go, the scheduler's connection first."""
+    waiting = [leftover for step in _steps(snapshot) for leftover in step.waiting_for(snapshot, policy)]
+    return sorted(dict.fromkeys(waiting), key=lambda leftover: leftover != SCHEDULER_CONNECTION)
+
+
+def is_disconnected(snapshot: Snapshot) -> bool:
+    """Returns whether nothing of ours is left at the schedulers."""
+    steps = [step for step in STEPS if step.scope is Scope.SCHEDULER]
+    return not any(step.waiting_for(snapshot, EVERY_POLICY) for step in steps)
+
+
+def _steps(snapshot: Snapshot) -> list[TeardownStep]:
+    needed = scheduler_needed(snapshot)
+    return [step for step in STEPS if not (needed and step.scope is Scope.SCHEDULER)]

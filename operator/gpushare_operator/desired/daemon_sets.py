@@ -1,15 +1,12 @@
 """The DaemonSets that the operator wants: a plugin per policy, one extender for all."""
 
-from typing import Any
-
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, POLICY_LABEL
-from gpushare_operator.cluster.objects import PolicyView
-from gpushare_operator.desired.installation import Installation
-from gpushare_operator.desired.names import EXTENDER, EXTENDER_NAME, PLUGIN, labels, plugin_name, selector
+from gpushare_core.json_object import Json
+from gpushare_operator.cluster.labels import EXTENDER, PLUGIN
+from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.desired.names import EXTENDER_NAME, Installation, labels, plugin_name, selector
 from gpushare_operator.desired.pod_template import EVERYWHERE, confined, daemon_set, host_path, mount, probe
 from gpushare_operator.desired.share_nodes import owner_reference
-
-Json = dict[str, Any]
 
 PLUGIN_HEALTH_PORT = 9640
 LOOPBACK = "127.0.0.1"
@@ -20,8 +17,8 @@ KUBELET_FOLDERS = {
 }
 
 
-def plugin_daemon_set(policy: PolicyView, installation: Installation) -> Json:
-    """Runs on every node that carries the policy's label."""
+def plugin_daemon_set(policy: PolicyObject, installation: Installation) -> Json:
+    """Returns the DaemonSet of the plugin: it runs on every node that carries the policy's label."""
     return daemon_set(
         plugin_name(policy.name),
         namespace=installation.namespace,
@@ -65,7 +62,7 @@ def _plugin_container(installation: Installation) -> Json:
 
 
 def extender_daemon_set(installation: Installation) -> Json:
-    """Runs beside every kube-scheduler, reachable from its own host only."""
+    """Returns the DaemonSet of the extender: beside every kube-scheduler, reachable from that host only."""
     return daemon_set(
         EXTENDER_NAME,
         namespace=installation.namespace,

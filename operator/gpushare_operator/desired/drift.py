@@ -1,11 +1,19 @@
-"""Whether an object of the API server's already says all that we want it to say."""
+"""Whether an object of the API server's is still as the operator wants it."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from gpushare_core.json_object import Json
+
+
+def has_drifted(actual: Json, desired: Json) -> bool:
+    """Returns whether metadata or spec of ``desired`` is not in force; items of lists carry no kind."""
+    return not all(covers(actual.get(part), desired[part]) for part in ("metadata", "spec"))
+
 
 def covers(actual: Any, desired: Any) -> bool:
-    """Whether ``desired`` is contained in ``actual``, which may have more keys (defaults, others' fields).
+    """Returns whether ``desired`` is contained in ``actual``, which may have more keys (defaults, others'
+    fields).
 
     Lists must have the same length: the API server fills in items, but does not add any.
     """
@@ -20,8 +28,3 @@ def covers(actual: Any, desired: Any) -> bool:
             and all(covers(*pair) for pair in zip(actual, desired, strict=True))
         )
     return bool(actual == desired)
-
-
-def says(actual: Mapping[str, Any], desired: Mapping[str, Any]) -> bool:
-    """Whether metadata and spec of ``desired`` are in force; items of lists carry no kind to compare."""
-    return all(covers(actual.get(part), desired[part]) for part in ("metadata", "spec"))

@@ -1,25 +1,21 @@
-"""Jobs that run hostctl on a control-plane node."""
+"""The Jobs that run hostctl on a control-plane node."""
 
 from enum import StrEnum
-from typing import Any
 
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.books.dialects import GPUSHARE
-from gpushare_operator.cluster.objects import NodeView
-from gpushare_operator.desired.installation import Installation
-from gpushare_operator.desired.names import (
-    ACTION_LABEL,
+from gpushare_core.json_object import Json
+from gpushare_operator.cluster.labels import (
+    COMMAND_LABEL,
     HASH_ANNOTATION,
     HOSTCTL,
     NODE_ANNOTATION,
     NODE_UID_ANNOTATION,
     SEQUENCE_LABEL,
-    job_name,
-    labels,
 )
+from gpushare_operator.cluster.objects import NodeObject
+from gpushare_operator.desired.names import Installation, job_name, labels
 from gpushare_operator.desired.pod_template import EVERYWHERE, confined, digest, host_path, mount
-
-Json = dict[str, Any]
 
 DEADLINE = 420
 """Seconds for one run; hostctl itself gives up and rolls back well before."""
@@ -28,13 +24,15 @@ ROOT = "/host"
 CONFIGURATION = "/etc/kubernetes"
 
 
-class Action(StrEnum):
+class HostctlCommand(StrEnum):
+    """What hostctl does to the kube-scheduler of its host."""
+
     INSTALL = "install"
     RESTORE = "restore"
 
 
 ARGUMENTS = {
-    Action.INSTALL: [
+    HostctlCommand.INSTALL: [
         "--extender-url",
         f"http://127.0.0.1:{EXTENDER_PORT}/gpushare",
         "--managed-resource",
@@ -42,44 +40,44 @@ ARGUMENTS = {
         "--prioritize-verb",
         "prioritize",
     ],
-    Action.RESTORE: [],
+    HostctlCommand.RESTORE: [],
 }
 
 
-def arguments(action: Action) -> list[str]:
-    return [str(action), "--root", ROOT, *ARGUMENTS[action]]
+def arguments(command: HostctlCommand) -> list[str]:
+    return [str(command), "--root", ROOT, *ARGUMENTS[command]]
 
 
-def work_hash(action: Action) -> str:
-    """Changes when the edit itself would change. A new image alone does not edit a scheduler again."""
-    return digest({"arguments": arguments(action)})
+def work_hash(command: HostctlCommand) -> str:
+    """Returns a hash that changes when the edit would. A new image alone does not edit a scheduler again."""
+    return digest({"arguments": arguments(command)})
 
 
-def host_job(action: Action, node: NodeView, sequence: int, installation: Installation) -> Json:
-    """One run of hostctl. It is never repeated by Kubernetes itself: each try is an entry of the journal."""
-    marks = {**labels(HOSTCTL), ACTION_LABEL: str(action), SEQUENCE_LABEL: str(sequence)}
+def hostctl_job(command: HostctlCommand, node: NodeObject, sequence: int, installation: Installation) -> Json:
+    """Returns one run of hostctl. Kubernetes never repeats it by itself: each attempt is a Job of its own."""
+    job_labels = {**labels(HOSTCTL), COMMAND_LABEL: str(command), SEQUENCE_LABEL: str(sequence)}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": job_name(action, node.name, sequence),
+            "name": job_name(command, node.name, sequence),
             "namespace": installation.namespace,
-            "labels": marks,
+            "labels": job_labels,
             "annotations": {
                 NODE_ANNOTATION: node.name,
                 NODE_UID_ANNOTATION: node.uid,
-                HASH_ANNOTATION: work_hash(action),
+                HASH_ANNOTATION: work_hash(command),
             },
         },
         "spec": {
             "backoffLimit": 0,
             "activeDeadlineSeconds": DEADLINE,
-            "template": {"metadata": {"labels": marks}, "spec": _pod(action, node, installation)},
+            "template": {"metadata": {"labels": job_labels}, "spec": _pod(command, node, installation)},
         },
     }
 
 
-def _pod(action: Action, node: NodeView, installation: Installation) -> Json:
+def _pod(command: HostctlCommand, node: NodeObject, installation: Installation) -> Json:
     return {
         "serviceAccountName": "gpushare-hostctl",
         "automountServiceAccountToken": False,
@@ -91,17 +89,17 @@ def _pod(action: Action, node: NodeView, installation: Installation) -> Json:
         "hostNetwork": True,
         "tolerations": EVERYWHERE,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [_container(action, installation)],
+        "containers": [_container(command, installation)],
         "volumes": [host_path("configuration", CONFIGURATION)],
     }
 
 
-def _container(action: Action, installation: Installation) -> Json:
+def _container(command: HostctlCommand, installation: Installation) -> Json:
     return {
         "name": "hostctl",
         "image": installation.image,
         "command": ["gpushare-hostctl"],
-        "args": arguments(action),
+        "args": arguments(command),
         # The files of the control plane belong to root.
         "securityContext": confined(runAsUser=0),
         "volumeMounts": [mount("configuration", ROOT + CONFIGURATION)],

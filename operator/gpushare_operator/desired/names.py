@@ -1,47 +1,45 @@
-"""How the objects that the operator makes are called and labelled."""
+"""How the objects that the operator makes are called and labelled, and where they go."""
 
 import hashlib
+from dataclasses import dataclass
 
-from gpushare_core.api.names import COMPONENT_LABEL, GROUP, MANAGED_BY_LABEL, POLICY_LABEL
+from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, NAMESPACE, POLICY_LABEL
+from gpushare_operator.cluster.labels import MANAGER
 
 NAME_LABEL = "app.kubernetes.io/name"
-MANAGER = "gpushare-operator"
-MANAGED = f"{MANAGED_BY_LABEL}={MANAGER}"
-"""Label selector of everything that the operator makes in its namespace."""
-
-PLUGIN = "plugin"
-EXTENDER = "extender"
-HOSTCTL = "hostctl"
 
 EXTENDER_NAME = "gpushare-extender"
 
-HASH_ANNOTATION = f"{GROUP}/spec-hash"
-NODE_ANNOTATION = f"{GROUP}/node"
-NODE_UID_ANNOTATION = f"{GROUP}/node-uid"
-ACTION_LABEL = f"{GROUP}/action"
-SEQUENCE_LABEL = f"{GROUP}/sequence"
-
 NODE_PART = 24
 """Characters of a node's name in the name of a Job; the Job's pods must stay within 63."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """How this installation differs from others: the arguments that the operator was started with."""
+
+    namespace: str = NAMESPACE
+    image: str
+    """One image holds all programs."""
 
 
 def plugin_name(policy: str) -> str:
     return f"gpushare-plugin-{policy}"
 
 
-def job_name(action: str, node: str, sequence: int) -> str:
-    """At most 63 characters, different for nodes whose names begin alike."""
-    return f"gpushare-scheduler-{action}-{_short(node)}-{sequence}"
+def job_name(command: str, node: str, sequence: int) -> str:
+    """Returns at most 63 characters, different for nodes whose names begin alike."""
+    return f"gpushare-scheduler-{command}-{_short(node)}-{sequence}"
 
 
 def labels(component: str, policy: str = "") -> dict[str, str]:
-    """Of an object and, with a DaemonSet, of its pods."""
+    """Returns the labels of an object and, with a DaemonSet, of its pods."""
     common = {NAME_LABEL: "gpushare", COMPONENT_LABEL: component, MANAGED_BY_LABEL: MANAGER}
     return {**common, POLICY_LABEL: policy} if policy else common
 
 
 def selector(component: str, policy: str = "") -> dict[str, str]:
-    """The part of ``labels`` that finds the pods of one DaemonSet; it can never be changed later."""
+    """Returns the part of ``labels`` that finds the pods of one DaemonSet; it can never be changed later."""
     return {COMPONENT_LABEL: component, POLICY_LABEL: policy} if policy else {COMPONENT_LABEL: component}
 
 

@@ -1,20 +1,19 @@
-"""Parts that all pods made by the operator have in common."""
+"""What all pods that the operator makes have in common."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpushare_operator.desired.names import HASH_ANNOTATION
-
-Json = dict[str, Any]
+from gpushare_core.json_object import Json
+from gpushare_operator.cluster.labels import HASH_ANNOTATION
 
 EVERYWHERE = [{"operator": "Exists"}]
 """Tolerations: these pods belong to the node, whatever keeps others away."""
 
 
 def confined(**extra: Any) -> Json:
-    """Security context of a container: no more rights than the user has by itself."""
+    """Returns a container's security context: no more rights than its user has by itself."""
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -32,18 +31,19 @@ def mount(name: str, path: str) -> Json:
 
 
 def probe(path: str, port: int, *, host: str = "", period: int = 10) -> Json:
-    """HTTP; fails after three refusals."""
+    """Returns an HTTP probe that fails after three refusals; ``period`` is in seconds."""
     target = {"path": path, "port": port, **({"host": host} if host else {})}
     return {"httpGet": target, "periodSeconds": period, "timeoutSeconds": 5, "failureThreshold": 3}
 
 
 def digest(content: Mapping[str, Any]) -> str:
-    """The same for equal content, whatever the order of keys."""
+    """Returns the same for equal content, whatever the order of keys."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def stamped(body: Json) -> Json:
-    """``body`` with the digest of its spec: a field that a newer version no longer sets is noticed, too."""
+def with_digest(body: Json) -> Json:
+    """Returns ``body`` with the digest of its spec: a field that a newer version no longer sets is drift,
+    too."""
     annotations = {**body["metadata"].get("annotations", {}), HASH_ANNOTATION: digest(body["spec"])}
     return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
 
@@ -57,9 +57,9 @@ def daemon_set(
     pod: Json,
     owners: list[Json] | None = None,
 ) -> Json:
-    """A DaemonSet whose pods are replaced a tenth at a time."""
+    """Returns a DaemonSet whose pods are replaced a tenth at a time."""
     metadata = {"name": name, "namespace": namespace, "labels": dict(labels)}
-    return stamped(
+    return with_digest(
         {
             "apiVersion": "apps/v1",
             "kind": "DaemonSet",

@@ -1,6 +1,4 @@
-"""What the operator writes on behalf of a policy for one node: its GPUShareNode and its labels."""
-
-from typing import Any
+"""What a policy gets on one of its nodes: the GPUShareNode and the node's labels."""
 
 from gpushare_core.api.names import (
     API_VERSION,
@@ -12,31 +10,35 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.policy import NodeRule
 from gpushare_core.api.share_node import NodeSpec
-from gpushare_operator.cluster.objects import PolicyView
-from gpushare_operator.desired.names import MANAGER
-
-Json = dict[str, Any]
+from gpushare_core.json_object import Json
+from gpushare_operator.cluster.labels import MANAGER
+from gpushare_operator.cluster.objects import PolicyObject
 
 NODE_LABELS = (POLICY_LABEL, MODE_LABEL)
+"""On nodes that a policy shares."""
 
 
-def owner_reference(policy: PolicyView) -> Json:
-    """So that nothing outlives a policy whose finalizer somebody took off by force."""
+def owner_reference(policy: PolicyObject) -> Json:
+    """Returns the reference without which things would outlive a policy that lost its finalizer by force."""
     return {"apiVersion": API_VERSION, "kind": POLICY_KIND, "name": policy.name, "uid": policy.uid}
 
 
-def node_labels(policy: PolicyView, rule: NodeRule) -> dict[str, str]:
+def node_labels(policy: PolicyObject, rule: NodeRule) -> dict[str, str]:
     return {POLICY_LABEL: policy.name, MODE_LABEL: str(rule.mode)}
 
 
-def share_node_spec(policy: PolicyView, rule: NodeRule) -> Json:
-    """Raises ``ValueError`` for a policy that has no valid spec: it has no enabled nodes either."""
+def share_node_spec(policy: PolicyObject, rule: NodeRule) -> Json:
+    """Returns the spec for every node under ``rule``.
+
+    Raises:
+        ValueError: the policy has no valid spec, and so no enabled nodes either.
+    """
     if policy.spec is None:
         raise ValueError(f"policy {policy.name} has no valid spec")
     return NodeSpec.of_rule(policy.name, policy.spec, rule).to_json()
 
 
-def share_node(policy: PolicyView, node: str, spec: Json) -> Json:
+def share_node(policy: PolicyObject, node: str, spec: Json) -> Json:
     return {
         "apiVersion": API_VERSION,
         "kind": NODE_KIND,

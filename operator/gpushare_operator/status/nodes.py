@@ -1,41 +1,45 @@
 """Conditions about a policy's nodes."""
 
+from collections.abc import Sequence
+
+from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
-from gpushare_operator.cluster.objects import PolicyView, ShareNodeView
+from gpushare_core.api.served import Problem
+from gpushare_operator.cluster.objects import PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.nodes import Assignment
-from gpushare_operator.decide.selection import matches
-from gpushare_operator.decide.support import unserved
-from gpushare_operator.status import conditions as reasons
-from gpushare_operator.status.totals import why_not_ready
-from gpushare_operator.status.verdict import Verdict, fails, holds
+from gpushare_operator.decide import policy_problems
+from gpushare_operator.decide.node_assignment import Assignment, matches
+from gpushare_operator.status import conditions
+from gpushare_operator.status.node_readiness import why_not_ready
 from gpushare_operator.status.wording import counted, explained, listed
 
 
-def nodes_ready(snapshot: Snapshot, policy: PolicyView, assignment: Assignment) -> Verdict:
+def nodes_ready(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> ConditionState:
     if policy.deleting:
-        return fails(reasons.NODES_READY, reasons.DELETING, "the policy lets its nodes go")
-    late = {
-        name: why
-        for name in assignment.enabled
-        if (why := why_not_ready(snapshot.nodes.get(name), snapshot.share_nodes.get(name)))
-    }
+        return condition_false(conditions.NODES_READY, conditions.DELETING, "the policy lets its nodes go")
+    late = {name: why for name in assignment.enabled if (why := why_not_ready(snapshot, name))}
     late.update({name: f"policy {other} is letting it go" for name, other in assignment.waiting.items()})
     remark = _idle_rules(snapshot, policy)
     if late:
-        return fails(reasons.NODES_READY, reasons.NODES_NOT_READY, f"{explained(late)}{remark}")
+        return condition_false(
+            conditions.NODES_READY, conditions.NODES_NOT_READY, f"{explained(late)}{remark}"
+        )
     if not assignment.enabled:
         message = "no node is shared: change spec.nodes, or label nodes so that a rule selects them"
-        return fails(reasons.NODES_READY, reasons.NO_NODES_SELECTED, f"{message}{remark}")
+        return condition_false(conditions.NODES_READY, conditions.NO_NODES_SELECTED, f"{message}{remark}")
     ready = counted(len(assignment.enabled), "node")
-    return holds(reasons.NODES_READY, reasons.ALL_NODES_READY, f"{ready} ready{remark}")
+    return condition_true(conditions.NODES_READY, conditions.ALL_NODES_READY, f"{ready} ready{remark}")
 
 
-def _idle_rules(snapshot: Snapshot, policy: PolicyView) -> str:
-    """Rules and names that select nothing are no error: the nodes may come later."""
+def _idle_rules(snapshot: Snapshot, policy: PolicyObject) -> str:
+    """Returns a remark on what selects nothing; that is no error: the nodes may come later."""
     rules = policy.spec.nodes if policy.spec else []
     nodes = snapshot.nodes.values()
-    idle = [f"nodes[{at}]" for at, rule in enumerate(rules) if not any(matches(rule, node) for node in nodes)]
+    idle = [
+        f"nodes[{position}]"
+        for position, rule in enumerate(rules)
+        if not any(matches(rule, node) for node in nodes)
+    ]
     missing = {name for rule in rules for name in rule.names or () if name not in snapshot.nodes}
     remarks = [
         f"no node is selected by {', '.join(idle)}" if idle else "",
@@ -44,57 +48,68 @@ def _idle_rules(snapshot: Snapshot, policy: PolicyView) -> str:
     return "".join(f"; {remark}" for remark in remarks if remark)
 
 
-def conflicted(assignment: Assignment) -> Verdict:
+def conflicted(assignment: Assignment) -> ConditionState:
     if not assignment.lost:
-        return fails(reasons.CONFLICTED, reasons.NO_CONFLICT, "no node is claimed by an older policy")
+        return condition_false(
+            conditions.CONFLICTED, conditions.NO_CONFLICT, "no node is claimed by an older policy"
+        )
     winners = listed(set(assignment.lost.values()))
     message = (
         f"{listed(assignment.lost)}: shared by the older policy {winners};"
         " select other nodes here, or leave these out there"
     )
-    return holds(reasons.CONFLICTED, reasons.NODES_CLAIMED, message)
+    return condition_true(conditions.CONFLICTED, conditions.NODES_CLAIMED, message)
 
 
-def unit_change_blocked(shares: list[ShareNodeView]) -> Verdict:
-    blocked = _told(shares, UNIT_CHANGE_BLOCKED)
-    kind = reasons.UNIT_CHANGE_BLOCKED
+def unit_change_blocked(shares: Sequence[ShareNodeObject]) -> ConditionState:
+    blocked = _messages(shares, UNIT_CHANGE_BLOCKED)
     if not blocked:
-        return fails(kind, reasons.NOT_BLOCKED, "every node has the unit and mode of the policy")
-    return holds(kind, reasons.PODS_HOLD_UNITS, explained(blocked))
+        message = "every node has the unit and mode of the policy"
+        return condition_false(conditions.UNIT_CHANGE_BLOCKED, conditions.NOT_BLOCKED, message)
+    return condition_true(conditions.UNIT_CHANGE_BLOCKED, conditions.PODS_HOLD_UNITS, explained(blocked))
 
 
-def degraded(policy: PolicyView, shares: list[ShareNodeView], failures: list[str]) -> Verdict:
-    """The first thing that is wrong, the gravest first."""
-    found = [*_spec_problems(policy), *_api_problems(failures), *_card_problems(shares)]
-    if not found:
-        return fails(reasons.DEGRADED, reasons.AS_EXPECTED, "nothing is wrong")
-    messages = "; ".join(message for _, message in found)
-    return holds(reasons.DEGRADED, found[0][0], messages)
+def degraded(
+    policy: PolicyObject, shares: Sequence[ShareNodeObject], failures: Sequence[str]
+) -> ConditionState:
+    """Returns a condition about everything that is wrong; its reason is that of the gravest, the first."""
+    problems = [*_spec_problems(policy), *_api_problems(failures), *_card_problems(shares)]
+    if not problems:
+        return condition_false(conditions.DEGRADED, conditions.AS_EXPECTED, "nothing is wrong")
+    messages = "; ".join(problem.message for problem in problems)
+    return condition_true(conditions.DEGRADED, problems[0].reason, messages)
 
 
-def _spec_problems(policy: PolicyView) -> list[tuple[str, str]]:
+def _spec_problems(policy: PolicyObject) -> list[Problem]:
     if policy.spec is None:
-        return [(reasons.INVALID_SPEC, f"{policy.error}; correct the spec")]
-    return [(each.reason, each.message) for each in unserved(policy.spec)]
+        return [Problem(conditions.INVALID_SPEC, f"{policy.error}; correct the spec")]
+    return policy_problems.problems(policy.spec)
 
 
-def _api_problems(failures: list[str]) -> list[tuple[str, str]]:
+def _api_problems(failures: Sequence[str]) -> list[Problem]:
     if not failures:
         return []
-    return [(reasons.API_ERRORS, f"the API server refused, trying again: {'; '.join(failures[:3])}")]
+    message = f"the API server refused, trying again: {'; '.join(failures[:3])}"
+    return [Problem(conditions.API_ERRORS, message)]
 
 
-def _card_problems(shares: list[ShareNodeView]) -> list[tuple[str, str]]:
-    too_fine = _told(shares, UNIT_TOO_FINE)
-    unhealthy = {share.name: counted(share.unhealthy, "card") for share in shares if share.unhealthy}
+def _card_problems(shares: Sequence[ShareNodeObject]) -> list[Problem]:
+    too_fine = _messages(shares, UNIT_TOO_FINE)
+    unhealthy = {
+        share.name: counted(share.unhealthy_cards, "card") for share in shares if share.unhealthy_cards
+    }
     problems = [
-        (reasons.UNIT_TOO_FINE, explained(too_fine)) if too_fine else None,
-        (reasons.CARDS_UNHEALTHY, f"unhealthy: {explained(unhealthy)}") if unhealthy else None,
+        Problem(conditions.UNIT_TOO_FINE, explained(too_fine)) if too_fine else None,
+        Problem(conditions.CARDS_UNHEALTHY, f"unhealthy: {explained(unhealthy)}") if unhealthy else None,
     ]
     return [problem for problem in problems if problem]
 
 
-def _told(shares: list[ShareNodeView], kind: str) -> dict[str, str]:
-    """Node name -> message, of the nodes for which the condition is true."""
-    held = {share.name: share.conditions.get(kind) for share in shares}
-    return {name: each.message for name, each in held.items() if each and each.status == "True"}
+def _messages(shares: Sequence[ShareNodeObject], type_: str) -> dict[str, str]:
+    """Returns node name -> message, of the nodes for which the condition is true."""
+    by_node = {share.name: share.conditions.get(type_) for share in shares}
+    return {
+        name: condition.message
+        for name, condition in by_node.items()
+        if condition and condition.status == "True"
+    }

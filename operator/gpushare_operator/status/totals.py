@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpushare_core.api.names import REGISTERED
 from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, UnitTotals
-from gpushare_core.placement.quantity import format_quantity, parse_quantity
-from gpushare_operator.cluster.objects import NodeView, ShareNodeView
+from gpushare_core.placement.quantity import format_memory, parse_memory
+from gpushare_operator.cluster.objects import ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.nodes import Assignment
+from gpushare_operator.decide.node_assignment import Assignment
+from gpushare_operator.status.node_readiness import why_not_ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,52 +20,37 @@ class Totals:
 
 
 def sum_up(snapshot: Snapshot, assignment: Assignment, unit: str) -> Totals:
-    """Memory is written in the family of suffixes of ``unit``."""
-    shares = [snapshot.share_nodes[name] for name in assignment.enabled if name in snapshot.share_nodes]
-    ready = sum(is_ready(snapshot, name) for name in assignment.enabled)
-    cards = sum(share.cards for share in shares)
+    """Returns the sums; memory is written in the family of suffixes of ``unit``."""
+    enabled = assignment.enabled
+    shares = [snapshot.share_nodes[name] for name in enabled if name in snapshot.share_nodes]
+    ready = sum(not why_not_ready(snapshot, name) for name in enabled)
     return Totals(
-        nodes=NodeTotals(
-            enabled=len(assignment.enabled), ready=ready, summary=f"{ready}/{len(assignment.enabled)}"
-        ),
-        cards=CardTotals(total=cards, healthy=cards - sum(share.unhealthy for share in shares)),
+        nodes=NodeTotals(enabled=len(enabled), ready=ready, summary=f"{ready}/{len(enabled)}"),
+        cards=_cards(shares),
         units=UnitTotals(
-            total=sum(share.units[0] for share in shares), allocated=sum(share.units[1] for share in shares)
+            total=sum(share.units.total for share in shares),
+            allocated=sum(share.units.allocated for share in shares),
         ),
-        memory=_memory(shares, unit),
+        memory=MemoryTotals(
+            total=_memory((share.memory.total for share in shares), unit),
+            allocated=_memory((share.memory.allocated for share in shares), unit),
+            used=_memory((share.memory.used for share in shares), unit),
+        ),
     )
 
 
-def is_ready(snapshot: Snapshot, name: str) -> bool:
-    """Whether the plugin on node ``name`` offers what the policy's present generation asks for."""
-    return not why_not_ready(snapshot.nodes.get(name), snapshot.share_nodes.get(name))
+def _cards(shares: Sequence[ShareNodeObject]) -> CardTotals:
+    total = sum(share.cards for share in shares)
+    return CardTotals(total=total, healthy=total - sum(share.unhealthy_cards for share in shares))
 
 
-def why_not_ready(node: NodeView | None, share: ShareNodeView | None) -> str:
-    """Empty when the node is ready."""
-    if node is None or not node.ready:
-        return "the node itself is not Ready"
-    if share is None:
-        return "its GPUShareNode is being made"
-    registered = share.conditions.get(REGISTERED)
-    if registered is None or share.observed_generation != share.generation:
-        return "its plugin has not answered yet"
-    return "" if registered.status == "True" else f"{registered.reason}: {registered.message}"
-
-
-def _memory(shares: Sequence[ShareNodeView], unit: str) -> MemoryTotals:
-    columns = [[share.memory[column] for share in shares] for column in range(3)]
-    total, allocated, used = (format_quantity(_sum(column), like=unit) for column in columns)
-    return MemoryTotals(total=total, allocated=allocated, used=used)
-
-
-def _sum(quantities: Iterable[str]) -> int:
-    return sum(_bytes(quantity) for quantity in quantities)
+def _memory(quantities: Iterable[str], unit: str) -> str:
+    return format_memory(sum(_bytes(quantity) for quantity in quantities), like=unit)
 
 
 def _bytes(quantity: str) -> int:
-    """A quantity that cannot be read counts as nothing: a status is not worth failing for."""
+    """Returns 0 for a quantity that cannot be read: a status is not worth failing for."""
     try:
-        return parse_quantity(quantity)
+        return parse_memory(quantity)
     except ValueError:
         return 0

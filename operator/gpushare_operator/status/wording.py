@@ -1,4 +1,4 @@
-"""Lists of names in messages."""
+"""How messages name many things: they list a few and count the rest."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,20 +7,22 @@ SHOWN = 5
 
 
 def listed(names: Iterable[str]) -> str:
-    """``a, b, c and 4 more``."""
-    every = sorted(names)
-    rest = len(every) - SHOWN
-    shown = ", ".join(every[:SHOWN])
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    """Returns ``a, b, c and 4 more``."""
+    in_order = sorted(names)
+    return _shortened(", ".join(in_order[:SHOWN]), len(in_order))
 
 
 def explained(reasons: Mapping[str, str]) -> str:
-    """``a: why; b: why and 4 more``, the rest without their reasons."""
-    every = sorted(reasons.items())
-    rest = len(every) - SHOWN
-    shown = "; ".join(f"{name}: {why}" for name, why in every[:SHOWN])
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    """Returns ``a: why; b: why and 4 more``, the rest without their reasons."""
+    in_order = sorted(reasons.items())
+    shown = "; ".join(f"{name}: {why}" for name, why in in_order[:SHOWN])
+    return _shortened(shown, len(in_order))
 
 
 def counted(number: int, noun: str) -> str:
+    """Returns ``1 node`` or ``2 nodes``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _shortened(shown: str, number: int) -> str:
+    return f"{shown} and {number - SHOWN} more" if number > SHOWN else shown

@@ -9,8 +9,8 @@ PodResources nor the checkpoint show them, and we did not name units for all of 
 from collections.abc import Collection, Iterator
 
 from gpushare_plugin.decide.allocations import AssignedDevices
-from gpushare_plugin.decide.card_choice import PreferredCards
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
+from gpushare_plugin.decide.preferred_allocation import PreferredCards
 
 
 def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from gpushare_core.books.allocation import sum_shares
 from gpushare_core.placement.requests import PodRequest
-from gpushare_plugin.decide.card_choice import PreferredCards
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
+from gpushare_plugin.decide.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.unit_ids import known_numbers
 
 

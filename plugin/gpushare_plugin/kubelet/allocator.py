@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.decide.admission import admission_candidates, admitted_by_arrival, pods_to_read
 from gpushare_plugin.decide.allocations import forgotten_units, promised_units
-from gpushare_plugin.decide.card_choice import ContainerRequest, choose_units
 from gpushare_plugin.decide.environment import environment
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod
+from gpushare_plugin.decide.preferred_allocation import ContainerRequest, choose_units
 from gpushare_plugin.decide.unit_ids import UnitSet, encode_id, known_numbers
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError

@@ -6,8 +6,8 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from gpushare_plugin.decide.card_choice import NothingFitsError
 from gpushare_plugin.decide.environment import UnusableUnitsError
+from gpushare_plugin.decide.preferred_allocation import NothingFitsError
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -125,6 +126,14 @@ async def test_the_token_is_read_anew_for_every_request(api: FakeApi, client: Ku
     api.bearer = "renewed"
     await client.get(PODS)
     assert [each.token for each in api.seen] == ["first", "renewed"]
+
+
+async def test_a_password_goes_out_as_it_is(api: FakeApi) -> None:
+    password = "Basic dTpw"  # noqa: S105
+    with_password = replace(api.credentials(), token=lambda: password)
+    async with KubeClient(with_password) as client:
+        await client.get(PODS)
+    assert api.seen[0].token == password
 
 
 def test_a_service_account_token_renewed_on_disk_is_used(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from gpushare_core.kube.follow import (
 COLLECTION = Collection(PODS, field_selector="spec.nodeName!=", metadata_only=True)
 
 
-class Pauses:
+class Delays:
     """In place of sleeping: remembers how long it would have been."""
 
     def __init__(self) -> None:
@@ -83,13 +83,13 @@ async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
 
 
 @pytest.fixture
-def pauses() -> Pauses:
-    return Pauses()
+def delays() -> Delays:
+    return Delays()
 
 
 @pytest.fixture
-def seen(client: KubeClient, pauses: Pauses) -> Seen:
-    return Seen(follow(client, COLLECTION, follower=Follower(backoff=pauses.backoff())))
+def seen(client: KubeClient, delays: Delays) -> Seen:
+    return Seen(follow(client, COLLECTION, follower=Follower(backoff=delays.backoff())))
 
 
 async def test_first_the_whole_then_each_change(api: FakeApi, seen: Seen) -> None:
@@ -177,10 +177,10 @@ async def test_a_lost_watch_lists_again(api: FakeApi, seen: Seen, fault: Answer)
         pytest.param(status(410), id="410: a page too late"),
     ],
 )
-async def test_a_failed_list_is_tried_again(api: FakeApi, seen: Seen, pauses: Pauses, fault: Answer) -> None:
+async def test_a_failed_list_is_tried_again(api: FakeApi, seen: Seen, delays: Delays, fault: Answer) -> None:
     api.fail("GET", PODS, fault, fault, fault)
     assert await seen.listed() == ["first"]
-    assert pauses.taken == [0.2, 0.4, 0.8]
+    assert delays.taken == [0.2, 0.4, 0.8]
 
 
 async def test_a_list_cut_off_is_tried_again(api: FakeApi, seen: Seen) -> None:
@@ -188,27 +188,27 @@ async def test_a_list_cut_off_is_tried_again(api: FakeApi, seen: Seen) -> None:
     assert await seen.listed() == ["first"]
 
 
-async def test_under_constant_410_the_lists_become_rare(api: FakeApi, seen: Seen, pauses: Pauses) -> None:
+async def test_under_constant_410_the_lists_become_rare(api: FakeApi, seen: Seen, delays: Delays) -> None:
     api.fail("GET", PODS, *[status(410)] * 8, watch=True)
     for _ in range(8):
         await seen.listed()
-    assert pauses.taken[-1] == 10.0
+    assert delays.taken[-1] == 10.0
 
 
-async def test_pauses_are_short_again_after_the_server_has_spoken(
-    api: FakeApi, seen: Seen, pauses: Pauses
+async def test_delays_are_short_again_after_the_server_has_spoken(
+    api: FakeApi, seen: Seen, delays: Delays
 ) -> None:
     overloaded = [status(503)] * 6
     api.fail("GET", PODS, *overloaded, stream(bookmark(101)), stream(), watch=True)
     await seen.listed()
     api.put(PODS, pod("second"))
     await seen.changed()
-    assert pauses.taken[5:8] == [6.4, 0.2, 0.4]
+    assert delays.taken[5:8] == [6.4, 0.2, 0.4]
 
 
-async def test_a_list_tells_when_it_began(api: FakeApi, client: KubeClient, pauses: Pauses) -> None:
+async def test_a_list_tells_when_it_began(api: FakeApi, client: KubeClient, delays: Delays) -> None:
     ticks = count(1.0)
-    follower = Follower(backoff=pauses.backoff(), clock=lambda: next(ticks))
+    follower = Follower(backoff=delays.backoff(), clock=lambda: next(ticks))
     api.fail("GET", PODS, status(500))
     event = await anext(follow(client, COLLECTION, follower=follower))
     assert isinstance(event, Listed)

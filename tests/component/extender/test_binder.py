@@ -17,7 +17,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
-from gpushare_extender.bind.timing import BindTiming
+from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.request_cache import RequestCache
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference

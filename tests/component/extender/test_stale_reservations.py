@@ -8,8 +8,8 @@ from tests.samples.extender import holder_json, pod_json, reference, share_node
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
+from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import STALE_SECONDS, release_stale_reservations
-from gpushare_extender.bind.timing import BindTiming
 from gpushare_extender.ledger.ledger import Ledger
 
 

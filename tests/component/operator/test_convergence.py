@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fakes.operator_cluster import DAEMON_SETS, Cluster, KilledError, Operator, settle
+from tests.fakes.operator_cluster import DAEMON_SETS, Cluster, KilledError, Operator, converge
 
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
-from gpushare_operator import paths
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
 WORKERS = ("gpu-1", "gpu-2", "gpu-3")
@@ -31,7 +32,7 @@ def workers_and_control_planes() -> Cluster:
     return cluster
 
 
-def essence(cluster: Cluster) -> Any:
+def without_times(cluster: Cluster) -> Any:
     """The cluster without what depends on when things happened."""
     objects = copy.deepcopy(cluster.api.objects)
     objects.pop(paths.events("default"), None)
@@ -48,12 +49,12 @@ def essence(cluster: Cluster) -> Any:
     return objects, cluster.edited
 
 
-def calm(*policies: str) -> Any:
+def undisturbed(*policies: str) -> Any:
     cluster = workers_and_control_planes()
     for name in policies:
         apply(cluster, name)
-    asyncio.run(settle(cluster))
-    return essence(cluster)
+    asyncio.run(converge(cluster))
+    return without_times(cluster)
 
 
 def apply(cluster: Cluster, name: str) -> None:
@@ -67,8 +68,8 @@ async def one_life(cluster: Cluster, writes: int, chance: random.Random) -> None
     operator = Operator(cluster)
     try:
         for _ in range(chance.randrange(1, 12)):
-            await operator.look()
-            await operator.work(chance.choice(operator.known()))
+            await operator.resync()
+            await operator.work(chance.choice(operator.work_keys()))
             for step in chance.sample(steps := cluster.steps(), chance.randrange(len(steps) + 1)):
                 step()
     except KilledError:
@@ -88,8 +89,8 @@ def test_however_often_it_is_killed_a_policy_ends_in_force(lives: list[int], cha
     apply(cluster, "default")
     for writes in lives:
         asyncio.run(one_life(cluster, writes, chance))
-    asyncio.run(settle(cluster))
-    assert essence(cluster) == calm("default")
+    asyncio.run(converge(cluster))
+    assert without_times(cluster) == undisturbed("default")
 
 
 @settings(max_examples=80, deadline=None)
@@ -104,7 +105,7 @@ def test_however_often_it_is_killed_nothing_is_left_of_a_deleted_policy(
     cluster.delete_policy("default")
     for writes in after:
         asyncio.run(one_life(cluster, writes, chance))
-    asyncio.run(settle(cluster))
+    asyncio.run(converge(cluster))
     assert cluster.api.of(paths.POLICIES) == {}
     assert not any(cluster.traces().values()), cluster.traces()
 
@@ -121,7 +122,7 @@ def test_policies_come_and_go_in_any_order(lives: list[int], chance: random.Rand
         else:
             apply(cluster, name)
         asyncio.run(one_life(cluster, writes, chance))
-    asyncio.run(settle(cluster))
+    asyncio.run(converge(cluster))
     left = list(cluster.api.of(paths.POLICIES))
     if not left:
         assert not any(cluster.traces().values()), cluster.traces()
@@ -143,7 +144,7 @@ def test_nodes_come_and_go_while_it_works(chance: random.Random) -> None:
         else:
             cluster.add_node(name, control_plane=name.startswith("cp"))
         asyncio.run(one_life(cluster, 6, chance))
-    asyncio.run(settle(cluster))
+    asyncio.run(converge(cluster))
     present = set(cluster.api.of(paths.NODES))
     assert set(cluster.api.of(paths.SHARE_NODES)) == {"gpu-1", "gpu-2"} & present
     assert cluster.edited == {"cp-1", "cp-2"} & present
@@ -152,35 +153,35 @@ def test_nodes_come_and_go_while_it_works(chance: random.Random) -> None:
 async def test_at_rest_nothing_is_written() -> None:
     cluster = workers_and_control_planes()
     apply(cluster, "default")
-    operator = await settle(cluster)
+    operator = await converge(cluster)
     cluster.api.writes.clear()
-    await settle(cluster, operator)
-    await settle(cluster, Operator(cluster))
+    await converge(cluster, operator)
+    await converge(cluster, Operator(cluster))
     assert cluster.api.writes == []
 
 
 async def test_a_restarted_operator_repeats_no_event() -> None:
     cluster = workers_and_control_planes()
     apply(cluster, "default")
-    await settle(cluster)
-    told = set(cluster.api.of(paths.events("default")))
-    assert len(told) >= 2
-    await settle(cluster, Operator(cluster))
-    assert set(cluster.api.of(paths.events("default"))) == told
+    await converge(cluster)
+    posted = set(cluster.api.of(paths.events("default")))
+    assert len(posted) >= 2
+    await converge(cluster, Operator(cluster))
+    assert set(cluster.api.of(paths.events("default"))) == posted
 
 
 async def test_one_node_that_cannot_be_written_does_not_hold_up_the_others() -> None:
     cluster = workers_and_control_planes()
     apply(cluster, "default")
     cluster.api.refuse = lambda write: write == f"merge {paths.NODES}/gpu-1"
-    await settle(cluster)
+    await converge(cluster)
     assert set(cluster.api.of(paths.SHARE_NODES)) == {"gpu-1", "gpu-2"}
     assert "plugin-default-gpu-2" in cluster.api.of("/api/v1/namespaces/gpushare-system/pods")
     (degraded,) = conditions(cluster, "Degraded")
     assert degraded["reason"] == "ApiErrors"
     assert "label node gpu-1" in degraded["message"]
     cluster.api.refuse = lambda _: False
-    await settle(cluster)
+    await converge(cluster)
     (degraded,) = conditions(cluster, "Degraded")
     assert degraded["status"] == "False"
 
@@ -188,19 +189,19 @@ async def test_one_node_that_cannot_be_written_does_not_hold_up_the_others() -> 
 async def test_an_unreadable_cluster_is_not_taken_for_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = workers_and_control_planes()
     apply(cluster, "default")
-    await settle(cluster)
+    await converge(cluster)
     operator, pages = Operator(cluster), cluster.api.pages
 
-    async def no_nodes(path: str, *, label_selector: str = "") -> AsyncIterator[Any]:
+    async def no_nodes(path: str, *, limit: int, label_selector: str = "") -> AsyncIterator[Page]:
         if path == paths.NODES:
             raise ApiError(500, "InternalError", "not now")
-        async for page in pages(path, label_selector=label_selector):
+        async for page in pages(path, limit=limit, label_selector=label_selector):
             yield page
 
     monkeypatch.setattr(cluster.api, "pages", no_nodes)
     with pytest.raises(ApiError):
-        await operator.look()
-    assert operator.known() == ["*"]
+        await operator.resync()
+    assert operator.work_keys() == ["*"]
     cluster.api.writes.clear()
     await operator.work("*")
     assert cluster.api.writes == []
@@ -210,11 +211,11 @@ async def test_an_edit_while_the_policy_is_being_applied_is_just_applied() -> No
     cluster = workers_and_control_planes()
     apply(cluster, "default")
     operator = Operator(cluster)
-    await operator.look()
+    await operator.resync()
     await operator.work("default")
     await operator.work("default")
-    cluster.api._change(paths.POLICIES, "default", {"spec": {"memoryUnit": "256Mi"}})
-    await settle(cluster, operator)
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"memoryUnit": "256Mi"}})
+    await converge(cluster, operator)
     units = {share["spec"]["memoryUnit"] for share in cluster.api.of(paths.SHARE_NODES).values()}
     assert units == {"256Mi"}
     policy = cluster.api.of(paths.POLICIES)["default"]
@@ -224,12 +225,12 @@ async def test_an_edit_while_the_policy_is_being_applied_is_just_applied() -> No
 async def test_a_daemon_set_that_somebody_edited_is_put_right() -> None:
     cluster = workers_and_control_planes()
     apply(cluster, "default")
-    await settle(cluster)
+    await converge(cluster)
     name = "gpushare-plugin-default"
     good = copy.deepcopy(cluster.api.of(DAEMON_SETS)[name]["spec"])
     edit = {"spec": {"template": {"spec": {"priorityClassName": "none"}}}}
-    cluster.api._change(DAEMON_SETS, name, edit)
-    await settle(cluster)
+    cluster.api.change(DAEMON_SETS, name, edit)
+    await converge(cluster)
     assert cluster.api.of(DAEMON_SETS)[name]["spec"] == good
 
 

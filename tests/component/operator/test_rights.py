@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.fakes.operator_cluster import NAMESPACE, Cluster, settle
+from tests.fakes.operator_cluster import NAMESPACE, Cluster, converge
 
-from gpushare_operator import paths
-from gpushare_operator.reconcile import collections
+from gpushare_core.kube import paths
+from gpushare_operator.cluster.kinds import KINDS
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.yaml"
 
@@ -48,7 +48,7 @@ def group_and_resource(path: str) -> tuple[str, str]:
 
 
 def followed() -> set[Right]:
-    places = [group_and_resource(path) for path, _ in collections(NAMESPACE).values()]
+    places = [group_and_resource(kind.path(NAMESPACE)) for kind in KINDS]
     return {(*place, verb) for place in places for verb in ("list", "watch")}
 
 
@@ -59,9 +59,9 @@ def whole_life() -> list[str]:
     cluster.add_node("cp", control_plane=True)
     cards = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
     cluster.add_policy("default", {"names": ["gpu-1"], "devices": cards})
-    asyncio.run(settle(cluster))
+    asyncio.run(converge(cluster))
     cluster.delete_policy("default")
-    asyncio.run(settle(cluster))
+    asyncio.run(converge(cluster))
     assert cluster.api.of(paths.POLICIES) == {}
     return cluster.api.writes
 

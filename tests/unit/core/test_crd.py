@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from gpushare_core.api import crd
 from gpushare_core.api.share_node import NodeSpec
+from gpushare_core.json_object import Json
 
 ROOT = Path(__file__).resolve().parents[3]
 
-Json = dict[str, Any]
 
 EVERY = [pytest.param(resource, id=resource.plural) for resource in crd.CUSTOM_RESOURCES]
 

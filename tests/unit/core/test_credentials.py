@@ -3,18 +3,16 @@
 import json
 import ssl
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from gpushare_core.json_object import Json
 from gpushare_core.kube.credentials import (
     NoCredentialsError,
     find_credentials,
     from_kubeconfig,
     in_cluster,
 )
-
-Json = dict[str, Any]
 
 
 def kubeconfig(*, cluster: Json | None = None, user: Json | None = None) -> Json:
@@ -37,6 +35,12 @@ def test_a_kubeconfig_names_the_server_and_the_token(tmp_path: Path) -> None:
     found = find_credentials(path)
     assert (found.server, found.token()) == ("https://127.0.0.1:6443", "secret")
     assert found.tls.verify_mode is ssl.CERT_REQUIRED
+
+
+def test_a_kubeconfig_may_name_a_proxy_and_what_the_certificate_says(tmp_path: Path) -> None:
+    cluster = {"tls-server-name": "kubernetes", "proxy-url": "http://127.0.0.1:3128"}
+    found = find_credentials(written(tmp_path, json.dumps(kubeconfig(cluster=cluster))))
+    assert (found.server_name, found.proxy) == ("kubernetes", "http://127.0.0.1:3128")
 
 
 def test_a_server_is_trusted_blindly_only_where_the_kubeconfig_says_so(tmp_path: Path) -> None:

@@ -1,17 +1,15 @@
 """The models of the API: tolerant readers, exact writers."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from gpushare_core.api.conditions import Condition, condition, merge_conditions
-from gpushare_core.api.policy import Mode, PolicySpec, Source
+from gpushare_core.api.enums import Mode, Source
+from gpushare_core.api.policy import PolicySpec
 from gpushare_core.api.share_node import GPUShareNode, NodeSpec
 from gpushare_core.api.timestamps import rfc3339
-
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 def test_the_least_policy_gets_all_defaults() -> None:
@@ -83,23 +81,6 @@ def test_a_share_node_without_status_is_read() -> None:
     spec = {"policy": "p", "mode": "Memory", "memoryUnit": "1Gi"}
     node = GPUShareNode.model_validate({"metadata": {"name": "gpu-1"}, "spec": spec})
     assert node.status.cards == []
-
-
-def made(*, status: bool | None, at: datetime = NOW, message: str = "") -> Condition:
-    return condition("Ready", status=status, reason="Because", message=message, generation=1, now=at)
-
-
-@pytest.mark.parametrize(("status", "text"), [(True, "True"), (False, "False"), (None, "Unknown")])
-def test_a_condition_is_true_false_or_unknown(status: bool | None, text: str) -> None:  # noqa: FBT001
-    assert made(status=status).status == text
-
-
-def test_the_time_of_transition_stays_while_the_status_stays() -> None:
-    old = made(status=True)
-    (kept,) = merge_conditions([old], [made(status=True, at=NOW + timedelta(hours=1), message="new")])
-    (turned,) = merge_conditions([old], [made(status=False, at=NOW + timedelta(hours=1))])
-    assert (kept.last_transition_time, kept.message) == ("2026-11-21T12:00:00Z", "new")
-    assert turned.last_transition_time == "2026-11-21T13:00:00Z"
 
 
 def test_times_are_written_in_utc_with_whole_seconds() -> None:

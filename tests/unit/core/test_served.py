@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_core.api.policy import Backend, DialectName, Mode, Source
+from gpushare_core.api.enums import Backend, DialectName, Mode, Source
 from gpushare_core.api.served import Problem, backend_problem, dialect_problem, mode_problem, source_problem
 
 

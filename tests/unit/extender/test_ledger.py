@@ -3,7 +3,7 @@
 import pytest
 from tests.samples.extender import GI, holder, pod_update, reference, share_node
 
-from gpushare_core.placement.cards import Strategy
+from gpushare_core.placement.card_choice import Strategy
 from gpushare_extender.ledger.holder import Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.samples.extender import reference
 
-from gpushare_core.placement.cards import Strategy
+from gpushare_core.placement.card_choice import Strategy
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard

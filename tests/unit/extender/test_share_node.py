@@ -8,7 +8,7 @@ import pytest
 from tests.samples.extender import GI, share_node_json
 
 from gpushare_core.json_object import Json
-from gpushare_core.placement.cards import Strategy
+from gpushare_core.placement.card_choice import Strategy
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard, read_share_node
 
 

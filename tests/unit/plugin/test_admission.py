@@ -25,8 +25,8 @@ from gpushare_plugin.decide.admission import (
     pods_without_units,
 )
 from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
-from gpushare_plugin.decide.card_choice import PreferredCard, PreferredCards
 from gpushare_plugin.decide.pods import Pod, Pods, read_metadata
+from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
 
 EARLY, LATE = "2026-11-21T10:00:00Z", "2026-11-21T10:00:09Z"
 

@@ -24,8 +24,8 @@ from gpushare_plugin.decide.allocations import (
     pod_allocation,
     promised_units,
 )
-from gpushare_plugin.decide.card_choice import PreferredCard, PreferredCards
 from gpushare_plugin.decide.pods import Pod
+from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
 
 Expected = tuple[dict[str, dict[str, int]], dict[str, int]] | None
 """Container -> card -> units, and card -> units."""

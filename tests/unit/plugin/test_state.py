@@ -6,8 +6,8 @@ import pytest
 from tests.samples.plugin import NODE, container, name_of, pod
 
 from gpushare_plugin.decide.allocations import AssignedDevices
-from gpushare_plugin.decide.card_choice import PreferredCard
 from gpushare_plugin.decide.pods import Pod
+from gpushare_plugin.decide.preferred_allocation import PreferredCard
 from gpushare_plugin.state import NodeState
 
 READ = pod("a", container(units=4))

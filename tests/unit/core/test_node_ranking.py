@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.placement.cards import Strategy
-from gpushare_core.placement.ranking import BEST, Candidate, rank
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.node_ranking import BEST, Candidate, rank
 
 CANDIDATES = st.builds(
     Candidate, compute_score=st.integers(0, 3), allocated=st.integers(0, 3), left_over=st.integers(0, 16)

@@ -9,16 +9,16 @@ from tests.samples.operator import INSTALLATION, control_plane, policy, rule
 
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_extender.main import DRAIN_SECONDS
+from gpushare_operator.cluster.labels import HASH_ANNOTATION
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
-from gpushare_operator.desired.hostctl_job import Action, host_job
-from gpushare_operator.desired.installation import Installation
-from gpushare_operator.desired.names import HASH_ANNOTATION, job_name
+from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job
+from gpushare_operator.desired.names import Installation, job_name
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
 PLUGIN = plugin_daemon_set(policy(), INSTALLATION)["spec"]["template"]["spec"]
 EXTENDER = extender_daemon_set(INSTALLATION)["spec"]["template"]["spec"]
-INSTALL = host_job(Action.INSTALL, control_plane(), 1, INSTALLATION)["spec"]["template"]["spec"]
-RESTORE = host_job(Action.RESTORE, control_plane(), 2, INSTALLATION)["spec"]["template"]["spec"]
+INSTALL = hostctl_job(HostctlCommand.INSTALL, control_plane(), 1, INSTALLATION)["spec"]["template"]["spec"]
+RESTORE = hostctl_job(HostctlCommand.RESTORE, control_plane(), 2, INSTALLATION)["spec"]["template"]["spec"]
 
 EVERY_POD = [
     pytest.param(PLUGIN, id="plugin"),
@@ -72,7 +72,7 @@ def test_hostctl_has_no_token_and_is_not_placed_by_the_scheduler() -> None:
 
 
 def test_kubernetes_does_not_repeat_a_run_of_hostctl() -> None:
-    job = host_job(Action.INSTALL, control_plane(), 1, INSTALLATION)
+    job = hostctl_job(HostctlCommand.INSTALL, control_plane(), 1, INSTALLATION)
     assert job["spec"]["backoffLimit"] == 0
     assert "ttlSecondsAfterFinished" not in job["spec"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gpushare_core.placement.cards import Card, Strategy, choose, explain, largest_free
+from gpushare_core.placement.card_choice import Card, Strategy, choose, explain, largest_free
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.unit_ids import UnitSet
 

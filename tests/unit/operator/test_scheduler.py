@@ -1,4 +1,4 @@
-"""The journal of hostctl's runs: what comes next on a control-plane node."""
+"""Connecting and restoring schedulers: what comes next on a control-plane node."""
 
 from typing import Any
 
@@ -19,27 +19,35 @@ from tests.samples.operator import (
     untouched,
 )
 
-from gpushare_operator.cluster.objects import JobView
+from gpushare_core.api.names import FINALIZER
+from gpushare_operator.cluster.objects import JobObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.actions import Action as Act
-from gpushare_operator.decide.actions import ApplyDaemonSet, CreateJob, DeleteDaemonSet, DeleteJob, LabelNode
-from gpushare_operator.decide.policy import plan_shared
-from gpushare_operator.desired.hostctl_job import Action
+from gpushare_operator.decide.actions import (
+    Action,
+    ApplyDaemonSet,
+    CreateJob,
+    DeleteDaemonSet,
+    DeleteJob,
+    LabelNode,
+)
+from gpushare_operator.decide.cluster_plan import plan_cluster
+from gpushare_operator.decide.scheduler import scheduler_needed
+from gpushare_operator.desired.hostctl_job import HostctlCommand
 
-INSTALL, RESTORE = Action.INSTALL, Action.RESTORE
+INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 
 
-def connected(*entries: Any) -> Snapshot:
+def connected(*jobs: Any) -> Snapshot:
     """A policy wants the scheduler connected, and the extender is ready."""
-    return snapshot(policy(), control_plane(), extender(), extender_pod(), *entries)
+    return snapshot(policy(), control_plane(), extender(), extender_pod(), *jobs)
 
 
-def abandoned(*entries: Any) -> Snapshot:
+def abandoned(*jobs: Any) -> Snapshot:
     """No policy is left."""
-    return snapshot(control_plane(), extender(), extender_pod(), *entries)
+    return snapshot(control_plane(), extender(), extender_pod(), *jobs)
 
 
-def told(action: Act) -> str:
+def short(action: Action) -> str:
     match action:
         case CreateJob():
             return f"+{action.name.removeprefix('gpushare-scheduler-')}"
@@ -55,7 +63,7 @@ def told(action: Act) -> str:
 
 
 def due(seen: Snapshot) -> list[str]:
-    return [told(action) for action in plan_shared(seen, INSTALLATION, NOW).actions]
+    return [short(action) for action in plan_cluster(seen, INSTALLATION, NOW).actions]
 
 
 def test_the_extender_comes_first() -> None:
@@ -68,16 +76,16 @@ def test_a_scheduler_is_not_pointed_at_an_extender_that_is_not_ready() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entries", "expected"),
+    ("jobs", "expected"),
     [
         pytest.param([], ["+install-cp-1"], id="untouched: install"),
         pytest.param([job(INSTALL)], [], id="installing: wait"),
         pytest.param([installed()], [], id="installed: done"),
         pytest.param([installed(spec_hash="old")], ["+install-cp-2"], id="installed otherwise: again"),
-        pytest.param([installed(), job(INSTALL, sequence=2)], ["-install-cp-1"], id="superseded entry goes"),
-        pytest.param([failed(INSTALL, ago=1)], [], id="just failed: rest"),
+        pytest.param([installed(), job(INSTALL, sequence=2)], ["-install-cp-1"], id="superseded goes"),
+        pytest.param([failed(INSTALL, ago=1)], [], id="just failed: backoff"),
         pytest.param([failed(INSTALL, ago=6)], ["+install-cp-2"], id="failed a while ago: again"),
-        pytest.param([failed(INSTALL, ago=60, sequence=5)], [], id="failed five times: rest longer"),
+        pytest.param([failed(INSTALL, ago=60, sequence=5)], [], id="failed five times: longer backoff"),
         pytest.param([failed(INSTALL, ago=301, sequence=50)], ["+install-cp-51"], id="never give up"),
         pytest.param([job(RESTORE)], [], id="being restored: wait"),
         pytest.param([restored()], ["+install-cp-3"], id="restored: install"),
@@ -88,31 +96,31 @@ def test_a_scheduler_is_not_pointed_at_an_extender_that_is_not_ready() -> None:
         pytest.param([installed(), installed("gone", 4)], ["-install-gone-4"], id="a node that is gone"),
     ],
 )
-def test_while_a_policy_needs_it(entries: list[JobView], expected: list[str]) -> None:
-    assert due(connected(entries)) == expected
+def test_while_a_policy_needs_it(jobs: list[JobObject], expected: list[str]) -> None:
+    assert due(connected(jobs)) == expected
 
 
 @pytest.mark.parametrize(
-    ("entries", "expected"),
+    ("jobs", "expected"),
     [
         pytest.param([installed()], ["+restore-cp-2"], id="installed: restore"),
         pytest.param([failed(INSTALL, ago=0)], ["+restore-cp-2"], id="half installed: restore"),
         pytest.param([job(INSTALL)], [], id="installing: wait for its end"),
         pytest.param([installed(), job(RESTORE, sequence=2)], ["-install-cp-1"], id="restoring: wait"),
-        pytest.param([failed(RESTORE, ago=1, sequence=2)], [], id="just failed: rest"),
+        pytest.param([failed(RESTORE, ago=1, sequence=2)], [], id="just failed: backoff"),
         pytest.param([failed(RESTORE, ago=11, sequence=2)], ["+restore-cp-3"], id="failed: again"),
         pytest.param([restored()], ["-extender"], id="restored: the extender goes"),
         pytest.param(
             [installed("gone"), restored()], ["-extender"], id="a node that is gone needs no restoring"
         ),
-        pytest.param([], ["+restore-cp-1"], id="no journal: somebody may have deleted it"),
+        pytest.param([], ["+restore-cp-1"], id="no Job: somebody may have deleted it"),
     ],
 )
-def test_when_no_policy_is_left(entries: list[JobView], expected: list[str]) -> None:
-    assert due(abandoned(entries)) == expected
+def test_when_no_policy_is_left(jobs: list[JobObject], expected: list[str]) -> None:
+    assert due(abandoned(jobs)) == expected
 
 
-def test_the_journal_is_thrown_away_last() -> None:
+def test_the_history_is_deleted_last() -> None:
     assert due(snapshot(control_plane(), restored())) == ["-mark-cp"]
     assert due(snapshot(untouched(), restored())) == ["-restore-cp-2"]
     assert due(snapshot(control_plane(), restored(), extender(deleting=True))) == []
@@ -140,16 +148,21 @@ def test_one_node_that_cannot_be_restored_keeps_the_extender_for_all() -> None:
 
 def test_what_needs_a_person_is_tried_again_only_after_minutes() -> None:
     last = failed(INSTALL, ago=100)
-    plan = plan_shared(connected(last, job_pod(last, 2)), INSTALLATION, NOW)
+    plan = plan_cluster(connected(last, job_pod(last, 2)), INSTALLATION, NOW)
     assert plan.actions == ()
-    assert plan.again_after == 200
+    assert plan.retry_after == 200
 
 
-def test_a_rest_says_when_it_is_over() -> None:
-    assert plan_shared(connected(failed(INSTALL, ago=1)), INSTALLATION, NOW).again_after == 4
-    assert plan_shared(connected(installed()), INSTALLATION, NOW).again_after is None
+def test_a_backoff_says_when_it_is_over() -> None:
+    assert plan_cluster(connected(failed(INSTALL, ago=1)), INSTALLATION, NOW).retry_after == 4
+    assert plan_cluster(connected(installed()), INSTALLATION, NOW).retry_after is None
 
 
 def test_each_control_plane_is_judged_by_itself() -> None:
     seen = connected(installed("cp"), control_plane("cp2"), extender_pod("cp2"), control_plane("cp3"))
     assert due(seen) == ["+install-cp2-1"]
+
+
+def test_a_policy_without_our_finalizer_yet_does_not_need_the_scheduler() -> None:
+    assert scheduler_needed(snapshot(policy(finalizers=()))) is False
+    assert scheduler_needed(snapshot(policy(finalizers=(FINALIZER,)))) is True

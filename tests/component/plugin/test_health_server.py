@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gpushare_plugin.health import HealthServer
+from gpushare_plugin.health_server import HealthServer
 
 PROBES = {"/healthz": lambda: "", "/readyz": lambda: "waiting"}
 

@@ -7,8 +7,8 @@ from tests.samples.plugin import NODE, annotation, assigned, container, node_ass
 
 from gpushare_core.books.allocation import Allocation, decode_allocation
 from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.pods import Pod
-from gpushare_plugin.decide.repairs import plan_repairs
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 FOUR, FOUR_ON_1 = [0, 1, 2, 3], [16, 17, 18, 19]

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.samples.operator import node, plugin_pod, policy, rule, share, snapshot
 
 from gpushare_core.api.policy import NodeSelector
-from gpushare_operator.decide.nodes import Assignment, assign
-from gpushare_operator.decide.selection import selects
+from gpushare_operator.decide.node_assignment import Assignment, assign, selects
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,10 @@ def test_a_node_belongs_to_the_first_rule_that_matches_it() -> None:
     asked = policy("default", first, second)
     nodes = [node("gpu-1", labels={"gpu": "yes"}), node("gpu-2", labels={"gpu": "yes"}), node("cpu-1")]
     enabled = assign(snapshot(asked, nodes), asked).enabled
-    assert {name: each.reserved_memory for name, each in enabled.items()} == {"gpu-1": "1Gi", "gpu-2": "0"}
+    assert asked.spec is not None
+    rules = asked.spec.nodes
+    reserved = {name: rules[position].reserved_memory for name, position in enabled.items()}
+    assert reserved == {"gpu-1": "1Gi", "gpu-2": "0"}
 
 
 def test_mode_off_takes_a_node_out_that_a_later_rule_selects() -> None:
@@ -56,45 +58,45 @@ def test_mode_off_takes_a_node_out_that_a_later_rule_selects() -> None:
 class TestConflict:
     """Two policies never share a node."""
 
-    elder = policy("elder", created=0)
+    older = policy("older", created=0)
     younger = policy("younger", created=1)
 
     def of(self, name: str, *seen: Any) -> Assignment:
-        world = snapshot(self.elder, self.younger, node("gpu-1"), *seen)
+        world = snapshot(self.older, self.younger, node("gpu-1"), *seen)
         return assign(world, world.policies[name])
 
     def test_the_older_policy_wins(self) -> None:
-        assert self.of("elder").enabled.keys() == {"gpu-1"}
-        assert self.of("elder").lost == {}
+        assert self.of("older").enabled.keys() == {"gpu-1"}
+        assert self.of("older").lost == {}
 
     def test_the_younger_one_knows_to_whom_it_lost(self) -> None:
         assert self.of("younger").enabled == {}
-        assert self.of("younger").lost == {"gpu-1": "elder"}
+        assert self.of("younger").lost == {"gpu-1": "older"}
 
     def test_of_the_same_age_the_name_decides(self) -> None:
         twin = policy("aaa", created=0)
-        assert assign(snapshot(self.elder, twin, node("gpu-1")), self.elder).lost == {"gpu-1": "aaa"}
+        assert assign(snapshot(self.older, twin, node("gpu-1")), self.older).lost == {"gpu-1": "aaa"}
 
     def test_off_does_not_claim(self) -> None:
-        off = policy("elder", rule("gpu-1", mode="Off"))
+        off = policy("older", rule("gpu-1", mode="Off"))
         assert self.of("younger", off).enabled.keys() == {"gpu-1"}
 
     @pytest.mark.parametrize(
         "held",
         [
-            pytest.param(share("gpu-1", elder), id="share node"),
-            pytest.param(node("gpu-1", "elder"), id="label"),
-            pytest.param(plugin_pod("gpu-1", "elder"), id="running plugin"),
+            pytest.param(share("gpu-1", older), id="share node"),
+            pytest.param(node("gpu-1", "older"), id="label"),
+            pytest.param(plugin_pod("gpu-1", "older"), id="running plugin"),
         ],
     )
     def test_a_node_changes_hands_only_when_nothing_of_the_former_is_left(self, held: Any) -> None:
-        going = policy("elder", deleting=True)
+        going = policy("older", deleting=True)
         waiting = self.of("younger", going, held)
-        assert (waiting.enabled, waiting.lost, waiting.waiting) == ({}, {}, {"gpu-1": "elder"})
+        assert (waiting.enabled, waiting.lost, waiting.waiting) == ({}, {}, {"gpu-1": "older"})
         assert self.of("younger", going).enabled.keys() == {"gpu-1"}
 
     def test_a_policy_that_goes_has_no_nodes(self) -> None:
-        assert self.of("elder", policy("elder", deleting=True)) == Assignment()
+        assert self.of("older", policy("older", deleting=True)) == Assignment()
 
 
 names = st.sampled_from(["gpu-1", "gpu-2", "gpu-3"])

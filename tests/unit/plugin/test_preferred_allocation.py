@@ -5,8 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.plugin import card, layout
 
-from gpushare_core.placement.cards import Strategy
-from gpushare_plugin.decide.card_choice import ContainerRequest, NothingFitsError, choose_card, choose_units
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_plugin.decide.preferred_allocation import (
+    ContainerRequest,
+    NothingFitsError,
+    choose_card,
+    choose_units,
+)
 from gpushare_plugin.decide.unit_ids import UnitSet
 
 TWO = layout()

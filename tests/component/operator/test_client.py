@@ -1,8 +1,6 @@
 """Calls of the operator as they go over the wire, and what comes of bad answers."""
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,63 +8,42 @@ import pytest
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.fakes.operator_server import ScriptedServer, kubeconfig_for
 
+from gpushare_core.api.names import FIELD_MANAGER
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient, Page
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_operator.cluster.api import Api, connect
-
-Json = dict[str, Any]
-
-
-@dataclass
-class Server:
-    """Answers with what it is told, and keeps what it was asked."""
-
-    answers: list[Json | web.Response] = field(default_factory=list)
-    asked: list[tuple[str, str, dict[str, str], str, Any]] = field(default_factory=list)
-    authorization: str = ""
-
-    async def answer(self, request: web.Request) -> web.Response:
-        content = await request.text()
-        body = json.loads(content) if content else None
-        self.authorization = request.headers.get("Authorization", "")
-        self.asked.append((request.method, request.path, dict(request.query), request.content_type, body))
-        answer = self.answers.pop(0)
-        return answer if isinstance(answer, web.Response) else web.json_response(answer)
+from gpushare_operator.cluster.kinds import PAGE
+from gpushare_operator.cluster.login import login
 
 
 @pytest.fixture
-def server() -> Server:
-    return Server()
+def server() -> ScriptedServer:
+    return ScriptedServer()
 
 
 @pytest.fixture
-async def api(server: Server, tmp_path: Path) -> AsyncIterator[Api]:
+async def api(server: ScriptedServer, tmp_path: Path) -> AsyncIterator[KubeClient]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.answer)
     async with TestServer(app) as running:
         kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(yaml.safe_dump(config_for(str(running.make_url("")).rstrip("/"))))
-        async with connect(kubeconfig) as connected:
-            yield connected
+        kubeconfig.write_text(yaml.safe_dump(kubeconfig_for(str(running.make_url("")).rstrip("/"))))
+        async with KubeClient(await login(kubeconfig), field_manager=FIELD_MANAGER) as client:
+            yield client
 
 
-def config_for(url: str) -> Json:
-    return {
-        "current-context": "it",
-        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-        "clusters": [{"name": "it", "cluster": {"server": url}}],
-        "users": [{"name": "it", "user": {"token": "secret"}}],
-    }
-
-
-async def test_a_list_is_read_page_by_page_and_knows_its_version(server: Server, api: Api) -> None:
+async def test_a_list_is_read_page_by_page_and_knows_its_version(
+    server: ScriptedServer, api: KubeClient
+) -> None:
     server.answers = [
         {"items": [{"a": 1}], "metadata": {"resourceVersion": "5", "continue": "more"}},
         {"items": [{"a": 2}], "metadata": {"resourceVersion": "5"}},
     ]
-    pages = [page async for page in api.pages("/api/v1/pods", label_selector="a=b")]
-    assert pages == [([{"a": 1}], "5"), ([{"a": 2}], "5")]
-    queries = [query for _, _, query, _, _ in server.asked]
+    pages = [page async for page in api.pages("/api/v1/pods", limit=PAGE, label_selector="a=b")]
+    assert pages == [Page([{"a": 1}], "5"), Page([{"a": 2}], "5")]
+    queries = [query for _, _, query, _, _ in server.requests]
     assert queries == [
         {"limit": "100", "labelSelector": "a=b"},
         {"limit": "100", "labelSelector": "a=b", "continue": "more"},
@@ -109,11 +86,11 @@ WRITES: list[Any] = [
 
 @pytest.mark.parametrize(("write", "expected"), WRITES)
 async def test_a_write_goes_out_as(
-    server: Server, api: Api, write: Callable[[Api], Awaitable[Json]], expected: Any
+    server: ScriptedServer, api: KubeClient, write: Callable[[KubeClient], Awaitable[Json]], expected: Any
 ) -> None:
     server.answers = [{"metadata": {"name": "x"}}]
     assert await write(api) == {"metadata": {"name": "x"}}
-    ((method, path, query, kind, body),) = server.asked
+    ((method, path, query, kind, body),) = server.requests
     assert (method, query, kind, body) == expected
     assert path == "/x"
     assert server.authorization == "Bearer secret"
@@ -126,13 +103,13 @@ async def test_a_write_goes_out_as(
             web.json_response({"reason": "Conflict", "message": "changed"}, status=409),
             409,
             "changed",
-            id="told",
+            id="the API server",
         ),
         pytest.param(web.Response(text="<html>busy", status=503), 503, "<html>busy", id="a proxy's page"),
     ],
 )
 async def test_a_refusal_says_why(
-    server: Server, api: Api, answer: web.Response, status: int, message: str
+    server: ScriptedServer, api: KubeClient, answer: web.Response, status: int, message: str
 ) -> None:
     server.answers = [answer]
     with pytest.raises(ApiError, match=message) as refusal:
@@ -142,7 +119,7 @@ async def test_a_refusal_says_why(
 
 async def test_no_answer_is_not_a_refusal(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(yaml.safe_dump(config_for("http://127.0.0.1:1")))
-    async with connect(kubeconfig) as api:
+    kubeconfig.write_text(yaml.safe_dump(kubeconfig_for("http://127.0.0.1:1")))
+    async with KubeClient(await login(kubeconfig)) as api:
         with pytest.raises(UnreachableError, match="GET /x"):
-            await anext(api.pages("/x"))
+            await anext(api.pages("/x", limit=PAGE))

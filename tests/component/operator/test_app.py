@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,10 +13,12 @@ import pytest
 from tests.fakes.operator_cluster import NAMESPACE, Cluster
 from tests.fakes.operator_server import Server, serving
 
-from gpushare_operator import app as process
-from gpushare_operator import paths
-from gpushare_operator.app import Process
-from gpushare_operator.desired.installation import Installation
+from gpushare_core.kube import paths
+from gpushare_core.kube.credentials import Credentials
+from gpushare_operator import app
+from gpushare_operator.app import App, StalledError
+from gpushare_operator.cluster.login import login
+from gpushare_operator.desired.names import Installation
 from gpushare_operator.main import main, parser
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
@@ -50,8 +53,9 @@ async def running(
     stop = asyncio.Event()
     async with serving(server, folder) as kubeconfig:
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        installation = Installation(namespace=NAMESPACE, image="gpushare:test")
         operator = kopf.operator(
-            registry=Process(Installation(namespace=NAMESPACE, image="gpushare:test"), kubeconfig).registry(),
+            registry=App(installation, await login(kubeconfig), kubeconfig).registry(),
             standalone=True,
             namespaces=[NAMESPACE],
             liveness_endpoint=f"http://127.0.0.1:{port}/healthz",
@@ -66,10 +70,10 @@ async def running(
             await asyncio.wait_for(task, SECONDS)
 
 
-async def until(cluster: Cluster, holds: Callable[[], bool], what: str) -> None:
-    """Let the cluster react to the operator until ``holds`` is true."""
+async def until(cluster: Cluster, is_reached: Callable[[], bool], what: str) -> None:
+    """Lets the cluster react to the operator until ``is_reached``."""
     deadline = asyncio.get_running_loop().time() + SECONDS
-    while not holds():
+    while not is_reached():
         if asyncio.get_running_loop().time() > deadline:
             raise AssertionError(f"{what}: not so after {SECONDS:g} s; {cluster.traces()}")
         for step in cluster.steps():
@@ -109,7 +113,7 @@ async def test_it_starts_before_the_api_server_works(
 async def test_what_vanished_while_nobody_watched_is_noticed(
     cluster: Cluster, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
 ) -> None:
-    monkeypatch.setattr(process, "RELIST_DELAY", 0.1)
+    monkeypatch.setattr(app, "RELIST_DELAY", 0.1)
     cluster.add_node("gpu-2")
     cluster.add_policy("default", {"names": ["gpu-1", "gpu-2"], "devices": CARDS})
     async with running(server, tmp_path, monkeypatch, unused_port):
@@ -117,7 +121,7 @@ async def test_what_vanished_while_nobody_watched_is_noticed(
         del cluster.api.of(paths.NODES)["gpu-2"]
         server.end_watches(with_error=True)
         await until(
-            cluster, lambda: "gpu-2" not in cluster.api.of(paths.SHARE_NODES), "the vanished node is let go"
+            cluster, lambda: "gpu-2" not in cluster.api.of(paths.SHARE_NODES), "the vanished node is released"
         )
 
 
@@ -134,12 +138,12 @@ async def test_the_probe_tells_whether_the_queue_lives(
 
 
 async def test_a_queue_that_does_not_run_fails_the_probe() -> None:
-    idle = Process(Installation(image="x"), None)
-    with pytest.raises(process.StalledError, match="has stopped"):
-        await idle._probe()
+    idle = App(Installation(image="x"), Credentials("https://nowhere", ssl.create_default_context(), str))
+    with pytest.raises(StalledError, match="has stopped"):
+        await idle.probe()
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.startswith("gpushare-operator 0.")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.placement.cards import Card, Strategy, choose, explain, largest_free
+from gpushare_core.placement.card_choice import Card, Strategy, choose, explain, largest_free
 
 CARDS = st.lists(
     st.builds(

@@ -19,35 +19,36 @@ from tests.samples.operator import (
     policy,
     restored,
     rule,
-    said,
     serving,
     share,
+    share_condition,
     snapshot,
     spec,
     untouched,
 )
 
 from gpushare_core.api.conditions import Condition
-from gpushare_core.api.names import FINALIZER
-from gpushare_core.api.policy import PolicyStatus
-from gpushare_operator.cluster.objects import PolicyView
+from gpushare_core.api.policy import MemoryTotals, PolicyStatus, UnitTotals
+from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.desired.hostctl_job import Action
+from gpushare_operator.desired.hostctl_job import HostctlCommand
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
 
+INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 
-def told(seen: Snapshot, name: str = "default", **extra: Any) -> dict[str, Condition]:
+
+def conditions_of(seen: Snapshot, name: str = "default", **extra: Any) -> dict[str, Condition]:
     status = policy_status(seen, seen.policies[name], now=NOW, **extra)
     return {each.type: each for each in status.conditions}
 
 
-def line(told: Condition) -> str:
-    return f"{told.status} {told.reason}: {told.message}"
+def line(condition: Condition) -> str:
+    return f"{condition.status} {condition.reason}: {condition.message}"
 
 
 def test_a_policy_in_force_is_ready() -> None:
-    conditions = told(snapshot(serving(policy(), "gpu-1")))
+    conditions = conditions_of(snapshot(serving(policy(), "gpu-1")))
     assert {kind: each.status for kind, each in conditions.items()} == {
         "Ready": "True",
         "NodesReady": "True",
@@ -61,7 +62,10 @@ def test_a_policy_in_force_is_ready() -> None:
 
 def test_totals_are_sums_over_the_nodes() -> None:
     both = policy("default", rule("gpu-1", "gpu-2"))
-    busy = share("gpu-2", both, units=(32, 5), memory=("32Gi", "5Gi", "1536Mi"), cards=2, unhealthy=1)
+    memory = MemoryTotals(total="32Gi", allocated="5Gi", used="1536Mi")
+    busy = share(
+        "gpu-2", both, units=UnitTotals(total=32, allocated=5), memory=memory, cards=2, unhealthy_cards=1
+    )
     status = policy_status(snapshot(serving(both, "gpu-1", "gpu-2"), busy), both, now=NOW)
     assert status.nodes.to_json() == {"enabled": 2, "ready": 2, "summary": "2/2"}
     assert status.cards.to_json() == {"total": 4, "healthy": 3}
@@ -70,7 +74,7 @@ def test_totals_are_sums_over_the_nodes() -> None:
 
 
 def test_an_unreadable_quantity_counts_as_nothing() -> None:
-    seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), memory=("lots", "0", "0")))
+    seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), memory=MemoryTotals(total="lots")))
     assert policy_status(seen, policy(), now=NOW).memory.total == "0"
 
 
@@ -87,14 +91,14 @@ def test_an_unreadable_quantity_counts_as_nothing() -> None:
             share("gpu-1", policy(), conditions={}), "gpu-1: its plugin has not answered yet", id="silent"
         ),
         pytest.param(
-            share("gpu-1", policy(), conditions=said("Registered", "no socket", status="False")),
+            share("gpu-1", policy(), conditions=share_condition("Registered", "no socket", status="False")),
             "gpu-1: Because: no socket",
             id="not registered",
         ),
     ],
 )
 def test_a_node_that_is_not_ready_is_named_with_the_reason(changed: Any, expected: str) -> None:
-    conditions = told(snapshot(serving(policy(), "gpu-1"), changed))
+    conditions = conditions_of(snapshot(serving(policy(), "gpu-1"), changed))
     assert line(conditions["NodesReady"]) == f"False NodesNotReady: {expected}"
     assert line(conditions["Ready"]) == f"False NodesNotReady: {expected}"
 
@@ -102,7 +106,7 @@ def test_a_node_that_is_not_ready_is_named_with_the_reason(changed: Any, expecte
 def test_of_many_nodes_only_some_are_named() -> None:
     names = [f"gpu-{number}" for number in range(1, 9)]
     seen = snapshot(policy("default", rule(*names)), [node(name) for name in names])
-    message = told(seen)["NodesReady"].message
+    message = conditions_of(seen)["NodesReady"].message
     assert message.startswith("gpu-1: its GPUShareNode is being made; gpu-2:")
     assert message.endswith("and 3 more")
 
@@ -118,26 +122,26 @@ def test_of_many_nodes_only_some_are_named() -> None:
 )
 def test_a_rule_that_selects_nothing_is_mentioned(rules: list[Any], expected: str) -> None:
     seen = snapshot(policy("default", *rules), node("gpu-1"))
-    assert expected in told(seen)["NodesReady"].message
+    assert expected in conditions_of(seen)["NodesReady"].message
 
 
 def test_without_any_node_it_says_what_to_do() -> None:
-    condition = told(snapshot(policy(), control_plane()))["NodesReady"]
+    condition = conditions_of(snapshot(policy(), control_plane()))["NodesReady"]
     assert condition.reason == "NoNodesSelected"
     assert "label nodes" in condition.message
 
 
 def test_a_conflict_names_nodes_and_winner() -> None:
-    elder, younger = policy("elder"), policy("younger", created=1)
-    condition = told(snapshot(elder, younger, node("gpu-1")), "younger")["Conflicted"]
+    older, younger = policy("older"), policy("younger", created=1)
+    condition = conditions_of(snapshot(older, younger, node("gpu-1")), "younger")["Conflicted"]
     assert line(condition).startswith(
-        "True NodesClaimedByOlderPolicy: gpu-1: shared by the older policy elder;"
+        "True NodesClaimedByOlderPolicy: gpu-1: shared by the older policy older;"
     )
 
 
 def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
     seen = snapshot(policy(), policy("old", deleting=True), node("gpu-1"), plugin_pod("gpu-1", "old"))
-    assert told(seen)["NodesReady"].message == "gpu-1: policy old is letting it go"
+    assert conditions_of(seen)["NodesReady"].message == "gpu-1: policy old is letting it go"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +161,7 @@ def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
     ],
 )
 def test_what_is_not_served_says_what_is(asked: Any, reason: str, works: str) -> None:
-    conditions = told(snapshot(policy(spec=asked), node("gpu-1")))
+    conditions = conditions_of(snapshot(policy(spec=asked), node("gpu-1")))
     assert (conditions["Degraded"].status, conditions["Degraded"].reason) == ("True", reason)
     assert f"use {works}" in conditions["Degraded"].message
     assert (conditions["Ready"].status, conditions["Ready"].reason) == ("False", reason)
@@ -165,14 +169,14 @@ def test_what_is_not_served_says_what_is(asked: Any, reason: str, works: str) ->
 
 def test_an_invalid_spec_is_said_and_nothing_crashes() -> None:
     broken = policy(spec=None, error="nodes: Field required")
-    conditions = told(snapshot(broken, node("gpu-1")))
+    conditions = conditions_of(snapshot(broken, node("gpu-1")))
     assert line(conditions["Degraded"]) == "True InvalidSpec: nodes: Field required; correct the spec"
     assert conditions["Ready"].reason == "InvalidSpec"
 
 
 def test_unhealthy_cards_degrade_a_policy_that_stays_ready() -> None:
-    seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), unhealthy=2))
-    conditions = told(seen)
+    seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), unhealthy_cards=2))
+    conditions = conditions_of(seen)
     assert line(conditions["Degraded"]) == "True CardsUnhealthy: unhealthy: gpu-1: 2 cards"
     assert conditions["Ready"].status == "True"
 
@@ -185,19 +189,21 @@ def test_unhealthy_cards_degrade_a_policy_that_stays_ready() -> None:
     ],
 )
 def test_what_a_node_says_is_passed_on(kind: str, shown: str, reason: str) -> None:
-    conditions = {**said("Registered"), **said(kind, "use 3M")}
+    conditions = {**share_condition("Registered"), **share_condition(kind, "use 3M")}
     seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), conditions=conditions))
-    assert line(told(seen)[shown]) == f"True {reason}: gpu-1: use 3M"
+    assert line(conditions_of(seen)[shown]) == f"True {reason}: gpu-1: use 3M"
 
 
 def test_a_blocked_change_keeps_the_policy_from_being_ready() -> None:
-    conditions = {**said("Registered"), **said("UnitChangeBlocked", "1 pod")}
+    conditions = {**share_condition("Registered"), **share_condition("UnitChangeBlocked", "1 pod")}
     seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), conditions=conditions))
-    assert told(seen)["Ready"].reason == "PodsHoldUnits"
+    assert conditions_of(seen)["Ready"].reason == "PodsHoldUnits"
 
 
 def test_refusals_of_the_api_server_are_shown() -> None:
-    condition = told(snapshot(serving(policy(), "gpu-1")), failures=["label node gpu-1: 403"])["Degraded"]
+    condition = conditions_of(snapshot(serving(policy(), "gpu-1")), failures=["label node gpu-1: 403"])[
+        "Degraded"
+    ]
     assert condition.reason == "ApiErrors"
     assert "label node gpu-1: 403" in condition.message
 
@@ -206,7 +212,7 @@ class TestScheduler:
     """The condition SchedulerConfigured."""
 
     def line(self, *seen: Any) -> str:
-        return line(told(snapshot(policy(), node("gpu-1"), *seen))["SchedulerConfigured"])
+        return line(conditions_of(snapshot(policy(), node("gpu-1"), *seen))["SchedulerConfigured"])
 
     def test_without_a_control_plane_it_says_what_to_do(self) -> None:
         assert self.line().startswith("False NoControlPlane: no node has the label")
@@ -224,7 +230,7 @@ class TestScheduler:
                 [extender_pod()], "False Installing: cp: kube-scheduler is about to be connected", id="due"
             ),
             pytest.param(
-                [extender_pod(), job(Action.INSTALL)],
+                [extender_pod(), job(INSTALL)],
                 "False Installing: cp: kube-scheduler is being connected",
                 id="running",
             ),
@@ -246,22 +252,22 @@ class TestScheduler:
         [pytest.param(1, "InstallFailed", id="retried"), pytest.param(2, "NeedsAttention", id="a person")],
     )
     def test_hostctl_explains_its_failure(self, exit_code: int, reason: str) -> None:
-        last = failed(Action.INSTALL, ago=1)
+        last = failed(INSTALL, ago=1)
         report = '{"result": "failed", "message": "no kube-scheduler.yaml: is this a kubeadm node?"}'
-        said = self.line(control_plane(), extender_pod(), last, job_pod(last, exit_code, report))
-        assert said == f"False {reason}: cp: no kube-scheduler.yaml: is this a kubeadm node?"
+        message = self.line(control_plane(), extender_pod(), last, job_pod(last, exit_code, report))
+        assert message == f"False {reason}: cp: no kube-scheduler.yaml: is this a kubeadm node?"
 
     @pytest.mark.parametrize(
         ("pods", "expected"),
         [
             pytest.param([], "BackoffLimitExceeded", id="no pod"),
-            pytest.param([job_pod(failed(Action.INSTALL, ago=1), 137)], "see its pod's log", id="no report"),
-            pytest.param([job_pod(failed(Action.INSTALL, ago=1), 1, "plain")], "cp: plain", id="plain text"),
-            pytest.param([job_pod(failed(Action.INSTALL, ago=1), 1, "[1]")], "see its pod's log", id="odd"),
+            pytest.param([job_pod(failed(INSTALL, ago=1), 137)], "see its pod's log", id="no report"),
+            pytest.param([job_pod(failed(INSTALL, ago=1), 1, "plain")], "cp: plain", id="plain text"),
+            pytest.param([job_pod(failed(INSTALL, ago=1), 1, "[1]")], "see its pod's log", id="odd"),
         ],
     )
     def test_without_a_report_kubernetes_is_quoted(self, pods: list[Any], expected: str) -> None:
-        assert expected in self.line(control_plane(), extender_pod(), failed(Action.INSTALL, ago=1), pods)
+        assert expected in self.line(control_plane(), extender_pod(), failed(INSTALL, ago=1), pods)
 
     @pytest.mark.parametrize(
         ("seen", "expected"),
@@ -273,11 +279,11 @@ class TestScheduler:
                 "Restoring: every kube-scheduler is as it was before; the extender is being removed",
                 id="extender still there",
             ),
-            pytest.param([failed(Action.RESTORE, ago=1, sequence=2)], "RestoreFailed", id="failed"),
+            pytest.param([failed(RESTORE, ago=1, sequence=2)], "RestoreFailed", id="failed"),
         ],
     )
     def test_a_deletion_says_how_far_it_is(self, seen: list[Any], expected: str) -> None:
-        conditions = told(snapshot(policy(deleting=True), untouched(), seen))
+        conditions = conditions_of(snapshot(policy(deleting=True), untouched(), seen))
         assert f"False {expected}" in line(conditions["SchedulerConfigured"])
         assert conditions["Ready"].reason == "Deleting"
 
@@ -298,22 +304,22 @@ class TestScheduler:
         ],
     )
     def test_a_deletion_says_what_is_still_there(self, seen: list[Any], still: str) -> None:
-        message = told(snapshot(policy(deleting=True), untouched(), seen))["Ready"].message
+        message = conditions_of(snapshot(policy(deleting=True), untouched(), seen))["Ready"].message
         assert message.endswith(f"; still there: {still}")
 
     def test_a_deletion_is_no_reason_to_warn_of_missing_nodes(self) -> None:
         before = policy_status(snapshot(serving(policy(), "gpu-1")), policy(), now=NOW)
-        leaving = policy(deleting=True, status=before)
-        after = policy_status(snapshot(leaving), leaving, now=NOW)
-        assert [event["reason"] for event in events_for(leaving, after, NOW)] == []
+        deleted = policy(deleting=True, status=before)
+        after = policy_status(snapshot(deleted), deleted, now=NOW)
+        assert [event["reason"] for event in events_for(deleted, after, NOW)] == []
 
     def test_a_deletion_leaves_the_scheduler_to_other_policies(self) -> None:
         other = policy("other", rule("gpu-2"))
-        conditions = told(snapshot(serving(other, "gpu-2"), policy(deleting=True)))
+        conditions = conditions_of(snapshot(serving(other, "gpu-2"), policy(deleting=True)))
         assert "other policies need it" in conditions["SchedulerConfigured"].message
 
 
-def stored(status: PolicyStatus) -> PolicyView:
+def stored(status: PolicyStatus) -> PolicyObject:
     return policy(status=status)
 
 
@@ -330,38 +336,3 @@ def test_only_a_change_of_status_moves_the_time_of_transition() -> None:
     times = {each.type: each.last_transition_time for each in later.conditions}
     assert times["Ready"] == "2026-11-21T13:00:00Z"
     assert times["Degraded"] == "2026-11-21T12:00:00Z"
-
-
-class TestEvents:
-    """Turning points only."""
-
-    def reasons(self, before: Snapshot, after: Snapshot) -> list[str]:
-        old = stored(policy_status(before, policy(), now=NOW))
-        new = policy_status(after, old, now=NOW)
-        return [f"{event['type']} {event['reason']}" for event in events_for(old, new, NOW)]
-
-    quiet = snapshot(policy(), node("gpu-1"), control_plane())
-    good = snapshot(serving(policy(), "gpu-1"))
-
-    def test_good_news_are_told_once(self) -> None:
-        assert self.reasons(self.quiet, self.good) == ["Normal Ready", "Normal SchedulerConfigured"]
-        assert self.reasons(self.good, self.good) == []
-
-    def test_what_is_only_on_its_way_is_not_news(self) -> None:
-        assert self.reasons(snapshot(policy(), control_plane(), node("gpu-1")), self.quiet) == []
-
-    def test_a_failed_edit_is_a_warning(self) -> None:
-        broken = snapshot(policy(), node("gpu-1"), control_plane(), failed(Action.INSTALL, ago=1))
-        assert self.reasons(self.quiet, broken) == ["Warning InstallFailed"]
-
-    def test_events_belong_to_the_policy(self) -> None:
-        old = stored(PolicyStatus())
-        event, *_ = events_for(old, policy_status(self.good, old, now=NOW), NOW)
-        assert event["regarding"]["kind"] == "GPUSharePolicy"
-        assert event["regarding"]["uid"] == old.uid
-        assert event["metadata"]["namespace"] == "default"
-
-
-def test_a_policy_without_our_finalizer_yet_does_not_want_the_scheduler() -> None:
-    assert snapshot(policy(finalizers=())).scheduler_needed is False
-    assert snapshot(policy(finalizers=(FINALIZER,))).scheduler_needed is True

@@ -44,19 +44,19 @@ PREFERENCES: dict[Strategy, Preference] = {
 
 
 def choose(cards: Iterable[Card], units: int, strategy: Strategy = Strategy.BINPACK) -> Card | None:
-    """The card that ``units`` go to, or None when none has room. Lowest index on ties."""
+    """Returns the card that ``units`` go to, None when no card has room. Lowest index on ties."""
     return min((card for card in cards if card.fits(units)), key=PREFERENCES[strategy], default=None)
 
 
 def largest_free(cards: Iterable[Card]) -> int:
-    """Free units of the emptiest healthy card; 0 when there is none or all are over-full."""
+    """Returns the free units of the emptiest healthy card; 0 when there is none or all are over-full."""
     return max((card.free for card in cards if card.healthy and card.free > 0), default=0)
 
 
 def explain(units: int, largest: int, *, biggest: int | None = None) -> str:
-    """For people: why ``units`` do not fit where the emptiest card has ``largest`` units free.
+    """Returns for people why ``units`` do not fit where the emptiest card has ``largest`` units free.
 
-    ``biggest`` is the size of the biggest card: told where even an empty one would not do.
+    ``biggest`` is the size of the biggest card: it is named where even an empty card would not do.
     """
     reason = f"insufficient GPU memory in one card: asked {units}, largest free {largest}"
     return reason if biggest is None or units <= biggest else f"{reason}, biggest card {biggest}"

@@ -7,7 +7,7 @@ least of a card over; the strategy Spread turns the last two round.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpushare_core.placement.cards import Strategy
+from gpushare_core.placement.card_choice import Strategy
 
 BEST = 10
 """``MaxExtenderPriority`` of ``k8s.io/kube-scheduler/extender/v1``; the worst is 0."""
@@ -29,7 +29,7 @@ Key = tuple[int, bool | int, int]
 
 
 def rank(candidates: Mapping[str, Candidate], strategy: Strategy = Strategy.BINPACK) -> dict[str, int]:
-    """A score from 0 to ``BEST`` for every node; equal nodes get equal scores, the best get ``BEST``."""
+    """Returns a score from 0 to ``BEST`` for every node; equal nodes score alike, the best get ``BEST``."""
     keys = {name: _key(candidate, strategy) for name, candidate in candidates.items()}
     places = {key: place for place, key in enumerate(sorted(set(keys.values())))}
     steps = max(BEST, len(places) - 1)

@@ -1,0 +1,92 @@
+"""Which kinds the operator follows, where they are in the API, and how they are read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from gpushare_core.api.names import GROUP, NODE_PLURAL, POLICY_PLURAL, VERSION
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_operator.cluster import readers
+from gpushare_operator.cluster.labels import MANAGED
+from gpushare_operator.cluster.objects import (
+    DaemonSetObject,
+    JobObject,
+    NodeObject,
+    PodObject,
+    PolicyObject,
+    ShareNodeObject,
+)
+
+PAGE = 100
+"""Objects read at once: a node is some 15 kB, and ten times that in memory."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(Generic[T]):
+    """One row of the table."""
+
+    group: str
+    version: str
+    plural: str
+    path: Callable[[str], str]
+    """Returns the path of the collection; gets the operator's namespace."""
+    label_selector: str = ""
+    """Of the objects that are followed; empty for all."""
+    read: Callable[[Json], T]
+
+    @property
+    def resource(self) -> tuple[str, str, str]:
+        """Returns group, version and plural, as kopf names a kind."""
+        return (self.group, self.version, self.plural)
+
+
+POLICIES: Kind[PolicyObject] = Kind(
+    group=GROUP,
+    version=VERSION,
+    plural=POLICY_PLURAL,
+    path=lambda _: paths.POLICIES,
+    read=readers.read_policy,
+)
+NODES: Kind[NodeObject] = Kind(
+    group="",
+    version="v1",
+    plural="nodes",
+    path=lambda _: paths.NODES,
+    read=readers.read_node,
+)
+SHARE_NODES: Kind[ShareNodeObject] = Kind(
+    group=GROUP,
+    version=VERSION,
+    plural=NODE_PLURAL,
+    path=lambda _: paths.SHARE_NODES,
+    read=readers.read_share_node,
+)
+DAEMON_SETS: Kind[DaemonSetObject] = Kind(
+    group="apps",
+    version="v1",
+    plural="daemonsets",
+    path=paths.daemon_sets,
+    label_selector=MANAGED,
+    read=readers.read_daemon_set,
+)
+JOBS: Kind[JobObject] = Kind(
+    group="batch",
+    version="v1",
+    plural="jobs",
+    path=paths.jobs,
+    label_selector=MANAGED,
+    read=readers.read_job,
+)
+PODS: Kind[PodObject] = Kind(
+    group="",
+    version="v1",
+    plural="pods",
+    path=paths.pods,
+    label_selector=MANAGED,
+    read=readers.read_pod,
+)
+
+KINDS: tuple[Kind[Any], ...] = (POLICIES, NODES, SHARE_NODES, DAEMON_SETS, JOBS, PODS)

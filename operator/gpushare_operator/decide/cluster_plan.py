@@ -1,0 +1,36 @@
+"""What is to be done now for all policies together, and for what policies have left behind."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from gpushare_core.api.names import POLICY_LABEL
+from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.decide.actions import Plan
+from gpushare_operator.decide.leftovers import Teardown
+from gpushare_operator.decide.scheduler import plan_connection, scheduler_needed
+from gpushare_operator.decide.teardown import Scope, plan_nodes, plan_teardown
+from gpushare_operator.desired.names import Installation
+
+
+def plan_cluster(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
+    """Returns what the scheduler's connection needs, and what takes leftovers back."""
+    teardown = Teardown(snapshot=snapshot, installation=installation, now=now)
+    if scheduler_needed(snapshot):
+        scheduler = plan_connection(snapshot, installation, now)
+    else:
+        scheduler = plan_teardown(teardown, Scope.SCHEDULER)
+    orphaned = (
+        plan_teardown(replace(teardown, policy=policy), Scope.POLICY)
+        for policy in sorted(_orphaned_policies(snapshot))
+    )
+    leftovers = (action for plan in (*orphaned, plan_nodes(teardown)) for action in plan.actions)
+    return Plan((*scheduler.actions, *leftovers), scheduler.retry_after)
+
+
+def _orphaned_policies(snapshot: Snapshot) -> set[str]:
+    """Returns policies that are gone although something of theirs is here: somebody took off our
+    finalizer."""
+    names = {share.policy for share in snapshot.share_nodes.values()}
+    names |= {daemon_set.policy for daemon_set in snapshot.daemon_sets.values()}
+    names |= {node.labels.get(POLICY_LABEL, "") for node in snapshot.nodes.values()}
+    return names - set(snapshot.policies) - {""}

@@ -1,0 +1,196 @@
+"""What policies leave behind: how each kind of it is found, and what takes it away.
+
+In which order that happens stands in ``teardown``.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpushare_core.api.names import FINALIZER
+from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
+from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.decide.actions import (
+    Action,
+    ClearCapacity,
+    DeleteDaemonSet,
+    DeleteJob,
+    DeleteShareNode,
+    LabelNode,
+    SetFinalizers,
+)
+from gpushare_operator.decide.hostctl_history import is_done
+from gpushare_operator.decide.scheduler import (
+    create_due_jobs,
+    delete_superseded_jobs,
+    mark,
+    marked_nodes,
+    nodes_to_restore,
+    restores,
+)
+from gpushare_operator.desired.hostctl_job import HostctlCommand
+from gpushare_operator.desired.names import EXTENDER_NAME, Installation, plugin_name
+from gpushare_operator.desired.share_nodes import NODE_LABELS
+
+EVERY_POLICY = ""
+"""In place of a policy's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Teardown:
+    """What is to be taken back: the whole of ``policy``, or what all policies shared."""
+
+    snapshot: Snapshot
+    policy: str = EVERY_POLICY
+    installation: Installation
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Something that is still there, in words for people."""
+
+    description: str
+    names: tuple[str, ...] = ()
+
+
+SCHEDULER_CONNECTION = Leftover("the scheduler's connection")
+
+
+# GPUShareNodes.
+
+
+def share_nodes(snapshot: Snapshot, policy: str) -> list[Leftover]:
+    return _leftover("GPUShareNodes", (share.name for share in _share_nodes(snapshot, policy)))
+
+
+def delete_share_nodes(teardown: Teardown) -> Iterator[DeleteShareNode]:
+    for share in _share_nodes(teardown.snapshot, teardown.policy):
+        if not share.deleting:
+            yield DeleteShareNode(share.name, share.uid)
+
+
+def _share_nodes(snapshot: Snapshot, policy: str) -> list[ShareNodeObject]:
+    if policy == EVERY_POLICY:
+        return [share for share in snapshot.share_nodes.values() if share.policy]
+    return snapshot.share_nodes_of(policy)
+
+
+# The scheduler's connection: edited schedulers, the extender, marks, Jobs.
+
+
+def edited_schedulers(snapshot: Snapshot, _: str) -> list[Leftover]:
+    nodes = nodes_to_restore(snapshot)
+    return _connection_if(any(not is_done(snapshot, node, HostctlCommand.RESTORE) for node in nodes))
+
+
+def restore_schedulers(teardown: Teardown) -> Iterator[Action]:
+    if edited_schedulers(teardown.snapshot, teardown.policy):
+        yield from create_due_jobs(restores(teardown.snapshot, teardown.now), teardown.installation)
+        yield from delete_superseded_jobs(teardown.snapshot)
+
+
+def extender(snapshot: Snapshot, _: str) -> list[Leftover]:
+    return _connection_if(EXTENDER_NAME in snapshot.daemon_sets)
+
+
+def delete_extender(teardown: Teardown) -> Iterator[DeleteDaemonSet]:
+    yield from _delete_daemon_set(teardown.snapshot, EXTENDER_NAME)
+
+
+def stopping_extenders(snapshot: Snapshot, _: str) -> list[Leftover]:
+    return _connection_if(_ready_nodes(snapshot, snapshot.extender_pods))
+
+
+def marks(snapshot: Snapshot, _: str) -> list[Leftover]:
+    return _connection_if(marked_nodes(snapshot))
+
+
+def remove_marks(teardown: Teardown) -> Iterator[LabelNode]:
+    yield from (mark(node, None) for node in marked_nodes(teardown.snapshot))
+
+
+def jobs(snapshot: Snapshot, _: str) -> list[Leftover]:
+    return _connection_if(snapshot.jobs)
+
+
+def delete_jobs(teardown: Teardown) -> Iterator[DeleteJob]:
+    present = teardown.snapshot.jobs.values()
+    yield from (DeleteJob(job.name, job.uid) for job in present if not job.deleting)
+
+
+def _connection_if(present: object) -> list[Leftover]:
+    return [SCHEDULER_CONNECTION] if present else []
+
+
+# Plugins and the labels that select their nodes.
+
+
+def plugins_and_labels(snapshot: Snapshot, policy: str) -> list[Leftover]:
+    daemon_set = plugin_name(policy)
+    running_on = [node for node, policies in snapshot.plugin_policies.items() if policy in policies]
+    return [
+        *_leftover("DaemonSet", [daemon_set] if daemon_set in snapshot.daemon_sets else []),
+        *_leftover("the plugin on", _ready_nodes(snapshot, running_on)),
+        *_leftover("labels on", (node.name for node in snapshot.labelled_nodes(policy))),
+    ]
+
+
+def remove_plugins_and_labels(teardown: Teardown) -> Iterator[Action]:
+    yield from _delete_daemon_set(teardown.snapshot, plugin_name(teardown.policy))
+    for node in teardown.snapshot.labelled_nodes(teardown.policy):
+        yield from remove_labels(node)
+
+
+def remove_labels(node: NodeObject) -> Iterator[LabelNode]:
+    """Yields what takes our labels off ``node``, if it carries any."""
+    present = {key: None for key in NODE_LABELS if key in node.labels}
+    if present:
+        yield LabelNode(node.name, node.uid, present)
+
+
+# Capacity on nodes.
+
+
+def capacity(snapshot: Snapshot, _: str) -> list[Leftover]:
+    names = (node.name for node in _nodes_with_capacity(snapshot))
+    return _leftover("our resources in the status of", names)
+
+
+def clear_capacity(teardown: Teardown) -> Iterator[ClearCapacity]:
+    for node in _nodes_with_capacity(teardown.snapshot):
+        yield ClearCapacity(node.name, node.uid, node.offered)
+
+
+def _nodes_with_capacity(snapshot: Snapshot) -> list[NodeObject]:
+    """Returns nodes that still show our resources though no plugin offers any there."""
+    return [node for node in snapshot.nodes.values() if node.offered and not snapshot.policies_on(node.name)]
+
+
+# The policy itself.
+
+
+def remove_finalizer(teardown: Teardown) -> Iterator[SetFinalizers]:
+    if policy := teardown.snapshot.policies.get(teardown.policy):
+        others = tuple(name for name in policy.finalizers if name != FINALIZER)
+        yield SetFinalizers(policy.name, policy.resource_version, others)
+
+
+# What several of them use.
+
+
+def _leftover(description: str, names: Iterable[str]) -> list[Leftover]:
+    present = tuple(names)
+    return [Leftover(description, present)] if present else []
+
+
+def _delete_daemon_set(snapshot: Snapshot, name: str) -> Iterator[DeleteDaemonSet]:
+    daemon_set = snapshot.daemon_sets.get(name)
+    if daemon_set and not daemon_set.deleting:
+        yield DeleteDaemonSet(daemon_set.name, daemon_set.uid)
+
+
+def _ready_nodes(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
+    """Returns those of ``names`` whose kubelet is there: one that is away cannot say that a pod stopped."""
+    nodes = (snapshot.nodes.get(name) for name in names)
+    return sorted(node.name for node in nodes if node and node.ready)

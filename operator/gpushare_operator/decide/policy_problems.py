@@ -1,0 +1,29 @@
+"""What of a policy this version serves; ``gpushare_core.api.served`` says what that is."""
+
+from gpushare_core.api.enums import Mode
+from gpushare_core.api.policy import NodeRule, PolicySpec
+from gpushare_core.api.served import Problem, backend_problem, dialect_problem, mode_problem, source_problem
+from gpushare_operator.cluster.objects import PolicyObject
+
+
+def is_served(policy: PolicyObject) -> bool:
+    """Returns whether any node of ``policy`` can be enabled at all."""
+    return policy.spec is not None and policy_problem(policy.spec) is None
+
+
+def policy_problem(spec: PolicySpec) -> Problem | None:
+    """Returns what keeps the whole policy from being served."""
+    return dialect_problem(spec.dialect) or backend_problem(spec.scheduler.backend)
+
+
+def rule_problem(rule: NodeRule) -> Problem | None:
+    """Returns what keeps the nodes of one rule from being served. Mode Off asks for nothing."""
+    if rule.mode is Mode.OFF:
+        return None
+    return mode_problem(rule.mode) or source_problem(rule.devices.source)
+
+
+def problems(spec: PolicySpec) -> list[Problem]:
+    """Returns everything in ``spec`` that is not served, each thing once."""
+    all_problems = [policy_problem(spec), *(rule_problem(rule) for rule in spec.nodes)]
+    return list(dict.fromkeys(problem for problem in all_problems if problem))

@@ -1,0 +1,67 @@
+"""Lists, watch events and answers in any order: the newest wins."""
+
+from gpushare_core.json_object import Json
+from gpushare_operator.cluster.cache import Cache, Listing
+from gpushare_operator.cluster.kinds import NODES
+from gpushare_operator.cluster.objects import NodeObject
+
+
+def node(version: int, **labels: str) -> Json:
+    return {"metadata": {"name": "n", "uid": "uid-n", "resourceVersion": str(version), "labels": labels}}
+
+
+def listing(*bodies: Json) -> Listing[NodeObject]:
+    made = Listing(NODES)
+    made.add(bodies)
+    return made
+
+
+def test_a_heartbeat_is_no_change() -> None:
+    cache = Cache()
+    assert cache.observe(NODES, node(1))
+    assert not cache.observe(NODES, node(2))
+    assert cache.observe(NODES, node(3, a="b"))
+
+
+def test_what_is_older_is_ignored() -> None:
+    cache = Cache()
+    cache.observe(NODES, node(5, a="new"))
+    assert not cache.observe(NODES, node(4, a="old"))
+    assert cache.snapshot().nodes["n"].labels == {"a": "new"}
+
+
+def test_a_deletion_that_comes_late_does_not_remove_the_successor() -> None:
+    cache = Cache()
+    cache.observe(NODES, node(9))
+    assert not cache.forget(NODES, node(8))
+    assert "n" in cache.snapshot().nodes
+
+
+def test_what_comes_late_after_a_deletion_does_not_bring_it_back() -> None:
+    cache = Cache()
+    cache.observe(NODES, node(1))
+    assert cache.forget(NODES, node(5))
+    assert not cache.observe(NODES, node(4))
+    assert cache.snapshot().nodes == {}
+
+
+def test_a_list_tells_what_vanished() -> None:
+    cache = Cache()
+    cache.observe(NODES, node(1))
+    assert cache.replace(Listing(NODES), "2")
+    assert cache.snapshot().nodes == {}
+
+
+def test_what_came_after_a_list_was_read_stays() -> None:
+    cache = Cache()
+    cache.observe(NODES, node(7, a="new"))
+    assert not cache.replace(listing(node(3, a="old")), "5")
+    assert cache.snapshot().nodes["n"].labels == {"a": "new"}
+
+
+def test_what_was_deleted_after_a_list_was_read_stays_gone() -> None:
+    cache = Cache()
+    cache.observe(NODES, node(3))
+    cache.forget(NODES, node(7))
+    assert not cache.replace(listing(node(3)), "5")
+    assert cache.snapshot().nodes == {}

@@ -1,0 +1,32 @@
+"""Whether an object still is as it was made."""
+
+from typing import Any
+
+import pytest
+
+from gpushare_operator.cluster.readers import read_daemon_set
+from gpushare_operator.desired.drift import covers, has_drifted
+
+
+@pytest.mark.parametrize(
+    ("actual", "desired", "covered"),
+    [
+        pytest.param({"a": 1, "default": 2}, {"a": 1}, True, id="defaults"),
+        pytest.param({"a": 1}, {"a": 2}, False, id="other value"),
+        pytest.param({}, {"a": None}, False, id="missing"),
+        pytest.param({"l": [{"a": 1, "b": 2}]}, {"l": [{"a": 1}]}, True, id="defaults in a list"),
+        pytest.param({"l": [1, 2]}, {"l": [1]}, False, id="longer list"),
+        pytest.param({"l": [2, 1]}, {"l": [1, 2]}, False, id="other order"),
+        pytest.param("x", {"a": 1}, False, id="no object"),
+        pytest.param("x", ["x"], False, id="no list"),
+    ],
+)
+def test_covers(actual: Any, desired: Any, *, covered: bool) -> None:
+    assert covers(actual, desired) is covered
+
+
+def test_kind_and_version_do_not_count_since_lists_leave_them_out() -> None:
+    body = {"metadata": {"name": "x", "uid": "uid-x", "labels": {"a": "b"}}, "spec": {"x": 1}}
+    present = read_daemon_set(body).body
+    assert not has_drifted(present, {"kind": "DaemonSet", "metadata": {"name": "x"}, "spec": {"x": 1}})
+    assert has_drifted(present, {"metadata": {"name": "x"}, "spec": {"x": 2}})

@@ -1,0 +1,134 @@
+"""What is planned for a policy: snapshot in, actions out."""
+
+from typing import Any
+
+import pytest
+from tests.samples.operator import (
+    class_names,
+    cluster_actions,
+    node,
+    plugin_pod,
+    plugins,
+    policy,
+    policy_actions,
+    rule,
+    serving,
+    share,
+    snapshot,
+    spec,
+)
+
+from gpushare_core.api.names import FINALIZER, MODE_LABEL, POLICY_LABEL
+from gpushare_operator.decide.actions import (
+    ApplyDaemonSet,
+    ApplyShareNode,
+    ClearCapacity,
+    DeleteShareNode,
+    LabelNode,
+    SetFinalizers,
+)
+
+MEMORY = "gpushare.io/memory"
+LABELS = {POLICY_LABEL: "default", MODE_LABEL: "Memory"}
+NO_LABELS = {POLICY_LABEL: None, MODE_LABEL: None}
+
+
+def test_a_new_policy_gets_the_finalizer_before_anything_is_touched() -> None:
+    new = policy(finalizers=("theirs",))
+    (action,) = policy_actions(snapshot(new, node("gpu-1")))
+    assert action == SetFinalizers("default", "7", ("theirs", FINALIZER))
+
+
+def test_a_selected_node_gets_plugin_share_node_and_labels() -> None:
+    first, second, third = policy_actions(snapshot(policy(), node("gpu-1"), node("gpu-2")))
+    assert isinstance(first, ApplyDaemonSet)
+    assert first.name == "gpushare-plugin-default"
+    assert isinstance(second, ApplyShareNode)
+    assert second.node == "gpu-1"
+    assert second.body["spec"]["memoryUnit"] == "1Gi"
+    assert second.body["metadata"]["ownerReferences"][0]["uid"] == "uid-default"
+    assert third == LabelNode("gpu-1", "uid-gpu-1", LABELS)
+
+
+def test_a_policy_in_force_needs_nothing() -> None:
+    seen = snapshot(serving(policy(), "gpu-1"))
+    assert policy_actions(seen) == []
+    assert cluster_actions(seen) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        pytest.param(node("gpu-1"), ["LabelNode"], id="labels removed"),
+        pytest.param(node("gpu-1", "default", {MODE_LABEL: "Off"}), ["LabelNode"], id="a label changed"),
+        pytest.param(share("gpu-1", policy(), spec={}), ["ApplyShareNode"], id="share node changed"),
+        pytest.param(share("gpu-1", policy(), owners=()), ["ApplyShareNode"], id="owner removed"),
+        pytest.param(share("gpu-1", policy(), deleting=True), [], id="share node going, made anew when gone"),
+        pytest.param(plugins(policy(), body={}), ["ApplyDaemonSet"], id="DaemonSet changed"),
+        pytest.param(plugins(policy(), deleting=True), [], id="DaemonSet going, made anew when gone"),
+    ],
+)
+def test_what_others_changed_is_put_right(changed: Any, expected: list[str]) -> None:
+    assert class_names(policy_actions(snapshot(serving(policy(), "gpu-1"), changed))) == expected
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        pytest.param(spec(rule("gpu-1"), memoryUnit="256Mi"), id="unit"),
+        pytest.param(spec(rule("gpu-1", reservedMemory="1Gi")), id="reserved memory"),
+        pytest.param(spec(rule("gpu-1"), placement={"strategy": "Spread"}), id="placement"),
+        pytest.param(spec(rule("gpu-1"), plugin={"logLevel": "debug"}), id="log level"),
+    ],
+)
+def test_an_edited_policy_changes_the_share_nodes_and_restarts_nothing(edited: Any) -> None:
+    seen = snapshot(serving(policy(), "gpu-1"), policy(spec=edited))
+    assert class_names(policy_actions(seen)) == ["ApplyShareNode"]
+
+
+def test_a_node_that_left_the_selection_loses_its_share_node_first() -> None:
+    seen = snapshot(serving(policy(), "gpu-1", "gpu-2"))
+    assert policy_actions(seen) == [DeleteShareNode("gpu-2", "uid-share-gpu-2")]
+
+
+def test_and_then_its_labels() -> None:
+    seen = snapshot(serving(policy(), "gpu-1"), node("gpu-2", "default"), plugin_pod("gpu-2"))
+    assert policy_actions(seen) == [LabelNode("gpu-2", "uid-gpu-2", NO_LABELS)]
+
+
+def test_and_at_last_the_capacity_that_the_kubelet_keeps() -> None:
+    left = node("gpu-2", offered=(MEMORY,))
+    assert cluster_actions(snapshot(serving(policy(), "gpu-1"), left, plugin_pod("gpu-2"))) == []
+    seen = snapshot(serving(policy(), "gpu-1"), left)
+    assert cluster_actions(seen) == [ClearCapacity("gpu-2", "uid-gpu-2", (MEMORY,))]
+
+
+def test_a_node_that_vanished_is_forgotten() -> None:
+    seen = snapshot(serving(policy("default", rule("gpu-1", "gpu-2")), "gpu-1"), share("gpu-2", policy()))
+    assert policy_actions(seen) == [DeleteShareNode("gpu-2", "uid-share-gpu-2")]
+
+
+def test_a_node_that_is_being_deleted_is_let_go() -> None:
+    seen = snapshot(serving(policy(), "gpu-1"), node("gpu-1", "default", deleting=True))
+    assert class_names(policy_actions(seen)) == ["DeleteShareNode"]
+
+
+@pytest.mark.parametrize(
+    "unserved",
+    [
+        pytest.param(spec(rule("gpu-1", mode="Exclusive")), id="mode"),
+        pytest.param(spec({"names": ["gpu-1"]}), id="source NVML"),
+        pytest.param(spec(rule("gpu-1"), dialect="aliyun.com"), id="dialect"),
+        pytest.param(spec(rule("gpu-1"), scheduler={"backend": "Dedicated"}), id="backend"),
+        pytest.param(spec(rule("gpu-1", mode="Off")), id="off"),
+        pytest.param(None, id="invalid"),
+    ],
+)
+def test_what_is_not_served_enables_no_node(unserved: Any) -> None:
+    assert policy_actions(snapshot(policy(spec=unserved), node("gpu-1"))) == []
+
+
+def test_the_rest_of_a_policy_is_served_all_the_same() -> None:
+    mixed = policy("default", rule("gpu-1", mode="Exclusive"), rule("gpu-2"))
+    actions = policy_actions(snapshot(mixed, node("gpu-1"), node("gpu-2")))
+    assert [action.node for action in actions if isinstance(action, LabelNode)] == ["gpu-2"]

@@ -1,0 +1,131 @@
+"""From the API server's objects to what the operator knows of them."""
+
+from typing import Any
+
+import pytest
+
+from gpushare_core.api.names import FINALIZER
+from gpushare_core.api.policy import MemoryTotals, UnitTotals
+from gpushare_core.json_object import Json
+from gpushare_operator.cluster.readers import read_job, read_node, read_pod, read_policy, read_share_node
+
+MEMORY = "gpushare.io/memory"
+
+
+def meta(name: str = "x", version: int = 1, **extra: Any) -> Json:
+    return {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version), **extra}
+
+
+def test_a_policy_is_read() -> None:
+    body = {
+        "metadata": meta(generation=3, creationTimestamp="2026-01-01T00:00:00Z", finalizers=[FINALIZER]),
+        "spec": {"nodes": [{"names": ["gpu-1"]}]},
+        "status": {"observedGeneration": 2},
+    }
+    read = read_policy(body)
+    assert (read.generation, read.finalizers, read.deleting) == (3, (FINALIZER,), False)
+    assert read.spec is not None
+    assert read.status.observed_generation == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        pytest.param({}, "nodes: Field required", id="empty"),
+        pytest.param({"nodes": [{"mode": "Half"}]}, "nodes.0.mode", id="unknown mode"),
+        pytest.param(None, "", id="missing"),
+    ],
+)
+def test_a_policy_that_does_not_parse_says_why(spec: Any, why: str) -> None:
+    read = read_policy({"metadata": meta(), "spec": spec})
+    assert read.spec is None
+    assert why in read.error
+
+
+def test_a_policy_with_a_broken_status_is_read_as_without() -> None:
+    body = {"metadata": meta(), "spec": {"nodes": [{"names": ["a"]}]}, "status": {"conditions": "?"}}
+    assert read_policy(body).status.conditions == []
+
+
+@pytest.mark.parametrize(
+    ("status", "ready", "offered"),
+    [
+        pytest.param({}, False, (), id="nothing known"),
+        pytest.param({"conditions": [{"type": "Ready", "status": "True"}]}, True, (), id="ready"),
+        pytest.param({"conditions": [{"type": "Ready", "status": "Unknown"}]}, False, (), id="unknown"),
+        pytest.param({"capacity": {"cpu": "1"}}, False, (), id="others' resources"),
+        pytest.param({"capacity": {MEMORY: "0"}}, False, (MEMORY,), id="zero is shown"),
+        pytest.param({"allocatable": {MEMORY: "4"}}, False, (MEMORY,), id="allocatable"),
+    ],
+)
+def test_a_node_is_read(status: Json, *, ready: bool, offered: tuple[str, ...]) -> None:
+    read = read_node({"metadata": meta(), "status": status})
+    assert (read.ready, read.offered) == (ready, offered)
+
+
+def test_a_share_node_is_read() -> None:
+    share = read_share_node(
+        {
+            "metadata": meta(generation=4, ownerReferences=[{"uid": "p"}]),
+            "spec": {"policy": "default"},
+            "status": {
+                "observedGeneration": 4,
+                "units": {"total": 32, "allocated": 4},
+                "memory": {"total": "32Gi"},
+                "cards": [{"uuid": "a", "health": "Healthy"}, {"uuid": "b", "health": "Unhealthy"}],
+            },
+        }
+    )
+    assert (share.policy, share.owners) == ("default", ("p",))
+    assert share.units == UnitTotals(total=32, allocated=4)
+    assert share.memory == MemoryTotals(total="32Gi", allocated="0", used="0")
+    assert (share.cards, share.unhealthy_cards) == (2, 1)
+
+
+def test_totals_that_keep_to_no_schema_count_as_nothing() -> None:
+    status = {"units": {"total": 1.5}, "memory": {"total": 5}}
+    share = read_share_node({"metadata": meta(), "spec": {}, "status": status})
+    assert (share.units, share.memory) == (UnitTotals(), MemoryTotals())
+
+
+def test_a_share_node_without_status_is_read() -> None:
+    assert read_share_node({"metadata": meta(), "spec": {}}).units == UnitTotals(total=0, allocated=0)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "state"),
+    [
+        pytest.param([], "active", id="running"),
+        pytest.param([("Suspended", "False")], "active", id="not suspended"),
+        pytest.param([("SuccessCriteriaMet", "True")], "active", id="about to end"),
+        pytest.param([("Complete", "True")], "complete", id="complete"),
+        pytest.param([("FailureTarget", "True"), ("Failed", "True")], "failed", id="failed"),
+    ],
+)
+def test_a_job_is_read(conditions: list[tuple[str, str]], state: str) -> None:
+    moment = {"lastTransitionTime": "2026-11-21T12:00:00Z", "reason": "Why"}
+    ends = [{"type": kind, "status": status, **moment} for kind, status in conditions]
+    read = read_job({"metadata": meta(labels={"gpushare.io/sequence": "7"}), "status": {"conditions": ends}})
+    assert [name for name in ("active", "complete", "failed") if getattr(read, name)] == [state]
+    assert read.sequence == 7
+    assert (read.finished is None) is (state == "active")
+
+
+def test_a_pod_tells_how_it_ended() -> None:
+    ended = {"terminated": {"exitCode": 2, "message": "{}"}}
+    read = read_pod({"metadata": meta(), "status": {"containerStatuses": [{"state": ended}]}})
+    assert (read.exit_code, read.termination, read.waiting) == (2, "{}", "")
+
+
+def test_a_pod_tells_why_it_waits() -> None:
+    waits = {"waiting": {"reason": "ErrImagePull", "message": "no such image"}}
+    assert (
+        read_pod({"metadata": meta(), "status": {"containerStatuses": [{"state": waits}]}}).waiting
+        == "ErrImagePull: no such image"
+    )
+
+
+def test_a_pod_that_terminates_is_not_ready() -> None:
+    status = {"conditions": [{"type": "Ready", "status": "True"}]}
+    assert read_pod({"metadata": meta(), "status": status}).ready
+    assert not read_pod({"metadata": meta(deletionTimestamp="2026-11-21T12:00:00Z"), "status": status}).ready
