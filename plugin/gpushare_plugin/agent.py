@@ -30,6 +30,8 @@ PERIOD = 10.0
 """Seconds after which everything is looked at again although nothing changed."""
 DEBOUNCE = 0.1
 """Seconds in which changes are collected before they are acted upon together."""
+PHASES_TIMEOUT = 2.0
+"""Seconds for finding out which of the pods without units run."""
 STOPPING_TIMEOUT = 2.0
 """Seconds in which the API server has to take our word that we stop."""
 STUCK_AFTER = 60.0
@@ -147,7 +149,7 @@ class Agent:
 
     async def _read_pods_without_units(self) -> None:
         names = pods_without_units(self.state.assigned, self.state.pods)
-        await self._pod_watch.read_specs(names, timeout=PERIOD)
+        await self._pod_watch.read_specs(names, timeout=PHASES_TIMEOUT)
 
     def _registration_changed(self) -> None:
         self.state.changed.set()

@@ -16,6 +16,7 @@ from gpushare_plugin.decide.allocations import (
     admitted_allocations,
     forgotten_allocations,
     orphaned_allocations,
+    overcommitted_cards,
 )
 from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
@@ -204,16 +205,17 @@ class Reconciler:
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, assignments = self.state, self._node_assignments(offering)
         forgotten = forgotten_allocations(assignments, state.pods.values()) if assignments else []
+        allocations = [*_allocations(assignments, state.pods), *forgotten] if assignments else []
         annotations = AnnotationState(
             state.pod_resources_available,
             self._differing,
             state.assigned.checkpoint_problem,
             [str(each.pod.name) for each in forgotten],
+            overcommitted_cards(offering.layout, allocations),
         )
         conditions = node_conditions(share_node.spec, offering, self.registration(), annotations)
         if offering.layout_unknown:
             return kept_status(share_node, conditions, now=self.now())
-        allocations = [*_allocations(assignments, state.pods), *forgotten] if assignments else []
         return node_status(share_node, offering.layout, allocations, conditions, now=self.now())
 
 

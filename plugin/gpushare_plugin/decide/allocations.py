@@ -238,6 +238,18 @@ def _is_known(assignment: PodAssignment, pods: Pods) -> bool:
     return pod is not None and assignment.uid in ("", pod.kubelet_uid)
 
 
+def overcommitted_cards(layout: Layout | None, allocations: Iterable[PodAllocation]) -> list[str]:
+    """Returns a word on each card of which pods hold more than its whole memory."""
+    held: Counter[str] = Counter()
+    for allocation in allocations:
+        held.update(allocation.cards)
+    return [
+        f"{held[placed.uuid]} of {placed.room} units of card {placed.card.index} ({placed.uuid})"
+        for placed in (layout.cards if layout else ())
+        if held[placed.uuid] > placed.room
+    ]
+
+
 def promised_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
     """Returns card UUID -> units that are annotated to pods which the kubelet has not admitted yet."""
     promised: Counter[str] = Counter()

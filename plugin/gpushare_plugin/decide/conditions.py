@@ -51,6 +51,8 @@ class AnnotationState:
     """Why the kubelet's checkpoint cannot be read."""
     forgotten: Sequence[str] = ()
     """Running pods whose units the kubelet does not know (any more)."""
+    overcommitted: Sequence[str] = ()
+    """Cards of which more is held than they have, for people."""
 
 
 def node_conditions(
@@ -122,6 +124,11 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
         return condition_unknown(
             LEDGER_IN_SYNC, "PodResourcesUnreachable", "the kubelet's books cannot be read"
         )
+    if annotations.overcommitted:
+        message = (
+            f"more is held than there is: {'; '.join(annotations.overcommitted)}; delete some of the pods"
+        )
+        return condition_false(LEDGER_IN_SYNC, "OverCommitted", message)
     if annotations.differing:
         message = f"annotations that differ from the kubelet's books: {', '.join(annotations.differing)}"
         return condition_false(LEDGER_IN_SYNC, "RepairPending", message)

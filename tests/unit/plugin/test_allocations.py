@@ -3,7 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from tests.samples.plugin import annotation, assigned, container, name_of, node_assignments, pod, sidecar
+from tests.samples.plugin import (
+    annotation,
+    assigned,
+    container,
+    layout,
+    name_of,
+    node_assignments,
+    pod,
+    sidecar,
+)
 
 from gpushare_plugin.decide.allocations import (
     AssignedDevices,
@@ -11,6 +20,7 @@ from gpushare_plugin.decide.allocations import (
     PodAssignment,
     forgotten_allocations,
     forgotten_units,
+    overcommitted_cards,
     pod_allocation,
     promised_units,
 )
@@ -106,3 +116,21 @@ def test_a_running_pod_without_units_has_what_is_annotated() -> None:
     assert forgotten_allocations(listed, [replace(running, running=False)]) == []
     elsewhere = replace(running, annotation=annotation({"main": {"GPU-1": 4}}, node="gpu-2"))
     assert forgotten_allocations(listed, [elsewhere]) == []
+
+
+@pytest.mark.parametrize(
+    ("units", "expected"),
+    [
+        pytest.param([8, 8], [], id="full"),
+        pytest.param([8, 9], ["17 of 16 units of card 1 (GPU-1)"], id="more than there is"),
+    ],
+)
+def test_a_card_is_overcommitted_when_pods_hold_more_than_its_memory(
+    units: list[int], expected: list[str]
+) -> None:
+    held = [
+        PodAllocation(pod("a", container(units=each)), {"main": {"GPU-1": each}}, {"GPU-1": each})
+        for each in units
+    ]
+    assert overcommitted_cards(layout(reserved=2**30), held) == expected
+    assert overcommitted_cards(None, held) == []

@@ -193,3 +193,10 @@ def test_a_card_that_is_left_out_is_named() -> None:
     status, _, message = states(offering)["UnitTooFine"]
     assert status == "True"
     assert message.endswith("is 2Gi; 1Gi stays in force; card 2 (GPU-2) is left out")
+
+
+def test_a_card_of_which_more_is_held_than_it_has_is_said() -> None:
+    annotations = AnnotationState(pod_resources_available=True, overcommitted=["20 of 16 units of card 0"])
+    status, reason, message = states(annotations=annotations)["LedgerInSync"]
+    assert (status, reason) == ("False", "OverCommitted")
+    assert message == "more is held than there is: 20 of 16 units of card 0; delete some of the pods"
