@@ -91,7 +91,7 @@ def extender_daemon_set(installation: Installation, port: int) -> Json:
             "dnsPolicy": "ClusterFirstWithHostNet",
             "affinity": on_nodes_with(CONTROL_PLANE_LABEL, SCHEDULER_LABEL),
             "tolerations": EVERYWHERE,
-            # It answers what has come, sees the binds under way to their end (15 s each), gives its Lease back.
+            # It answers what has come, ends the binds under way (15 s each), gives its Lease back.
             "terminationGracePeriodSeconds": 40,
             "securityContext": {
                 "runAsNonRoot": True,
