@@ -1,7 +1,7 @@
 """How long the extender's filter takes, serially over one connection as kube-scheduler calls it.
 
 Every answer is checked against the layout that filled the cluster.
-``python -m bench.filter_latency --url http://127.0.0.1:32766 --nodes N [--names M] [--pid PID]``
+``python -m bench.filter_latency --url http://127.0.0.1:22766 --nodes N [--names M] [--pid PID]``
 """
 
 import argparse
@@ -46,7 +46,7 @@ class Caller:
     def __init__(self, url: str, *, timeout: float = 30.0) -> None:
         parts = urlsplit(url)
         if parts.hostname is None:
-            raise ValueError(f"{url!r} is no URL such as http://127.0.0.1:32766")
+            raise ValueError(f"{url!r} is no URL such as http://127.0.0.1:22766")
         self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
 
     def filter(self, body: bytes) -> tuple[float, bytes]:

@@ -78,7 +78,7 @@ def _common_options() -> argparse.ArgumentParser:
 
 
 def _add_extender_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--extender-url", type=_url, required=True, help="such as https://127.0.0.1:32766")
+    parser.add_argument("--extender-url", type=_url, required=True, help="such as https://127.0.0.1:22766")
     parser.add_argument(
         "--managed-resource", type=_resource, action="append", required=True, help="one of several"
     )
