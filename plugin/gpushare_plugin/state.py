@@ -11,7 +11,7 @@ from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import Offering
 from gpushare_plugin.decide.pods import Pod, PodName
 from gpushare_plugin.decide.preferred_allocation import PreferredCard
-from gpushare_plugin.devices.source import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ WITH_CONFIG = (
 
 CONFIG_HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
-PATHS = HostPaths(manifest="/etc/kubernetes/manifests/kube-scheduler.yaml", folder="/etc/kubernetes/gpushare")
+PATHS = HostPaths(manifest="/etc/kubernetes/manifests/kube-scheduler.yaml", folder="/etc/kubernetes/ours")
 EXTENDER = ExtenderEntry(url="http://127.0.0.1:32766", managed_resources=("gpushare.io/memory",))
 ENDPOINT = HealthEndpoint(host="127.0.0.1", port=10259, path="/readyz", lasting_certificate=False)
 NOBODY_LISTENS = ProbeResult(

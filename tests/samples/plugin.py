@@ -15,7 +15,7 @@ from gpushare_plugin.decide.layout import Layout, lay_out
 from gpushare_plugin.decide.pods import Pod, PodName, read_pod
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.unit_ids import encode_id
-from gpushare_plugin.devices.source import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard
 
 GIB = 2**30
 NODE = "gpu-1"

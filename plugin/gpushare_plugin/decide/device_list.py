@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.layout import Layout, PlacedCard, lay_out
 from gpushare_plugin.decide.unit_ids import CAPACITY, ID_LENGTH, encode_id
-from gpushare_plugin.devices.source import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard
 
 MESSAGE_LIMIT = 4 * 2**20
 """Bytes. Source: ``defaultClientMaxReceiveMessageSize`` of grpc-go, which the kubelet does not raise."""

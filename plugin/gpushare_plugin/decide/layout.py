@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from gpushare_core.api.share_node import CardStatus, Health, NodeStatus
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.devices.source import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard
 
 GONE = "the card is gone: it was there when its units were given out"
 

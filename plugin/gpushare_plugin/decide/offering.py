@@ -31,7 +31,7 @@ from gpushare_plugin.decide.witnesses import (
     witnessed_cards,
     witnessed_unit,
 )
-from gpushare_plugin.devices.source import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard
 
 LAYOUT_UNKNOWN = "LayoutUnknown"
 """Reason: units are in use and it cannot be told on which card they lie."""

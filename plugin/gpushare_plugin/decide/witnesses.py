@@ -13,7 +13,7 @@ from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.layout import GONE, Layout
 from gpushare_plugin.decide.pods import Pods
-from gpushare_plugin.devices.source import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from gpushare_core.api.policy import SimulatedCards
 from gpushare_core.placement.quantity import parse_memory
-from gpushare_plugin.devices.source import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard
 
 _NAMESPACE = uuid.UUID("a1f0c1f4-6f0b-5b1c-9a57-2f2f6f1c0e11")
 

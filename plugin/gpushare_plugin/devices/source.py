@@ -1,37 +1,8 @@
-"""What a source of devices is, what it knows of a card, and which source a node's spec asks for."""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+"""Which source of devices a node's spec asks for."""
 
 from gpushare_core.api.enums import Source
 from gpushare_core.api.policy import Devices
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PhysicalCard:
-    """One card, now."""
-
-    uuid: str
-    index: int
-    memory: int
-    """Bytes."""
-    model: str = ""
-    compute_score: int = 0
-    numa_node: int = -1
-    """Negative when unknown."""
-    healthy: bool = True
-    reason: str = ""
-    """Why the card is not healthy, for people."""
-    used: int = 0
-    """Bytes in use, where the source can tell."""
-
-
-class DeviceSource(Protocol):
-    """Where a node's plugin learns of its cards: it is asked again in every round of the reconciler."""
-
-    async def cards(self) -> Sequence[PhysicalCard]:
-        """Returns all cards of the node, in the order of their index."""
+from gpushare_plugin.devices.card import DeviceSource
 
 
 def open_source(node: str, devices: Devices) -> DeviceSource | None:

@@ -9,7 +9,6 @@ from tests.samples.hostctl import (
     EXTENDER,
     FRESH,
     KUBEADM,
-    PATHS,
     file,
     performed,
     planned,
@@ -29,7 +28,9 @@ def test_a_plan_names_its_files_by_their_content() -> None:
 
     assert install_plan.backup_name == f"kube-scheduler.yaml.{file(KUBEADM).sha256[:12]}.backup"
     assert install_plan.config_name == f"scheduler-config-{install_plan.config.sha256[:12]}.yaml"
-    assert f"--config={PATHS.in_folder(install_plan.config_name)}".encode() in install_plan.manifest.content
+    assert (
+        f"--config=/etc/kubernetes/ours/{install_plan.config_name}".encode() in install_plan.manifest.content
+    )
 
 
 def test_the_same_host_gives_the_same_plan() -> None:

@@ -8,7 +8,7 @@ from tests.samples.plugin import GIB, card, layout
 from gpushare_core.api.share_node import CardStatus, NodeStatus
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.layout import GONE, keep_places, lay_out, recorded_layout
-from gpushare_plugin.devices.source import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard
 
 UNIT = MemoryUnit.parse("1Gi")
 MEMORIES = st.lists(st.integers(0, 40), min_size=1, max_size=6)

@@ -10,7 +10,7 @@ from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
 from gpushare_plugin.decide.pods import Pod
-from gpushare_plugin.devices.source import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard
 
 CARDS = (card(0), card(1))
 GI = MemoryUnit.parse("1Gi")

@@ -36,7 +36,7 @@ from gpushare_plugin.decide.witnesses import (
     witnessed_cards,
     witnessed_unit,
 )
-from gpushare_plugin.devices.source import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard
 
 GI, HALF = MemoryUnit.parse("1Gi"), MemoryUnit.parse("512Mi")
 
