@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LOOK_SECONDS = 5.0
+GONE_SECONDS = 600.0
 
 _log = logging.getLogger(__name__)
 
@@ -76,11 +77,15 @@ class ServerTls:
         """Never returns.
 
         Raises:
-            FilesGoneError: the files were there and are not any more. Who makes them again makes another
-                folder, which only a new mount shows.
+            FilesGoneError: the files were there, and have been gone for ``GONE_SECONDS``. Who makes them
+                again makes another folder, which only a new mount shows. Not earlier: while a policy is taken
+                back the process is ended anyway, and a container that starts again would make the folder on
+                the host that was just removed.
         """
-        while self._context is None or self._present():
+        gone = 0.0
+        while gone < GONE_SECONDS:
             await self.sleep(LOOK_SECONDS)
+            gone = gone + LOOK_SECONDS if self._context is not None and not self._present() else 0.0
         raise FilesGoneError(f"the key pair in {self.files.certificate.parent} was removed")
 
     def _present(self) -> bool:

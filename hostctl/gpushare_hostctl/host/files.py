@@ -58,9 +58,9 @@ class HostFiles:
         return {name: file for name, file in files.items() if file is not None}
 
     def make_folder(self, path: str, *, mode: int = 0o700, gid: int | None = None) -> None:
-        """Makes a folder that only its owner can look into, unless it is there.
+        """Makes a folder that only its owner can look into, or what ``mode`` and the group ``gid`` say.
 
-        With another ``mode``, and a group ``gid``, it gets these even if it is there.
+        One that is there gets mode and group as well: somebody else may have made it.
         """
         folder = self._resolve(path)
         if not folder.is_dir():
@@ -68,8 +68,7 @@ class HostFiles:
             _sync_folder(folder.parent)
         if gid is not None and folder.stat().st_gid != gid:
             os.chown(folder, -1, gid)
-        if gid is not None:
-            folder.chmod(mode)
+        folder.chmod(mode)
 
     def share_with_containers(self, path: str) -> None:
         """Lets confined containers read what is made in a folder, where SELinux is on."""

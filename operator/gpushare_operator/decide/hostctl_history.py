@@ -34,8 +34,8 @@ from gpushare_operator.desired.hostctl_job import NEEDS_PERSON, ROLLED_BACK, Hos
 
 FIRST_BACKOFF = timedelta(seconds=5)
 LONGEST_BACKOFF = timedelta(minutes=5)
-KEYS_RENEWED_AFTER = timedelta(days=250)
-"""After a successful install. Keys last a year, and hostctl makes new ones in the last third of it."""
+KEYS_LOOKED_AT_AFTER = timedelta(days=100)
+"""After a successful install. Keys last a year, and an install makes new ones in the last third of it."""
 
 
 class HistoryState(StrEnum):
@@ -158,7 +158,7 @@ def _has_done(job: JobObject, node: NodeObject, run: HostctlRun) -> bool:
 
 
 def _has_old_keys(job: JobObject, run: HostctlRun, now: datetime) -> bool:
-    is_old = job.finished is not None and now - job.finished > KEYS_RENEWED_AFTER
+    is_old = job.finished is not None and now - job.finished > KEYS_LOOKED_AT_AFTER
     return is_old and run.command is HostctlCommand.INSTALL
 
 

@@ -25,8 +25,6 @@ from gpushare_operator.desired.names import EXTENDER_NAME, Installation
 
 CONNECTED = "connected"
 """Value of the scheduler label."""
-CONTAINER_CREATING = "ContainerCreating"
-"""What the kubelet says of a container while a volume of its pod is not there."""
 
 
 def scheduler_needed(snapshot: Snapshot) -> bool:
@@ -79,11 +77,9 @@ def plan_connection(snapshot: Snapshot, installation: Installation, now: datetim
     """
     histories = installs(snapshot, installation, now)
     port = scheduler_settings(snapshot).port
-    hosts = [
-        history
-        for history in histories
-        if extender_ready(snapshot, history.node, port) or _lacks_keys(snapshot, history.node, port)
-    ]
+    ready = [history for history in histories if extender_ready(snapshot, history.node, port)]
+    waiting = [history for history in histories if _may_lack_keys(snapshot, history.node, port)]
+    hosts = [*ready, *(history for history in waiting if history not in ready)]
     actions = (
         *_apply_extender(snapshot, installation, port),
         *_connect(hosts, due=_next_install(histories, hosts)),
@@ -109,10 +105,10 @@ def _connect(hosts: Iterable[JobHistory], *, due: Sequence[JobHistory]) -> Itera
 
 
 def _next_install(histories: Sequence[JobHistory], hosts: Sequence[JobHistory]) -> list[JobHistory]:
-    """Returns the one of ``hosts`` that may be edited now, if there is one.
+    """Returns the first of ``hosts`` that may be edited now, if there is one.
 
-    The next one only when the one before serves: an edit that failed may fail everywhere, so no other host is
-    edited before it has succeeded there. What hostctl refused was not touched, and holds up nobody, nor does
+    The next one only when the one before serves: an edit that had to be undone may fail everywhere, so no
+    other host is edited before it has succeeded there. A host that was not touched holds up nobody, nor does
     a node that is away.
     """
     if any(history.state is HistoryState.RUNNING for history in histories):
@@ -124,7 +120,7 @@ def _next_install(histories: Sequence[JobHistory], hosts: Sequence[JobHistory]) 
 
 def _may_fail_everywhere(history: JobHistory) -> bool:
     failure = history.failure
-    return failure is not None and not failure.needs_person and history.node.ready
+    return failure is not None and failure.rolled_back and history.node.ready
 
 
 def installs(snapshot: Snapshot, installation: Installation, now: datetime) -> list[JobHistory]:
@@ -179,10 +175,10 @@ def mark(node: NodeObject, value: str | None) -> LabelNode:
     return LabelNode(node.name, node.uid, {SCHEDULER_LABEL: value})
 
 
-def _lacks_keys(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
-    """Returns whether the extender of ``node`` may only be waiting for the folder of its keys."""
+def _may_lack_keys(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
+    """Returns whether the extender of ``node``, whose kubelet is there, may be waiting for its keys only."""
     pod = snapshot.extender_pods.get(node.name)
-    return pod is not None and pod.extender_port == port and pod.waiting.startswith(CONTAINER_CREATING)
+    return pod is not None and node.ready and pod.extender_port == port
 
 
 def extender_ready(snapshot: Snapshot, node: NodeObject, port: int) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from gpushare_extender.http.listener import ListenerLimits, listening, request_read
-from gpushare_extender.http.tls import FilesGoneError, ServerTls, TlsFiles
+from gpushare_extender.http.tls import GONE_SECONDS, FilesGoneError, ServerTls, TlsFiles
 
 PAIRS = Path(__file__).resolve().parents[2] / "data" / "extender"
 """Two authorities, each with a server and a client; valid for a hundred years."""
@@ -144,7 +144,7 @@ async def test_it_ends_when_the_files_that_were_there_are_gone(keys: KeyFolder) 
     tls = ServerTls(keys.files, sleep)
     with pytest.raises(FilesGoneError, match="was removed"):
         await tls.end_when_gone()
-    assert len(looks) == 4
+    assert sum(looks) >= GONE_SECONDS, "a container that starts again would make the folder on the host anew"
 
 
 class Dialer:
