@@ -3,6 +3,7 @@
 It travels on the Binding object, so node and card become true in one step.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -56,6 +57,12 @@ def encode_allocation(allocation: Allocation) -> str:
 _DECODER = msgspec.json.Decoder(Allocation)
 
 
+def _refuse_repeated_keys(pairs: list[tuple[str, object]]) -> None:
+    """An admission policy reads the first of two equal keys, a decoder the last one."""
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise ValueError("a key stands there twice")
+
+
 def decode_allocation(text: str) -> Allocation:
     """Returns what ``encode_allocation`` was given.
 
@@ -64,7 +71,8 @@ def decode_allocation(text: str) -> Allocation:
     """
     try:
         allocation = _DECODER.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        json.loads(text, object_pairs_hook=_refuse_repeated_keys)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise MalformedAllocationError(f"not an allocation: {error}") from error
     every = [*allocation.containers.values(), allocation.cards]
     if any(units < 0 for shares in every for units in shares.values()):

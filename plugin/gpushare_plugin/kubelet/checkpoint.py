@@ -70,7 +70,7 @@ class CheckpointFile:
                 self._stamp = stamp
         except OSError as error:
             raise CheckpointUnreadableError(f"{self._file}: {error.strerror or error}") from error
-        except (msgspec.DecodeError, DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, DecodeError, RecursionError, UnicodeError) as error:
             raise CheckpointUnreadableError(f"{self._file} is in an unknown format: {error}") from error
         return self._entries
 

@@ -92,6 +92,7 @@ def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
             id="another answer",
         ),
         pytest.param(b"[" * 100_000, id="deep"),
+        pytest.param(b'{"Data": {"PodDeviceEntries": [{"PodUID": "\xff"}]}}', id="not text"),
     ],
 )
 def test_another_format_is_said(tmp_path: Path, content: bytes) -> None:

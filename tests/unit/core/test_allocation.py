@@ -70,6 +70,8 @@ def test_it_is_written_compactly_in_a_fixed_order() -> None:
         pytest.param('{"later":' + "[" * 100_000, id="nested without end"),
         pytest.param("\ud800", id="half a character"),
         pytest.param(text() + "x", id="something after it"),
+        pytest.param(text()[:-1] + ',"node":"other"}', id="two nodes"),
+        pytest.param(text()[:-1] + ',"nod\\u0065":"other"}', id="two nodes, one of them disguised"),
     ],
 )
 def test_what_none_of_ours_wrote_is_refused(annotation: str) -> None:
