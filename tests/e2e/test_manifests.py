@@ -282,6 +282,22 @@ def test_a_plugin_reports_on_its_own_node_only(cluster: LocalCluster) -> None:
     cluster.kubectl("delete", "gsn", "gpu-1")
 
 
+@pytest.mark.parametrize("kind", ["DaemonSet", "Job"])
+def test_everybody_else_runs_workloads_as_before(cluster: LocalCluster, namespace: str, kind: str) -> None:
+    labels = {"app": "ordinary"}
+    containers = [{"name": "main", "image": "python", "command": ["true"]}]
+    template: Json = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    spec: Json = {"template": template}
+    if kind == "DaemonSet":
+        spec["selector"] = {"matchLabels": labels}
+    else:
+        template["spec"]["restartPolicy"] = "Never"
+    version = {"DaemonSet": "apps/v1", "Job": "batch/v1"}[kind]
+    body = {"apiVersion": version, "kind": kind, "metadata": {"name": "ordinary"}, "spec": spec}
+    made = cluster.kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=json.dumps(body))
+    assert "created" in made
+
+
 def test_the_operator_runs_without_rights_on_its_node(cluster: LocalCluster) -> None:
     pods = get(cluster, PODS.format(namespace=SYSTEM))["items"]
     (operator,) = [each for each in pods if each["metadata"]["name"].startswith("gpushare-operator")]
