@@ -8,7 +8,7 @@ from datetime import datetime
 
 from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
 from gpushare_operator.cluster.labels import PORT_ANNOTATION
-from gpushare_operator.cluster.objects import NodeObject, PolicyObject
+from gpushare_operator.cluster.objects import NodeObject, PodObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
 from gpushare_operator.decide.actions import Action, ApplyDaemonSet, CreateJob, DeleteJob, LabelNode, Plan
 from gpushare_operator.decide.hostctl_history import (
@@ -77,9 +77,8 @@ def plan_connection(snapshot: Snapshot, installation: Installation, now: datetim
     """
     histories = installs(snapshot, installation, now)
     port = scheduler_settings(snapshot).port
-    ready = [history for history in histories if extender_ready(snapshot, history.node, port)]
-    waiting = [history for history in histories if _may_lack_keys(snapshot, history.node, port)]
-    hosts = [*ready, *(history for history in waiting if history not in ready)]
+    hosts = [history for history in histories if _has_extender(snapshot, history.node, port)]
+    hosts.sort(key=lambda history: not extender_ready(snapshot, history.node, port))
     actions = (
         *_apply_extender(snapshot, installation, port),
         *_connect(hosts, due=_next_install(histories, hosts)),
@@ -175,16 +174,22 @@ def mark(node: NodeObject, value: str | None) -> LabelNode:
     return LabelNode(node.name, node.uid, {SCHEDULER_LABEL: value})
 
 
-def _may_lack_keys(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
-    """Returns whether the extender of ``node``, whose kubelet is there, may be waiting for its keys only."""
-    pod = snapshot.extender_pods.get(node.name)
-    return pod is not None and node.ready and pod.extender_port == port
+def _has_extender(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
+    """Returns whether an extender for ``port`` is ready on ``node``, or may be waiting for its keys only:
+    where the kubelet is there."""
+    pod = _extender_pod(snapshot, node, port)
+    return pod is not None and (pod.ready or node.ready)
 
 
 def extender_ready(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
     """Returns whether an extender answers at ``port`` of ``node``."""
+    pod = _extender_pod(snapshot, node, port)
+    return pod is not None and pod.ready
+
+
+def _extender_pod(snapshot: Snapshot, node: NodeObject, port: int) -> PodObject | None:
     pod = snapshot.extender_pods.get(node.name)
-    return pod is not None and pod.ready and pod.extender_port == port
+    return pod if pod and pod.extender_port == port else None
 
 
 def next_restore(histories: Sequence[JobHistory]) -> list[JobHistory]:
