@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_operator.decide.actions import Action, content, describe, target
+from gpushare_operator.decide.actions import Action, ClearCapacity, content, describe, target
 
 FREE = 2
 """Repetitions without a delay: that somebody changes a thing once or twice is no fight."""
@@ -18,6 +18,9 @@ FIRST_DELAY = 1.0
 LONGEST_DELAY = 300.0
 LONGEST_DELAY_AFTER_FAILURE = 60.0
 """Seconds. A server that refuses is asked more often: it is not fought."""
+KUBELET_MEMORY = 310.0
+"""Seconds. So long the kubelet writes back what a plugin offered (``endpointStopGracePeriod`` of its device
+manager, and some slack), as a zero where the kubelet itself was restarted: that is no fight either."""
 CONTESTED_FROM = 5
 """Attempts without a lasting effect after which people are told."""
 MEMORY = timedelta(minutes=1)
@@ -38,6 +41,8 @@ class _Entry:
 
     @property
     def delay(self) -> timedelta:
+        if isinstance(self.action, ClearCapacity) and self.attempts >= FREE and not self.error:
+            return timedelta(seconds=KUBELET_MEMORY)
         most = LONGEST_DELAY_AFTER_FAILURE if self.error else LONGEST_DELAY
         return timedelta(seconds=backoff_delay(self.attempts - FREE, first=FIRST_DELAY, most=most))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import difflib
 import json
 import os
 import re
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.observe import NODES, POLICIES, SHARE_NODES, get, watch_until
+from tests.e2e.observe import NODES, POLICIES, SHARE_NODES, Json, get, watch_until
 from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
 
 from gpushare_core.kube.client import KubeClient
@@ -51,6 +52,16 @@ def versions(cluster: LocalCluster) -> dict[str, str]:
     }
 
 
+def unmarked(cluster: LocalCluster) -> list[Json]:
+    return [each for each in get(cluster, POLICIES)["items"] if not named(each, "marker")]
+
+
+def differences(before: list[Json], after: list[Json]) -> str:
+    """What was written, for the reader of a failure."""
+    earlier, later = (json.dumps(each, indent=1, sort_keys=True).splitlines() for each in (before, after))
+    return "\n".join(difflib.unified_diff(earlier, later, "before", "after", lineterm="", n=8))
+
+
 def condition_of(policy: Any, kind: str) -> str:
     conditions = policy.get("status", {}).get("conditions", ())
     return next((str(each["reason"]) for each in conditions if each["type"] == kind), "")
@@ -89,12 +100,12 @@ def holds_nothing(policies: Any) -> bool:
 def test_a_restart_changes_nothing(cluster: LocalCluster, product: Product) -> None:
     watch_until(cluster, POLICIES, holds_nothing, what="no units allocated")
     before = versions(cluster)
-    said = get(cluster, POLICIES)["items"]
+    said = unmarked(cluster)
     cluster.kubectl("rollout", "restart", "deployment/gpushare-operator", "-n", SYSTEM)
     cluster.kubectl("rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s")
     product.apply(MARKER)
     await_judged(cluster, "marker")
-    assert versions(cluster) == before, said
+    assert versions(cluster) == before, differences(said, unmarked(cluster))
     product.delete("marker")
 
 

@@ -4,7 +4,14 @@ from datetime import timedelta
 
 from tests.samples.operator import NOW
 
-from gpushare_operator.decide.actions import Action, ApplyDaemonSet, DeleteJob, LabelNode, SetFinalizers
+from gpushare_operator.decide.actions import (
+    Action,
+    ApplyDaemonSet,
+    ClearCapacity,
+    DeleteJob,
+    LabelNode,
+    SetFinalizers,
+)
 from gpushare_operator.repetitions import Repetitions
 
 APPLY = ApplyDaemonSet("a", {"spec": {"x": 1}})
@@ -28,6 +35,18 @@ def test_a_fight_costs_eight_attempts_in_the_first_minute_and_twelve_an_hour_lat
 
 def test_a_server_that_refuses_is_asked_once_a_minute() -> None:
     assert attempts(APPLY, 3600, error="503")[0] - attempts(APPLY, 1800, error="503")[0] == 30
+
+
+def test_a_kubelet_that_still_remembers_a_resource_is_waited_for_and_not_fought() -> None:
+    number, repetitions = attempts(ClearCapacity("gpu-2", "uid", ("gpushare.io/memory",)), 310)
+    assert number == 2
+    assert repetitions.contested("default") == []
+
+
+def test_capacity_that_another_plugin_reports_is_told_after_a_quarter_of_an_hour() -> None:
+    number, repetitions = attempts(ClearCapacity("gpu-2", "uid", ("gpushare.io/memory",)), 1000)
+    assert number == 5
+    assert len(repetitions.contested("default")) == 1
 
 
 def test_what_waits_says_until_when_and_why_it_was_refused() -> None:
