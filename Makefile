@@ -10,6 +10,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CODE := core operator plugin extender hostctl localcluster demo bench tests
 PYTEST_ARGS ?=
+# Each runs tests of its own, with a local cluster of its own where they need one.
+PROCESSES ?= 2
 
 help: ## Explain the targets
 	@echo "gpushare: share GPU cards on Kubernetes. Targets:"
@@ -25,10 +27,10 @@ stop: $(STAMP) ## Stop the demo cluster
 	$(BIN)/localcluster down --name demo
 
 test: preflight check cluster ## All checks and all tests: unit, component, end to end on a real local cluster
-	$(BIN)/pytest $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses=$(PROCESSES) --dist=loadgroup $(PYTEST_ARGS)
 
 unit: $(STAMP) ## Only the fast tests, no cluster
-	$(BIN)/pytest tests/unit tests/component $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses=$(PROCESSES) tests/unit tests/component $(PYTEST_ARGS)
 
 check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
 	$(BIN)/ruff format --check $(CODE)

@@ -1,6 +1,6 @@
-"""The real local cluster that this suite shares."""
+"""The real local clusters that this suite shares: one for each process that runs tests."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from tests.e2e.fixtures import books_agree, namespace, product, shared_policy, tight_policy
@@ -9,6 +9,18 @@ from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 
 __all__ = ["books_agree", "cluster", "namespace", "product", "shared_policy", "tight_policy"]
+
+SECOND_CLUSTER = ("test_lifecycle", "test_nodes")
+"""Modules that mostly wait: beside all others they take about as long."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Keeps each module in one process when tests run side by side: its tests share a policy."""
+    for item in items:
+        if item.get_closest_marker("e2e"):
+            group = "second" if item.path.stem in SECOND_CLUSTER else "first"
+            item.add_marker(pytest.mark.xdist_group(f"{group} cluster"))
 
 
 @pytest.fixture(scope="session")

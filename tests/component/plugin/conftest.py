@@ -1,5 +1,6 @@
 """A node between a fake kubelet and a fake API server, with and without the plugin."""
 
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,10 +9,12 @@ from tests.fakes.plugin_node import Node, running_node
 
 
 @pytest.fixture
-async def idle_node(tmp_path: Path) -> AsyncIterator[Node]:
+async def idle_node() -> AsyncIterator[Node]:
     """No plugin runs yet."""
-    async with running_node(tmp_path) as node:
-        yield node
+    # The path of a Unix socket has 107 characters at most: too few for a folder named after the test.
+    with tempfile.TemporaryDirectory(prefix="kubelet-") as directory:
+        async with running_node(Path(directory)) as node:
+            yield node
 
 
 @pytest.fixture
