@@ -1,5 +1,6 @@
 """Nodes, GPUShareNodes and pods as a cluster of real size would hold them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpushare_core.api.names import API_VERSION, NODE_KIND
@@ -102,20 +103,20 @@ def share_node(index: int) -> Json:
     }
 
 
-def share_node_status(index: int, layout: Layout) -> Json:
-    """What the node's plugin would report."""
+def share_node_status(index: int, layout: Layout, uids: Mapping[str, str]) -> Json:
+    """What the node's plugin would report; ``uids`` are those of its pods, by name."""
     registered = {"reason": "Bench", "message": "", "lastTransitionTime": MOMENT}
     return {
         "status": {
             "observedGeneration": 1,
             "memoryUnit": "1Gi",
             "conditions": [{"type": "Registered", "status": "True", **registered}],
-            "cards": [_card(index, card, layout) for card in range(layout.cards)],
+            "cards": [_card(index, card, layout, uids) for card in range(layout.cards)],
         }
     }
 
 
-def _card(index: int, card: int, layout: Layout) -> Json:
+def _card(index: int, card: int, layout: Layout, uids: Mapping[str, str]) -> Json:
     pods = [pod for pod in layout.pods(index) if pod.card == card]
     return {
         "index": card,
@@ -125,15 +126,15 @@ def _card(index: int, card: int, layout: Layout) -> Json:
         "units": layout.card_units,
         "allocatedUnits": sum(pod.units for pod in pods),
         "health": "Healthy",
-        "pods": [_share(pod) for pod in pods],
+        "pods": [_share(pod, uids[pod.name]) for pod in pods],
     }
 
 
-def _share(pod: PlacedPod) -> Json:
+def _share(pod: PlacedPod, uid: str) -> Json:
     return {
         "namespace": NAMESPACE,
         "name": pod.name,
-        "uid": pod.name,
+        "uid": uid,
         "container": "main",
         "units": pod.units,
     }
@@ -161,12 +162,19 @@ def pending_pod(
 
 
 def running_pod(pod: PlacedPod) -> Json:
-    """A pod that the extender bound earlier."""
-    shares = {card_uuid(pod.node, pod.card): pod.units}
-    allocation = Allocation(
-        node=node_name(pod.node), at=MOMENT, unit="1Gi", containers={"main": shares}, cards=shares
-    )
+    """A pod that the extender bound earlier, still without its allocation: that names the pod's UID."""
     running = pending_pod(pod.name, units=pod.units)
-    running["metadata"]["annotations"] = {GPUSHARE.allocation_annotation: encode_allocation(allocation)}
     running["spec"]["nodeName"] = node_name(pod.node)
     return running
+
+
+def running_status(pod: PlacedPod, uid: str) -> Json:
+    """What its pod was given and reports since."""
+    shares = {card_uuid(pod.node, pod.card): pod.units}
+    allocation = Allocation(
+        node=node_name(pod.node), uid=uid, at=MOMENT, unit="1Gi", containers={"main": shares}, cards=shares
+    )
+    return {
+        "metadata": {"annotations": {GPUSHARE.allocation_annotation: encode_allocation(allocation)}},
+        "status": {"phase": "Running", "startTime": MOMENT},
+    }

@@ -16,6 +16,7 @@ from bench.cluster_objects import (
     node,
     node_name,
     running_pod,
+    running_status,
     share_node,
     share_node_status,
 )
@@ -24,8 +25,6 @@ from bench.concurrency import for_each
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
-
-RUNNING = {"status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}}
 
 
 async def fill(client: KubeClient, layout: Layout) -> None:
@@ -36,15 +35,20 @@ async def fill(client: KubeClient, layout: Layout) -> None:
         if created["spec"].get("taints"):  # put there at admission, for a kubelet to take away
             await client.merge(f"{paths.NODES}/{node_name(index)}", {"spec": {"taints": None}})
         await client.create(paths.SHARE_NODES, share_node(index))
-        path = f"{paths.SHARE_NODES}/{node_name(index)}/status"
-        await client.merge(path, share_node_status(index, layout))
 
-    async def add_pod(pod: PlacedPod) -> None:
-        await client.create(paths.pods(NAMESPACE), running_pod(pod))
-        await client.merge(f"{paths.pod_path(NAMESPACE, pod.name)}/status", RUNNING)
+    async def add_pods(index: int) -> None:
+        uids = {pod.name: await add_pod(pod) for pod in layout.pods(index)}
+        path = f"{paths.SHARE_NODES}/{node_name(index)}/status"
+        await client.merge(path, share_node_status(index, layout, uids))
+
+    async def add_pod(pod: PlacedPod) -> str:
+        created = await client.create(paths.pods(NAMESPACE), running_pod(pod))
+        uid = str(created["metadata"]["uid"])
+        await client.merge(f"{paths.pod_path(NAMESPACE, pod.name)}/status", running_status(pod, uid))
+        return uid
 
     await for_each(range(layout.nodes), add_node)
-    await for_each((pod for index in range(layout.nodes) for pod in layout.pods(index)), add_pod)
+    await for_each(range(layout.nodes), add_pods)
 
 
 async def main() -> None:

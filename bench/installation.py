@@ -48,7 +48,7 @@ def stop_operator(cluster: LocalCluster) -> None:
     """Stops the operator and the admission policy.
 
     The operator would take back GPUShareNodes that no policy asked for, and the admission policy would
-    refuse pods with allocations that the extender did not grant.
+    refuse allocations that the extender did not grant.
     """
     cluster.kubectl("delete", "validatingadmissionpolicybinding", "gpushare-pods")
     cluster.kubectl("scale", "deployment/gpushare-operator", "-n", NAMESPACE, "--replicas=0")

@@ -32,5 +32,7 @@ def pod(name: str, units: int) -> Json:
 
 def placement(body: Json) -> Placement:
     """Returns where the pod is. Raises ``KeyError`` while it is not placed."""
-    allocation = decode_allocation(body["metadata"]["annotations"][GPUSHARE.allocation_annotation])
+    metadata = body["metadata"]
+    text = metadata["annotations"][GPUSHARE.allocation_annotation]
+    allocation = decode_allocation(text, uid=metadata["uid"])
     return Placement(body["spec"]["nodeName"], tuple(allocation.held()))

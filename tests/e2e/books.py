@@ -149,6 +149,8 @@ def _from_annotations(pods: Sequence[Json]) -> Book:
     for pod in pods:
         metadata = pod["metadata"]
         allocation = json.loads(metadata.get("annotations", {}).get("gpushare.io/allocation", "{}"))
+        if allocation.get("uid") != metadata["uid"]:
+            continue
         for name, shares in allocation.get("containers", {}).items():
             for card, units in shares.items():
                 book[Key(metadata["namespace"], metadata["name"], name)] = Share(card, units)

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+import uuid
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,12 @@ from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM
 from tests.e2e.workloads import create, pod
 
-from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.books.allocation import (
+    Allocation,
+    MalformedAllocationError,
+    decode_allocation,
+    encode_allocation,
+)
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import from_kubeconfig
@@ -26,8 +32,13 @@ ROOT = Path(__file__).resolve().parents[2]
 ANNOTATION = "gpushare.io/allocation"
 
 
-def allocation(node: str) -> str:
-    return encode_allocation(Allocation(node=node, at="", unit="1Gi", containers={"main": {"GPU-1": 4}}))
+def allocation(node: str, uid: str = "UID") -> str:
+    containers = {"main": {"GPU-1": 4}}
+    return encode_allocation(Allocation(node=node, uid=uid, at="", unit="1Gi", containers=containers))
+
+
+def uid_of(cluster: LocalCluster, namespace: str, name: str) -> str:
+    return str(get(cluster, f"{PODS.format(namespace=namespace)}/{name}")["metadata"]["uid"])
 
 
 def account(name: str) -> str:
@@ -90,17 +101,28 @@ def test_no_role_has_a_wildcard(cluster: LocalCluster, kind: str) -> None:
     assert not any("*" in values for rule in rules for values in rule.values())
 
 
-def test_a_user_may_not_claim_a_card_by_an_annotation(cluster: LocalCluster, namespace: str) -> None:
+def test_an_annotation_that_a_new_pod_brings_is_no_allocation_of_it(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    chosen = str(uuid.uuid4())
     forged = pod("forged", {"main": 0})
-    forged["metadata"]["annotations"] = {ANNOTATION: "{}"}
-    with pytest.raises(LocalClusterError, match=r"leave it out and ask for gpushare.io/memory"):
-        create(cluster, namespace, [forged])
+    forged["metadata"] |= {"uid": chosen, "annotations": {ANNOTATION: allocation("gpu-1", chosen)}}
+    create(cluster, namespace, [forged])
+    made = get(cluster, f"{PODS.format(namespace=namespace)}/forged")["metadata"]
+    with pytest.raises(MalformedAllocationError, match="the allocation of another pod"):
+        decode_allocation(made["annotations"][ANNOTATION], uid=made["uid"])
 
 
-def test_nor_add_one_later_by_whatever_way(cluster: LocalCluster, namespace: str) -> None:
-    create(cluster, namespace, [pod("plain", {"main": 0})])
-    patch = json.dumps({"metadata": {"annotations": {ANNOTATION: "{}"}}})
-    for way in ([], ["--subresource=status"]):
+@pytest.mark.parametrize("way", [[], ["--subresource=status"]], ids=["pod", "status"])
+@pytest.mark.parametrize("before", ["", "a copy"])
+def test_a_user_may_not_change_one_later_by_whatever_way(
+    cluster: LocalCluster, namespace: str, before: str, way: list[str]
+) -> None:
+    plain = pod("plain", {"main": 0})
+    plain["metadata"]["annotations"] = {ANNOTATION: before} if before else {}
+    create(cluster, namespace, [plain])
+    for value in (allocation("gpu-1", uid_of(cluster, namespace, "plain")), *([None] if before else [])):
+        patch = json.dumps({"metadata": {"annotations": {ANNOTATION: value}}})
         with pytest.raises(LocalClusterError, match="scheduler extender and the plugins only"):
             cluster.kubectl("patch", "pod", "plain", "-n", namespace, "--type=merge", "-p", patch, *way)
 
@@ -118,7 +140,7 @@ def test_nobody_but_the_extender_binds_with_an_allocation(cluster: LocalCluster,
     binding: Json = {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": "waiting", "annotations": {ANNOTATION: "{}"}},
+        "metadata": {"name": "waiting", "annotations": {ANNOTATION: allocation("gpu-1")}},
         "target": {"kind": "Node", "name": "gpu-1"},
     }
     path = f"/api/v1/namespaces/{namespace}/pods/waiting/binding"
@@ -128,13 +150,15 @@ def test_nobody_but_the_extender_binds_with_an_allocation(cluster: LocalCluster,
     cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
 
 
-def as_plugin_of(cluster: LocalCluster, node: str, path: str, patch: Json) -> None:
+def as_plugin_of(
+    cluster: LocalCluster, node: str, path: str, patch: Json, *, namespace: str = SYSTEM
+) -> None:
     """Patch with a token as the kubelet of ``node`` hands it to its plugin: bound to it, if one is named.
 
     Raises ``ApiError`` when it is refused.
     """
     bound = [f"--bound-object-name={node}", "--bound-object-kind=Node"] if node else []
-    token = cluster.kubectl("create", "token", "gpushare-plugin", "-n", SYSTEM, *bound)
+    token = cluster.kubectl("create", "token", "gpushare-plugin", "-n", namespace, *bound)
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send() -> None:
@@ -153,7 +177,8 @@ def test_a_plugin_changes_pods_of_its_own_node_only(cluster: LocalCluster, names
         what="the pod runs",
     )
     path = f"{PODS.format(namespace=namespace)}/there"
-    patch = {"metadata": {"annotations": {ANNOTATION: allocation("gpu-1")}}}
+    text = allocation("gpu-1", uid_of(cluster, namespace, "there"))
+    patch = {"metadata": {"annotations": {ANNOTATION: text}}}
     with pytest.raises(ApiError, match="plugin of node gpu-2 may only change pods that run there"):
         as_plugin_of(cluster, "gpu-2", path, patch)
     as_plugin_of(cluster, "gpu-1", path, patch)
@@ -164,36 +189,69 @@ def test_a_plugin_changes_pods_of_its_own_node_only(cluster: LocalCluster, names
     [
         pytest.param(allocation("gpu-2"), id="another node"),
         pytest.param(allocation("gpu-10"), id="a node whose name begins alike"),
-        pytest.param('{"at":"","node":"gpu-1"}', id="not as the codec writes it"),
+        pytest.param(allocation("gpu-1", "another"), id="another pod"),
+        pytest.param('{"node":"gpu-1","at":"","uid":"UID"}', id="not as the codec writes it"),
         pytest.param("{}", id="no node"),
         pytest.param("", id="nothing"),
     ],
 )
 def test_a_plugin_books_on_its_own_node_only(cluster: LocalCluster, namespace: str, text: str) -> None:
     create(cluster, namespace, [pod("there", {"main": 0}, on="gpu-1")])
-    path = f"{PODS.format(namespace=namespace)}/there"
-    as_plugin_of(cluster, "gpu-1", path, {"metadata": {"annotations": {ANNOTATION: allocation("gpu-1")}}})
+    path, uid = f"{PODS.format(namespace=namespace)}/there", uid_of(cluster, namespace, "there")
+    own = allocation("gpu-1", uid)
+    as_plugin_of(cluster, "gpu-1", path, {"metadata": {"annotations": {ANNOTATION: own}}})
     with pytest.raises(ApiError, match="plugin of node gpu-1 may book on that node only"):
-        as_plugin_of(cluster, "gpu-1", path, {"metadata": {"annotations": {ANNOTATION: text}}})
+        as_plugin_of(
+            cluster, "gpu-1", path, {"metadata": {"annotations": {ANNOTATION: text.replace("UID", uid)}}}
+        )
 
 
-def test_an_allocation_on_another_node_than_the_binding_s_is_refused(
+def test_accounts_of_these_names_in_another_namespace_are_nobody_special(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    """Not even where an administrator of that namespace gives them the rights there."""
+    for name, role in [("editor", "edit"), ("booker", "gpushare-allocations-plugin")]:
+        subject = f"--serviceaccount={namespace}:gpushare-plugin"
+        cluster.kubectl("create", "rolebinding", name, f"--clusterrole={role}", subject, "-n", namespace)
+    cluster.kubectl("create", "serviceaccount", "gpushare-plugin", "-n", namespace)
+    create(cluster, namespace, [pod("mine", {"main": 0}, on="gpu-1")])
+    path = f"{PODS.format(namespace=namespace)}/mine"
+    text = allocation("gpu-1", uid_of(cluster, namespace, "mine"))
+    with pytest.raises(ApiError, match="scheduler extender and the plugins only"):
+        as_plugin_of(
+            cluster,
+            "gpu-1",
+            path,
+            {"metadata": {"annotations": {ANNOTATION: text}}},
+            namespace=namespace,
+        )
+    as_plugin_of(cluster, "gpu-1", path, {"metadata": {"labels": {"app": "bank"}}}, namespace=namespace)
+
+
+def test_an_allocation_of_another_node_or_pod_than_the_binding_s_is_refused(
     cluster: LocalCluster, namespace: str
 ) -> None:
     waiting = pod("waiting", {"main": 0})
     waiting["spec"]["schedulerName"] = "nobody"
+    waiting["metadata"]["annotations"] = {ANNOTATION: "a copy"}
     create(cluster, namespace, [waiting])
-    binding: Json = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": "waiting", "annotations": {ANNOTATION: allocation("gpu-2")}},
-        "target": {"kind": "Node", "name": "gpu-1"},
-    }
-    path = f"{PODS.format(namespace=namespace)}/waiting/binding"
-    with pytest.raises(ApiError, match=r'has to begin with \{"node":"gpu-1"'):
-        as_extender(cluster, path, binding)
-    binding["metadata"]["annotations"] = {ANNOTATION: allocation("gpu-1")}
-    as_extender(cluster, path, binding)
+    uid = uid_of(cluster, namespace, "waiting")
+    for node, named, of in [("gpu-2", uid, uid), ("gpu-1", "other", uid), ("gpu-1", "", "")]:
+        with pytest.raises(ApiError, match=r'has to begin with \{"node":"gpu-1","uid":'):
+            bind(cluster, namespace, of, allocation(node, named))
+    with pytest.raises(ApiError, match="409"):
+        bind(cluster, namespace, "other", allocation("gpu-1", "other"))
+    bind(cluster, namespace, uid, allocation("gpu-1", uid))
+    bound = get(cluster, f"{PODS.format(namespace=namespace)}/waiting")
+    assert bound["metadata"]["annotations"][ANNOTATION] == allocation("gpu-1", uid)
+
+
+def bind(cluster: LocalCluster, namespace: str, uid: str, text: str) -> None:
+    """Binds the pod ``waiting`` with that UID to gpu-1 as the extender, with ``text`` as its allocation."""
+    metadata = {"name": "waiting", "annotations": {ANNOTATION: text}, **({"uid": uid} if uid else {})}
+    target = {"kind": "Node", "name": "gpu-1"}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+    as_extender(cluster, f"{PODS.format(namespace=namespace)}/waiting/binding", body)
 
 
 def as_extender(cluster: LocalCluster, path: str, body: Json, *, method: str = "POST") -> Json:

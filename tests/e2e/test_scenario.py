@@ -1,9 +1,11 @@
 """The main job: what a user sees who asks for units of a card."""
 
+import json
+
 import pytest
 from tests.e2e.books import Key, read_books
-from tests.e2e.observe import PODS, condition, get, watch_until
-from tests.e2e.outcomes import is_running
+from tests.e2e.observe import PODS, Json, condition, get, watch_until
+from tests.e2e.outcomes import is_running, summary
 from tests.e2e.workloads import create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
@@ -77,6 +79,62 @@ def test_a_pod_bound_past_the_scheduler_gets_a_card_and_enters_the_books(
         what="the pod runs and its allocation was written down",
     )
     assert read_books(cluster, namespace).annotation[Key(namespace, "direct", "main")].units == 3
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_a_copy_for_debugging_is_placed_on_its_own(cluster: LocalCluster, namespace: str) -> None:
+    run_pod(cluster, namespace, "original", main=12)
+    debugger = ("--image=busybox:stable", "--container=debugger", "--attach=false")
+    command = ("--", "sleep", "infinity")
+    cluster.kubectl("debug", "original", "--copy-to=copy", "-n", namespace, *debugger, *command)
+    await_own_allocation(cluster, namespace, "copy")
+    book = read_books(cluster, namespace).environment
+    original, copy = (book[Key(namespace, name, "main")] for name in ("original", "copy"))
+    assert (original.units, copy.units) == (12, 12)
+    assert copy.card != original.card
+
+
+@pytest.mark.parametrize("to", ["scheduler", "the same node"])
+@pytest.mark.usefixtures("books_agree")
+def test_a_restored_backup_is_placed_anew(cluster: LocalCluster, namespace: str, to: str) -> None:
+    """Its card was given to somebody else meanwhile."""
+    create(cluster, namespace, [pod("saved", {"main": 12}, on="gpu-2")])
+    saved = await_own_allocation(cluster, namespace, "saved")
+    cluster.kubectl("delete", "pod", "saved", "-n", namespace)
+    create(cluster, namespace, [pod("next", {"main": 12}, on="gpu-2")])
+    following = await_own_allocation(cluster, namespace, "next")
+    assert card(following) == card(saved)
+    del saved["metadata"]["resourceVersion"]
+    if to == "scheduler":
+        del saved["spec"]["nodeName"]
+    create(cluster, namespace, [saved])
+    restored = await_own_allocation(cluster, namespace, "saved")
+    assert restored["metadata"]["uid"] != saved["metadata"]["uid"]
+    assert card(restored) != card(following)
+
+
+def await_own_allocation(cluster: LocalCluster, namespace: str, name: str) -> Json:
+    """Wait until the pod of that name runs with an allocation of its own, and return it."""
+
+    def runs(each: Json) -> bool:
+        text = each["metadata"].get("annotations", {}).get("gpushare.io/allocation", "")
+        own = f'"uid":"{each["metadata"]["uid"]}"' in text
+        return each["metadata"]["name"] == name and is_running(each) and own
+
+    pods = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(map(runs, pods)),
+        what=f"pod {name} runs with an allocation of its own",
+        describe=summary,
+    )
+    return next(each for each in pods if each["metadata"]["name"] == name)
+
+
+def card(pod: Json) -> str:
+    """The card in the pod's annotation."""
+    (only,) = json.loads(pod["metadata"]["annotations"]["gpushare.io/allocation"])["cards"]
+    return str(only)
 
 
 def test_a_pod_bound_past_the_scheduler_that_fits_no_card_fails_with_the_reason(

@@ -100,8 +100,9 @@ class Node:
         return pod is not None and pod.request is not None
 
     def allocation(self, name: str) -> Allocation | None:
-        text = (self.api.pod(name)["metadata"].get("annotations") or {}).get(ANNOTATION)
-        return decode_allocation(text) if text else None
+        metadata = self.api.pod(name)["metadata"]
+        text = (metadata.get("annotations") or {}).get(ANNOTATION)
+        return decode_allocation(text, uid=metadata["uid"]) if text else None
 
     def on_cards(self) -> dict[str, dict[str, int]]:
         """Pod -> card -> units, by the status."""

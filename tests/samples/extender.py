@@ -1,8 +1,8 @@
 """GPUShareNodes, holders and pods for the extender's tests, short to write."""
 
 import dataclasses
-import json
 
+from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
@@ -72,10 +72,18 @@ def share_node_json(name: str = "n1", *, cards: int = 2, units: int = 16) -> Jso
     }
 
 
-def annotation(*, node: str = "n1", unit: str = "1Gi", **cards: int) -> str:
+def annotation(pod: str = "a", *, node: str = "n1", unit: str = "1Gi", **cards: int) -> str:
     shares = {f"{node}-{card.removeprefix('c')}": units for card, units in cards.items()}
-    whole = {"node": node, "at": "2026-11-21T10:00:00Z", "unit": unit, "containers": {"main": shares}}
-    return json.dumps({**whole, "cards": shares})
+    return encode_allocation(
+        Allocation(
+            node=node,
+            uid=f"uid-{pod}",
+            at="2026-11-21T10:00:00Z",
+            unit=unit,
+            containers={"main": shares},
+            cards=shares,
+        )
+    )
 
 
 def container_json(name: str = "main", units: int | None = None) -> Json:
@@ -107,6 +115,6 @@ def pod_json(
 def holder_json(name: str = "a", *, phase: str = "Running", card: int = 0, units: int = 4) -> Json:
     """A pod that was bound to n1 with ``units`` of ``card``."""
     shares = {f"c{card}": units}
-    pod = pod_json(name, node="n1", annotations={ANNOTATION: annotation(**shares)})  # type: ignore[arg-type]
+    pod = pod_json(name, node="n1", annotations={ANNOTATION: annotation(name, **shares)})  # type: ignore[arg-type]
     pod["status"]["phase"] = phase
     return pod

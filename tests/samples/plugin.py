@@ -63,7 +63,7 @@ def pod_json(
     metadata: Json = {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"}
     metadata["creationTimestamp"] = "2026-11-21T09:00:00Z"
     if annotation is not None:
-        metadata["annotations"] = {ANNOTATION: annotation}
+        metadata["annotations"] = {ANNOTATION: annotation.replace('"uid":""', f'"uid":"{metadata["uid"]}"')}
     spec = {"nodeName": node, "containers": list(containers), "initContainers": list(inits)}
     return {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}}
 
@@ -88,10 +88,17 @@ def annotation(
     unit: str = "1Gi",
     at: str = "2026-11-21T10:00:00Z",
     cards: dict[str, int] | None = None,
+    uid: str = "",
 ) -> str:
+    """An allocation of the pod that ``pod`` or ``pod_json`` makes with it, unless it is another's ``uid``."""
     return encode_allocation(
         Allocation(
-            node=node, at=at, unit=unit, containers=containers or {"main": {"GPU-0": 4}}, cards=cards or {}
+            node=node,
+            uid=uid,
+            at=at,
+            unit=unit,
+            containers=containers or {"main": {"GPU-0": 4}},
+            cards=cards or {},
         )
     )
 

@@ -1,9 +1,9 @@
 """The annotation that says which card each container of a pod has: the books' durable form.
 
-It travels on the Binding object, so node and card become true in one step.
+It travels on the Binding object, so node and card become true in one step. Whatever copies a pod copies its
+annotations, too: the pod's UID in it tells an allocation from a copy of another pod's.
 """
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +24,8 @@ class Allocation:
     """
 
     node: str
+    uid: str
+    """Of the pod."""
     at: str
     """RFC 3339, UTC."""
     unit: str
@@ -39,7 +41,7 @@ class Allocation:
 
 
 class MalformedAllocationError(ValueError):
-    """An annotation that no program of ours wrote."""
+    """An annotation that no program of ours wrote, or wrote for another pod."""
 
 
 def sum_shares(containers: Mapping[str, Shares]) -> dict[str, int]:
@@ -50,31 +52,34 @@ def sum_shares(containers: Mapping[str, Shares]) -> dict[str, int]:
 
 
 def encode_allocation(allocation: Allocation) -> str:
-    """Returns compact JSON, keys in a fixed order."""
+    """Returns compact JSON, keys in a fixed order: the admission policies look at how it begins."""
     return msgspec.json.encode(allocation).decode()
 
 
 _DECODER = msgspec.json.Decoder(Allocation)
 
 
-def _refuse_repeated_keys(pairs: list[tuple[str, object]]) -> None:
-    """An admission policy reads the first of two equal keys, a decoder the last one."""
-    if len({key for key, _ in pairs}) != len(pairs):
-        raise ValueError("a key stands there twice")
-
-
-def decode_allocation(text: str) -> Allocation:
-    """Returns what ``encode_allocation`` was given.
+def decode_allocation(text: str, *, uid: str) -> Allocation:
+    """Returns what ``encode_allocation`` was given for the pod with ``uid``.
 
     Raises:
-        MalformedAllocationError: ``text`` is anything else.
+        MalformedAllocationError: ``text`` is anything else, an allocation of another pod among it.
     """
     try:
         allocation = _DECODER.decode(text)
-        json.loads(text, object_pairs_hook=_refuse_repeated_keys)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise MalformedAllocationError(f"not an allocation: {error}") from error
+    if not text.startswith(_beginning(allocation)):
+        raise MalformedAllocationError("not an allocation: it has to begin with node and uid, each once")
+    if allocation.uid != uid:
+        raise MalformedAllocationError(f"the allocation of another pod, with UID {allocation.uid}")
     every = [*allocation.containers.values(), allocation.cards]
     if any(units < 0 for shares in every for units in shares.values()):
         raise MalformedAllocationError("not an allocation: negative units")
     return allocation
+
+
+def _beginning(allocation: Allocation) -> str:
+    """Of two equal keys an admission policy sees the first, a decoder the last: both have to say the same."""
+    node, uid = msgspec.json.encode(allocation.node), msgspec.json.encode(allocation.uid)
+    return f'{{"node":{node.decode()},"uid":{uid.decode()},'

@@ -52,6 +52,7 @@ def allocation_of(holder: Holder, request: PodRequest, *, unit: str, now: dateti
     card = holder.cards[0].card
     return Allocation(
         node=holder.node,
+        uid=holder.uid,
         at=rfc3339(now),
         unit=unit,
         containers={name: {card: units} for name, units in request.containers.items()},
@@ -84,11 +85,11 @@ def binding_outcome(binding: Binding, pod: Json | None) -> BindingOutcome:
 def _carries_annotations(binding: Binding, pod: Json) -> bool:
     """Compares only the node in them: a plugin may have written another card since."""
     present = pod["metadata"].get("annotations") or {}
-    return all(_allocates_on(binding.node, present.get(key, "")) for key in binding.annotations)
+    return all(_is_granted(binding, present.get(key, "")) for key in binding.annotations)
 
 
-def _allocates_on(node: str, annotation: str) -> bool:
+def _is_granted(binding: Binding, annotation: str) -> bool:
     try:
-        return decode_allocation(annotation).node == node
+        return decode_allocation(annotation, uid=binding.pod.uid).node == binding.node
     except MalformedAllocationError:
         return False

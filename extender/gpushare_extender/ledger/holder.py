@@ -51,6 +51,18 @@ class PodUpdate:
     """Why an annotation that is there is not believed."""
 
 
+def contradiction(known: Holder, update: PodUpdate) -> PodUpdate:
+    """Returns ``update`` of a pod that is ``known`` as bound, with a message where both cannot be right."""
+    seen = update.holder
+    if seen is not None and seen.node != known.node:
+        message = f"its annotation names node {seen.node}, and named {known.node} before: it counts on both"
+    elif seen is None and not update.message:
+        message = "its annotation is gone: what it said counts until the pod is gone"
+    else:
+        return update
+    return PodUpdate(update.uid, seen, f"pod {known.pod}: {message}")
+
+
 class _Metadata(msgspec.Struct):
     name: str = ""
     namespace: str = ""
@@ -84,7 +96,7 @@ def read_pod(raw: msgspec.Raw | bytes, *, annotation: str) -> PodUpdate:
 
 def _holder(metadata: _Metadata, text: str) -> Holder:
     """Interns what many pods share, and what GPUShareNodes name as well: it stays in memory once."""
-    allocation = decode_allocation(text)
+    allocation = decode_allocation(text, uid=metadata.uid)
     return Holder(
         uid=sys.intern(metadata.uid),
         namespace=sys.intern(metadata.namespace),

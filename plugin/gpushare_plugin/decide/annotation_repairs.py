@@ -51,6 +51,7 @@ def _allocation(held: PodAllocation, assignments: NodeAssignments, now: datetime
     requested = before or held.pod.request
     return Allocation(
         node=assignments.node,
+        uid=held.pod.uid,
         at=before.at if before else rfc3339(now),
         unit=assignments.layout.unit.text,
         containers={name: dict(shares) for name, shares in held.containers.items()},

@@ -46,9 +46,12 @@ class Pod:
 
     @property
     def allocation(self) -> Allocation | None:
-        """What is annotated; None where there is no annotation, or one that no program of ours wrote."""
+        """What is annotated; None where there is no annotation, or one that is no allocation of this pod.
+
+        It names the UID that the API server knows, also in the mirror of a static pod.
+        """
         try:
-            return decode_allocation(self.annotation) if self.annotation else None
+            return decode_allocation(self.annotation, uid=self.uid) if self.annotation else None
         except MalformedAllocationError:
             return None
 

@@ -80,6 +80,7 @@ async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, l
     assert api.pod("a")["spec"]["nodeName"] == "n1"
     assert allocation(api) == {
         "node": "n1",
+        "uid": "uid-a",
         "at": "2026-11-21T10:00:00Z",
         "unit": "1Gi",
         "containers": {"main": {"n1-0": 4}},

@@ -84,3 +84,9 @@ async def test_a_static_pod_is_known_by_its_mirror(node: Node) -> None:
     await node.run_pod(mirror)
     await node.until("the status", lambda: holders(node) == {("mirror", CARDS[0], 4, False)})
     assert node.kubelet.pods[name_of("static-gpu-1")].uid == "hash"
+    await node.until("the annotation", lambda: node.allocation("static-gpu-1") is not None)
+    await node.restart_plugin()
+    await node.until("the annotation read again", lambda: node.knows("static-gpu-1"))
+    assert node.agent is not None
+    mirrored = node.agent.state.pods[name_of("static-gpu-1")]
+    assert (mirrored.uid, mirrored.kubelet_uid, mirrored.annotated_card) == ("mirror", "hash", CARDS[0])

@@ -36,6 +36,7 @@ def test_the_allocation_spreads_the_card_over_the_containers() -> None:
     assert (
         Allocation(
             node="n1",
+            uid="uid-a",
             at="2026-11-21T10:00:00Z",
             unit="1Gi",
             containers={"init": {"n1-1": 5}, "main": {"n1-1": 4}, "side": {"n1-1": 2}},
@@ -54,7 +55,7 @@ def test_the_binding_carries_annotation_and_uid() -> None:
     assert binding["target"] == {"apiVersion": "v1", "kind": "Node", "name": "n1"}
     meta = binding["metadata"]
     assert (meta["name"], meta["namespace"], meta["uid"]) == ("a", "default", "uid-a")
-    assert decode_allocation(meta["annotations"][ANNOTATION]) == ALLOCATION
+    assert decode_allocation(meta["annotations"][ANNOTATION], uid="uid-a") == ALLOCATION
 
 
 def test_the_binding_of_a_pod_without_share_carries_no_annotations() -> None:
@@ -70,6 +71,7 @@ def test_the_binding_of_a_pod_without_share_carries_no_annotations() -> None:
         pytest.param(SHARE, pod_json("a", node="n2"), Outcome.ELSEWHERE, id="on another node"),
         pytest.param(SHARE, pod_json("a", node="n1"), Outcome.ELSEWHERE, id="on our node by somebody else"),
         pytest.param(SHARE, on_n1("x"), Outcome.ELSEWHERE, id="with an annotation not ours"),
+        pytest.param(SHARE, on_n1(annotation("b", c1=6)), Outcome.ELSEWHERE, id="with another pod's"),
         pytest.param(SHARE, on_n1(annotation(c1=6)), Outcome.BOUND, id="as sent"),
         pytest.param(SHARE, on_n1(annotation(c0=6)), Outcome.BOUND, id="card corrected by the plugin since"),
         pytest.param(PLAIN, pod_json("a", node="n1"), Outcome.BOUND, id="without share, as sent"),

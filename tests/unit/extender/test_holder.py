@@ -5,6 +5,7 @@ import json
 import pytest
 from tests.samples.extender import ANNOTATION, GI, annotation, pod_json
 
+from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, read_pod
 
 
@@ -31,14 +32,9 @@ def test_the_annotation_names_the_node_whatever_else_the_pod_says() -> None:
 
 
 def test_the_pod_as_a_whole_may_hold_less_than_its_containers_together() -> None:
-    lent = {
-        "node": "n1",
-        "at": "",
-        "unit": "1Gi",
-        "containers": {"i": {"G": 8}, "m": {"G": 6}},
-        "cards": {"G": 8},
-    }
-    held = read(**{ANNOTATION: json.dumps(lent)}).holder
+    containers = {"i": {"G": 8}, "m": {"G": 6}}
+    lent = Allocation(node="n1", uid="uid-a", at="", unit="1Gi", containers=containers, cards={"G": 8})
+    held = read(**{ANNOTATION: encode_allocation(lent)}).holder
     assert held is not None
     assert held.cards == (("G", 8),)
 
@@ -57,6 +53,7 @@ def test_no_annotations_at_all() -> None:
     [
         pytest.param("GPU-0", id="not JSON"),
         pytest.param(annotation(c0=-4), id="negative"),
+        pytest.param(annotation("other", c0=4), id="a copy of another pod's"),
         pytest.param('{"x":' + "[" * 50_000, id="nested without end"),
     ],
 )

@@ -95,6 +95,7 @@ def test_promises_are_what_was_annotated_and_not_admitted_yet() -> None:
         pod("b", container(units=4), annotation=annotation()),
         pod("c", container(units=2), annotation=annotation({"main": {"GPU-1": 2}})),
         pod("d", container(units=2)),
+        pod("copy-of-b", container(units=4), annotation=annotation(uid="uid-b")),
     ]
     assert promised_units(pods, assigned(a={"main": [0, 1, 2, 3]})) == {"GPU-0": 4, "GPU-1": 2}
 
@@ -114,7 +115,7 @@ def test_a_running_pod_without_units_has_what_is_annotated() -> None:
     assert promised_units([running], listed.assigned) == {}
     assert forgotten_allocations(node_assignments(assigned(a={"main": [0, 1, 2, 3]})), [running]) == []
     assert forgotten_allocations(listed, [replace(running, running=False)]) == []
-    elsewhere = replace(running, annotation=annotation({"main": {"GPU-1": 4}}, node="gpu-2"))
+    elsewhere = replace(running, annotation=annotation({"main": {"GPU-1": 4}}, node="gpu-2", uid="uid-a"))
     assert forgotten_allocations(listed, [elsewhere]) == []
 
 

@@ -20,7 +20,7 @@ def annotated(text: str | None) -> Pod:
 
 def repaired(held: AssignedDevices, *pods: Pod) -> dict[str, Allocation]:
     return {
-        repair.pod.name: decode_allocation(repair.annotation)
+        repair.pod.name: decode_allocation(repair.annotation, uid=repair.uid)
         for repair in plan_repairs(node_assignments(held), pods, now=NOW)
     }
 
@@ -52,6 +52,7 @@ def test_nothing_is_done_where_there_is_nothing_to_do(text: str | None, held: As
         pytest.param(annotation({"main": {"GPU-1": 4}}, unit="512Mi"), id="another unit"),
         pytest.param(annotation({"main": {"GPU-1": 4}}, unit="huh"), id="no unit"),
         pytest.param("not ours", id="not an allocation"),
+        pytest.param(annotation({"main": {"GPU-1": 4}}, uid="uid-b"), id="a copy of another pod's"),
         pytest.param(None, id="none"),
     ],
 )

@@ -84,6 +84,7 @@ def test_the_checkpoint_tells_card_and_size() -> None:
         pytest.param(annotation({"main": {"GPU-1": 4}}), [], id="another amount"),
         pytest.param(annotation({"main": {"GPU-1": 2}}, node="gpu-2"), [], id="another node"),
         pytest.param(annotation({"other": {"GPU-1": 2}}), [], id="another container"),
+        pytest.param(annotation({"main": {"GPU-1": 2}}, uid="uid-b"), [], id="a copy of another pod's"),
         pytest.param("not ours", [], id="not an allocation"),
         pytest.param(None, [], id="none"),
     ],
