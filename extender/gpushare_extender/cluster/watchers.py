@@ -11,9 +11,8 @@ from typing import Any
 from gpushare_core.books.dialects import Dialect
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import CALL_TIMEOUT, KubeClient
-from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import IDLE_SECONDS, Clock, Collection, Follower, Listed, follow
-from gpushare_extender.ledger.holder import Holder, PodUpdate, read_pod
+from gpushare_extender.ledger.holder import PodUpdate, contradiction, read_pod
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.share_node import ShareNode, read_share_node
 
@@ -154,7 +153,7 @@ async def watch_pods(
     read = partial(read_pod, annotation=dialect.allocation_annotation)
     async for event in follow(client, BOUND_PODS, read, follower=health.follower()):
         if isinstance(event, Listed):
-            updates = [await _checked(client, ledger, update) for update in event.items]
+            updates = [_compared(ledger, update) for update in event.items]
             warnings.replace(updates)
             ledger.replace_pods(updates, begun=event.begun)
             health.applied()
@@ -163,31 +162,17 @@ async def watch_pods(
             ledger.drop_pod(event.item.uid)
             gone(event.item.uid)
         else:
-            update = await _checked(client, ledger, event.item)
+            update = _compared(ledger, event.item)
             warnings.update(update)
             ledger.set_pod(update)
 
 
-async def _checked(client: KubeClient, ledger: Ledger, update: PodUpdate) -> PodUpdate:
-    """Returns ``update``, or what is known of the pod already where its annotation claims another node.
-
-    A bound pod never changes its node, so one of the two is wrong: the pod tells which.
-    """
-    known, claimed = ledger.holder(update.uid), update.holder
-    if known is None or claimed is None or known.node == claimed.node:
+def _compared(ledger: Ledger, update: PodUpdate) -> PodUpdate:
+    """Returns ``update`` with a message where it does not go together with what is known of the pod."""
+    known = ledger.holder(update.uid)
+    if known is None or ledger.is_reserved(update.uid):
         return update
-    if await _runs_on(client, claimed):
-        return update
-    message = f"pod {claimed.pod}: its annotation says node {claimed.node}, but it is bound to {known.node}"
-    return PodUpdate(update.uid, known, message)
-
-
-async def _runs_on(client: KubeClient, holder: Holder) -> bool:
-    try:
-        pod = await client.get(paths.pod_path(holder.namespace, holder.name))
-    except (ApiError, UnreachableError):
-        return False
-    return bool(pod["metadata"]["uid"] == holder.uid and pod["spec"].get("nodeName") == holder.node)
+    return contradiction(known, update)
 
 
 async def watch_share_nodes(

@@ -2,6 +2,9 @@
 
 Three sources meet here: GPUShareNodes (which cards there are), allocations (annotations of pods that are
 bound) and reservations (units chosen by a bind that no watch has shown as an allocation yet).
+
+A bound pod never changes its node. Where its annotation names another one than before, one of the two is
+wrong: the pod counts on both until its annotation and the GPUShareNode of the node in it agree.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -48,7 +51,9 @@ class Ledger:
         self._has_room = has_room
         self._nodes: dict[str, NodeLedger] = {}
         self._holders: dict[str, Holder] = {}
-        """By pod UID; those with a reservation as well."""
+        """By pod UID, as known last; those with a reservation as well."""
+        self._doubted: dict[str, set[str]] = {}
+        """Pod UID -> the other nodes on which it counts, as its annotation has named them before."""
         self._reservations: dict[str, float | None] = {}
         """By pod UID: when the bind was confirmed."""
         self._free_units: dict[str, FreeUnits] = {}
@@ -62,6 +67,8 @@ class Ledger:
     def set_share_node(self, share_node: ShareNode) -> None:
         self._node_ledger(share_node.name).set_share_node(share_node)
         self._update_index(share_node.name)
+        for uid in [uid for uid in self._doubted if self._holders[uid].node == share_node.name]:
+            self._settle(uid)
 
     def drop_share_node(self, node: str) -> None:
         """The node takes no more pods; what its pods have stays in the sums."""
@@ -90,12 +97,13 @@ class Ledger:
     # Allocations
 
     def set_pod(self, update: PodUpdate) -> None:
-        """A bound pod was seen. Its annotation takes the place of its reservation."""
+        """A bound pod was seen. Its annotation takes the place of its reservation.
+
+        Where there is none any more, what it said still counts: the pod has its units until it is gone.
+        """
         if update.holder is not None:
             self._reservations.pop(update.uid, None)
             self._put(update.holder)
-        elif not self.is_unconfirmed(update.uid):
-            self.drop_pod(update.uid)
 
     def drop_pod(self, uid: str) -> None:
         """The pod is gone, or will never run again: what it had, or had reserved, is free."""
@@ -212,17 +220,31 @@ class Ledger:
         return confirmed is _UNCONFIRMED or confirmed >= begun
 
     def _put(self, holder: Holder) -> None:
-        if self._holders.get(holder.uid) == holder:
+        before = self._holders.get(holder.uid)
+        if before == holder:
             return
-        self._remove(holder.uid)
+        if before is not None and before.node != holder.node:
+            self._doubted.setdefault(holder.uid, set()).add(before.node)
+            self._doubted[holder.uid].discard(holder.node)
         self._holders[holder.uid] = holder
         self._node_ledger(holder.node).put(holder)
         self._update_index(holder.node)
+        self._settle(holder.uid)
+
+    def _settle(self, uid: str) -> None:
+        """Where the kubelet of the node in the annotation has the pod, it counts on that node alone."""
+        node_ledger = self._nodes[self._holders[uid].node]
+        if uid in self._doubted and node_ledger.is_reported(uid):
+            self._remove_from(self._doubted.pop(uid), uid)
 
     def _remove(self, uid: str) -> None:
         if holder := self._holders.pop(uid, None):
-            self._nodes[holder.node].remove(uid)
-            self._update_index(holder.node)
+            self._remove_from({holder.node, *self._doubted.pop(uid, ())}, uid)
+
+    def _remove_from(self, nodes: Iterable[str], uid: str) -> None:
+        for node in nodes:
+            self._nodes[node].remove(uid)
+            self._update_index(node)
 
     def _choose(self, node: str, units: int) -> Card | None:
         node_ledger = self._nodes.get(node)

@@ -93,6 +93,11 @@ class NodeLedger:
             self._booked[card].pop(uid, None)
             self._count(card)
 
+    def is_reported(self, uid: str) -> bool:
+        """Whether the GPUShareNode says that the kubelet has given units to the pod."""
+        cards = self.share_node.cards if self.share_node else ()
+        return any(holder.uid == uid for card in cards for holder in card.holders)
+
     def cards(self) -> Iterator[Card]:
         """Yields the cards of the GPUShareNode with what is allocated of them now, in order of index."""
         for card in self.share_node.cards if self.share_node else ():

@@ -5,10 +5,12 @@ import logging
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, error_event, fake_api, status, stream
 from tests.samples.extender import ANNOTATION, annotation, holder_json, pod_json, share_node_json
 
 from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.json_object import Json
 from gpushare_core.kube.client import METADATA_LIST, KubeClient
 from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.ledger.ledger import Ledger
@@ -93,38 +95,103 @@ async def test_a_corrected_annotation_moves_the_units(api: FakeApi, followed: Fo
     await followed.wait_for("the correction", lambda: followed.used() == [0, 4])
 
 
-async def test_a_pod_does_not_book_on_another_node_than_its_own(
+async def unanswered(_: web.Request) -> web.StreamResponse:
+    """A fault: the server takes longer than any test."""
+    await asyncio.sleep(60)
+    return web.Response()
+
+
+def elsewhere(name: str) -> Json:
+    """The pod of that name, whose annotation says that it is on n2."""
+    return pod_json(name, node="n1", annotations={ANNOTATION: annotation(name, node="n2", c0=6, c1=6)})
+
+
+async def test_a_pod_that_names_another_node_counts_on_both_and_is_warned_of_once(
     api: FakeApi, followed: FollowedLedger, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.put(SHARE_NODES, share_node_json("n2"))
     api.put(PODS, holder_json("a"))
     await followed.wait_for("the pod", lambda: followed.used() == [4, 0])
     for _ in range(2):
-        api.put(PODS, pod_json("a", node="n1", annotations={ANNOTATION: annotation(node="n2", c0=16)}))
-    api.put(PODS, holder_json("b", card=1, units=1))
-    await followed.wait_for("the next pod", lambda: followed.used() == [4, 1])
-    assert dict(followed.ledger.largest_free) == {"n1": 15, "n2": 16}
-    assert sum("says node n2, but it is bound to n1" in each.message for each in caplog.records) == 1
-
-
-async def test_a_list_does_not_make_it_believed_either(api: FakeApi, followed: FollowedLedger) -> None:
-    api.put(SHARE_NODES, share_node_json("n2"))
-    api.put(PODS, holder_json("a"))
-    await followed.wait_for("the pod", lambda: followed.used() == [4, 0])
-    api.put(PODS, pod_json("a", node="n1", annotations={ANNOTATION: annotation(node="n2", c0=16)}))
+        api.put(PODS, elsewhere("a"))
     api.forget_history()
     api.put(PODS, holder_json("b", card=1, units=1))
     await followed.wait_for("the next pod", lambda: followed.used() == [4, 1])
-    assert dict(followed.ledger.largest_free) == {"n1": 15, "n2": 16}
+    assert dict(followed.ledger.largest_free) == {"n1": 15, "n2": 10}
+    assert sum("names node n2, and named n1 before" in each.message for each in caplog.records) == 1
+
+
+async def test_an_api_server_that_is_slow_to_show_a_pod_holds_up_no_others(
+    api: FakeApi, followed: FollowedLedger
+) -> None:
+    path = "/api/v1/namespaces/default/pods/a"
+    api.put(PODS, holder_json("a"))
+    await followed.wait_for("the pod", lambda: followed.used() == [4, 0])
+    api.fail("GET", path, unanswered)
+    api.put(PODS, elsewhere("a"))
+    api.put(PODS, holder_json("b", card=1, units=1))
+    await followed.wait_for("the next pod", lambda: followed.used() == [4, 1])
+    assert api.requests("GET", path) == []
+
+
+async def test_a_pod_that_is_gone_is_free_on_both(api: FakeApi, followed: FollowedLedger) -> None:
+    api.put(SHARE_NODES, share_node_json("n2"))
+    api.put(PODS, holder_json("a"))
+    await followed.wait_for("the pod", lambda: followed.used() == [4, 0])
+    api.put(PODS, elsewhere("a"))
+    api.delete(PODS, "a", "default")
+    api.put(PODS, holder_json("b", card=1, units=1))
+    await followed.wait_for("the next pod", lambda: followed.used() == [0, 1])
+    assert followed.ledger.largest_free["n2"] == 16
 
 
 async def test_a_wrong_node_that_was_believed_is_put_right(api: FakeApi, followed: FollowedLedger) -> None:
     """Such as an annotation that was wrong already when the extender started."""
-    api.put(PODS, pod_json("a", node="n1", annotations={ANNOTATION: annotation(node="n2", c0=16)}))
-    api.put(PODS, holder_json("b", card=1, units=1))
-    await followed.wait_for("the next pod", lambda: followed.used() == [0, 1])
+    api.put(SHARE_NODES, share_node_json("n2"))
+    api.put(PODS, elsewhere("a"))
+    await followed.wait_for("the pod", lambda: followed.ledger.largest_free.get("n2") == 10)
     api.put(PODS, holder_json("a"))
-    await followed.wait_for("the true node", lambda: followed.used() == [4, 1])
+    await followed.wait_for("the other node", lambda: followed.used() == [4, 0])
+    assert followed.ledger.largest_free["n2"] == 10
+    reported = share_node_json("n1")
+    reported["status"]["cards"][0]["pods"] = [{"uid": "uid-a", "units": 4}]
+    api.put(SHARE_NODES, reported)
+    await followed.wait_for("only the true node", lambda: followed.ledger.largest_free["n2"] == 16)
+    assert followed.used() == [4, 0]
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        pytest.param({}, id="gone"),
+        pytest.param({ANNOTATION: "x"}, id="unreadable"),
+        pytest.param({ANNOTATION: annotation("other", c0=1)}, id="another pod's"),
+    ],
+)
+async def test_an_annotation_that_was_spoilt_frees_nothing_and_is_warned_of_once(
+    api: FakeApi,
+    followed: FollowedLedger,
+    caplog: pytest.LogCaptureFixture,
+    annotations: dict[str, str],
+) -> None:
+    api.put(PODS, holder_json("a"))
+    await followed.wait_for("the pod", lambda: followed.used() == [4, 0])
+    for _ in range(2):
+        api.put(PODS, pod_json("a", node="n1", annotations=annotations))
+    api.put(PODS, holder_json("b", card=1, units=1))
+    await followed.wait_for("the next pod", lambda: followed.used() == [4, 1])
+    assert sum("default/a" in each.message for each in caplog.records) == 1
+
+
+async def test_a_copy_that_brings_the_annotation_of_its_original_counts_as_nothing(
+    api: FakeApi, followed: FollowedLedger
+) -> None:
+    api.put(PODS, holder_json("a"))
+    copy = holder_json("a")
+    copy["metadata"] |= {"name": "copy", "uid": "uid-copy"}
+    api.put(PODS, copy)
+    api.put(PODS, holder_json("b", card=1, units=1))
+    await followed.wait_for("the next pod", lambda: followed.used() == [4, 1])
 
 
 async def test_the_pods_are_read_as_metadata_only(api: FakeApi, followed: FollowedLedger) -> None:

@@ -44,10 +44,51 @@ def test_an_annotation_rewritten_by_the_plugin_moves_the_units(ledger: Ledger) -
     assert used(ledger) == [0, 4]
 
 
-def test_an_annotation_of_another_node_moves_the_units_there(ledger: Ledger) -> None:
-    ledger.set_pod(pod_update("a", c0=4))
-    ledger.set_pod(pod_update("a", node="n2", c1=4))
-    assert (used(ledger, "n1"), used(ledger, "n2")) == ([0, 0], [0, 4])
+class TestAnotherNode:
+    """A bound pod never changes its node: of two that its annotation has named one is wrong."""
+
+    def test_both_count_while_it_is_not_known_which(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.set_pod(pod_update("a", node="n2", c1=16))
+        assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [0, 16])
+
+    def test_also_when_it_names_the_first_again(self, ledger: Ledger) -> None:
+        for node in ("n1", "n2", "n1"):
+            ledger.set_pod(pod_update("a", node=node, c0=4))
+        assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [4, 0])
+
+    def test_the_one_where_the_kubelet_has_the_pod_is_right(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", node="n2", c1=16))
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.set_share_node(reporting(share_node("n1"), other=4))
+        assert used(ledger, "n2") == [0, 16]
+        ledger.set_share_node(reporting(share_node("n1"), a=4))
+        assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [0, 0])
+
+    def test_also_where_that_was_reported_first(self, ledger: Ledger) -> None:
+        ledger.set_share_node(reporting(share_node("n1"), a=4))
+        ledger.set_pod(pod_update("a", node="n2", c1=16))
+        ledger.set_pod(pod_update("a", c0=4))
+        assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [0, 0])
+
+    def test_one_book_alone_frees_nothing(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.set_pod(pod_update("a", node="n2", c1=16))
+        ledger.set_share_node(reporting(share_node("n1"), a=4))
+        assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [0, 16])
+
+    def test_both_are_free_when_the_pod_is_gone(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.set_pod(pod_update("a", node="n2", c1=16))
+        ledger.drop_pod("a")
+        assert (used(ledger, "n1"), used(ledger, "n2")) == ([0, 0], [0, 0])
+
+    def test_a_list_frees_none_of_a_pod_that_is_still_there(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.replace_pods([pod_update("a", node="n2", c1=16)], begun=1.0)
+        assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [0, 16])
+        ledger.replace_pods([], begun=2.0)
+        assert (used(ledger, "n1"), used(ledger, "n2")) == ([0, 0], [0, 0])
 
 
 def test_a_pod_that_is_gone_gives_its_units_back(ledger: Ledger) -> None:
@@ -57,9 +98,11 @@ def test_a_pod_that_is_gone_gives_its_units_back(ledger: Ledger) -> None:
     assert used(ledger) == [0, 0]
 
 
-def test_a_pod_whose_annotation_went_holds_nothing(ledger: Ledger) -> None:
+def test_a_pod_whose_annotation_went_holds_what_it_said(ledger: Ledger) -> None:
     ledger.set_pod(pod_update("a", c0=4))
     ledger.set_pod(PodUpdate("a"))
+    assert used(ledger) == [4, 0]
+    ledger.drop_pod("a")
     assert used(ledger) == [0, 0]
 
 
@@ -189,15 +232,13 @@ class TestReservations:
         ledger.confirm("a", now=5.0)
         assert used(ledger) == [0, 0]
 
-    def test_an_update_without_annotation_leaves_an_unconfirmed_reservation_alone(
-        self, ledger: Ledger
-    ) -> None:
+    def test_an_update_without_annotation_leaves_a_reservation_alone(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)
         ledger.set_pod(PodUpdate("a"))
         assert used(ledger) == [4, 0]
         ledger.confirm("a", now=5.0)
         ledger.set_pod(PodUpdate("a"))
-        assert used(ledger) == [0, 0]
+        assert used(ledger) == [4, 0]
 
     def test_a_list_leaves_unconfirmed_reservations_alone(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 4)

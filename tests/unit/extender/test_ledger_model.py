@@ -1,17 +1,17 @@
 """The ledger against a model of the cluster: binds under way, answers lost, updates late, lists in between.
 
-Whatever the order, no card is given out twice, no running pod is forgotten, and in the end the sums are
-exactly what the cluster says.
+Annotations are changed behind the extender's back, and repaired. Whatever the order, no card is given out
+twice, no running pod is forgotten, and in the end the sums are exactly what the cluster says.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.samples.extender import reference, reporting, share_node
 
-from gpushare_extender.ledger.holder import Holder, PodUpdate
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 
 CARD = 8
@@ -43,7 +43,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.bound: set[str] = set()
         """Pods whose Binding has taken effect; some of them may be gone since."""
         self.running: dict[str, Holder] = {}
-        """Bound pods, as the API server has them."""
+        """Bound pods, as they are."""
+        self.annotated: dict[str, Holder] = {}
+        """Bound pods, as their annotation in the API server says."""
         self.updates: list[Holder | Deleted] = []
         self.listing: List | None = None
         self.kubelet: dict[str, Holder] = {}
@@ -73,7 +75,24 @@ class LedgerMachine(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(sorted(self.sent.keys() - self.bound)))
         self.bound.add(uid)
         self.running[uid] = self.sent[uid]
-        self.updates.append(self.sent[uid])
+        self.annotate(self.sent[uid])
+
+    def annotate(self, holder: Holder) -> None:
+        self.annotated[holder.uid] = holder
+        self.updates.append(holder)
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data())
+    def an_annotation_is_forged(self, data: st.DataObject) -> None:
+        true = self.running[data.draw(st.sampled_from(sorted(self.running)))]
+        (other,) = set(NODES) - {true.node}
+        self.annotate(replace(true, node=other, cards=(CardUnits(f"{other}-0", 1),)))
+
+    @precondition(lambda self: self.kubelet.keys() & self.running.keys())
+    @rule(data=st.data())
+    def the_plugin_repairs(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(sorted(self.kubelet.keys() & self.running.keys())))
+        self.annotate(self.running[uid])
 
     @precondition(lambda self: self.sent)
     @rule(data=st.data())
@@ -91,7 +110,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def a_pod_goes(self, data: st.DataObject) -> None:
         uid = data.draw(st.sampled_from(sorted(self.running)))
-        del self.running[uid]
+        del self.running[uid], self.annotated[uid]
         self.updates.append(Deleted(uid))
 
     @precondition(lambda self: self.running.keys() - self.kubelet.keys())
@@ -126,7 +145,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.listing)
     @rule()
     def the_watch_is_lost_and_a_list_begins(self) -> None:
-        self.listing = List(tuple(self.running.values()), begun=self.tick())
+        self.listing = List(tuple(self.annotated.values()), begun=self.tick())
         self.updates.clear()
 
     @precondition(lambda self: self.listing)
@@ -160,7 +179,9 @@ class LedgerMachine(RuleBasedStateMachine):
     @invariant()
     def no_running_pod_is_forgotten(self) -> None:
         for uid, holder in self.running.items():
-            assert self.ledger.holder(uid) == holder
+            sums = self.ledger.node(holder.node)
+            assert sums is not None
+            assert sums.holders[uid] == holder
 
     @invariant()
     def the_index_is_true(self) -> None:
@@ -168,15 +189,17 @@ class LedgerMachine(RuleBasedStateMachine):
             sums = self.ledger.node(node)
             if node in self.ledger.largest_free:
                 assert sums is not None
-                free = max(CARD - self.counted(f"{node}-{index}") for index in range(2))
+                free = max(CARD - self.counted(node, f"{node}-{index}") for index in range(2))
                 assert self.ledger.largest_free[node] == max(free, 0)
             else:
                 assert sums is None or sums.share_node is None
 
-    def counted(self, card: str) -> int:
+    def counted(self, node: str, card: str) -> int:
         uids = (f"pod-{number}" for number in range(1, self.serial + 1))
         reported = {uid: holder for pods in self.reported.values() for uid, holder in pods.items()}
-        holders = (self.ledger.holder(uid) or reported.get(uid) for uid in uids)
+        sums = self.ledger.node(node)
+        booked = sums.holders if sums else {}
+        holders = (booked.get(uid) or reported.get(uid) for uid in uids)
         return sum(holder.units_of(card) for holder in holders if holder)
 
     def teardown(self) -> None:
@@ -185,12 +208,19 @@ class LedgerMachine(RuleBasedStateMachine):
             self.the_list_ends()
         for uid in list(self.sent):
             self.answer(uid)
+        self.kubelet = dict(self.running)
+        for holder in self.running.values():
+            self.annotate(holder)
         while self.updates:
             self.an_update_arrives()
         self.the_watch_is_lost_and_a_list_begins()
         self.the_list_ends()
-        holders = (self.ledger.holder(f"pod-{number}") for number in range(1, self.serial + 1))
-        assert {holder.uid: holder for holder in holders if holder} == self.running
+        for node in NODES:
+            self.the_plugin_reports(node)
+        for node in NODES:
+            sums = self.ledger.node(node)
+            assert sums is not None
+            assert sums.holders == {uid: each for uid, each in self.running.items() if each.node == node}
 
 
 LedgerMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
