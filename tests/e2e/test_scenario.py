@@ -6,9 +6,12 @@ import pytest
 from tests.e2e.books import Key, read_books
 from tests.e2e.observe import PODS, Json, condition, get, watch_until
 from tests.e2e.outcomes import is_running, summary
+from tests.e2e.product import Product
 from tests.e2e.workloads import create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("shared_policy")]
 
@@ -82,9 +85,11 @@ def test_a_pod_bound_past_the_scheduler_gets_a_card_and_enters_the_books(
 
 
 @pytest.mark.usefixtures("books_agree")
-def test_a_copy_for_debugging_is_placed_on_its_own(cluster: LocalCluster, namespace: str) -> None:
+@pytest.mark.parametrize("keep", ["true", "false"])
+def test_a_copy_for_debugging_is_placed_on_its_own(cluster: LocalCluster, namespace: str, keep: str) -> None:
     run_pod(cluster, namespace, "original", main=12)
-    debugger = ("--image=busybox:stable", "--container=debugger", "--attach=false")
+    annotations = f"--keep-annotations={keep}"
+    debugger = ("--image=busybox:stable", "--container=debugger", "--attach=false", annotations)
     command = ("--", "sleep", "infinity")
     cluster.kubectl("debug", "original", "--copy-to=copy", "-n", namespace, *debugger, *command)
     await_own_allocation(cluster, namespace, "copy")
@@ -111,6 +116,41 @@ def test_a_restored_backup_is_placed_anew(cluster: LocalCluster, namespace: str,
     restored = await_own_allocation(cluster, namespace, "saved")
     assert restored["metadata"]["uid"] != saved["metadata"]["uid"]
     assert card(restored) != card(following)
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_an_annotation_forged_while_the_policies_were_off_is_put_right(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    create(cluster, namespace, [pod("honest", {"main": 4}, on="gpu-1")])
+    honest = await_own_allocation(cluster, namespace, "honest")
+    text = honest["metadata"]["annotations"]["gpushare.io/allocation"]
+    forged = text.replace('"node":"gpu-1"', '"node":"gpu-2"').replace('":4', '":1')
+    forge = ("annotate", "pod", "honest", "-n", namespace, "--overwrite", f"gpushare.io/allocation={forged}")
+    with pytest.raises(LocalClusterError, match="extender and the plugins only"):
+        cluster.kubectl(*forge)
+    cluster.kubectl("delete", "validatingadmissionpolicybinding", "gpushare-pods")
+    try:
+        wait_until("the policy is off", lambda: is_allowed(cluster, *forge), timeout=30)
+        cluster.kubectl(*forge)
+    finally:
+        product.install()
+        wait_until("the policy is on", lambda: not is_allowed(cluster, *forge), timeout=30)
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: pods[0]["metadata"]["annotations"]["gpushare.io/allocation"] == text,
+        what="the plugin has put the annotation right",
+    )
+
+
+def is_allowed(cluster: LocalCluster, *command: str) -> bool:
+    """Whether the API server would do that now."""
+    try:
+        cluster.kubectl(*command, "--dry-run=server")
+    except LocalClusterError:
+        return False
+    return True
 
 
 def await_own_allocation(cluster: LocalCluster, namespace: str, name: str) -> Json:

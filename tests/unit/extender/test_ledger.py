@@ -343,6 +343,14 @@ class TestReportedHolders:
         ledger.set_share_node(reporting(share_node("n1"), 1, a=4))
         assert used(ledger) == [4, 4]
 
+    def test_an_annotation_of_a_card_that_is_not_there_hides_no_units_of_the_pod(
+        self, ledger: Ledger
+    ) -> None:
+        ledger.set_pod(pod_update("a", c7=4))
+        assert used(ledger) == [0, 0]
+        ledger.set_share_node(reporting(share_node("n1"), a=4))
+        assert used(ledger) == [4, 0]
+
     def test_units_without_a_name_count(self, ledger: Ledger) -> None:
         ledger.set_pod(pod_update("a", c0=4))
         ledger.set_share_node(reporting(share_node("n1"), a=4, allocated=10))
