@@ -31,10 +31,17 @@ def test_a_server_that_refuses_is_asked_once_a_minute() -> None:
 
 
 def test_what_waits_says_until_when_and_why_it_was_refused() -> None:
+    """As long as it is asked for."""
     _, repetitions = attempts(APPLY, 60, error="503")
     due = repetitions.due([APPLY, DeleteJob("b", "uid")], NOW + timedelta(seconds=60))
     assert due.actions == [DeleteJob("b", "uid")]
-    assert due.errors == ["503"]
+    assert repetitions.errors("default") == ["503"]
+    assert repetitions.errors("other") == []
+    repetitions.settle("other", [])
+    repetitions.settle("default", [APPLY])
+    assert repetitions.errors("default") == ["503"]
+    repetitions.settle("default", [])
+    assert repetitions.errors("default") == []
     assert due.retry_after is not None
     assert 0 < due.retry_after <= 60
 
