@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aiohttp import web
-
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
 from gpushare_core.books.dialects import GPUSHARE, Dialect
 from gpushare_core.kube.client import KubeClient
@@ -41,6 +39,8 @@ from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, applicat
 from gpushare_extender.http.tls import ServerTls, TlsFiles
 from gpushare_extender.ledger.ledger import Ledger
 
+RETRY_SECONDS = 2.0
+"""Between attempts at an address that another program has."""
 DRAIN_SECONDS = 15.0
 """For binds under way at the end; half of the kubelet's default grace period."""
 
@@ -66,6 +66,8 @@ class Options:
     """What the command line says. ``health``: where the kubelet's probes are answered besides."""
 
     listen: Address
+    also: tuple[Address, ...] = ()
+    """Where it listens besides: another port was asked for, and not every kube-scheduler knows it yet."""
     namespace: str = NAMESPACE
     """Of the Lease, and of the object that wakes kube-scheduler."""
     identity: str = field(default_factory=lambda: f"{socket.gethostname()}_{uuid.uuid4()}")
@@ -100,7 +102,7 @@ async def serve(
     Returns the exit code: 1 when a watch ended.
 
     Raises:
-        CannotServeError: an address cannot be had.
+        CannotServeError: an address cannot be had; of several to listen on, none.
     """
     stop = stop or asyncio.Event()
     async with kube_client(credentials) as client:
@@ -175,26 +177,53 @@ async def _read_again(watches: Iterable[Watch]) -> None:
 
 @contextlib.asynccontextmanager
 async def _serving(api: ExtenderApi, options: Options) -> AsyncIterator[None]:
-    """Answers requests; at the end takes no more and answers those that have come."""
+    """Answers requests; at the end takes no more and answers those that have come.
+
+    While a port changes, addresses that another program has are tried again, as long as kube-scheduler is
+    answered on any.
+    """
     async with contextlib.AsyncExitStack() as stack:
-        for address, app, tls in _applications(api, options):
-            listener = listening(app, host=address.host, port=address.port, tls=tls, drain=DRAIN_SECONDS)
-            try:
-                await stack.enter_async_context(listener)
-            except OSError as error:
-                raise CannotServeError(
-                    f"cannot listen on {address}: {error.strerror}; is one running?"
-                ) from error
-            _log.info("version %s listens on %s", VERSION, address)
-        yield
+        for address in (options.listen, *options.also, *([options.health] if options.health else [])):
+            await _try_to_listen(stack, api, options, address)
+        problems = api.health.not_had
+        is_answered = any(str(address) not in problems for address in (options.listen, *options.also))
+        if problems and not (options.also and is_answered):
+            raise CannotServeError(next(iter(problems.values())))
+        trying = asyncio.create_task(_listen_later(stack, api, options))
+        try:
+            yield
+        finally:
+            trying.cancel()
+            await asyncio.wait({trying})
 
 
-def _applications(
-    api: ExtenderApi, options: Options
-) -> Iterable[tuple[Address, web.Application, ServerTls | None]]:
-    yield options.listen, application(api, largest_request=options.largest_request), api.health.tls
-    if options.health:
-        yield options.health, health_application(api.health), None
+async def _listen_later(stack: contextlib.AsyncExitStack, api: ExtenderApi, options: Options) -> None:
+    addresses = [address for address in (options.listen, *options.also, options.health) if address]
+    while api.health.not_had:
+        await asyncio.sleep(RETRY_SECONDS)
+        for address in addresses:
+            if str(address) in api.health.not_had:
+                await _try_to_listen(stack, api, options, address)
+
+
+async def _try_to_listen(
+    stack: contextlib.AsyncExitStack, api: ExtenderApi, options: Options, address: Address
+) -> None:
+    """Listens on ``address``, or notes why that cannot be had."""
+    if address == options.health:
+        app, tls = health_application(api.health), None
+    else:
+        app, tls = application(api, largest_request=options.largest_request), api.health.tls
+    listener = listening(app, host=address.host, port=address.port, tls=tls, drain=DRAIN_SECONDS)
+    try:
+        await stack.enter_async_context(listener)
+    except OSError as error:
+        problem = f"cannot listen on {address}: {error.strerror}; is one running?"
+        if api.health.not_had.setdefault(str(address), problem) is problem:
+            _log.error("%s", problem)
+    else:
+        api.health.not_had.pop(str(address), None)
+        _log.info("version %s listens on %s", VERSION, address)
 
 
 @contextlib.asynccontextmanager
@@ -226,7 +255,13 @@ async def _run_until(stop: asyncio.Event, tasks: Iterable[Coroutine[Any, Any, No
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="gpushare-extender", description=__doc__)
-    parser.add_argument("--listen", type=_address, default=f"127.0.0.1:{EXTENDER_PORT}", metavar="HOST:PORT")
+    parser.add_argument(
+        "--listen",
+        type=_address,
+        action="append",
+        metavar="HOST:PORT",
+        help=f"may be given several times, while a port changes (127.0.0.1:{EXTENDER_PORT})",
+    )
     parser.add_argument(
         "--health-listen",
         type=_address,
@@ -262,8 +297,10 @@ def _options(parsed: argparse.Namespace) -> Options:
         if parsed.tls_cert
         else None
     )
+    listen, *also = parsed.listen or [Address("127.0.0.1", EXTENDER_PORT)]
     return Options(
-        listen=parsed.listen,
+        listen=listen,
+        also=tuple(also),
         namespace=parsed.namespace or _own_namespace(),
         health=parsed.health_listen,
         tls=files,

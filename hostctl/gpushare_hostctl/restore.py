@@ -38,7 +38,10 @@ def _attempt(node: ControlPlaneNode) -> RunResult:
     if (final := restore_plan.manifest or snapshot.manifest) is not None:
         # It may name our files again: who put an earlier one back puts our edit back.
         node.require_manifest(final)
-    node.remove_folder()
+    left = node.remove_folder()
+    unchecked += (
+        f"; left in {node.paths.folder}, because it is not ours: {', '.join(left[:5])}" if left else ""
+    )
     return RunResult(result=restore_plan.result, message=restore_plan.message + unchecked)
 
 

@@ -20,7 +20,7 @@ from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.kinds import Kind
 from gpushare_operator.cluster.kopf_events import EndlessBackoff, configure, register_handlers
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.reconcile import RESYNC, RESYNC_SECONDS, Reconciler
+from gpushare_operator.reconcile import RESYNC, RESYNC_SECONDS, SCHEDULERS, Reconciler
 from gpushare_operator.work_queue import WorkQueue
 
 CALL_TIMEOUT = 20.0
@@ -100,6 +100,7 @@ class App:
             await starting.enter_async_context(self._client)
             await _until_it_succeeds(self._reconciler.resync)
             self._queue.add(RESYNC, delay=RESYNC_SECONDS)
+            self._queue.add(SCHEDULERS)
             worker = asyncio.create_task(self._queue.run(self._reconciler.work), name="queue")
             starting.push_async_callback(_cancel, worker)
             self._running = starting.pop_all()

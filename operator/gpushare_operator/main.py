@@ -11,21 +11,28 @@ from pathlib import Path
 import kopf
 
 from gpushare_core.api.names import NAMESPACE
-from gpushare_core.kube.credentials import NoCredentialsError
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import Credentials, NoCredentialsError
+from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_operator.app import App
+from gpushare_operator.cluster.kopf_events import EndlessBackoff
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
 
 HEALTH_PORT = 9650
+ACCOUNT = "gpushare-operator"
+"""Name of the operator's ServiceAccount, and of its Deployment."""
 
 _log = logging.getLogger("gpushare_operator")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal comes; returns 1 when it cannot start."""
-    options = parser(os.environ).parse_args(arguments)
+    options = parser().parse_args(arguments)
     configure_logging(options.log_level)
     for chatty in ("aiohttp.access", "kopf.activities.probe", "kopf.objects"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
@@ -37,7 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NoCredentialsError as error:
         _log.error("%s", error)
         return 1
-    installation = Installation(namespace=options.namespace, image=options.image)
+    if problem := renamed(os.environ):
+        _log.error("%s", problem)
+        return 1
+    image = options.image or asyncio.run(own_image(credentials, options.namespace))
+    installation = Installation(namespace=options.namespace, image=image)
     kopf.run(
         registry=App(installation, credentials, options.kubeconfig).registry(),
         standalone=True,
@@ -48,14 +59,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parser(environment: Mapping[str, str]) -> argparse.ArgumentParser:
-    """Returns the parser; defaults come from ``environment``, which the Deployment sets."""
+def renamed(environment: Mapping[str, str]) -> str:
+    """Returns what is wrong with the installation's names; empty when nothing is.
+
+    Objects find each other by name, and the admission policies know the accounts by theirs.
+    """
+    account = environment.get("SERVICE_ACCOUNT", ACCOUNT)
+    if account == ACCOUNT:
+        return ""
+    return (
+        f"this runs under the account {account}, not {ACCOUNT}: namePrefix and nameSuffix of kustomize do not"
+        " work with these manifests; leave them out and give another namespace instead"
+    )
+
+
+async def own_image(credentials: Credentials, namespace: str) -> str:
+    """Returns the image of the operator's Deployment, which is that of all programs; waits until it can be
+    read."""
+    path = f"{paths.deployments(namespace)}/{ACCOUNT}"
+    async with KubeClient(credentials) as client:
+        for delay in EndlessBackoff():
+            try:
+                deployment = await client.get(path)
+                return image_of(deployment)
+            except (ApiError, UnreachableError) as error:
+                _log.warning("cannot read the own Deployment yet, again in %.1f s: %s", delay, error)
+                await asyncio.sleep(delay)
+    raise AssertionError("the backoff never ends")
+
+
+def image_of(deployment: Json) -> str:
+    """Returns the image of the container ``operator``. Webhooks may have put others beside it."""
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    return str(next(each["image"] for each in containers if each["name"] == "operator"))
+
+
+def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="gpushare-operator", description="Keeps policies in force.")
     options.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     options.add_argument("--kubeconfig", type=Path, help="for running outside a cluster")
     options.add_argument("--namespace", default=NAMESPACE, help="where its objects go (%(default)s)")
-    image = environment.get("GPUSHARE_IMAGE", f"gpushare:{VERSION}")
-    options.add_argument("--image", default=image, help="of all programs (env GPUSHARE_IMAGE, %(default)s)")
+    options.add_argument("--image", help="of all programs; that of the operator's Deployment where not given")
     options.add_argument("--health-port", type=int, default=HEALTH_PORT, help="%(default)s")
     options.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     return options

@@ -1,14 +1,18 @@
 """The operator's loop: take a snapshot, decide what is due, apply it, and write the policy's status."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
 from gpushare_core.kube.client import Page
+from gpushare_core.kube.errors import ApiError
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
-from gpushare_operator.cluster.kinds import KINDS, PAGE, Kind
+from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
+from gpushare_operator.cluster.objects import SchedulerObject
+from gpushare_operator.cluster.readers import is_static, read_scheduler
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan, target
 from gpushare_operator.decide.cluster_plan import plan_cluster
@@ -24,6 +28,12 @@ CLUSTER = "*"
 RESYNC = "*resync"
 """Key of reading everything anew: a watch that was cut off does not say what vanished meanwhile."""
 RESYNC_SECONDS = 600.0
+SCHEDULERS = "*schedulers"
+"""Key of looking at kube-schedulers: whether they still run with our edit."""
+SCHEDULERS_SECONDS = 30.0
+
+
+_log = logging.getLogger(__name__)
 
 
 class Api(Writer, Protocol):
@@ -59,6 +69,9 @@ class Reconciler:
         if key == RESYNC:
             await self.resync()
             return RESYNC_SECONDS
+        if key == SCHEDULERS:
+            await self._look_at_schedulers()
+            return SCHEDULERS_SECONDS
         if key == CLUSTER:
             return await self._reconcile_cluster()
         return await self._reconcile_policy(key)
@@ -76,6 +89,21 @@ class Reconciler:
             self.cache.replace(listing, version)
         self.enqueue_all()
 
+    async def _look_at_schedulers(self) -> None:
+        """Reads the pods that kubelets show of their kube-schedulers. Without the right to read them nothing
+        is made of it."""
+        seen = self.now()
+        schedulers: list[SchedulerObject] = []
+        try:
+            async for page in self.api.pages(SCHEDULER_PODS, limit=PAGE, label_selector=SCHEDULER_SELECTOR):
+                schedulers += [read_scheduler(body, seen) for body in page.items if is_static(body)]
+        except ApiError as error:
+            if not error.is_forbidden:
+                raise
+            _log.warning("whether kube-schedulers keep our edit is not seen: %s", error)
+        self.cache.replace_schedulers(schedulers)
+        self.enqueue_all()
+
     async def _read(self, kind: Kind[Any]) -> tuple[Listing[Any], str]:
         """Returns all objects of ``kind`` and the resource version they are of."""
         listing, version = Listing(kind), ""
@@ -88,7 +116,10 @@ class Reconciler:
     async def _reconcile_cluster(self) -> float | None:
         snapshot = self.cache.snapshot()
         plan = plan_cluster(snapshot, self.installation, self.now())
+        before = self.repetitions.errors(CLUSTER)
         outcome = await self._perform(CLUSTER, snapshot, plan)
+        if self.repetitions.errors(CLUSTER) != before:
+            self.enqueue_all()  # Their conditions are where a person reads it.
         self._conclude(outcome)
         return _earliest(plan.retry_after, outcome.retry_after)
 
@@ -99,12 +130,13 @@ class Reconciler:
             return None
         plan = plan_policy(snapshot, policy, self.installation, self.now())
         outcome = await self._perform(name, snapshot, plan)
-        await self._report(name, outcome.errors)
+        await self._report(name)
         self._conclude(outcome)
         return _earliest(plan.retry_after, outcome.retry_after)
 
     async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
         """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""
+        self.repetitions.settle(key, plan.actions)
         due = self.repetitions.due(plan.actions, self.now())
         contested = [action for action in due.actions if self.repetitions.is_contested(action)]
         rivals = {target(action): rival(snapshot, action) for action in contested}
@@ -115,20 +147,23 @@ class Reconciler:
             self.repetitions.note(key, action, self.now(), error=errors.get(at, ""), rival=rivals.get(at, ""))
         return _Outcome(
             failures=failures,
-            errors=[*errors.values(), *due.errors],
             changed=len(failures) < len(due.actions),
             retry_after=due.retry_after,
         )
 
-    async def _report(self, name: str, failures: Sequence[str]) -> None:
+    async def _report(self, name: str) -> None:
         """Writes the status if it says something new, then posts the Events that follow from it."""
         snapshot, now = self.cache.snapshot(), self.now()
         policy = snapshot.policies.get(name)
         if policy is None:
             return
-        contested = self.repetitions.contested(name, CLUSTER)
         status = policy_status(
-            snapshot, policy, self.installation, now=now, failures=failures, contested=contested
+            snapshot,
+            policy,
+            self.installation,
+            now=now,
+            failures=self.repetitions.errors(name, CLUSTER),
+            contested=self.repetitions.contested(name, CLUSTER),
         )
         if status != policy.status and await self._applier().write_status(policy, status):
             await self._applier().post_events(policy.name, events_for(policy, status, now))
@@ -146,10 +181,9 @@ class Reconciler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcome:
-    """What came of a plan. ``errors`` are in words, those of what has to wait included."""
+    """What came of a plan."""
 
     failures: Sequence[Failure]
-    errors: Sequence[str]
     changed: bool
     retry_after: float | None
 

@@ -53,8 +53,6 @@ class Due:
 
     actions: list[Action] = field(default_factory=list)
     retry_after: float | None = None
-    errors: list[str] = field(default_factory=list)
-    """Why what is left was refused the last time."""
 
 
 @dataclass(slots=True)
@@ -74,7 +72,6 @@ class Repetitions:
                 due.actions.append(action)
                 continue
             due.retry_after = min(wait, due.retry_after or wait)
-            due.errors += [entry.error] if entry.error else []
         return due
 
     def note(self, key: str, action: Action, now: datetime, *, error: str = "", rival: str = "") -> None:
@@ -83,6 +80,17 @@ class Repetitions:
         attempts = entry.attempts + 1 if entry else 1
         said = rival or (entry.rival if entry else "")
         self._entries[target(action)] = _Entry(key, action, _digest(action), attempts, now, error, said)
+
+    def settle(self, key: str, actions: Iterable[Action]) -> None:
+        """Forgets why something was refused that is not among ``actions`` any more: nobody asks for it."""
+        planned = {target(action) for action in actions}
+        for name, entry in self._entries.items():
+            if entry.key == key and name not in planned:
+                entry.error = ""
+
+    def errors(self, *keys: str) -> list[str]:
+        """Returns why the last attempts at what is still asked for were refused; of the ``keys`` only."""
+        return sorted(entry.error for entry in self._entries.values() if entry.key in keys and entry.error)
 
     def contested(self, *keys: str) -> list[str]:
         """Returns what has no lasting effect, and who undoes it, in words; of the ``keys`` only."""

@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.observe import NODES, POLICIES, SHARE_NODES, Json, get, watch_until
 from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
 
+from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
@@ -22,7 +23,6 @@ pytestmark = pytest.mark.e2e
 
 MARKER = {**policy("marker", nodes=["nowhere"])}
 FOLLOWED = (POLICIES, SHARE_NODES, f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets")
-JOBS = f"/apis/batch/v1/namespaces/{SYSTEM}/jobs"
 BUDGET = 160_000
 """kB of resident memory."""
 
@@ -176,6 +176,9 @@ def as_operator(cluster: LocalCluster, call: str, path: str, body: Any) -> None:
         pytest.param(
             "", {"metadata": {"labels": {"kubernetes.io/hostname": None}}}, "no other labels", id="no label"
         ),
+        pytest.param(
+            "", {"metadata": {"labels": {SCHEDULER_LABEL: "1"}}}, "on control planes only", id="mark"
+        ),
         pytest.param("", {"metadata": {"annotations": {"a": "b"}}}, "nothing else", id="annotation"),
         pytest.param("", {"spec": {"unschedulable": True}}, "nothing else", id="cordon"),
         pytest.param(
@@ -205,69 +208,6 @@ def test_the_operators_account_changes_of_nodes_only_what_is_ours(
         as_operator(cluster, "merge", f"{NODES}/gpu-2{subresource}", patch)
 
 
-def job_of_the_operator(cluster: LocalCluster) -> Any:
-    """One that it made, as it could make it again."""
-    job = get(cluster, JOBS)["items"][0]
-    spec = {key: job["spec"][key] for key in ("backoffLimit", "podFailurePolicy")}
-    pod = job["spec"]["template"]["spec"]
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "forged"},
-        "spec": {**spec, "suspend": True, "template": {"spec": pod}},
-    }
-
-
-FORGERIES = [
-    pytest.param(
-        lambda pod: pod["containers"][0].update(image="evil"), "of its own image, gpushare:", id="image"
-    ),
-    pytest.param(
-        lambda pod: pod["containers"].append({**pod["containers"][0], "name": "b"}), "one container", id="two"
-    ),
-    pytest.param(
-        lambda pod: pod["containers"][0].update(command=["sh"]), "only run gpushare-plugin", id="command"
-    ),
-    pytest.param(
-        lambda pod: pod.update(serviceAccountName="gpushare-plugin"), "account of that name", id="account"
-    ),
-    pytest.param(
-        lambda pod: pod["volumes"][0]["hostPath"].update(path="/"), "no other host paths", id="host path"
-    ),
-    pytest.param(lambda pod: pod.update(hostPID=True), "confined", id="host's processes"),
-    pytest.param(
-        lambda pod: pod["containers"][0]["securityContext"].update(capabilities={"add": ["SYS_ADMIN"]}),
-        "confined",
-        id="capability",
-    ),
-    pytest.param(
-        lambda pod: pod["containers"][0].update(env=[{"name": "PYTHONPATH", "value": "/host"}]),
-        "other variables",
-        id="environment",
-    ),
-    pytest.param(
-        lambda pod: pod["containers"][0].update(lifecycle={"postStart": {"exec": {"command": ["sh"]}}}),
-        "without hooks",
-        id="hook",
-    ),
-]
-
-
-@pytest.mark.parametrize(("forge", "refusal"), FORGERIES)
-def test_the_operators_account_runs_nothing_but_our_programs(
-    cluster: LocalCluster, forge: Any, refusal: str
-) -> None:
-    job = job_of_the_operator(cluster)
-    forge(job["spec"]["template"]["spec"])
-    with pytest.raises(ApiError, match=refusal):
-        as_operator(cluster, "create", JOBS, job)
-
-
-def test_the_operators_account_makes_jobs_as_the_operator_does(cluster: LocalCluster) -> None:
-    as_operator(cluster, "create", JOBS, job_of_the_operator(cluster))
-    cluster.kubectl("delete", "job", "forged", "-n", SYSTEM)
-
-
 def test_the_operator_runs_on_a_control_plane(cluster: LocalCluster) -> None:
     pods = get(cluster, f"/api/v1/namespaces/{SYSTEM}/pods")["items"]
     (operator,) = [each for each in pods if each["metadata"]["name"].startswith("gpushare-operator")]
@@ -288,7 +228,7 @@ def test_an_overlay_with_another_namespace_and_image_is_followed(
     (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
     rendered = cluster.kubectl("kustomize", str(tmp_path.resolve()))
     assert SYSTEM not in rendered
-    assert rendered.count("registry.example/gpushare:9") == 2
+    assert rendered.count("registry.example/gpushare:9") == 1
     assert "gpushare:0.1.0" not in rendered
 
 

@@ -121,10 +121,6 @@ class CrashingHostFiles(HostFiles):
         self._step()
         super().remove(path)
 
-    def remove_folder(self, path: str) -> None:
-        self._step()
-        super().remove_folder(path)
-
     def _step(self) -> None:
         self.writes += 1
         if self.writes == self.crash_at:

@@ -41,6 +41,7 @@ class MemoryApi:
     """Writes that still go through before the writer is killed."""
     refuse: Callable[[str], bool] = lambda _: False
     """Of a write: whether it is answered with 500."""
+    refusal: str = "refused by the test"
     rewrite: Callable[[str, Json], None] = lambda *_: None
     """Gets collection and object before it is stored, and may change it, as an admission webhook may."""
     on_change: Callable[[str, str, Json], None] = lambda *_: None
@@ -148,7 +149,7 @@ class MemoryApi:
                 raise KilledError
             self.fuse -= 1
         if self.refuse(f"{verb} {path}"):
-            raise ApiError(500, "InternalError", "refused by the test")
+            raise ApiError(500, "InternalError", self.refusal)
         self.writes.append(f"{verb} {path}")
 
 
@@ -174,6 +175,7 @@ class Cluster:
     """Nodes whose scheduler is connected to the extender."""
     broken: dict[str, int] = field(default_factory=dict)
     """Runs of hostctl that still fail, by command."""
+    now: datetime = NOON
     unfit: set[str] = field(default_factory=set)
     """Nodes whose kube-scheduler does not serve with the edit, so that hostctl undoes it."""
 
@@ -266,7 +268,7 @@ class Cluster:
             self.edited.discard(node)
             message = "Container hostctl for pod a/b failed with exit code 3 matching FailJob rule at index 0"
             end = {"type": "Failed", "status": "True", "reason": "PodFailurePolicy", "message": message}
-        moment = {"lastTransitionTime": "2026-11-21T12:00:00Z"}
+        moment = {"lastTransitionTime": self.now.isoformat()}
         self.api.change(JOBS, name, {"status": {"conditions": [{**end, **moment}]}})
 
     def traces(self) -> dict[str, Any]:
@@ -341,6 +343,7 @@ async def converge(cluster: Cluster, operator: Operator | None = None, *, rounds
         await working.resync()
         for key in working.work_keys():
             await working.work(key)
+        cluster.now = working.now
         steps = cluster.steps()
         for step in steps:
             step()

@@ -66,6 +66,9 @@ class Server:
             return web.json_response(found)
         if "watch" in request.query:
             return await self._watch(request)
+        collection, _, name = request.path.rpartition("/")
+        if one := self.api.of(collection).get(name):
+            return web.json_response(one)
         items, version = await self.api.list_all(
             request.path, label_selector=request.query.get("labelSelector", "")
         )

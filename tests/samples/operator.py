@@ -22,6 +22,7 @@ from gpushare_operator.cluster.objects import (
     NodeObject,
     PodObject,
     PolicyObject,
+    SchedulerObject,
     ShareNodeObject,
 )
 from gpushare_operator.cluster.snapshot import Snapshot
@@ -70,7 +71,7 @@ def node(name: str, policy: str = "", labels: Mapping[str, str] | None = None, *
 
 def control_plane(name: str = "cp", **extra: Any) -> NodeObject:
     """Marked, as it is from the first moment at which its scheduler may be edited."""
-    return node(name, labels={CONTROL_PLANE_LABEL: "", SCHEDULER_LABEL: "connected"}, **extra)
+    return node(name, labels={CONTROL_PLANE_LABEL: "", SCHEDULER_LABEL: "1"}, **extra)
 
 
 def untouched(name: str = "cp") -> NodeObject:
@@ -119,7 +120,7 @@ def extender(**extra: Any) -> DaemonSetObject:
         **{
             "name": EXTENDER_NAME,
             "uid": "uid-ext",
-            "body": extender_daemon_set(INSTALLATION, EXTENDER_PORT),
+            "body": extender_daemon_set(INSTALLATION, [EXTENDER_PORT]),
             **extra,
         }
     )
@@ -132,8 +133,13 @@ def plugin_pod(on: str, policy: str = "default", **extra: Any) -> PodObject:
 
 
 def extender_pod(on: str = "cp", **extra: Any) -> PodObject:
-    given = {"component": EXTENDER, "node": on, "ready": True, "extender_port": EXTENDER_PORT}
+    given = {"component": EXTENDER, "node": on, "ready": True, "extender_ports": (EXTENDER_PORT,)}
     return PodObject(**{"name": f"extender-{on}", **given, **extra})
+
+
+def scheduler(on: str = "cp", **extra: Any) -> SchedulerObject:
+    """As an upgrade of the control plane leaves it: without our configuration."""
+    return SchedulerObject(**{"name": on, "node": on, "seen": NOW, **extra})
 
 
 def hostctl_run(command: HostctlCommand, **settings: Any) -> HostctlRun:
@@ -180,7 +186,9 @@ def job_pod(of: JobObject, exit_code: int, termination: str = "") -> PodObject:
     )
 
 
-SeenObject = PolicyObject | NodeObject | ShareNodeObject | DaemonSetObject | JobObject | PodObject
+SeenObject = (
+    PolicyObject | NodeObject | ShareNodeObject | DaemonSetObject | JobObject | PodObject | SchedulerObject
+)
 
 FIELDS: dict[type, str] = {
     PolicyObject: "policies",
@@ -189,6 +197,7 @@ FIELDS: dict[type, str] = {
     DaemonSetObject: "daemon_sets",
     JobObject: "jobs",
     PodObject: "pods",
+    SchedulerObject: "schedulers",
 }
 
 

@@ -21,6 +21,10 @@ class ApiError(Exception):
         return self.status == HTTPStatus.CONFLICT
 
     @property
+    def is_forbidden(self) -> bool:
+        return self.status == HTTPStatus.FORBIDDEN
+
+    @property
     def is_final(self) -> bool:
         """Whether the server surely did not do what was asked (4xx), and repeating it will not help."""
         return (

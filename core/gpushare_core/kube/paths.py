@@ -23,6 +23,10 @@ def daemon_sets(namespace: str) -> str:
     return f"/apis/apps/v1/namespaces/{_quoted(namespace)}/daemonsets"
 
 
+def deployments(namespace: str) -> str:
+    return f"/apis/apps/v1/namespaces/{_quoted(namespace)}/deployments"
+
+
 def jobs(namespace: str) -> str:
     return f"/apis/batch/v1/namespaces/{_quoted(namespace)}/jobs"
 

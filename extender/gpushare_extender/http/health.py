@@ -1,6 +1,6 @@
 """What the kubelet's probes ask, on a port of their own: they cannot present a client certificate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -17,6 +17,8 @@ class HealthApi:
 
     watches: tuple[WatchHealth, ...]
     tls: ServerTls | None = None
+    not_had: dict[str, str] = field(default_factory=dict)
+    """Address that is to be listened on -> why it cannot be had."""
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/healthz", self.healthz), web.get("/readyz", self.readyz)]
@@ -28,7 +30,7 @@ class HealthApi:
         return json_response({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
 
     async def readyz(self, _: web.Request) -> web.Response:
-        message = self.not_listed() or self._not_reachable()
+        message = self.not_listed() or self._not_reachable() or "; ".join(self.not_had.values())
         return json_response({"ok": not message, "missing": message}, status=503 if message else 200)
 
     def not_listed(self) -> str:

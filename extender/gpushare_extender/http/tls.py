@@ -55,7 +55,8 @@ def _state(path: Path) -> tuple[int, int, int] | None:
 class ServerTls:
     """The context for new connections, read again whenever a file has changed.
 
-    While the files cannot be used (not written yet, or only half replaced) the context before stays in force.
+    While the files cannot be used (only half replaced, say) the context before stays in force. Once they are
+    gone nobody is served any more: who took them away trusts them no longer.
     """
 
     files: TlsFiles
@@ -66,8 +67,11 @@ class ServerTls:
     _context: ssl.SSLContext | None = field(default=None, init=False)
 
     def context(self) -> ssl.SSLContext | None:
-        """Returns None while there have been no usable files yet."""
+        """Returns None while there have been no usable files yet, and when they are gone."""
         state = self.files.state()
+        if self._context is not None and not self._present():
+            self.problem = f"the key pair in {self.files.certificate.parent} was removed"
+            return None
         if self.problem or state != self._state:
             self._state = state
             self._load()

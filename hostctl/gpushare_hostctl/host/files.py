@@ -4,7 +4,6 @@ import contextlib
 import errno
 import fcntl
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -123,20 +122,19 @@ class HostFiles:
             raise FileChangedError(f"{path} was changed by somebody else in the meantime")
 
     def remove(self, path: str) -> None:
-        """Removes a file if it is there."""
-        self._resolve(path).unlink(missing_ok=True)
+        """Removes a file if it is there; of a link only the link."""
+        place = PurePosixPath(path)
+        (self._resolve(str(place.parent)) / place.name).unlink(missing_ok=True)
 
-    def remove_folder(self, path: str) -> None:
-        """Removes a folder with everything in it, if it is there."""
+    def names(self, path: str) -> list[str]:
+        """Returns the names of everything in a folder, in order; none when there is no folder."""
         folder = self._resolve(path)
-        if folder.exists():
-            shutil.rmtree(folder)
-            _sync_folder(folder.parent)
+        return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
     def remove_empty_folder(self, path: str) -> None:
         """Removes a folder unless something is in it."""
         folder = self._resolve(path)
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             if not any(folder.iterdir()):
                 folder.rmdir()
                 _sync_folder(folder.parent)

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from gpushare_hostctl.decide import manifest, plan, record
 from gpushare_hostctl.decide.key_pairs import AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
+from gpushare_hostctl.decide.own_files import FOLDERS, is_ours
 from gpushare_hostctl.decide.record import InstallationRecord
 from gpushare_hostctl.decide.snapshot import SCHEDULER_FOLDER, File, HostPaths, Snapshot
 from gpushare_hostctl.errors import NeedsPersonError
@@ -144,15 +145,10 @@ class ControlPlaneNode:
             self.write_in_folder(f"{SCHEDULER_FOLDER}/{name}", file)
 
     def keep_only(self, names: Iterable[str], *, key_files: Iterable[str] = ()) -> None:
-        """Removes every file in our folder but these, and of kube-scheduler's keys all but ``key_files``."""
+        """Removes every file of ours in our folder but these, and of kube-scheduler's keys all but
+        ``key_files``."""
         kept = {*names, *(f"{SCHEDULER_FOLDER}/{name}" for name in key_files)}
-        keys = self.files.read_folder(self.paths.in_folder(SCHEDULER_FOLDER))
-        present = {
-            *self.files.read_folder(self.paths.folder),
-            *(f"{SCHEDULER_FOLDER}/{name}" for name in keys),
-        }
-        for path in sorted(present - kept):
-            self.files.remove(self.paths.in_folder(path))
+        self._remove(path for path in self._own_files("", SCHEDULER_FOLDER) if path not in kept)
         if not key_files:
             self.files.remove_empty_folder(self.paths.in_folder(SCHEDULER_FOLDER))
 
@@ -161,9 +157,29 @@ class ControlPlaneNode:
         self.keep_only(())
         self.files.remove_empty_folder(self.paths.folder)
 
-    def remove_folder(self) -> None:
-        """Removes our folder with everything in it."""
-        self.files.remove_folder(self.paths.folder)
+    def remove_folder(self) -> list[str]:
+        """Removes our files, and our folder unless something else is in it.
+
+        Returns what was left, as paths in our folder: it is not ours.
+        """
+        self._remove(self._own_files(*FOLDERS, ""))
+        for folder in (*FOLDERS, ""):
+            self.files.remove_empty_folder(self.paths.in_folder(folder))
+        return self.files.names(self.paths.folder)
+
+    def _own_files(self, *folders: str) -> list[str]:
+        """Returns the paths of our files that are in these folders in ours, and what is half written."""
+        paths = [
+            str(PurePosixPath(folder) / name)
+            for folder in folders
+            for name in self.files.names(self.paths.in_folder(folder))
+        ]
+        name = PurePosixPath(self.paths.manifest).name
+        return [path for path in paths if is_ours(path, manifest=name)]
+
+    def _remove(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.files.remove(self.paths.in_folder(path))
 
 
 def _is_backup(name: str) -> bool:

@@ -15,6 +15,7 @@ from gpushare_operator.cluster.kinds import (
     SHARE_NODES,
     Kind,
 )
+from gpushare_operator.cluster.objects import SchedulerObject
 from gpushare_operator.cluster.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class Cache:
     _entries: dict[Kind[Any], dict[str, _Entry[Any]]] = field(
         default_factory=lambda: {kind: {} for kind in KINDS}
     )
+    _schedulers: dict[str, SchedulerObject] = field(default_factory=dict)
 
     def replace(self, listing: Listing[Any], version: str) -> bool:
         """Takes over a list as of ``version``: what is not in it and no newer is gone.
@@ -72,6 +74,10 @@ class Cache:
         """
         return self._update(kind, _name(body), _Entry(_version(body), None))
 
+    def replace_schedulers(self, schedulers: Iterable[SchedulerObject]) -> None:
+        """Takes over all kube-schedulers that there are."""
+        self._schedulers = {each.node: each for each in schedulers}
+
     def _update(self, kind: Kind[T], name: str, new: _Entry[T]) -> bool:
         entries = self._entries[kind]
         old = entries.get(name, _Entry(-1, None))
@@ -88,6 +94,7 @@ class Cache:
             daemon_sets=self._objects(DAEMON_SETS),
             jobs=self._objects(JOBS),
             pods=self._objects(PODS),
+            schedulers=self._schedulers,
         )
 
     def policies(self) -> list[str]:

@@ -21,6 +21,11 @@ from gpushare_operator.cluster.objects import (
 PAGE = 100
 """Objects read at once: a node is some 15 kB, and ten times that in memory."""
 
+SCHEDULER_PODS = paths.pods("kube-system")
+SCHEDULER_SELECTOR = "component=kube-scheduler"
+"""Where kubelets show the static pods of kube-schedulers, with the label of kubeadm. They are read now and
+then: kopf would follow all of that namespace."""
+
 T = TypeVar("T")
 
 

@@ -29,5 +29,17 @@ ASKED_ANNOTATION = f"{GROUP}/asked"
 """On Jobs: the values of ``RETRY_ANNOTATION`` at the time, as a JSON list."""
 RETRY_ANNOTATION = f"{GROUP}/retry"
 """On policies: a new value asks for another attempt at what has failed."""
+LET_GO_ANNOTATION = f"{GROUP}/let-go"
+"""On policies: names of nodes, with commas between, that are lost for ever and need not be restored."""
+RENEW_ANNOTATION = f"{GROUP}/renew-after"
+"""On Jobs: when the host's keys are to be renewed, as far as it was known before."""
+DRIFT_ANNOTATION = f"{GROUP}/drift"
+"""On Jobs: that kube-scheduler had lost our edit."""
 PORT_ANNOTATION = f"{GROUP}/extender-port"
-"""On the extender's DaemonSet and pods: the port that they were made with."""
+"""On the extender's DaemonSet and pods: the ports that they were made with, the one asked for first."""
+
+
+def read_ports(text: str) -> tuple[int, ...]:
+    """Returns what ``PORT_ANNOTATION`` says; empty when it says nothing."""
+    parts = text.split(",")
+    return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else ()

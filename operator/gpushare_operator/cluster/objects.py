@@ -22,6 +22,8 @@ class PolicyObject:
     finalizers: tuple[str, ...] = ()
     retry: str = ""
     """By which a person asks for another attempt at what has failed."""
+    let_go: frozenset[str] = frozenset()
+    """Nodes that a person says are lost for ever: nothing there is waited for."""
     spec: PolicySpec | None
     error: str = ""
     status: PolicyStatus = field(default_factory=PolicyStatus)
@@ -99,6 +101,10 @@ class JobObject:
     spec_hash: str = ""
     inputs_hash: str = ""
     rolled_back_inputs: str = ""
+    renew_after: datetime | None = None
+    """When the host's keys are to be renewed, as it was known when the run began."""
+    has_drifted: bool = False
+    """Whether kube-scheduler had lost our edit when the run began."""
     asked: frozenset[str] = frozenset()
     """What people had asked for by ``PolicyObject.retry``."""
     exit_code: int | None = None
@@ -106,6 +112,8 @@ class JobObject:
     deleting: bool = False
     complete: bool = False
     failed: bool = False
+    failing: bool = False
+    """Kubernetes has given it up, and waits for its pod to stop: for ever, if the node is away."""
     failure: str = ""
     finished: datetime | None = None
 
@@ -131,5 +139,17 @@ class PodObject:
     """Why a container does not start, for people."""
     last_words: str = ""
     """What the first container said before it ended, where it ended by itself and was started again."""
-    extender_port: int = 0
-    """Of an extender: where it listens; 0 for other pods."""
+    extender_ports: tuple[int, ...] = ()
+    """Of an extender: where it listens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerObject:
+    """A kube-scheduler, as its kubelet shows it: the pod of its manifest."""
+
+    name: str
+    node: str
+    config: str = ""
+    """The last ``--config``: the one that counts."""
+    seen: datetime
+    """When this was read."""

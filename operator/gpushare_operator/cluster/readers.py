@@ -16,15 +16,19 @@ from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
     COMMAND_LABEL,
+    DRIFT_ANNOTATION,
     HASH_ANNOTATION,
     INPUTS_ANNOTATION,
     JOB_NAME_LABEL,
+    LET_GO_ANNOTATION,
     NODE_ANNOTATION,
     NODE_UID_ANNOTATION,
     PORT_ANNOTATION,
+    RENEW_ANNOTATION,
     RETRY_ANNOTATION,
     ROLLED_BACK_ANNOTATION,
     SEQUENCE_LABEL,
+    read_ports,
 )
 from gpushare_operator.cluster.objects import (
     DaemonSetObject,
@@ -32,6 +36,7 @@ from gpushare_operator.cluster.objects import (
     NodeObject,
     PodObject,
     PolicyObject,
+    SchedulerObject,
     ShareNodeObject,
 )
 
@@ -43,6 +48,7 @@ EXTENDED_RESOURCES = frozenset(name for dialect in DIALECTS.values() for name in
 
 def read_policy(body: Json) -> PolicyObject:
     metadata = body["metadata"]
+    annotations = metadata.get("annotations") or {}
     spec, error = _policy_spec(body)
     return PolicyObject(
         name=metadata["name"],
@@ -52,11 +58,16 @@ def read_policy(body: Json) -> PolicyObject:
         created=metadata.get("creationTimestamp", ""),
         deleting=_is_deleting(body),
         finalizers=tuple(metadata.get("finalizers", ())),
-        retry=(metadata.get("annotations") or {}).get(RETRY_ANNOTATION, ""),
+        retry=annotations.get(RETRY_ANNOTATION, ""),
+        let_go=_names(annotations.get(LET_GO_ANNOTATION, "")),
         spec=spec,
         error=error,
         status=_policy_status(body),
     )
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",")) - {""}
 
 
 def _policy_spec(body: Json) -> tuple[PolicySpec | None, str]:
@@ -151,6 +162,7 @@ def read_daemon_set(body: Json) -> DaemonSetObject:
 def read_job(body: Json) -> JobObject:
     metadata, status = body["metadata"], body.get("status", {})
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
+    failing = _true_condition(status, "FailureTarget")
     failure = _true_condition(status, "Failed")
     end = failure or _true_condition(status, "Complete")
     return JobObject(
@@ -164,13 +176,25 @@ def read_job(body: Json) -> JobObject:
         inputs_hash=annotations.get(INPUTS_ANNOTATION, ""),
         rolled_back_inputs=annotations.get(ROLLED_BACK_ANNOTATION, ""),
         asked=_asked(annotations.get(ASKED_ANNOTATION, "")),
-        exit_code=_exit_code((failure or {}).get("message", "")),
+        renew_after=read_time(annotations.get(RENEW_ANNOTATION)),
+        has_drifted=DRIFT_ANNOTATION in annotations,
+        exit_code=_exit_code((failure or failing or {}).get("message", "")),
         deleting=_is_deleting(body),
         complete=end is not None and failure is None,
         failed=failure is not None,
-        failure=(failure or {}).get("reason", ""),
-        finished=datetime.fromisoformat(end["lastTransitionTime"]) if end else None,
+        failing=failing is not None and end is None,
+        failure=(failure or failing or {}).get("reason", ""),
+        finished=read_time((end or failing or {}).get("lastTransitionTime")),
     )
+
+
+def read_time(text: Any) -> datetime | None:
+    """Returns None for what is no time with a zone."""
+    try:
+        time = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return time if time.tzinfo else None
 
 
 def _asked(text: str) -> frozenset[str]:
@@ -202,8 +226,32 @@ def read_pod(body: Json) -> PodObject:
         termination=terminated.get("message", ""),
         waiting=_why_waiting(_container_state(containers, "waiting")),
         last_words=_last_words(containers),
-        extender_port=_whole_number((metadata.get("annotations") or {}).get(PORT_ANNOTATION, "")),
+        extender_ports=read_ports((metadata.get("annotations") or {}).get(PORT_ANNOTATION, "")),
     )
+
+
+def is_static(body: Json) -> bool:
+    """Returns whether a pod is what a kubelet shows of a manifest on its host."""
+    return "kubernetes.io/config.mirror" in (body["metadata"].get("annotations") or {})
+
+
+def read_scheduler(body: Json, seen: datetime) -> SchedulerObject:
+    """Returns what a kubelet shows of the manifest of its kube-scheduler, as of ``seen``."""
+    spec = body.get("spec", {})
+    container: Json = next(iter(spec.get("containers") or ()), {})
+    flags = [*(container.get("command") or ()), *(container.get("args") or ())]
+    return SchedulerObject(
+        name=body["metadata"]["name"], node=spec.get("nodeName", ""), config=_last_config(flags), seen=seen
+    )
+
+
+def _last_config(flags: list[str]) -> str:
+    config = ""
+    for flag, following in zip(flags, [*flags[1:], ""], strict=True):
+        name, _, value = flag.partition("=")
+        if name.lstrip("-") == "config":
+            config = value or following
+    return config
 
 
 def _container_state(containers: Any, kind: str) -> Json:

@@ -12,6 +12,7 @@ from gpushare_operator.cluster.objects import (
     NodeObject,
     PodObject,
     PolicyObject,
+    SchedulerObject,
     ShareNodeObject,
 )
 
@@ -26,6 +27,8 @@ class Snapshot:
     daemon_sets: Mapping[str, DaemonSetObject] = field(default_factory=dict)
     jobs: Mapping[str, JobObject] = field(default_factory=dict)
     pods: Mapping[str, PodObject] = field(default_factory=dict)
+    schedulers: Mapping[str, SchedulerObject] = field(default_factory=dict)
+    """By node."""
 
     @cached_property
     def control_planes(self) -> list[NodeObject]:
@@ -55,6 +58,11 @@ class Snapshot:
         for job in sorted(self.jobs.values(), key=lambda job: job.sequence):
             jobs.setdefault(job.node, []).append(job)
         return jobs
+
+    @cached_property
+    def let_go(self) -> frozenset[str]:
+        """Returns the nodes that people have said are lost for ever."""
+        return frozenset().union(*(policy.let_go for policy in self.policies.values()))
 
     def policies_on(self, node: str) -> set[str]:
         """Returns the policies that the node still carries something of, other than capacity."""

@@ -22,20 +22,32 @@ gives hostctl is compared here, what lies on the host by hostctl itself, in a ru
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from math import isfinite
 
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.objects import JobObject, NodeObject, PodObject
+from gpushare_operator.cluster.readers import read_time
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.desired.hostctl_job import NEEDS_PERSON, ROLLED_BACK, HostctlCommand, HostctlRun
+from gpushare_operator.desired.daemon_sets import HOST_FOLDER
+from gpushare_operator.desired.hostctl_job import (
+    NEEDS_PERSON,
+    ROLLED_BACK,
+    HostctlCommand,
+    HostctlRun,
+    Occasion,
+)
 
 FIRST_BACKOFF = timedelta(seconds=5)
 LONGEST_BACKOFF = timedelta(minutes=5)
 KEYS_LOOKED_AT_AFTER = timedelta(days=100)
-"""After a successful install. Keys last a year, and an install makes new ones in the last third of it."""
+"""After a run that did not say when. Keys last a year; an install makes new ones in the last third of it."""
+KEYS_LEFT_ALONE = timedelta(days=1)
+"""After a run, whatever it said: a host's clock may be wrong."""
+EDIT_VISIBLE_AFTER = timedelta(minutes=1)
+"""After a successful install the kubelet shows the edited manifest, whose kube-scheduler serves by then."""
 
 
 class HistoryState(StrEnum):
@@ -44,6 +56,8 @@ class HistoryState(StrEnum):
     DONE = "done"
     RUNNING = "running"
     DUE = "due"
+    RENEWAL = "renewal"
+    """Done, but keys are to be renewed: the edit is in force, so no other host matters."""
     BACKOFF = "backoff"
     """The last attempt failed; the next one comes later."""
 
@@ -78,6 +92,17 @@ class Attempt:
         return report if isinstance(report, dict) else {}
 
     @property
+    def renew_after(self) -> datetime | None:
+        """Returns when the host's keys are to be renewed; None while the run is under way."""
+        finished = self.job.finished
+        if finished is None:
+            return self.job.renew_after
+        said = read_time(self.report.get("renewAfter")) or self.job.renew_after
+        if said is None or (self.job.complete and said <= finished):
+            said = finished + KEYS_LOOKED_AT_AFTER
+        return max(said, finished + KEYS_LEFT_ALONE) if self.job.complete else said
+
+    @property
     def rolled_back_inputs(self) -> str:
         """Returns what hostctl found when it undid the edit; empty when nobody knows any more."""
         return str(self.report.get("inputs") or self.job.rolled_back_inputs) if self.rolled_back else ""
@@ -93,6 +118,10 @@ class JobHistory:
     last: Attempt | None = None
     retry_after: float = 0.0
     """Seconds until the next attempt, in state BACKOFF; infinite where none comes by itself."""
+    is_new: bool = False
+    """Whether the next attempt has other inputs than the last one had, or a person asked for it."""
+    has_drifted: bool = False
+    """Whether kube-scheduler runs without the edit that was made."""
 
     @property
     def next_sequence(self) -> int:
@@ -105,10 +134,20 @@ class JobHistory:
         return last if last and last.job.failed and _is_of(last.job, self.node, self.run.command) else None
 
     @property
-    def rolled_back_inputs(self) -> str:
-        """Returns what the next attempt has to find changed on the host; empty when it is to try anyway."""
+    def is_connected(self) -> bool:
+        """Returns whether the edit is in force as it is asked for."""
+        return self.state in (HistoryState.DONE, HistoryState.RENEWAL)
+
+    @property
+    def occasion(self) -> Occasion:
+        """Returns what the next attempt is to know. What was rolled back has to have changed on the host,
+        unless the attempt is to be made anyway."""
         failure = self.failure
-        return "" if failure is None or _is_new(failure.job, self.run) else failure.rolled_back_inputs
+        return Occasion(
+            rolled_back_inputs="" if failure is None or self.is_new else failure.rolled_back_inputs,
+            renew_after=self.last.renew_after if self.last else None,
+            has_drifted=self.has_drifted,
+        )
 
 
 def read_history(snapshot: Snapshot, node: NodeObject, run: HostctlRun, now: datetime) -> JobHistory:
@@ -116,12 +155,21 @@ def read_history(snapshot: Snapshot, node: NodeObject, run: HostctlRun, now: dat
     job = last_job(snapshot, node.name)
     if job is None:
         return JobHistory(node, run, HistoryState.DUE)
-    last = Attempt(job, snapshot.pod_of_job(job.name))
-    retry_after = _retry_after(last, node, run, now)
-    state = _state(job, node, run, retry_after)
-    if state is HistoryState.DONE and _has_old_keys(job, run, now):
-        state = HistoryState.DUE
-    return JobHistory(node, run, state, last, retry_after)
+    last = Attempt(_as_it_counts(job, node), snapshot.pod_of_job(job.name))
+    is_new = _is_new(last, run, now)
+    retry_after = 0.0 if is_new else _retry_after(last, node, run, now)
+    history = JobHistory(node, run, _state(last.job, node, run, retry_after), last, retry_after, is_new)
+    if history.state is not HistoryState.DONE or run.command is HostctlCommand.RESTORE:
+        return history
+    if _has_lost_edit(snapshot, last.job):
+        return replace(history, state=HistoryState.DUE, has_drifted=True)
+    return replace(history, state=HistoryState.RENEWAL) if _has_old_keys(last, now) else history
+
+
+def _as_it_counts(job: JobObject, node: NodeObject) -> JobObject:
+    """Returns the run as failed where Kubernetes has given it up, and nobody is there to say that it ended:
+    hostctl itself ended before its deadline."""
+    return replace(job, failed=True) if job.failing and not node.ready else job
 
 
 def is_done(snapshot: Snapshot, node: NodeObject, command: HostctlCommand) -> bool:
@@ -157,23 +205,40 @@ def _has_done(job: JobObject, node: NodeObject, run: HostctlRun) -> bool:
     return run.command is HostctlCommand.RESTORE or job.spec_hash == run.work_hash
 
 
-def _has_old_keys(job: JobObject, run: HostctlRun, now: datetime) -> bool:
-    is_old = job.finished is not None and now - job.finished > KEYS_LOOKED_AT_AFTER
-    return is_old and run.command is HostctlCommand.INSTALL
+def _has_old_keys(last: Attempt, now: datetime) -> bool:
+    return last.renew_after is not None and now > last.renew_after
+
+
+def _has_lost_edit(snapshot: Snapshot, job: JobObject) -> bool:
+    """Returns whether the host's kubelet shows a kube-scheduler without our configuration, long enough after
+    it was edited: an upgrade of the control plane writes the manifest anew."""
+    scheduler = snapshot.schedulers.get(job.node)
+    if scheduler is None or job.finished is None or scheduler.config.startswith(f"{HOST_FOLDER}/"):
+        return False
+    # Where a repair did not help, another one is no hurry.
+    patience = LONGEST_BACKOFF if job.has_drifted else EDIT_VISIBLE_AFTER
+    return scheduler.seen - job.finished >= patience
 
 
 def _is_of(job: JobObject, node: NodeObject, command: HostctlCommand) -> bool:
     return job.node_uid == node.uid and job.command == command
 
 
-def _is_new(job: JobObject, run: HostctlRun) -> bool:
-    """Returns whether ``run`` is another attempt than ``job`` was, or a person has asked for it since."""
-    return job.inputs_hash != run.inputs_hash or not run.settings.asked <= job.asked
+def _is_new(last: Attempt, run: HostctlRun, now: datetime) -> bool:
+    """Returns whether ``run`` is another attempt than the last one was, or a person has asked for it since.
+
+    New keys are another input: they are tried once, however the edit with earlier ones ended.
+    """
+    job, renew_after = last.job, last.renew_after
+    asked = job.inputs_hash != run.inputs_hash or not run.settings.asked <= job.asked
+    return asked or (
+        job.finished is not None and renew_after is not None and job.finished < renew_after < now
+    )
 
 
 def _retry_after(last: Attempt, node: NodeObject, run: HostctlRun, now: datetime) -> float:
     """Returns seconds, 0 where nothing has to be waited for."""
-    if not (last.job.failed and _is_of(last.job, node, run.command)) or _is_new(last.job, run):
+    if not (last.job.failed and _is_of(last.job, node, run.command)):
         return 0.0
     if last.rolled_back and not last.rolled_back_inputs:
         return float("inf")

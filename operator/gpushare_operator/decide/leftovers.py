@@ -81,14 +81,21 @@ def _share_nodes(snapshot: Snapshot, policy: str) -> list[ShareNodeObject]:
 
 def edited_schedulers(snapshot: Snapshot, _: str) -> list[Leftover]:
     nodes = nodes_to_restore(snapshot)
-    return _connection_if(any(not is_done(snapshot, node, HostctlCommand.RESTORE) for node in nodes))
+    return _connection_if(any(not _is_restored(snapshot, node) for node in nodes))
 
 
 def restore_schedulers(teardown: Teardown) -> Iterator[Action]:
     if edited_schedulers(teardown.snapshot, teardown.policy):
         histories = restores(teardown.snapshot, teardown.installation, teardown.now)
         yield from (create_job(history) for history in next_restore(histories))
+        # With the mark the host's extender goes, whose keys are gone already.
+        done = (node for node in marked_nodes(teardown.snapshot) if _is_restored(teardown.snapshot, node))
+        yield from (mark(node, None) for node in done)
         yield from delete_superseded_jobs(teardown.snapshot)
+
+
+def _is_restored(snapshot: Snapshot, node: NodeObject) -> bool:
+    return is_done(snapshot, node, HostctlCommand.RESTORE)
 
 
 def next_attempt(teardown: Teardown) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
-from gpushare_operator.cluster.labels import PORT_ANNOTATION
+from gpushare_operator.cluster.labels import PORT_ANNOTATION, read_ports
 from gpushare_operator.cluster.objects import NodeObject, PodObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
 from gpushare_operator.decide.actions import Action, ApplyDaemonSet, CreateJob, DeleteJob, LabelNode, Plan
@@ -15,6 +15,7 @@ from gpushare_operator.decide.hostctl_history import (
     HistoryState,
     JobHistory,
     earliest_retry,
+    last_job,
     read_history,
 )
 from gpushare_operator.decide.policy_problems import is_served
@@ -22,9 +23,6 @@ from gpushare_operator.desired.daemon_sets import extender_daemon_set
 from gpushare_operator.desired.drift import has_drifted
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings, hostctl_job
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation
-
-CONNECTED = "connected"
-"""Value of the scheduler label."""
 
 
 def scheduler_needed(snapshot: Snapshot) -> bool:
@@ -63,58 +61,103 @@ def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
 
 
 def _port_in_force(snapshot: Snapshot) -> int:
+    return next(iter(_ports_in_force(snapshot)), EXTENDER_PORT)
+
+
+def _ports_in_force(snapshot: Snapshot) -> tuple[int, ...]:
     extender = snapshot.daemon_sets.get(EXTENDER_NAME)
     annotations = extender.body.get("metadata", {}).get("annotations", {}) if extender else {}
-    port = str(annotations.get(PORT_ANNOTATION, ""))
-    return int(port) if port.isdecimal() else EXTENDER_PORT
+    return read_ports(str(annotations.get(PORT_ANNOTATION, "")))
 
 
 def plan_connection(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
     """Returns what connects the schedulers.
 
-    The extender comes first. It waits for the keys that hostctl makes, and hostctl points a scheduler at it
-    only once it is ready with them on that very node.
+    A host is marked first, which brings the extender there. It waits for the keys that hostctl makes, and
+    hostctl points a scheduler at it only once it is ready with them on that very node. A host that has lost
+    all labels has lost its extender, so it is restored.
     """
     histories = installs(snapshot, installation, now)
     port = scheduler_settings(snapshot).port
-    hosts = [history for history in histories if _has_extender(snapshot, history.node, port)]
+    hosts = [history for history in histories if _has_extender(snapshot, history, port)]
     hosts.sort(key=lambda history: not extender_ready(snapshot, history.node, port))
-    actions = (
-        *_apply_extender(snapshot, installation, port),
-        *_connect(hosts, due=_next_install(histories, hosts)),
+    former = _restores_of(snapshot, unlabelled_hosts(snapshot), installation, now)
+    actions: tuple[Action, ...] = (
+        *_apply_extender(snapshot, installation, _extender_ports(snapshot, histories, port)),
+        *_mark_hosts(snapshot, histories),
+        *(create_job(history) for history in _next_run(histories, hosts, former)),
         *delete_superseded_jobs(snapshot),
     )
-    return Plan(actions, earliest_retry(histories))
+    return Plan(actions, earliest_retry([*histories, *former]))
 
 
-def _apply_extender(snapshot: Snapshot, installation: Installation, port: int) -> Iterator[ApplyDaemonSet]:
-    desired = extender_daemon_set(installation, port)
+def _next_run(
+    histories: Sequence[JobHistory], hosts: Sequence[JobHistory], former: Sequence[JobHistory]
+) -> list[JobHistory]:
+    """Returns the host that is to be worked on now, if there is one: one at a time."""
+    if any(history.state is HistoryState.RUNNING for history in (*histories, *former)):
+        return []
+    return next_restore(former) or _next_install(histories, hosts)
+
+
+def _extender_ports(snapshot: Snapshot, histories: Sequence[JobHistory], port: int) -> list[int]:
+    """Returns ``port``, and those of before as long as any scheduler may still call them."""
+    if all(history.is_connected for history in histories):
+        return [port]
+    return [port, *(former for former in _ports_in_force(snapshot) if former != port)]
+
+
+def _apply_extender(
+    snapshot: Snapshot, installation: Installation, ports: Sequence[int]
+) -> Iterator[ApplyDaemonSet]:
+    desired = extender_daemon_set(installation, ports)
     present = snapshot.daemon_sets.get(EXTENDER_NAME)
     if present is None or (not present.deleting and has_drifted(present.body, desired)):
         yield ApplyDaemonSet(EXTENDER_NAME, desired)
 
 
-def _connect(hosts: Iterable[JobHistory], *, due: Sequence[JobHistory]) -> Iterator[Action]:
-    """The mark comes first: it says what to restore, even if all of our objects are gone."""
-    for history in hosts:
-        if SCHEDULER_LABEL not in history.node.labels:
-            yield mark(history.node, CONNECTED)
-        elif history in due:
-            yield create_job(history)
+def _mark_hosts(snapshot: Snapshot, histories: Iterable[JobHistory]) -> Iterator[LabelNode]:
+    """A mark says what to restore, even if all of our objects are gone.
+
+    A restored host has lost its keys, and an extender from before has only their folder of then: it goes with
+    the mark, and a new mark brings a new one.
+    """
+    for history in histories:
+        if not _is_marked(history.node):
+            if not (_was_restored(history) and history.node.name in snapshot.extender_pods):
+                yield mark(history.node, str(history.next_sequence))
+        elif _has_stale_mark(history):
+            yield mark(history.node, None)
+
+
+def _is_marked(node: NodeObject) -> bool:
+    return SCHEDULER_LABEL in node.labels
+
+
+def _was_restored(history: JobHistory) -> bool:
+    job = history.last.job if history.last else None
+    return job is not None and job.complete and job.command == HostctlCommand.RESTORE
+
+
+def _has_stale_mark(history: JobHistory) -> bool:
+    """Returns whether the mark is from before the host was restored: its value is the number of the attempt
+    that it was made for."""
+    value = history.node.labels.get(SCHEDULER_LABEL, "")
+    attempt = int(value) if value.isdecimal() else 0
+    return _was_restored(history) and attempt < history.next_sequence
 
 
 def _next_install(histories: Sequence[JobHistory], hosts: Sequence[JobHistory]) -> list[JobHistory]:
-    """Returns the first of ``hosts`` that may be edited now, if there is one.
+    """Returns the first of ``hosts`` that may be edited now, if there is one; none of ``histories`` is.
 
     The next one only when the one before serves: an edit that had to be undone may fail everywhere, so no
     other host is edited before it has succeeded there. A host that was not touched holds up nobody, nor does
-    a node that is away.
+    a node that is away. Keys that run out do not wait for other hosts' failures: that edit is in force.
     """
-    if any(history.state is HistoryState.RUNNING for history in histories):
-        return []
     failed = [history for history in histories if _may_fail_everywhere(history)]
-    candidates = [history for history in hosts if not failed or history in failed]
-    return [history for history in candidates if history.state is HistoryState.DUE][:1]
+    due = [history for history in hosts if history.state is HistoryState.DUE]
+    candidates = [history for history in due if not failed or history in failed]
+    return [*candidates, *(history for history in hosts if history.state is HistoryState.RENEWAL)][:1]
 
 
 def _may_fail_everywhere(history: JobHistory) -> bool:
@@ -138,8 +181,14 @@ def _hosts(snapshot: Snapshot) -> list[NodeObject]:
 
 def restores(snapshot: Snapshot, installation: Installation, now: datetime) -> list[JobHistory]:
     """Returns how far each node is with being restored, of those that may have been edited."""
+    return _restores_of(snapshot, nodes_to_restore(snapshot), installation, now)
+
+
+def _restores_of(
+    snapshot: Snapshot, nodes: Iterable[NodeObject], installation: Installation, now: datetime
+) -> list[JobHistory]:
     run = _run(snapshot, HostctlCommand.RESTORE, installation)
-    return [read_history(snapshot, node, run, now) for node in nodes_to_restore(snapshot)]
+    return [read_history(snapshot, node, run, now) for node in nodes]
 
 
 def _run(snapshot: Snapshot, command: HostctlCommand, installation: Installation) -> HostctlRun:
@@ -151,12 +200,34 @@ def nodes_to_restore(snapshot: Snapshot) -> list[NodeObject]:
 
     Somebody may have deleted the Jobs, or the whole namespace: a scheduler that asks an extender that is gone
     would place no pod that shares cards, and restoring one that was never edited does nothing. A node that is
-    gone needs none.
+    gone needs none, nor one that a person has let go.
     """
     suspects = (*marked_nodes(snapshot), *_nodes_under_extender(snapshot))
-    names = {*snapshot.jobs_by_node, *(node.name for node in suspects)}
+    names = {*snapshot.jobs_by_node, *(node.name for node in suspects)} - snapshot.let_go
     nodes = (snapshot.nodes.get(name) for name in sorted(names))
     return [node for node in nodes if node]
+
+
+def hosts_let_go(snapshot: Snapshot) -> list[str]:
+    """Returns the nodes that stay edited when nothing is left to restore: people have let them go, or their
+    Node is gone."""
+    edited = {name for name in snapshot.jobs_by_node if not _is_restored(snapshot, name)}
+    marked = {node.name for node in marked_nodes(snapshot)}
+    gone = edited - set(snapshot.nodes)
+    return sorted(gone | (edited | marked) & snapshot.let_go)
+
+
+def _is_restored(snapshot: Snapshot, name: str) -> bool:
+    job = last_job(snapshot, name)
+    return job is not None and job.complete and job.command == HostctlCommand.RESTORE
+
+
+def unlabelled_hosts(snapshot: Snapshot) -> list[NodeObject]:
+    """Returns nodes that were edited, and carry no label any more that says so: somebody made their Node
+    anew."""
+    names = {name for name in snapshot.jobs_by_node if not _is_restored(snapshot, name)}
+    names -= {node.name for node in _hosts(snapshot)}
+    return [snapshot.nodes[name] for name in sorted(names & set(snapshot.nodes))]
 
 
 def _nodes_under_extender(snapshot: Snapshot) -> Sequence[NodeObject]:
@@ -166,7 +237,7 @@ def _nodes_under_extender(snapshot: Snapshot) -> Sequence[NodeObject]:
 
 def marked_nodes(snapshot: Snapshot) -> list[NodeObject]:
     """Returns nodes that say themselves that they may have been edited: nothing else has to survive."""
-    return [node for node in snapshot.nodes.values() if SCHEDULER_LABEL in node.labels]
+    return [node for node in snapshot.nodes.values() if _is_marked(node)]
 
 
 def mark(node: NodeObject, value: str | None) -> LabelNode:
@@ -174,11 +245,13 @@ def mark(node: NodeObject, value: str | None) -> LabelNode:
     return LabelNode(node.name, node.uid, {SCHEDULER_LABEL: value})
 
 
-def _has_extender(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
-    """Returns whether an extender for ``port`` is ready on ``node``, or may be waiting for its keys only:
-    where the kubelet is there."""
+def _has_extender(snapshot: Snapshot, history: JobHistory, port: int) -> bool:
+    """Returns whether an extender for ``port`` is ready on a host, or may be waiting for its keys only: where
+    the kubelet is there."""
+    node = history.node
     pod = _extender_pod(snapshot, node, port)
-    return pod is not None and (pod.ready or node.ready)
+    may_serve = pod is not None and (pod.ready or node.ready)
+    return may_serve and _is_marked(node) and not _has_stale_mark(history)
 
 
 def extender_ready(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
@@ -189,19 +262,24 @@ def extender_ready(snapshot: Snapshot, node: NodeObject, port: int) -> bool:
 
 def _extender_pod(snapshot: Snapshot, node: NodeObject, port: int) -> PodObject | None:
     pod = snapshot.extender_pods.get(node.name)
-    return pod if pod and pod.extender_port == port else None
+    return pod if pod and port in pod.extender_ports else None
 
 
 def next_restore(histories: Sequence[JobHistory]) -> list[JobHistory]:
     """Returns the host to be restored now, if there is one: one at a time.
 
     What failed holds up nobody: the manifest that is put back has served before. A kubelet that is away would
-    keep its Job waiting, so those that are there come first.
+    keep its Job waiting, so those that are there come first; where a Job was given up because of that,
+    another one would only leave one more pod that cannot stop.
     """
     if any(history.state is HistoryState.RUNNING for history in histories):
         return []
-    due = [history for history in histories if history.state is HistoryState.DUE]
+    due = [history for history in histories if history.state is HistoryState.DUE and not _is_stuck(history)]
     return sorted(due, key=lambda history: (history.failure is not None, not history.node.ready))[:1]
+
+
+def _is_stuck(history: JobHistory) -> bool:
+    return history.failure is not None and history.failure.job.failing
 
 
 def create_job(history: JobHistory) -> CreateJob:
@@ -210,7 +288,7 @@ def create_job(history: JobHistory) -> CreateJob:
         history.run,
         history.node,
         history.next_sequence,
-        rolled_back_inputs=history.rolled_back_inputs,
+        history.occasion,
     )
     return CreateJob(body["metadata"]["name"], body)
 

@@ -1,6 +1,8 @@
 """The DaemonSets that the operator wants: a plugin per policy, one extender for all."""
 
-from gpushare_core.api.names import CONTROL_PLANE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
+from collections.abc import Sequence
+
+from gpushare_core.api.names import POLICY_LABEL, SCHEDULER_LABEL
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import EXTENDER, PLUGIN, PORT_ANNOTATION
 from gpushare_operator.cluster.objects import PolicyObject
@@ -20,7 +22,9 @@ PLUGIN_HEALTH_PORT = 9640
 LOOPBACK = "127.0.0.1"
 UNPRIVILEGED = 65532
 """User and group of programs that need no rights of their own."""
-KEYS_FOLDER = "/etc/kubernetes/gpushare/extender"
+HOST_FOLDER = "/etc/kubernetes/gpushare"
+"""On control planes: where hostctl keeps what is ours, kube-scheduler's configuration too."""
+KEYS_FOLDER = f"{HOST_FOLDER}/extender"
 """On the host: where hostctl puts the keys that the extender serves with. They are its group's to read."""
 KEYS_MOUNT = "/keys"
 KUBELET_FOLDERS = {
@@ -73,23 +77,29 @@ def _plugin_container(installation: Installation) -> Json:
     }
 
 
-def extender_daemon_set(installation: Installation, port: int) -> Json:
-    """Returns the DaemonSet of the extender: beside every kube-scheduler, reachable from that host only.
+EXTENDERS_UNAVAILABLE = "50%"
+"""Rounded up, this is more control planes than a cluster can lose and still have its etcd: hosts that are
+away hold up no other one. It is not all of them: an image that does not start leaves some that serve."""
 
-    A host that was edited keeps it also when it is no longer labelled as control plane.
+
+def extender_daemon_set(installation: Installation, ports: Sequence[int]) -> Json:
+    """Returns the DaemonSet of the extender: on every marked host, reachable from that host only.
+
+    It listens on all of ``ports``: the one that is asked for, then those that a scheduler may still call.
     """
     return daemon_set(
         EXTENDER_NAME,
         namespace=installation.namespace,
         labels=labels(EXTENDER),
         selector=selector(EXTENDER),
-        annotations={PORT_ANNOTATION: str(port)},
+        annotations={PORT_ANNOTATION: ",".join(map(str, ports))},
+        most_unavailable=EXTENDERS_UNAVAILABLE,
         pod={
             "serviceAccountName": "gpushare-extender",
             "priorityClassName": "system-cluster-critical",
             "hostNetwork": True,
             "dnsPolicy": "ClusterFirstWithHostNet",
-            "affinity": on_nodes_with(CONTROL_PLANE_LABEL, SCHEDULER_LABEL),
+            "affinity": on_nodes_with(SCHEDULER_LABEL),
             "tolerations": EVERYWHERE,
             # It answers what has come, ends the binds under way (15 s each), gives its Lease back.
             "terminationGracePeriodSeconds": 40,
@@ -99,28 +109,29 @@ def extender_daemon_set(installation: Installation, port: int) -> Json:
                 "runAsGroup": UNPRIVILEGED,
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            "containers": [_extender_container(installation, port)],
+            "containers": [_extender_container(installation, ports)],
             # The kubelet starts it once hostctl has made the folder: see docs/scheduler-edit.md.
             "volumes": [host_path("keys", KEYS_FOLDER)],
         },
     )
 
 
-def health_port(port: int) -> int:
+def health_port(ports: Sequence[int]) -> int:
     """Returns where the extender answers the kubelet's probes: beside the port that kube-scheduler calls."""
-    return port + 1 if port < 65535 else port - 1
+    beside = (ports[0] + step * sign for step in range(1, len(ports) + 2) for sign in (1, -1))
+    return next(port for port in beside if port not in ports and port <= 65535)
 
 
-def _extender_container(installation: Installation, port: int) -> Json:
+def _extender_container(installation: Installation, ports: Sequence[int]) -> Json:
+    health = health_port(ports)
     return {
         "name": "extender",
         "image": installation.image,
         "command": ["gpushare-extender"],
         "args": [
-            "--listen",
-            f"{LOOPBACK}:{port}",
+            *(part for port in ports for part in ("--listen", f"{LOOPBACK}:{port}")),
             "--health-listen",
-            f"{LOOPBACK}:{health_port(port)}",
+            f"{LOOPBACK}:{health}",
             "--tls-cert",
             f"{KEYS_MOUNT}/server.pem",
             "--client-ca",
@@ -130,7 +141,7 @@ def _extender_container(installation: Installation, port: int) -> Json:
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": confined(),
         "volumeMounts": [{**mount("keys", KEYS_MOUNT), "readOnly": True}],
-        "livenessProbe": probe("/healthz", health_port(port), host=LOOPBACK),
-        "readinessProbe": probe("/readyz", health_port(port), host=LOOPBACK, period=2),
+        "livenessProbe": probe("/healthz", health, host=LOOPBACK),
+        "readinessProbe": probe("/readyz", health, host=LOOPBACK, period=2),
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
     }

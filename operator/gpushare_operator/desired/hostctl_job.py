@@ -2,27 +2,38 @@
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
-from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, SCHEDULER_LABEL
 from gpushare_core.api.policy import Scheduler
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
     COMMAND_LABEL,
+    DRIFT_ANNOTATION,
     HASH_ANNOTATION,
     HOSTCTL,
     INPUTS_ANNOTATION,
     NODE_ANNOTATION,
     NODE_UID_ANNOTATION,
+    RENEW_ANNOTATION,
     ROLLED_BACK_ANNOTATION,
     SEQUENCE_LABEL,
 )
 from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.desired.daemon_sets import UNPRIVILEGED
 from gpushare_operator.desired.names import Installation, job_name, labels
-from gpushare_operator.desired.pod_template import EVERYWHERE, confined, digest, host_path, mount
+from gpushare_operator.desired.pod_template import (
+    EVERYWHERE,
+    confined,
+    digest,
+    host_path,
+    mount,
+    of_pods,
+    on_nodes_with,
+)
 
 ROOT = "/host"
 CONFIGURATION = "/etc/kubernetes"
@@ -96,13 +107,25 @@ class HostctlRun:
         return 3 * self.settings.timeout + 60
 
 
-def hostctl_job(run: HostctlRun, node: NodeObject, sequence: int, *, rolled_back_inputs: str = "") -> Json:
-    """Returns one run of hostctl. Kubernetes never repeats it by itself: each attempt is a Job of its own.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasion:
+    """What is known of a host when a run begins."""
 
-    With ``rolled_back_inputs`` hostctl touches nothing as long as it finds the same inputs.
-    """
+    rolled_back_inputs: str = ""
+    """With it hostctl touches nothing as long as it finds the same inputs."""
+    renew_after: datetime | None = None
+    """When its keys are to be renewed."""
+    has_drifted: bool = False
+    """Whether its kube-scheduler has lost our edit."""
+
+
+FIRST_TIME = Occasion()
+
+
+def hostctl_job(run: HostctlRun, node: NodeObject, sequence: int, occasion: Occasion = FIRST_TIME) -> Json:
+    """Returns one run of hostctl. Kubernetes never repeats it by itself: each attempt is a Job of its own."""
     job_labels = {**labels(HOSTCTL), COMMAND_LABEL: str(run.command), SEQUENCE_LABEL: str(sequence)}
-    template = {"metadata": {"labels": job_labels}, "spec": _pod(run, node, rolled_back_inputs)}
+    template = {"metadata": of_pods(job_labels, {}), "spec": _pod(run, node, occasion.rolled_back_inputs)}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -110,7 +133,7 @@ def hostctl_job(run: HostctlRun, node: NodeObject, sequence: int, *, rolled_back
             "name": job_name(run.command, node.name, sequence),
             "namespace": run.installation.namespace,
             "labels": job_labels,
-            "annotations": _annotations(run, node, rolled_back_inputs),
+            "annotations": _annotations(run, node, occasion),
         },
         "spec": {
             "backoffLimit": 0,
@@ -128,14 +151,17 @@ _REMEMBER_EXIT_CODE = {
 """Nothing is repeated in any case; with this rule the Job itself says the code, also when its pod is gone."""
 
 
-def _annotations(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> dict[str, str]:
+def _annotations(run: HostctlRun, node: NodeObject, occasion: Occasion) -> dict[str, str]:
+    renew_after = occasion.renew_after
     return {
         NODE_ANNOTATION: node.name,
         NODE_UID_ANNOTATION: node.uid,
         HASH_ANNOTATION: run.work_hash,
         INPUTS_ANNOTATION: run.inputs_hash,
         ASKED_ANNOTATION: json.dumps(sorted(run.settings.asked)),
-        **({ROLLED_BACK_ANNOTATION: rolled_back_inputs} if rolled_back_inputs else {}),
+        **({ROLLED_BACK_ANNOTATION: inputs} if (inputs := occasion.rolled_back_inputs) else {}),
+        **({RENEW_ANNOTATION: renew_after.isoformat()} if renew_after else {}),
+        **({DRIFT_ANNOTATION: "yes"} if occasion.has_drifted else {}),
     }
 
 
@@ -150,6 +176,7 @@ def _pod(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> Json:
         # hostctl asks the scheduler's health on the loopback address.
         "hostNetwork": True,
         "tolerations": EVERYWHERE,
+        **_where(run.command),
         # Root without capabilities gives files only to groups that it is in: the extender reads by group.
         "securityContext": {
             "seccompProfile": {"type": "RuntimeDefault"},
@@ -158,6 +185,14 @@ def _pod(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> Json:
         "containers": [_container(run, rolled_back_inputs)],
         "volumes": [host_path("configuration", CONFIGURATION)],
     }
+
+
+def _where(command: HostctlCommand) -> Json:
+    """Returns what has the kubelet refuse an edit where no control plane is. What was one may have lost every
+    label, and is restored all the same."""
+    if command is HostctlCommand.RESTORE:
+        return {}
+    return {"affinity": on_nodes_with(CONTROL_PLANE_LABEL, SCHEDULER_LABEL)}
 
 
 def _container(run: HostctlRun, rolled_back_inputs: str) -> Json:

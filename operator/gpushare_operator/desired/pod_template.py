@@ -12,6 +12,11 @@ EVERYWHERE = [{"operator": "Exists"}]
 """Tolerations: these pods belong to the node, whatever keeps others away."""
 
 
+UNCHANGED_LABELS = {"sidecar.istio.io/inject": "false", "admission.datadoghq.com/enabled": "false"}
+UNCHANGED_ANNOTATIONS = {"linkerd.io/inject": "disabled"}
+"""On pods: what usually adds containers or variables leaves them alone. Our admission policy refuses both."""
+
+
 def confined(**extra: Any) -> Json:
     """Returns a container's security context: no more rights than its user has by itself."""
     return {
@@ -63,8 +68,10 @@ def daemon_set(
     pod: Json,
     annotations: Mapping[str, str] | None = None,
     owners: list[Json] | None = None,
+    most_unavailable: str = "10%",
 ) -> Json:
-    """Returns a DaemonSet whose pods are replaced a tenth at a time. They have its labels and annotations."""
+    """Returns a DaemonSet. Its pods have its labels and annotations; ``most_unavailable`` of them are
+    replaced at a time."""
     common = {"labels": dict(labels), **({"annotations": dict(annotations)} if annotations else {})}
     metadata = {"name": name, "namespace": namespace, **common}
     return with_digest(
@@ -74,8 +81,19 @@ def daemon_set(
             "metadata": {**metadata, **({"ownerReferences": owners} if owners else {})},
             "spec": {
                 "selector": {"matchLabels": dict(selector)},
-                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
-                "template": {"metadata": common, "spec": pod},
+                "updateStrategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxUnavailable": most_unavailable},
+                },
+                "template": {"metadata": of_pods(labels, annotations or {}), "spec": pod},
             },
         }
     )
+
+
+def of_pods(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Json:
+    """Returns the metadata of a template."""
+    return {
+        "labels": {**labels, **UNCHANGED_LABELS},
+        "annotations": {**annotations, **UNCHANGED_ANNOTATIONS},
+    }

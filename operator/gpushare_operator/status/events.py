@@ -25,6 +25,9 @@ NORMAL_WHEN_TRUE = frozenset({conditions.READY, conditions.SCHEDULER_CONFIGURED}
 WARNING_WHEN_TRUE = frozenset({conditions.CONFLICTED, conditions.UNIT_CHANGE_BLOCKED, conditions.DEGRADED})
 WARNING_REASONS = frozenset(
     {
+        conditions.CONNECTION_LOST,
+        conditions.HOSTS_UNLABELLED,
+        conditions.HOSTS_LET_GO,
         conditions.INSTALL_FAILED,
         conditions.RESTORE_FAILED,
         conditions.NEEDS_ATTENTION,

@@ -14,6 +14,14 @@ from gpushare_operator.status import conditions
 from gpushare_operator.status.node_readiness import why_not_ready
 from gpushare_operator.status.wording import counted, explained, listed
 
+WORKLOADS_POLICY = "gpushare-operator-workloads"
+"""The admission policy that says what the operator may run."""
+WHO_CHANGES_WORKLOADS = (
+    "what is named there and not the operator's is added on the way by another admission webhook or policy:"
+    " exclude the namespace of gpushare from it; or the manifests are of another version than the operator:"
+    " apply those of its version"
+)
+
 
 def nodes_ready(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> ConditionState:
     if policy.deleting:
@@ -130,6 +138,9 @@ def _spec_problems(policy: PolicyObject, assignment: Assignment) -> list[Problem
 def api_problems(failures: Sequence[str]) -> list[Problem]:
     if not failures:
         return []
+    ours = [failure for failure in failures if WORKLOADS_POLICY in failure]
+    if ours:
+        return [Problem(conditions.WORKLOADS_REFUSED, f"{ours[0]}; {WHO_CHANGES_WORKLOADS}")]
     message = f"the API server refused, trying again: {'; '.join(failures[:3])}"
     return [Problem(conditions.API_ERRORS, message)]
 

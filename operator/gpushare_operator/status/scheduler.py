@@ -7,17 +7,19 @@ from datetime import datetime
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_core.api.served import Problem
-from gpushare_operator.cluster.labels import RETRY_ANNOTATION
+from gpushare_operator.cluster.labels import LET_GO_ANNOTATION, RETRY_ANNOTATION
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.hostctl_history import Attempt, HistoryState, JobHistory
 from gpushare_operator.decide.policy_problems import policy_problem
 from gpushare_operator.decide.scheduler import (
     extender_ready,
+    hosts_let_go,
     installs,
     restores,
     scheduler_needed,
     scheduler_settings,
+    unlabelled_hosts,
 )
 from gpushare_operator.decide.teardown import is_disconnected
 from gpushare_operator.desired.names import Installation
@@ -32,6 +34,22 @@ NO_CONTROL_PLANE = (
 HOW_TO_ASK = (
     "the earlier manifest is in force, and the edit is not repeated before one of its inputs has changed;"
     f" to try it now: kubectl annotate gpusharepolicy {{policy}} {RETRY_ANNOTATION}=$(date +%s) --overwrite"
+)
+HOW_TO_LET_GO = (
+    "if a host is lost for ever: kubectl annotate gpusharepolicy {policy} "
+    f"{LET_GO_ANNOTATION}={{nodes}} --overwrite"
+)
+LET_GO = (
+    "not restored, because its Node is gone or a person let it go: {nodes}; before such a host comes back,"
+    " run gpushare-hostctl restore --root / there"
+)
+UNLABELLED = (
+    "edited, but no control plane any more, so no extender runs there: {nodes}; it is being restored, and"
+    f" connected again once it is labelled {CONTROL_PLANE_LABEL}="
+)
+LOST = (
+    "its kube-scheduler runs without our configuration, as after an upgrade of the control plane; it is being"
+    " connected again"
 )
 IN_USE = "address already in use"
 OTHER_PORT = "choose a free port as scheduler.extenderPort"
@@ -55,9 +73,9 @@ def scheduler_configured(
 ) -> ConditionState:
     if policy.deleting:
         restoring = _Connection(snapshot, policy, restores(snapshot, installation, now))
-        return _false(
-            first_failure(RESTORED_CHECKS, restoring) or Problem(conditions.RESTORING, BEING_REMOVED)
-        )
+        unfinished = first_failure(RESTORED_CHECKS, restoring)
+        removing = Problem(conditions.RESTORING, BEING_REMOVED)
+        return _false(_with_hosts_let_go(snapshot, unfinished or removing))
     installing = _Connection(snapshot, policy, installs(snapshot, installation, now))
     if problem := first_failure(CONFIGURED_CHECKS, installing):
         return _false(problem)
@@ -68,6 +86,13 @@ def scheduler_configured(
 
 def _false(problem: Problem) -> ConditionState:
     return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
+
+
+def _with_hosts_let_go(snapshot: Snapshot, problem: Problem) -> Problem:
+    nodes = [] if scheduler_needed(snapshot) else hosts_let_go(snapshot)
+    if not nodes:
+        return problem
+    return Problem(conditions.HOSTS_LET_GO, f"{LET_GO.format(nodes=listed(nodes))}; {problem.message}")
 
 
 # While a policy needs the scheduler.
@@ -92,6 +117,23 @@ def _extenders_start(connection: _Connection) -> Problem | None:
         if (pod := pods.get(history.node.name)) and pod.last_words and not pod.ready
     }
     return Problem(conditions.EXTENDER_NOT_READY, explained(ended)) if ended else None
+
+
+def _no_edit_is_lost(connection: _Connection) -> Problem | None:
+    lost = {history.node.name: LOST for history in connection.histories if _has_lost_edit(history)}
+    return Problem(conditions.CONNECTION_LOST, explained(lost)) if lost else None
+
+
+def _has_lost_edit(history: JobHistory) -> bool:
+    is_repaired = history.state is HistoryState.RUNNING and history.last and history.last.job.has_drifted
+    return history.has_drifted or bool(is_repaired)
+
+
+def _every_host_is_labelled(connection: _Connection) -> Problem | None:
+    nodes = [node.name for node in unlabelled_hosts(connection.snapshot)]
+    if not nodes:
+        return None
+    return Problem(conditions.HOSTS_UNLABELLED, UNLABELLED.format(nodes=listed(nodes)))
 
 
 def _no_install_failed(connection: _Connection) -> Problem | None:
@@ -124,12 +166,16 @@ def _no_install_is_due(connection: _Connection) -> Problem | None:
 CONFIGURED_CHECKS: tuple[Callable[[_Connection], Problem | None], ...] = (
     # A backend that is not served connects nothing.
     _is_served,
+    # Where a host was edited, and nobody sees to it any more.
+    _every_host_is_labelled,
     # Nothing to connect.
     _has_control_plane,
     # hostctl waits for the extender: if that ends by itself, hostctl only fails because of it.
     _extenders_start,
     # Where hostctl failed, nothing else matters before that is solved.
     _no_install_failed,
+    # What was edited, and is not any more.
+    _no_edit_is_lost,
     # An edit under way restarts the scheduler: the extender's state does not count meanwhile.
     _no_install_runs,
     # A scheduler is pointed at the extender only once it is ready.
@@ -155,13 +201,25 @@ def _is_restored(connection: _Connection) -> Problem | None:
 
 
 def _no_restore_failed(connection: _Connection) -> Problem | None:
-    return _failed_attempts(connection, conditions.RESTORE_FAILED)
+    problem = _failed_attempts(connection, conditions.RESTORE_FAILED)
+    if problem is None:
+        return None
+    failed = [history.node.name for history in connection.histories if history.failure]
+    return Problem(problem.reason, f"{problem.message}; {_how_to_let_go(connection, failed)}")
 
 
 def _no_restore_is_left(connection: _Connection) -> Problem | None:
     names = connection.nodes_in(HistoryState.RUNNING, HistoryState.DUE, HistoryState.BACKOFF)
+    away = [
+        each.node.name for each in connection.histories if not each.node.ready and each.node.name in names
+    ]
     message = f"kube-scheduler is being restored on {listed(names)}"
-    return Problem(conditions.RESTORING, message) if names else None
+    how = f"; not Ready: {listed(away)}; {_how_to_let_go(connection, away)}" if away else ""
+    return Problem(conditions.RESTORING, f"{message}{how}") if names else None
+
+
+def _how_to_let_go(connection: _Connection, names: Sequence[str]) -> str:
+    return HOW_TO_LET_GO.format(policy=connection.policy.name, nodes=",".join(sorted(names)))
 
 
 RESTORED_CHECKS: tuple[Callable[[_Connection], Problem | None], ...] = (
@@ -212,7 +270,7 @@ def _why_no_extender(snapshot: Snapshot, node: NodeObject) -> str:
     if pod is None:
         return "the extender is being started" if node.ready else "the node is not Ready"
     if pod.ready:
-        return f"the extender ({pod.name}) is about to move to another port"
+        return f"the extender ({pod.name}) does not listen at the port that is asked for yet"
     if pod.last_words:
         hint = f"; {OTHER_PORT}" if IN_USE in pod.last_words.lower() else ""
         return f"the extender ({pod.name}) does not start: {pod.last_words}{hint}"

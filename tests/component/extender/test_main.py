@@ -116,16 +116,35 @@ async def test_without_credentials_it_says_what_to_give(tmp_path: Path) -> None:
     assert (code, "is no usable kubeconfig" in stderr) == (1, True)
 
 
-@pytest.mark.parametrize("option", ["--listen", "--health-listen"])
+@pytest.mark.parametrize("options", [("--listen",), ("--listen", "--listen"), ("--health-listen",)])
 async def test_a_taken_port_ends_it_with_a_message(
-    kubeconfig: Path, option: str, unused_tcp_port: int
+    kubeconfig: Path, options: tuple[str, ...], unused_tcp_port: int
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        free = ("--listen", f"127.0.0.1:{unused_tcp_port}")
-        code, _, stderr = await outcome(*free, option, f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
+        free = () if "--listen" in options else ("--listen", f"127.0.0.1:{unused_tcp_port}")
+        given = [part for option in options for part in (option, f"127.0.0.1:{port}")]
+        code, _, stderr = await outcome(*free, *given, "--kubeconfig", kubeconfig)
     assert code == 1
     assert f"cannot listen on 127.0.0.1:{port}" in json.loads(stderr.splitlines()[-1])["message"]
+
+
+async def test_while_a_port_changes_both_are_served_and_a_taken_one_is_waited_for(
+    kubeconfig: Path, unused_tcp_port: int
+) -> None:
+    former = unused_tcp_port
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        wanted = taken.getsockname()[1]
+        given = ("--listen", f"127.0.0.1:{wanted}", "--listen", f"127.0.0.1:{former}")
+        process = await start(*given, "--kubeconfig", kubeconfig)
+        await asyncio.wait_for(_until(former, "/healthz", 200), 20)
+        await asyncio.wait_for(_until(former, "/readyz", 503), 20)
+    try:
+        await asyncio.wait_for(_ready(wanted), 20)
+        await asyncio.wait_for(_ready(former), 20)
+    finally:
+        process.kill()
+        await process.communicate()
 
 
 @pytest.mark.parametrize(

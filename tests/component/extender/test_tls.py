@@ -130,6 +130,20 @@ async def test_key_and_certificate_may_be_one_file(keys: KeyFolder) -> None:
         assert await call(port, caller_tls()) == "heard"
 
 
+async def test_nobody_is_served_with_keys_that_were_removed(keys: KeyFolder) -> None:
+    """As after a restore, while the extender still runs."""
+    tls = ServerTls(keys.files)
+    async with serving(tls) as port:
+        assert await call(port, caller_tls()) == "heard"
+        for path in keys.path.iterdir():
+            path.unlink()
+        with pytest.raises((aiohttp.ClientError, OSError)):
+            await call(port, caller_tls())
+        assert "was removed" in tls.problem
+        keys.write("second")
+        assert await call(port, caller_tls("second", client="second")) == "heard"
+
+
 async def test_it_ends_when_the_files_that_were_there_are_gone(keys: KeyFolder) -> None:
     """As after a restore: the folder that the next install makes is another one than what is mounted."""
     looks: list[float] = []

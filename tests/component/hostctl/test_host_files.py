@@ -180,9 +180,19 @@ def test_a_file_is_moved_only_over_what_was_expected(root: Path) -> None:
 
 def test_removing_what_is_not_there_is_no_error(root: Path) -> None:
     HostFiles(root).remove("/etc/nothing")
-    HostFiles(root).remove_folder("/etc/nothing")
+    HostFiles(root).remove("/nothing/at-all")
+    HostFiles(root).remove_empty_folder("/etc/nothing")
 
     assert (root / "etc/folder").exists()
+
+
+def test_of_a_link_only_the_link_is_removed(root: Path) -> None:
+    (root / "etc/folder/link").symlink_to("../target/file")
+    (root / "etc/target/file").write_text("theirs")
+    HostFiles(root).remove("/etc/folder/link")
+
+    assert (root / "etc/target/file").exists()
+    assert not (root / "etc/folder/link").is_symlink()
 
 
 def test_the_lock_is_for_one(root: Path) -> None:

@@ -19,10 +19,12 @@ from tests.fakes.hostctl_node import (
     FakeNode,
     FillingHostFiles,
 )
-from tests.samples.hostctl import EXTENDER, KUBEADM, WITH_CONFIG
+from tests.samples.hostctl import EXTENDER, KUBEADM, PATHS, WITH_CONFIG
 
+from gpushare_hostctl import install, restore
 from gpushare_hostctl.decide import manifest, yaml_edit
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
+from gpushare_hostctl.decide.snapshot import HostPaths
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.report import RunResult
@@ -54,6 +56,27 @@ def test_install_connects_the_extender_and_restore_leaves_no_trace(node: FakeNod
     assert node.restore().result == "Restored"
     node.assert_untouched()
     assert node.state == "Absent"
+
+
+@pytest.mark.parametrize("command", ["install", "restore"])
+def test_nothing_is_removed_that_is_not_ours_wherever_the_folder_points(node: FakeNode, command: str) -> None:
+    pki = node.root / "etc/kubernetes/pki"
+    theirs = [pki / "ca.key", pki / "etcd/ca.key", pki / "keys/theirs.pem", pki / "scheduler.conf"]
+    for path in theirs:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("secret")
+    pointing_there = replace(
+        node.connected(), paths=HostPaths(manifest=PATHS.manifest, folder="/etc/kubernetes/pki")
+    )
+    if command == "install":
+        install.run(pointing_there, EXTENDER, node.mutual_tls)
+    result = restore.run(pointing_there)
+
+    assert [path for path in theirs if not path.exists()] == []
+    assert "not ours: ca.key, etcd, keys, scheduler.conf" in result.message
+    assert sorted(path.name for path in pki.rglob("*") if path.is_file()) == sorted(
+        each.name for each in theirs
+    )
 
 
 def test_installing_again_writes_nothing(node: FakeNode) -> None:

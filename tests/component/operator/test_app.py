@@ -19,7 +19,7 @@ from gpushare_operator import app
 from gpushare_operator.app import App, StalledError
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.main import main, parser
+from gpushare_operator.main import main, own_image, parser, renamed
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
 SECONDS = 20.0
@@ -149,6 +149,31 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("gpushare-operator 0.")
 
 
-def test_the_image_comes_from_the_deployment() -> None:
-    assert parser({"GPUSHARE_IMAGE": "registry/gpushare:1"}).parse_args([]).image == "registry/gpushare:1"
-    assert parser({}).parse_args(["--image", "mine"]).image == "mine"
+async def test_the_image_is_that_of_the_own_deployment_once_it_can_be_read(
+    cluster: Cluster, server: Server, tmp_path: Path
+) -> None:
+    containers = [
+        {"name": "sidecar", "image": "theirs"},
+        {"name": "operator", "image": "registry/gpushare:1"},
+    ]
+    cluster.api.put(
+        paths.deployments(NAMESPACE),
+        {
+            "metadata": {"name": "gpushare-operator"},
+            "spec": {"template": {"spec": {"containers": containers}}},
+        },
+    )
+    server.failures = 1
+    async with serving(server, tmp_path) as kubeconfig:
+        image = await asyncio.wait_for(own_image(await login(kubeconfig), NAMESPACE), SECONDS)
+    assert image == "registry/gpushare:1"
+    assert parser().parse_args([]).image is None
+    assert parser().parse_args(["--image", "mine"]).image == "mine"
+
+
+def test_under_another_name_it_does_not_start() -> None:
+    assert renamed({"SERVICE_ACCOUNT": "gpushare-operator"}) == ""
+    assert renamed({}) == ""
+    assert "namePrefix and nameSuffix of kustomize do not work" in renamed(
+        {"SERVICE_ACCOUNT": "x-gpushare-operator"}
+    )

@@ -25,6 +25,8 @@ from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_operator.cluster.kinds import SCHEDULER_PODS
+from gpushare_operator.reconcile import CLUSTER, SCHEDULERS
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
 WORKERS = ("gpu-1", "gpu-2", "gpu-3")
@@ -192,7 +194,7 @@ async def test_an_edited_host_is_restored_though_its_node_was_made_anew(*, label
     await converge(cluster)
     cluster.add_node("cp-1", control_plane=label_comes_back)
     await converge(cluster)
-    assert cluster.edited == {"cp-1", "cp-2"}
+    assert cluster.edited == ({"cp-1", "cp-2"} if label_comes_back else {"cp-2"})
     cluster.delete_policy("default")
     await converge(cluster, Operator(cluster))
     assert not any(cluster.traces().values()), cluster.traces()
@@ -208,6 +210,114 @@ async def test_an_edited_host_is_restored_though_it_is_no_control_plane_any_more
     cluster.delete_policy("default")
     await converge(cluster, Operator(cluster))
     assert not any(cluster.traces().values()), cluster.traces()
+
+
+async def test_a_policy_that_comes_back_while_hosts_are_restored_gets_fresh_extenders() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    operator = await converge(cluster)
+    cluster.delete_policy("default")
+    while len(cluster.edited) == 2:  # until the first of them is restored
+        await operator.resync()
+        for key in operator.work_keys():
+            await operator.work(key)
+        for step in cluster.steps():
+            step()
+    (restored,) = {"cp-1", "cp-2"} - cluster.edited
+    before = cluster.api.of(PODS)[f"extender-{restored}"]["metadata"]["uid"]
+    apply(cluster, "later")
+    await converge(cluster, operator)
+    assert cluster.edited == {"cp-1", "cp-2"}
+    assert cluster.api.of(PODS)[f"extender-{restored}"]["metadata"]["uid"] != before
+    for name in ("default", "later"):
+        if name in cluster.api.of(paths.POLICIES):
+            cluster.delete_policy(name)
+    await converge(cluster, operator)
+    assert not any(cluster.traces().values()), cluster.traces()
+
+
+async def test_an_edit_that_an_upgrade_undid_is_made_again_and_told() -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    operator = await converge(cluster)
+    written = cluster.api.writes.count(f"create {JOBS}")
+    await operator.work(SCHEDULERS)
+    show_schedulers(cluster, upgraded={"cp-2"})
+    await operator.work(SCHEDULERS)
+    await operator.work("default")
+    (configured,) = conditions(cluster, "SchedulerConfigured")
+    assert (configured["status"], configured["reason"]) == ("False", "ConnectionLost")
+    cluster.edited.discard("cp-2")
+    await converge(cluster, operator)
+    assert cluster.edited == {"cp-1", "cp-2"}
+    assert cluster.api.writes.count(f"create {JOBS}") == written + 1
+    show_schedulers(cluster, upgraded=set())
+    await operator.work(SCHEDULERS)
+    await converge(cluster, operator)
+    assert cluster.api.writes.count(f"create {JOBS}") == written + 1
+    (configured,) = conditions(cluster, "SchedulerConfigured")
+    assert configured["status"] == "True"
+    told = [event["reason"] for event in cluster.api.of(paths.events("default")).values()]
+    assert told.count("ConnectionLost") == 1
+
+
+def show_schedulers(cluster: Cluster, *, upgraded: set[str]) -> None:
+    """What the kubelets show of their kube-schedulers."""
+    for name in ("cp-1", "cp-2"):
+        config = [] if name in upgraded else ["--config=/etc/kubernetes/gpushare/scheduler-config-0.yaml"]
+        labels = {"component": "kube-scheduler"}
+        static = {"annotations": {"kubernetes.io/config.mirror": "0"}, "labels": labels}
+        body = {
+            "metadata": {"name": f"kube-scheduler-{name}", **static},
+            "spec": {"nodeName": name, "containers": [{"command": ["kube-scheduler", *config]}]},
+        }
+        cluster.api.put(SCHEDULER_PODS, body)
+        other = {**body, "metadata": {"name": f"a-second-scheduler-on-{name}", "labels": labels}}
+        cluster.api.put(SCHEDULER_PODS, other | {"spec": {"nodeName": name, "containers": [{}]}})
+
+
+async def test_without_the_right_to_see_kube_schedulers_all_else_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    operator = await converge(cluster)
+
+    async def refused(*_: Any, **__: Any) -> AsyncIterator[Page]:
+        raise ApiError(403, "Forbidden", "pods")
+        yield Page([], "")
+
+    monkeypatch.setattr(cluster.api, "pages", refused)
+    await operator.work(SCHEDULERS)
+    await operator.work("default")
+    (configured,) = conditions(cluster, "SchedulerConfigured")
+    assert configured["status"] == "True"
+
+
+@pytest.mark.parametrize("what", ["apply", "create"])
+async def test_a_refusal_of_what_all_policies_share_reaches_the_administrator(what: str) -> None:
+    """Of the extender and of hostctl's Jobs, which belong to no policy."""
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    of = {"apply": f"apply {DAEMON_SETS}/gpushare-extender", "create": f"create {JOBS}"}[what]
+    cluster.api.refuse = lambda write: write == of
+    cluster.api.refusal = (
+        "ValidatingAdmissionPolicy 'gpushare-operator-workloads' denied: here are also: hostPID"
+    )
+    operator = Operator(cluster, now=(await converge(cluster)).now)
+    await operator.resync()
+    asked: list[str] = []
+    operator.reconciler.enqueue = asked.append
+    await operator.work(CLUSTER)
+    assert "default" in asked, "its condition is where a person reads it"
+    await operator.work("default")
+    (degraded,) = conditions(cluster, "Degraded")
+    assert (degraded["status"], degraded["reason"]) == ("True", "WorkloadsRefused")
+    assert "here are also: hostPID" in degraded["message"]
+    cluster.api.refuse = lambda _: False
+    await converge(cluster, operator)
+    (degraded,) = conditions(cluster, "Degraded")
+    assert degraded["status"] == "False"
 
 
 async def test_at_rest_nothing_is_written() -> None:

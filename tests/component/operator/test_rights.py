@@ -1,6 +1,7 @@
 """The operator's roles allow exactly what it does in a life from the first policy to the last."""
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from gpushare_core.kube import paths
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job
+from gpushare_operator.main import ACCOUNT
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.yaml"
 
@@ -70,7 +72,7 @@ def whole_life() -> list[str]:
 
 
 def test_the_roles_name_exactly_the_verbs_in_use() -> None:
-    used: set[Any] = followed()
+    used: set[Any] = followed() | {("apps", "deployments", "get")}  # its own, for the image
     for write in whole_life():
         used |= needed(write)
     assert allowed() == used
@@ -87,17 +89,36 @@ def test_no_admission_policy_names_the_namespace() -> None:
     assert naming == []
 
 
+def test_elsewhere_it_may_only_list_the_pods_beside_kube_schedulers() -> None:
+    role, binding = yaml.safe_load_all((MANIFEST.parent / "rbac-schedulers.yaml").read_text())
+    assert (role["metadata"]["namespace"], binding["metadata"]["namespace"]) == ("kube-system", "kube-system")
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+
+
+def test_it_may_read_its_own_deployment_only() -> None:
+    roles = [each for each in yaml.safe_load_all(MANIFEST.read_text()) if "rules" in each]
+    (rule,) = [rule for role in roles for rule in role["rules"] if rule["resources"] == ["deployments"]]
+    assert rule["resourceNames"] == [ACCOUNT]
+
+
 def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
+    """As far as that can be told without an API server: tests/e2e/test_operator_workloads.py asks one."""
     policies = list(yaml.safe_load_all((MANIFEST.parent / "admission-operator.yaml").read_text()))
     (spec,) = [each["spec"] for each in policies if each["spec"].get("paramKind")]
-    (paths,) = [each["expression"] for each in spec["variables"] if each["name"] == "hostPaths"]
+    (rules,) = [each["expression"] for each in spec["variables"] if each["name"] == "rules"]
+    shapes = re.findall(r"r'(\^[^']*\$)'", re.sub(r"'\s*\+\s*r'", "", rules))
+    assert len(shapes) == 4
     made = [
         plugin_daemon_set(policy(), INSTALLATION),
-        extender_daemon_set(INSTALLATION, 22766),
+        extender_daemon_set(INSTALLATION, [22766]),
+        extender_daemon_set(INSTALLATION, [22766, 12000]),
         *(hostctl_job(hostctl_run(command), control_plane(), 1) for command in HostctlCommand),
     ]
     for pod in (body["spec"]["template"]["spec"] for body in made):
         (container,) = pod["containers"]
         assert container["command"] == [pod["serviceAccountName"]]
         assert {each["name"] for each in container.get("env", ())} <= {"NODE_NAME", "SSL_CERT_FILE"}
-        assert all(f"'{each['hostPath']['path']}'" in paths for each in pod.get("volumes", ()))
+        assert any(re.fullmatch(shape, " ".join(container["args"])) for shape in shapes)
+        volumes = [f"'{each['name']}={each['hostPath']['path']}'" for each in pod["volumes"]]
+        assert [each for each in volumes if each not in rules] == []

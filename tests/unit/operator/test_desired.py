@@ -1,5 +1,6 @@
 """The objects that the operator makes: what they may do, and how they are called."""
 
+from math import ceil
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from gpushare_operator.desired.names import Installation, job_name
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
 PLUGIN = plugin_daemon_set(policy(), INSTALLATION)["spec"]["template"]["spec"]
-EXTENDER = extender_daemon_set(INSTALLATION, 22766)["spec"]["template"]["spec"]
+EXTENDER = extender_daemon_set(INSTALLATION, [22766])["spec"]["template"]["spec"]
 INSTALL = hostctl_job(hostctl_run(HostctlCommand.INSTALL), control_plane(), 1)["spec"]["template"]["spec"]
 RESTORE = hostctl_job(hostctl_run(HostctlCommand.RESTORE), control_plane(), 2)["spec"]["template"]["spec"]
 
@@ -73,11 +74,19 @@ def test_the_extender_hears_only_who_shows_a_certificate() -> None:
     assert EXTENDER["securityContext"]["runAsGroup"] in INSTALL["securityContext"]["supplementalGroups"]
 
 
-@pytest.mark.parametrize(("port", "health"), [(22766, 22767), (65535, 65534)])
-def test_probes_have_a_port_of_their_own(port: int, health: int) -> None:
-    (container,) = extender_daemon_set(INSTALLATION, port)["spec"]["template"]["spec"]["containers"]
-    ports = {container[each]["httpGet"]["port"] for each in ("livenessProbe", "readinessProbe")}
-    assert ports == {health}
+@pytest.mark.parametrize(
+    ("ports", "health"),
+    [
+        pytest.param([22766], 22767, id="usual"),
+        pytest.param([65535], 65534, id="last"),
+        pytest.param([22766, 22767], 22765, id="the former one is beside"),
+        pytest.param([65535, 65534], 65533, id="both at the end"),
+    ],
+)
+def test_probes_have_a_port_of_their_own(ports: list[int], health: int) -> None:
+    (container,) = extender_daemon_set(INSTALLATION, ports)["spec"]["template"]["spec"]["containers"]
+    probed = {container[each]["httpGet"]["port"] for each in ("livenessProbe", "readinessProbe")}
+    assert probed == {health}
 
 
 def test_hostctl_has_no_token_and_is_not_placed_by_the_scheduler() -> None:
@@ -118,15 +127,39 @@ def test_the_job_itself_says_with_which_code_hostctl_ended() -> None:
 
 def test_the_hash_follows_the_spec() -> None:
     def stamp(image: str) -> str:
-        body = extender_daemon_set(Installation(image=image), 22766)
+        body = extender_daemon_set(Installation(image=image), [22766])
         return str(body["metadata"]["annotations"][HASH_ANNOTATION])
 
     assert stamp("a") == stamp("a")
     assert stamp("a") != stamp("b")
 
 
+def test_pods_ask_to_be_left_alone_by_what_adds_sidecars() -> None:
+    made = [
+        plugin_daemon_set(policy(), INSTALLATION),
+        extender_daemon_set(INSTALLATION, [22766]),
+        hostctl_job(hostctl_run(HostctlCommand.INSTALL), control_plane(), 1),
+    ]
+    for body in made:
+        assert body["spec"]["template"]["metadata"]["labels"]["sidecar.istio.io/inject"] == "false"
+
+
+@pytest.mark.parametrize("hosts", range(1, 12))
+def test_control_planes_that_are_away_hold_up_no_other_extender(hosts: int) -> None:
+    spread = extender_daemon_set(INSTALLATION, [22766])["spec"]["updateStrategy"]["rollingUpdate"]
+    at_once = ceil(hosts * int(spread["maxUnavailable"].removesuffix("%")) / 100)
+    lost = (hosts - 1) // 2  # with more than these away there is no etcd, and so no rollout
+    assert at_once > lost
+    assert hosts == 1 or at_once < hosts, "an image that does not start leaves some that serve"
+
+
+def test_only_restoring_may_go_where_no_control_plane_is() -> None:
+    assert "affinity" in INSTALL
+    assert "affinity" not in RESTORE
+
+
 def test_the_selector_of_a_daemon_set_is_part_of_its_pods_labels() -> None:
-    for body in (plugin_daemon_set(policy(), INSTALLATION), extender_daemon_set(INSTALLATION, 22766)):
+    for body in (plugin_daemon_set(policy(), INSTALLATION), extender_daemon_set(INSTALLATION, [22766])):
         labels = body["spec"]["template"]["metadata"]["labels"]
         assert body["spec"]["selector"]["matchLabels"].items() <= labels.items()
 

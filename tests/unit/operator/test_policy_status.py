@@ -20,6 +20,7 @@ from tests.samples.operator import (
     policy,
     restored,
     rule,
+    scheduler,
     serving,
     share,
     share_condition,
@@ -37,6 +38,7 @@ from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
 
 TAKEN = "cannot listen on 127.0.0.1:22766: Address already in use"
+DAY = timedelta(days=1)
 INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 
 
@@ -228,6 +230,17 @@ def test_a_blocked_change_keeps_the_policy_from_being_ready() -> None:
     assert conditions_of(seen)["Ready"].reason == "PodsHoldUnits"
 
 
+def test_what_is_added_to_our_workloads_on_the_way_is_said_with_what_to_do() -> None:
+    refusal = (
+        "apply DaemonSet gpushare-extender: 403 Forbidden: ValidatingAdmissionPolicy"
+        " 'gpushare-operator-workloads' denied request: only what is needed; here are also: initContainers"
+    )
+    degraded = conditions_of(snapshot(serving(policy(), "gpu-1")), failures=["other", refusal])["Degraded"]
+    assert degraded.reason == "WorkloadsRefused"
+    assert "here are also: initContainers; what is named there" in degraded.message
+    assert "exclude the namespace of gpushare from it" in degraded.message
+
+
 def test_refusals_of_the_api_server_are_shown() -> None:
     condition = conditions_of(snapshot(serving(policy(), "gpu-1")), failures=["label node gpu-1: 403"])[
         "Degraded"
@@ -261,8 +274,9 @@ class TestScheduler:
                 id="port taken",
             ),
             pytest.param(
-                [extender_pod(extender_port=1)],
-                "False ExtenderNotReady: cp: the extender (extender-cp) is about to move to another port",
+                [extender_pod(extender_ports=(1,))],
+                "False ExtenderNotReady: cp: the extender (extender-cp) does not listen at the port that is"
+                " asked for yet",
                 id="moves",
             ),
             pytest.param(
@@ -367,6 +381,58 @@ class TestScheduler:
         deleted = policy(deleting=True, status=before)
         after = policy_status(snapshot(deleted), deleted, INSTALLATION, now=NOW)
         assert [event["reason"] for event in events_for(deleted, after, NOW)] == []
+
+    def test_a_deletion_that_waits_for_a_dead_host_says_how_to_let_it_go(self) -> None:
+        dead = control_plane("cp-2", ready=False)
+        message = self.deletion(policy(deleting=True), dead, installed("cp-2"))
+        assert message.endswith("kubectl annotate gpusharepolicy default gpushare.io/let-go=cp-2 --overwrite")
+        failing = failed(RESTORE, ago=1, sequence=2, on="cp-2")
+        assert "gpushare.io/let-go=cp-2" in self.deletion(policy(deleting=True), dead, failing)
+
+    @pytest.mark.parametrize(
+        "seen",
+        [
+            pytest.param([policy(deleting=True), installed("cp-2")], id="its Node is gone"),
+            pytest.param(
+                [
+                    policy(deleting=True, let_go=frozenset({"cp-2"})),
+                    control_plane("cp-2", ready=False),
+                    installed("cp-2"),
+                ],
+                id="a person let it go",
+            ),
+        ],
+    )
+    def test_a_host_that_is_let_go_is_named_in_an_event(self, seen: list[Any]) -> None:
+        message = self.deletion(*seen)
+        assert message.startswith(
+            "False HostsLetGo: not restored, because its Node is gone or a person let it"
+        )
+        assert "cp-2; before such a host comes back, run gpushare-hostctl restore --root / there" in message
+        status = policy_status(snapshot(seen), seen[0], INSTALLATION, now=NOW)
+        events = [event for event in events_for(seen[0], status, NOW) if event["reason"] == "HostsLetGo"]
+        assert [(event["type"], "cp-2" in event["note"]) for event in events] == [("Warning", True)]
+
+    def deletion(self, *seen: Any) -> str:
+        return line(conditions_of(snapshot(*seen))["SchedulerConfigured"])
+
+    def test_an_edit_that_is_lost_is_said_and_warned_of_until_it_is_back(self) -> None:
+        lost = [*serving(policy(), "gpu-1"), installed(finished=NOW - DAY), scheduler()]
+        again = job(INSTALL, sequence=2, has_drifted=True)
+        for seen in (lost, [*lost, again]):
+            status = policy_status(snapshot(seen), policy(), INSTALLATION, now=NOW)
+            (event,) = (each for each in events_for(policy(), status, NOW) if each["type"] == "Warning")
+            assert event["reason"] == "ConnectionLost"
+            assert "cp: its kube-scheduler runs without our configuration" in event["note"]
+
+    def test_keys_that_are_renewed_are_no_lack(self) -> None:
+        old = [*serving(policy(), "gpu-1"), installed(finished=NOW - 101 * DAY)]
+        assert line(conditions_of(snapshot(old))["SchedulerConfigured"]).startswith("True Configured")
+
+    def test_an_edited_host_without_labels_is_named(self) -> None:
+        message = self.line(control_plane(), extender_pod(), installed(), node("cp-2"), installed("cp-2"))
+        assert message.startswith("False HostsUnlabelled: edited, but no control plane any more")
+        assert "cp-2; it is being restored, and connected again once it is labelled" in message
 
     def test_a_deletion_leaves_the_scheduler_to_other_policies(self) -> None:
         other = policy("other", rule("gpu-2"))

@@ -43,7 +43,7 @@ def test_the_last_words_of_a_container_that_ended_are_read(log: str, words: str)
     statuses = [{"state": {"waiting": {}}, "lastState": {"terminated": {"message": log}}}]
     annotations = {PORT_ANNOTATION: "22766"}
     pod = read_pod({"metadata": meta(annotations=annotations), "status": {"containerStatuses": statuses}})
-    assert (pod.last_words, pod.extender_port) == (words, 22766)
+    assert (pod.last_words, pod.extender_ports) == (words, (22766,))
 
 
 def test_a_policy_is_read() -> None:

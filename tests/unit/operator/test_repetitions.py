@@ -50,10 +50,17 @@ def test_capacity_that_another_plugin_reports_is_told_after_a_quarter_of_an_hour
 
 
 def test_what_waits_says_until_when_and_why_it_was_refused() -> None:
+    """As long as it is asked for."""
     _, repetitions = attempts(APPLY, 60, error="503")
     due = repetitions.due([APPLY, DeleteJob("b", "uid")], NOW + timedelta(seconds=60))
     assert due.actions == [DeleteJob("b", "uid")]
-    assert due.errors == ["503"]
+    assert repetitions.errors("default") == ["503"]
+    assert repetitions.errors("other") == []
+    repetitions.settle("other", [])
+    repetitions.settle("default", [APPLY])
+    assert repetitions.errors("default") == ["503"]
+    repetitions.settle("default", [])
+    assert repetitions.errors("default") == []
     assert due.retry_after is not None
     assert 0 < due.retry_after <= 60
 

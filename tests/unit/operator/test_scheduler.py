@@ -12,6 +12,7 @@ from tests.samples.operator import (
     extender,
     extender_pod,
     failed,
+    hostctl_run,
     installed,
     job,
     job_pod,
@@ -110,7 +111,7 @@ def test_keys_are_renewed_before_they_expire(days: int, expected: list[str]) -> 
         pytest.param([failed(INSTALL, ago=60, sequence=5)], [], id="failed five times: longer backoff"),
         pytest.param([failed(INSTALL, ago=301, sequence=50)], ["+install-cp-51"], id="never give up"),
         pytest.param([job(RESTORE)], [], id="being restored: wait"),
-        pytest.param([restored()], ["+install-cp-3"], id="restored: install"),
+        pytest.param([restored()], ["-mark-cp"], id="restored: another extender first"),
         pytest.param([failed(RESTORE, ago=0)], ["+install-cp-2"], id="not restored: install all the same"),
         pytest.param(
             [installed(node_uid="former")], ["+install-cp-2"], id="perhaps another machine: install again"
@@ -163,9 +164,7 @@ def test_a_marked_node_is_restored_though_all_else_of_ours_was_deleted() -> None
     "seen",
     [
         pytest.param([node("cp", uid="uid-anew"), installed()], id="its Node was made anew"),
-        pytest.param(
-            [node("cp", labels={SCHEDULER_LABEL: "connected"}), installed()], id="no control plane now"
-        ),
+        pytest.param([node("cp", labels={SCHEDULER_LABEL: "1"}), installed()], id="no control plane now"),
         pytest.param([node("cp", uid="uid-anew"), restored()], id="restored, but another machine perhaps"),
     ],
 )
@@ -174,7 +173,7 @@ def test_a_host_is_restored_whatever_became_of_its_node(seen: list[Any]) -> None
 
 
 def test_a_former_control_plane_keeps_extender_and_edit_while_a_policy_lives() -> None:
-    former = node("cp", labels={SCHEDULER_LABEL: "connected"})
+    former = node("cp", labels={SCHEDULER_LABEL: "1"})
     assert due(snapshot(policy(), former, extender(), extender_pod(), installed(spec_hash="old"))) == [
         "+install-cp-2"
     ]
@@ -188,7 +187,7 @@ def test_one_node_that_cannot_be_restored_keeps_the_extender_for_all() -> None:
         restored("cp"),
         failed(RESTORE, ago=1, sequence=2, on="cp2"),
     )
-    assert due(seen) == []
+    assert due(seen) == ["-mark-cp"]
 
 
 def test_what_needs_a_person_is_tried_again_only_after_minutes() -> None:
@@ -212,13 +211,33 @@ class TestPort:
     """Where the extender listens."""
 
     moved = policy(spec=spec(rule("gpu-1"), scheduler={"extenderPort": 12000}))
-    extender_there = extender(body=extender_daemon_set(INSTALLATION, 12000))
+    extender_there = extender(body=extender_daemon_set(INSTALLATION, [12000]))
 
     def test_the_usual_one_is_no_node_port_and_not_for_outgoing_connections(self) -> None:
         assert EXTENDER_PORT + 1 < 30000
 
-    def test_the_extender_moves_first(self) -> None:
+    def test_the_extender_moves_first_and_answers_at_the_former_port_too(self) -> None:
         assert due(connected(self.moved, installed())) == ["+extender"]
+        assert self.listens(self.moved, installed()) == [12000, EXTENDER_PORT]
+
+    def test_it_answers_there_until_the_last_scheduler_has_followed(self) -> None:
+        both = extender(body=extender_daemon_set(INSTALLATION, [12000, EXTENDER_PORT]))
+        followed = hostctl_run(INSTALL, port=12000).work_hash
+        one = [self.moved, both, control_plane("cp2"), installed(spec_hash=followed)]
+        assert self.listens(*one, installed("cp2")) == []
+        assert self.listens(*one, installed("cp2", spec_hash=followed)) == [12000]
+        assert self.listens(*one, failed(INSTALL, ago=1, on="cp2")) == []
+
+    def test_of_several_changes_in_a_row_none_is_forgotten(self) -> None:
+        both = extender(body=extender_daemon_set(INSTALLATION, [11000, EXTENDER_PORT]))
+        assert self.listens(self.moved, both, installed()) == [12000, 11000, EXTENDER_PORT]
+
+    def listens(self, *seen: Any) -> list[int]:
+        """The ports of the DaemonSet that is applied, if one is."""
+        actions = plan_cluster(connected(*seen), INSTALLATION, NOW).actions
+        applied = [action.body for action in actions if isinstance(action, ApplyDaemonSet)]
+        ports = [body["metadata"]["annotations"]["gpushare.io/extender-port"] for body in applied]
+        return [int(port) for text in ports for port in text.split(",")]
 
     def test_no_scheduler_is_pointed_at_a_port_before_an_extender_answers_there(self) -> None:
         assert due(connected(self.moved, self.extender_there, installed())) == []
@@ -226,8 +245,8 @@ class TestPort:
     def test_then_the_schedulers_follow_one_after_the_other(self) -> None:
         hosts = [
             control_plane("cp2"),
-            extender_pod("cp", extender_port=12000),
-            extender_pod("cp2", extender_port=12000),
+            extender_pod("cp", extender_ports=(12000,)),
+            extender_pod("cp2", extender_ports=(12000,)),
         ]
         seen = connected(self.moved, self.extender_there, installed(), installed("cp2"), hosts)
         (action,) = plan_cluster(seen, INSTALLATION, NOW).actions
@@ -358,7 +377,7 @@ class TestOneAtATime:
     def test_they_are_restored_one_by_one(self) -> None:
         assert self.restoring() == ["+restore-cp-1-2"]
         assert self.restoring(job(RESTORE, "cp-1", 2)) == ["-install-cp-1-1"]
-        assert self.restoring(restored("cp-1")) == ["-install-cp-1-1", "+restore-cp-2-2"][::-1]
+        assert self.restoring(restored("cp-1")) == ["+restore-cp-2-2", "-mark-cp-1", "-install-cp-1-1"]
 
     def test_one_that_could_not_be_restored_holds_up_nobody(self) -> None:
         again = failed(RESTORE, ago=400, sequence=2, on="cp-1")

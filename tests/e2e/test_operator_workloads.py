@@ -1,0 +1,440 @@
+"""What somebody who has the operator's token can run: our three programs as the operator runs them.
+
+Every field of pods and containers that the server knows is gone through, so that a new one is noticed.
+"""
+
+import asyncio
+import copy
+import dataclasses
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from tests.e2e.observe import get
+from tests.e2e.product import SYSTEM
+from tests.samples.operator import control_plane, hostctl_run, policy
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.credentials import Credentials, from_kubeconfig
+from gpushare_core.kube.errors import ApiError
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
+from gpushare_operator.desired.hostctl_job import HostctlCommand, Occasion, hostctl_job
+from gpushare_operator.desired.names import Installation
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
+
+INSTALLATION = Installation(namespace=SYSTEM, image="gpushare:0.1.0")
+COLLECTIONS = {"DaemonSet": paths.daemon_sets(SYSTEM), "Job": paths.jobs(SYSTEM)}
+
+
+def run_of(command: HostctlCommand, **occasion: Any) -> Json:
+    run = dataclasses.replace(hostctl_run(command), installation=INSTALLATION)
+    return hostctl_job(run, control_plane("control-plane-1"), 99, Occasion(**occasion))
+
+
+MADE: dict[str, Json] = {
+    "plugin": plugin_daemon_set(policy("forged"), INSTALLATION),
+    "extender": extender_daemon_set(INSTALLATION, [22766]),
+    "extender on two ports": extender_daemon_set(INSTALLATION, [12000, 22766]),
+    "install": run_of(HostctlCommand.INSTALL),
+    "install unless rolled back": run_of(HostctlCommand.INSTALL, rolled_back_inputs="0123456789abcdef" * 4),
+    "restore": run_of(HostctlCommand.RESTORE),
+}
+PATHS: dict[str, Callable[[Json], Json]] = {
+    "pod": lambda pod: pod,
+    "container": lambda pod: pod["containers"][0],
+    "pod security": lambda pod: pod["securityContext"],
+    "container security": lambda pod: pod["containers"][0]["securityContext"],
+    "mount": lambda pod: pod["containers"][0]["volumeMounts"][0],
+    "probe": lambda pod: pod["containers"][0]["livenessProbe"],
+    "probe's request": lambda pod: pod["containers"][0]["livenessProbe"]["httpGet"],
+    "resources": lambda pod: pod["containers"][0]["resources"],
+}
+SCHEMAS = {
+    "pod": "PodSpec",
+    "container": "Container",
+    "pod security": "PodSecurityContext",
+    "container security": "SecurityContext",
+    "mount": "VolumeMount",
+    "probe": "Probe",
+    "probe's request": "HTTPGetAction",
+    "resources": "ResourceRequirements",
+}
+ALLOWED = {
+    "pod": {
+        "containers",
+        "dnsPolicy",
+        "nodeSelector",
+        "priorityClassName",
+        "restartPolicy",
+        "schedulerName",
+        "securityContext",
+        "serviceAccount",
+        "serviceAccountName",
+        "terminationGracePeriodSeconds",
+        "tolerations",
+        "volumes",
+    },
+    "container": {
+        "args",
+        "command",
+        "env",
+        "image",
+        "imagePullPolicy",
+        "livenessProbe",
+        "name",
+        "readinessProbe",
+        "resources",
+        "securityContext",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "volumeMounts",
+    },
+    "pod security": {"seccompProfile"},
+    "container security": {
+        "allowPrivilegeEscalation",
+        "capabilities",
+        "readOnlyRootFilesystem",
+        "runAsUser",
+    },
+    "mount": {"name", "mountPath", "readOnly"},
+    "probe": {
+        "httpGet",
+        "initialDelaySeconds",
+        "timeoutSeconds",
+        "periodSeconds",
+        "successThreshold",
+        "failureThreshold",
+    },
+    "probe's request": {"path", "port", "host", "scheme"},
+    "resources": {"limits", "requests"},
+}
+"""Fields that the plugin's DaemonSet may have. Their values are FORGERIES' matter."""
+SELINUX = {"type": "spc_t"}
+ELSEWHERE = {"name": "a", "image": "evil"}
+RUN = {"exec": {"command": ["sh"]}}
+OTHER_FIELDS: dict[str, dict[str, Any]] = {
+    "pod": {
+        "activeDeadlineSeconds": 5,
+        "affinity": {"podAntiAffinity": {}},
+        "automountServiceAccountToken": False,
+        "dnsConfig": {"nameservers": ["192.0.2.1"]},
+        "enableServiceLinks": False,
+        "ephemeralContainers": [ELSEWHERE],
+        "hostAliases": [{"ip": "192.0.2.1", "hostnames": ["kubernetes.default"]}],
+        "hostIPC": True,
+        "hostNetwork": True,
+        "hostPID": True,
+        "hostUsers": False,
+        "hostname": "a",
+        "hostnameOverride": "a",
+        "imagePullSecrets": [{"name": "a"}],
+        "initContainers": [ELSEWHERE],
+        "nodeName": "control-plane-1",
+        "os": {"name": "linux"},
+        "overhead": {"cpu": "1"},
+        "preemptionPolicy": "Never",
+        "priority": 5,
+        "readinessGates": [{"conditionType": "example.com/a"}],
+        "resourceClaims": [{"name": "a", "resourceClaimName": "a"}],
+        "resources": {"limits": {"cpu": "1"}},
+        "runtimeClassName": "a",
+        "schedulingGates": [{"name": "example.com/a"}],
+        "schedulingGroup": {"podGroupName": "a"},
+        "setHostnameAsFQDN": True,
+        "shareProcessNamespace": True,
+        "subdomain": "a",
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "a", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {}}
+        ],
+    },
+    "container": {
+        "envFrom": [{"configMapRef": {"name": "a"}}],
+        "lifecycle": {"postStart": RUN},
+        "ports": [{"containerPort": 1}],
+        "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "NotRequired"}],
+        "restartPolicy": "Always",
+        "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}],
+        "startupProbe": RUN,
+        "stdin": True,
+        "stdinOnce": True,
+        "tty": True,
+        "volumeDevices": [{"name": "device-plugins", "devicePath": "/dev/a"}],
+        "workingDir": "/var/lib/kubelet/device-plugins",
+    },
+    "pod security": {
+        "appArmorProfile": {"type": "Unconfined"},
+        "fsGroup": 0,
+        "fsGroupChangePolicy": "Always",
+        "runAsGroup": 5,
+        "runAsNonRoot": False,
+        "runAsUser": 5,
+        "seLinuxChangePolicy": "Recursive",
+        "seLinuxOptions": SELINUX,
+        "supplementalGroups": [5],
+        "supplementalGroupsPolicy": "Strict",
+        "sysctls": [{"name": "kernel.shm_rmid_forced", "value": "0"}],
+        "windowsOptions": {"runAsUserName": "a"},
+    },
+    "container security": {
+        "appArmorProfile": {"type": "Unconfined"},
+        "privileged": True,
+        "procMount": "Unmasked",
+        "runAsGroup": 5,
+        "runAsNonRoot": False,
+        "seLinuxOptions": SELINUX,
+        "seccompProfile": {"type": "Unconfined"},
+        "windowsOptions": {"runAsUserName": "a"},
+    },
+    "mount": {
+        "mountPropagation": "HostToContainer",
+        "recursiveReadOnly": "Disabled",
+        "subPath": "a",
+        "subPathExpr": "$(NODE_NAME)",
+    },
+    "probe": {
+        "exec": {"command": ["sh"]},
+        "grpc": {"port": 1},
+        "tcpSocket": {"port": 1},
+        "terminationGracePeriodSeconds": 5,
+    },
+    "probe's request": {"httpHeaders": [{"name": "Authorization", "value": "a"}]},
+    "resources": {"claims": [{"name": "a"}]},
+}
+"""Everything else that Kubernetes 1.36 knows, each with a value that says something."""
+
+
+@pytest.fixture(scope="module")
+def operator(cluster: LocalCluster) -> Credentials:
+    """The operator's token, as somebody may have stolen it."""
+    token = cluster.kubectl("create", "token", "gpushare-operator", "-n", SYSTEM)
+    return dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
+
+
+def create(operator: Credentials, body: Json) -> Json:
+    """Returns what the API server would have made of it. Raises ``ApiError`` when it is refused."""
+
+    async def send() -> Json:
+        path = COLLECTIONS[body["kind"]]
+        request = Request(method="POST", path=path, body=body, params={"dryRun": "All"})
+        async with KubeClient(operator) as client:
+            return await client.send(request)
+
+    return asyncio.run(send())
+
+
+def outcome(operator: Credentials, body: Json) -> Json | ApiError:
+    try:
+        return create(operator, body)
+    except ApiError as error:
+        return error
+
+
+def forged(made: str, forge: Callable[[Json], Any]) -> Json:
+    body = copy.deepcopy(MADE[made])
+    body["metadata"]["name"] = "forged"
+    forge(body["spec"]["template"]["spec"])
+    return body
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_what_the_operator_makes_passes(operator: Credentials, made: str) -> None:
+    assert create(operator, forged(made, lambda _: None))["metadata"]["name"] == "forged"
+
+
+@pytest.mark.parametrize("place", PATHS)
+def test_every_field_that_the_server_knows_was_judged(cluster: LocalCluster, place: str) -> None:
+    schemas = get(cluster, "/openapi/v3/apis/batch/v1")["components"]["schemas"]
+    known = schemas[f"io.k8s.api.core.v1.{SCHEMAS[place]}"]["properties"]
+    assert set(known) == ALLOWED[place] | set(OTHER_FIELDS[place])
+
+
+@pytest.mark.parametrize(
+    ("place", "field"), [(place, field) for place, fields in OTHER_FIELDS.items() for field in fields]
+)
+def test_a_field_that_is_not_ours_is_refused(operator: Credentials, place: str, field: str) -> None:
+    def forge(pod: Json) -> None:
+        target = PATHS[place](pod)
+        if place == "probe":
+            target.pop("httpGet")
+        target[field] = OTHER_FIELDS[place][field]
+
+    match outcome(operator, forged("plugin", forge)):
+        case ApiError(status=HTTPStatus.UNPROCESSABLE_ENTITY):
+            """No valid pod at all: refused before."""
+        case ApiError(message=message):
+            assert "gpushare operator may" in message
+        case answer:
+            made = PATHS[place](answer["spec"]["template"]["spec"])
+            assert field not in made, "only what the server drops, because the feature is off"
+
+
+def set_args(*args: str) -> Callable[[Json], Any]:
+    return lambda pod: pod["containers"][0].update(args=list(args))
+
+
+def more_args(*args: str) -> Callable[[Json], Any]:
+    return lambda pod: pod["containers"][0]["args"].extend(args)
+
+
+def volume(**source: Any) -> Callable[[Json], Any]:
+    def forge(pod: Json) -> None:
+        pod["volumes"].append({"name": "code", **source})
+        pod["containers"][0]["volumeMounts"].append({"name": "code", "mountPath": "/usr/lib/python3"})
+
+    return forge
+
+
+def container(**fields: Any) -> Callable[[Json], Any]:
+    return lambda pod: pod["containers"][0].update(fields)
+
+
+def security(**fields: Any) -> Callable[[Json], Any]:
+    return lambda pod: pod["containers"][0]["securityContext"].update(fields)
+
+
+RUNS, MAY_NOT_RUN, VOLUMES, CONFINED, PLACES, PROGRAMS = (
+    "here are also",
+    "may not run",
+    "no other volumes",
+    "confined containers",
+    "on marked control planes",
+    "nothing but the programs themselves",
+)
+RESTORE = ("restore", "--root", "/host", "--timeout", "120")
+FORGERIES = [
+    ("restore", set_args(*RESTORE, "--folder", "/etc/kubernetes/pki"), MAY_NOT_RUN, "another folder"),
+    (
+        "restore",
+        set_args(*RESTORE, "--manifest", "/etc/kubernetes/manifests/etcd.yaml"),
+        MAY_NOT_RUN,
+        "manifest",
+    ),
+    ("restore", set_args("restore --root", "/host", "--timeout", "120"), MAY_NOT_RUN, "two in one"),
+    ("restore", set_args("restore", "--root", "/host", "--timeout", "120\n--folder\n/"), "denied", "lines"),
+    ("restore", set_args("keys", "--root", "/host"), MAY_NOT_RUN, "another command"),
+    ("install", more_args("--extender-group", "0"), MAY_NOT_RUN, "another group"),
+    ("install", more_args("--termination-log", "/host/etc/kubernetes/a"), MAY_NOT_RUN, "another file"),
+    ("plugin", more_args("--kubeconfig", "/x"), MAY_NOT_RUN, "plugin's arguments"),
+    ("extender", set_args("--listen", "0.0.0.0:22766"), MAY_NOT_RUN, "listens to everybody"),
+    ("install", volume(emptyDir={}), VOLUMES, "empty folder"),
+    ("install", volume(configMap={"name": "a"}), VOLUMES, "ConfigMap"),
+    ("install", volume(secret={"secretName": "a"}), VOLUMES, "Secret"),
+    ("install", volume(downwardAPI={"items": []}), VOLUMES, "downward API"),
+    ("install", volume(projected={"sources": []}), VOLUMES, "projected"),
+    ("install", volume(image={"reference": "evil"}), VOLUMES, "image as a volume"),
+    ("install", volume(hostPath={"path": "/etc/kubernetes", "type": "Directory"}), VOLUMES, "twice"),
+    ("install", lambda pod: pod["volumes"][0]["hostPath"].update(path="/"), VOLUMES, "host path"),
+    ("install", lambda pod: pod["volumes"][0]["hostPath"].update(type=""), VOLUMES, "kind of host path"),
+    (
+        "install",
+        lambda pod: PATHS["mount"](pod).update(mountPath="/usr/lib/python3"),
+        VOLUMES,
+        "mounted over the program",
+    ),
+    ("extender", lambda pod: PATHS["mount"](pod).pop("readOnly"), VOLUMES, "keys may be written"),
+    (
+        "install",
+        container(image="evil"),
+        "of its own image, gpushare:0.1.0; here are hostctl of evil",
+        "image",
+    ),
+    (
+        "install",
+        lambda pod: pod["containers"].append({**pod["containers"][0], "name": "sidecar"}),
+        "here are hostctl of gpushare:0.1.0, sidecar of gpushare:0.1.0",
+        "sidecar",
+    ),
+    ("install", container(command=["sh"]), "only run gpushare-plugin", "command"),
+    ("install", container(command=["gpushare-plugin"]), "only run gpushare-plugin", "another program"),
+    (
+        "install",
+        lambda pod: pod.update(serviceAccountName="gpushare-plugin"),
+        "account of that name",
+        "account",
+    ),
+    ("install", container(env=[{"name": "PYTHONPATH", "value": "/host"}]), PROGRAMS, "environment"),
+    ("plugin", container(env=[{"name": "SSL_CERT_FILE", "value": "/a"}]), PROGRAMS, "value of a variable"),
+    (
+        "plugin",
+        container(env=[{"name": "NODE_NAME", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]),
+        PROGRAMS,
+        "source of a variable",
+    ),
+    ("install", container(terminationMessagePath="/usr/lib/python3/site.py"), PROGRAMS, "over the program"),
+    (
+        "plugin",
+        lambda pod: PATHS["probe's request"](pod).update(host="192.0.2.1"),
+        PROGRAMS,
+        "probe elsewhere",
+    ),
+    (
+        "plugin",
+        lambda pod: pod["containers"][0]["resources"]["limits"].update({"example.com/device": "1"}),
+        PROGRAMS,
+        "a device",
+    ),
+    ("extender", security(runAsUser=0), CONFINED, "root"),
+    ("plugin", security(capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}), CONFINED, "capability"),
+    ("plugin", security(readOnlyRootFilesystem=False), CONFINED, "writable"),
+    ("extender", lambda pod: pod["securityContext"].update(runAsGroup=0), CONFINED, "group"),
+    ("install", lambda pod: pod["securityContext"].pop("seccompProfile"), CONFINED, "system calls"),
+    ("install", lambda pod: pod.pop("affinity"), PLACES, "an edit anywhere"),
+    ("extender", lambda pod: pod.pop("affinity"), PLACES, "an extender anywhere"),
+    (
+        "plugin",
+        lambda pod: pod.update(nodeSelector={"kubernetes.io/os": "linux"}),
+        PLACES,
+        "a plugin anywhere",
+    ),
+    ("install", lambda pod: pod.pop("automountServiceAccountToken"), PLACES, "a token for hostctl"),
+    ("install", lambda pod: pod.update(tolerations=[]), PLACES, "tolerations"),
+    ("install", lambda pod: pod.update(schedulerName="mine"), PLACES, "scheduler"),
+    ("install", lambda pod: pod.update(hostPID=True), f"{RUNS}: hostPID", "what is too much is named"),
+]
+
+
+@pytest.mark.parametrize(
+    ("made", "forge", "refusal"), [pytest.param(*each[:3], id=each[3]) for each in FORGERIES]
+)
+def test_a_forgery_is_refused_and_the_message_says_what_it_is(
+    operator: Credentials, made: str, forge: Callable[[Json], Any], refusal: str
+) -> None:
+    with pytest.raises(ApiError, match=refusal) as refused:
+        create(operator, forged(made, forge))
+    assert refused.value.status == HTTPStatus.FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        pytest.param(lambda body: body["spec"].update(parallelism=9), id="many at once"),
+        pytest.param(lambda body: body["spec"].update(ttlSecondsAfterFinished=1), id="no record"),
+        pytest.param(lambda body: body["spec"].update(managedBy="example.com/a"), id="somebody else's"),
+        pytest.param(
+            lambda body: body["spec"]["template"]["metadata"]["annotations"].update(
+                {"io.kubernetes.cri-o.Devices": "/dev/sda"}
+            ),
+            id="annotation for a runtime",
+        ),
+    ],
+)
+def test_of_jobs_and_templates_too_only_what_is_ours(
+    operator: Credentials, forge: Callable[[Json], Any]
+) -> None:
+    body = forged("install", lambda _: None)
+    forge(body)
+    with pytest.raises(ApiError, match="single runs of hostctl"):
+        create(operator, body)
+
+
+def test_labels_and_a_restart_by_kubectl_are_no_matter(operator: Credentials) -> None:
+    body = forged("plugin", lambda _: None)
+    metadata = body["spec"]["template"]["metadata"]
+    metadata["labels"]["cost-center"] = "7"
+    metadata["annotations"]["kubectl.kubernetes.io/restartedAt"] = "2026-11-21T12:00:00Z"
+    assert create(operator, body)["metadata"]["name"] == "forged"
