@@ -36,11 +36,12 @@ from gpushare_extender.cluster.wake_up import WakeUp
 from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.listener import listening
+from gpushare_extender.http.listener import HEALTH_LIMITS, ListenerLimits, listening
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application, health_application
 from gpushare_extender.http.tls import ServerTls, TlsFiles
 from gpushare_extender.ledger.ledger import Ledger
 
+FIELD_MANAGER = "gpushare-extender"
 DRAIN_SECONDS = 15.0
 """For binds under way at the end; half of the kubelet's default grace period."""
 
@@ -113,7 +114,7 @@ async def serve(
 
 def kube_client(credentials: Credentials) -> KubeClient:
     """Has a connection for every bind, and some for watches and the Lease."""
-    return KubeClient(credentials, connections=PARALLEL_BINDS + 8)
+    return KubeClient(credentials, connections=PARALLEL_BINDS + 8, field_manager=FIELD_MANAGER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +129,10 @@ class Extender:
 
     @classmethod
     def create(cls, client: KubeClient, options: Options, dialect: Dialect) -> "Extender":
-        wake_up = WakeUp(client, options.namespace, RefusedPods())
+        timing = BindTiming()
+        wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
         ledger = Ledger(wake_up.has_room)
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
-        timing = BindTiming()
         pauses = NodePauses(client, ledger, timing, dialect.memory_resource)
         watches = (
             Watch(lambda: watch_pods(client, ledger, dialect, pods, pauses.gone), pods),
@@ -139,7 +140,7 @@ class Extender:
         )
         lease = BindLease(client, options.namespace, options.identity, partial(_read_again, watches))
         binder = Binder(client, ledger, dialect, lease.hold, timing, bound=pauses.bound)
-        lease.in_use = lambda: bool(binder.pods_being_bound())
+        lease.in_use = binder.may_be_binding
         health = HealthApi((pods, share_nodes), ServerTls(options.tls) if options.tls else None)
         api = ExtenderApi(ledger, binder, dialect, health, wake_up.refused)
         return cls(api, lease, pauses, wake_up, watches)
@@ -153,15 +154,14 @@ class Extender:
             self.pauses.end_in_time(),
             self.wake_up.run(),
             *([tls.end_when_gone()] if (tls := self.api.health.tls) else []),
-            StaleReservations(
-                binder.client, self.api.ledger, binder.timing, binder.pods_being_bound
-            ).release(),
+            StaleReservations(binder.client, self.api.ledger, binder.timing).release(),
         )
 
     async def finish(self) -> None:
         """Sees the binds under way to their end; only then another extender may bind at once."""
-        if left := await self.api.binder.drain(DRAIN_SECONDS):
-            _log.warning("%d binds did not end in time; the next start finds their pods in the API", left)
+        left = await self.api.binder.drain(DRAIN_SECONDS)
+        if self.lease.in_use():
+            _log.warning("of %d binds it is not known how they end: the Lease has to expire", max(left, 1))
             return
         try:
             await self.lease.release()
@@ -177,8 +177,10 @@ async def _read_again(watches: Iterable[Watch]) -> None:
 async def _serving(api: ExtenderApi, options: Options) -> AsyncIterator[None]:
     """Answers requests; at the end takes no more and answers those that have come."""
     async with contextlib.AsyncExitStack() as stack:
-        for address, app, tls in _applications(api, options):
-            listener = listening(app, host=address.host, port=address.port, tls=tls, drain=DRAIN_SECONDS)
+        for address, app, tls, limits in _applications(api, options):
+            listener = listening(
+                app, host=address.host, port=address.port, tls=tls, drain=DRAIN_SECONDS, limits=limits
+            )
             try:
                 await stack.enter_async_context(listener)
             except OSError as error:
@@ -191,10 +193,11 @@ async def _serving(api: ExtenderApi, options: Options) -> AsyncIterator[None]:
 
 def _applications(
     api: ExtenderApi, options: Options
-) -> Iterable[tuple[Address, web.Application, ServerTls | None]]:
-    yield options.listen, application(api, largest_request=options.largest_request), api.health.tls
+) -> Iterable[tuple[Address, web.Application, ServerTls | None, ListenerLimits]]:
+    app = application(api, largest_request=options.largest_request)
+    yield options.listen, app, api.health.tls, ListenerLimits()
     if options.health:
-        yield options.health, health_application(api.health), None
+        yield options.health, health_application(api.health), None, HEALTH_LIMITS
 
 
 @contextlib.asynccontextmanager

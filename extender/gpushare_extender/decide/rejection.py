@@ -1,0 +1,38 @@
+"""Whether a kubelet did not admit a pod because of our resource. Pure.
+
+Source: ``pkg/kubelet/lifecycle/predicate.go`` and ``pkg/kubelet/cm/{admission,devicemanager}`` of Kubernetes.
+"""
+
+import re
+
+from gpushare_core.json_object import Json
+
+UNEXPECTED = "UnexpectedAdmissionError"
+"""The reason of everything that a device plugin, or the lack of one, brings about, and of much else."""
+CALL_FAILED = "rpc error:"
+"""In the message when a device plugin did not answer, or refused; it names no resource."""
+
+
+def rejection_for(resource: str, pod: Json) -> str:
+    """Returns why the kubelet did not admit ``pod`` where that concerns ``resource``, else an empty text."""
+    status = pod.get("status") or {}
+    reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+    if status.get("phase") != "Failed":
+        return ""
+    concerns = reason == f"OutOf{resource}" or (
+        reason == UNEXPECTED
+        and (_names(resource, message) or (CALL_FAILED in message and _extended_resources(pod) == {resource}))
+    )
+    return reason if concerns else ""
+
+
+def _names(resource: str, message: str) -> bool:
+    """Returns whether ``message`` names ``resource``, not just one whose name is longer."""
+    return re.search(rf"(?<![\w./-]){re.escape(resource)}(?![\w/-]|\.\w)", message) is not None
+
+
+def _extended_resources(pod: Json) -> set[str]:
+    spec = pod.get("spec") or {}
+    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    limits = ((container.get("resources") or {}).get("limits") or {} for container in containers)
+    return {name for each in limits for name in each if "/" in name}
