@@ -106,9 +106,10 @@ async def serve(
     stop = stop or asyncio.Event()
     async with kube_client(credentials) as client:
         extender = Extender.create(client, options, dialect)
-        async with _serving(extender.api, options), _stopped_by_signals(stop):
-            code = await _run_until(stop, extender.tasks())
-        await extender.finish()
+        async with _stopped_by_signals(stop), _running(extender.tasks()) as ended:
+            async with _serving(extender.api, options):
+                code = await _until_either(stop, ended)
+            await extender.finish()
     return code
 
 
@@ -212,18 +213,37 @@ async def _stopped_by_signals(stop: asyncio.Event) -> AsyncIterator[None]:
             loop.remove_signal_handler(number)
 
 
-async def _run_until(stop: asyncio.Event, tasks: Iterable[Coroutine[Any, Any, None]]) -> int:
+@contextlib.asynccontextmanager
+async def _running(tasks: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator["asyncio.Task[None]"]:
+    """Runs ``tasks``, also while the last requests are answered: binds need the Lease and the ledger.
+
+    Yields a task that ends when one of them does, with its error.
+    """
+    running = [asyncio.create_task(task) for task in tasks]
+    ended = asyncio.create_task(_first_end(running))
+    try:
+        yield ended
+    finally:
+        for task in (ended, *running):
+            task.cancel()
+        await asyncio.gather(ended, *running, return_exceptions=True)
+
+
+async def _first_end(tasks: Iterable["asyncio.Task[None]"]) -> None:
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+
+
+async def _until_either(stop: asyncio.Event, ended: "asyncio.Task[None]") -> int:
     """Returns 0 when ``stop`` came; 1 when a task ended, which only a defect can bring about."""
     stopping = asyncio.create_task(stop.wait())
-    running = [asyncio.create_task(task) for task in tasks]
-    done, _ = await asyncio.wait([stopping, *running], return_when=asyncio.FIRST_COMPLETED)
-    for task in [stopping, *running]:
-        task.cancel()
-    await asyncio.gather(stopping, *running, return_exceptions=True)
-    if stopping in done:
+    await asyncio.wait([stopping, ended], return_when=asyncio.FIRST_COMPLETED)
+    if not ended.done():
         return 0
-    for task in done:
-        _log.error("stopping, a task ended that should not: %s", task.exception(), exc_info=task.exception())
+    stopping.cancel()
+    error = ended.exception()
+    _log.error("stopping, a task ended that should not: %s", error, exc_info=error)
     return 1
 
 

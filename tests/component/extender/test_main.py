@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 import yaml
 from aiohttp import web
-from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
+from tests.fakes.api_server import LEASES, PODS, SHARE_NODES, FakeApi, fake_api
 from tests.samples.extender import pod_json, share_node_json
 
 from gpushare_core.json_object import Json
@@ -207,6 +207,27 @@ async def test_a_bind_under_way_is_finished_before_the_end(
         assert await asyncio.wait_for(binding, 5) == {"Error": ""}
         assert await asyncio.wait_for(process.wait(), 10) == 0
     assert api.pod("a")["spec"]["nodeName"] == "n1"
+
+
+async def test_a_bind_that_waits_for_the_list_of_pods_is_finished_before_the_end(
+    api: FakeApi, kubeconfig: Path, unused_tcp_port: int
+) -> None:
+    arrived, free = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: web.Request) -> None:
+        arrived.set()
+        await free.wait()
+
+    async with running(kubeconfig, unused_tcp_port) as process:
+        api.fail("GET", PODS, slow)
+        binding = asyncio.create_task(post(unused_tcp_port, "/gpushare/bind", BIND))
+        await asyncio.wait_for(arrived.wait(), 5)
+        process.send_signal(signal.SIGTERM)
+        await asyncio.sleep(0.2)
+        free.set()
+        assert await asyncio.wait_for(binding, 10) == {"Error": ""}
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    assert "holderIdentity" not in api.objects[LEASES]["", "gpushare-extender"]["spec"]
 
 
 async def test_after_a_restart_the_ledger_is_the_same(
