@@ -256,12 +256,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="HOST:PORT",
         help="answer /healthz and /readyz here, too, in plain HTTP: for probes when --tls-cert is given",
     )
-    tls = parser.add_argument_group(
-        "mutual TLS", "The files are waited for and read again when they change; it ends when they are gone."
-    )
-    tls.add_argument("--tls-cert", type=Path, metavar="PEM", help="the certificate to serve with")
-    tls.add_argument("--tls-key", type=Path, metavar="PEM", help="its key, if not in the same file")
-    tls.add_argument("--client-ca", type=Path, metavar="PEM", help="the authority of callers' certificates")
+    _add_tls_arguments(parser)
     parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")
     parser.add_argument(
         "--largest-request-mib",
@@ -277,6 +272,15 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if (parsed.tls_cert is None) != (parsed.client_ca is None) or (parsed.tls_key and not parsed.tls_cert):
         parser.error("--tls-cert and --client-ca belong together, and --tls-key to them")
     return parsed
+
+
+def _add_tls_arguments(parser: argparse.ArgumentParser) -> None:
+    tls = parser.add_argument_group(
+        "mutual TLS", "The files are waited for and read again when they change; it ends when they are gone."
+    )
+    tls.add_argument("--tls-cert", type=Path, metavar="PEM", help="the certificate to serve with")
+    tls.add_argument("--tls-key", type=Path, metavar="PEM", help="its key, if not in the same file")
+    tls.add_argument("--client-ca", type=Path, metavar="PEM", help="the authority of callers' certificates")
 
 
 def _options(parsed: argparse.Namespace) -> Options:

@@ -170,11 +170,19 @@ async def listening(
         await runner.setup()
         assert runner.server is not None
         listener = Listener(runner.server, log, tls, limits or ListenerLimits())
-        accepting = asyncio.create_task(listener.accept(bound))
         try:
-            yield bound.getsockname()[1]
+            async with _accepting(listener, bound):
+                yield bound.getsockname()[1]
         finally:
-            accepting.cancel()
-            await asyncio.wait({accepting})
-            listener.close()
             await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def _accepting(listener: Listener, bound: socket.socket) -> AsyncIterator[None]:
+    accepting = asyncio.create_task(listener.accept(bound))
+    try:
+        yield
+    finally:
+        accepting.cancel()
+        await asyncio.wait({accepting})
+        listener.close()
