@@ -108,9 +108,7 @@ def _run_command(node: ControlPlaneNode, options: argparse.Namespace) -> RunResu
 
 
 def _mutual_tls(options: argparse.Namespace) -> MutualTls:
-    return MutualTls(
-        now=utc_now, group=options.extender_group, prober=HttpsExtenderProber()
-    )
+    return MutualTls(now=utc_now, group=options.extender_group, prober=HttpsExtenderProber())
 
 
 def _exit_code(error: HostctlError | OSError) -> ExitCode:
