@@ -38,7 +38,7 @@ from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.listener import HEALTH_LIMITS, ListenerLimits, listening
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application, health_application
-from gpushare_extender.http.tls import ServerTls, TlsFiles
+from gpushare_extender.http.tls import ServerTls, TlsFiles, use_small_buffers
 from gpushare_extender.ledger.ledger import Ledger
 
 FIELD_MANAGER = "gpushare-extender"
@@ -81,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM or SIGINT. Returns the exit code: 1 when it cannot start or cannot go on."""
     parsed = _parse(arguments)
     configure_logging(parsed.log_level)
+    use_small_buffers()
     try:
         credentials = find_credentials(parsed.kubeconfig)
         return asyncio.run(serve(credentials, _options(parsed)))
