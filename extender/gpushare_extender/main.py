@@ -115,8 +115,8 @@ async def serve(
 
 
 def kube_client(credentials: Credentials) -> KubeClient:
-    """Has a connection for every bind, and some for watches and the Lease."""
-    return KubeClient(credentials, connections=PARALLEL_BINDS + 8, field_manager=FIELD_MANAGER)
+    """Has a connection for every bind, and for all that may go on beside them: the Lease must not wait."""
+    return KubeClient(credentials, connections=PARALLEL_BINDS + 16, field_manager=FIELD_MANAGER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from gpushare_core.kube.paths import pod_path
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, NotBoundError
-from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.ledger.holder import Holder
@@ -170,16 +171,19 @@ class Binder:
         return request
 
     async def _read_pod(self, pod: PodReference) -> Pod:
-        """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read."""
-        path = pod_path(pod.namespace, pod.name)
+        """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read.
+
+        Not for longer than the caller waits: others wait for the slot.
+        """
+        read = Request(path=pod_path(pod.namespace, pod.name), timeout=float(CALL_SECONDS))
         try:
-            cached = await self.client.read(Request(path=path, params=FROM_CACHE), shape=Pod)
+            cached = await self.client.read(dataclasses.replace(read, params=FROM_CACHE), shape=Pod)
             if cached.metadata.uid == pod.uid:
                 return cached
         except ApiError as error:
             if not error.is_not_found:
                 raise
-        return await self.client.read(Request(path=path), shape=Pod)
+        return await self.client.read(read, shape=Pod)
 
     async def _bind_with_share(
         self, pod: PodReference, node: str, request: PodRequest, *, answer_due: float

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
@@ -13,6 +12,7 @@ from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.binding import Binding, BindingOutcome, binding_outcome
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.bind.lease import NotHeldError
+from gpushare_extender.decide.pod_state import PodState
 
 _log = logging.getLogger(__name__)
 
@@ -126,9 +126,9 @@ class BindingWrite:
             raise NotBoundError(f"the pod is {outcome.value}: {self._failure}")
         return True
 
-    async def _read_pod(self) -> Json | None:
+    async def _read_pod(self) -> PodState | None:
         try:
-            return await self.client.get(self._pod_path)
+            return await self.client.read(Request(path=self._pod_path), shape=PodState)
         except ApiError as error:
             if error.is_not_found:
                 return None

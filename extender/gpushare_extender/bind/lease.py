@@ -22,13 +22,7 @@ from gpushare_extender.bind.deadlines import (
     RENEW_SECONDS,
     BindTiming,
 )
-from gpushare_extender.decide.lease import (
-    LeaseObserver,
-    LeaseState,
-    held_lease,
-    read_lease,
-    released_lease,
-)
+from gpushare_extender.decide.lease import Lease, LeaseObserver, LeaseState, held_lease, released_lease
 
 LEASE_NAME = "gpushare-extender"
 
@@ -179,7 +173,7 @@ class BindLease:
         """Returns None when there is no such Lease."""
         state = None
         try:
-            state = read_lease(await self._send(Request(path=self._path, timeout=float(CALL_SECONDS))))
+            state = await self._send(Request(path=self._path, timeout=float(CALL_SECONDS)))
         except ApiError as error:
             if not error.is_not_found:
                 raise NotHeldError(f"cannot read the Lease {LEASE_NAME}: {error}") from error
@@ -190,7 +184,7 @@ class BindLease:
         """A PUT also creates a Lease that is missing: the right to that can be given for one name only."""
         request = Request(method="PUT", path=self._path, body=lease, timeout=float(CALL_SECONDS))
         try:
-            written = read_lease(await self._send(request))
+            written = await self._send(request)
         except ApiError as error:
             if error.is_final:
                 self._written, self._valid_until = None, float("-inf")
@@ -198,9 +192,9 @@ class BindLease:
         self._observer.observe(written, now=self.timing.clock())
         return written
 
-    async def _send(self, request: Request) -> Json:
+    async def _send(self, request: Request) -> LeaseState:
         try:
-            return await self.client.send(request)
+            return (await self.client.read(request, shape=Lease)).state()
         except UnreachableError as error:
             raise NotHeldError(f"cannot tell which extender may bind: {error}") from error
 

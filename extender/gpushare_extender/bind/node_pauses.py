@@ -10,10 +10,11 @@ import logging
 from dataclasses import dataclass, field
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.decide.rejection import rejection_for
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -91,10 +92,11 @@ class NodePauses:
 
     async def _look_at(self, bind: RecentBind) -> None:
         try:
-            pod = await self.client.get(pod_path(bind.pod.namespace, bind.pod.name))
+            path = pod_path(bind.pod.namespace, bind.pod.name)
+            pod = await self.client.read(Request(path=path), shape=PodState)
         except (ApiError, UnreachableError):
             return
-        if pod["metadata"]["uid"] == bind.pod.uid and (reason := rejection_for(self.resource, pod)):
+        if pod.uid == bind.pod.uid and (reason := rejection_for(self.resource, pod)):
             self._pause(bind, reason)
 
     def _pause(self, bind: RecentBind, reason: str) -> None:

@@ -8,11 +8,11 @@ its pod may live on, bound or not.
 import logging
 from dataclasses import dataclass
 
-from gpushare_core.json_object import Json
-from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import BindState, Ledger, Reservation
 
@@ -20,7 +20,6 @@ STALE_SECONDS = 30.0
 """A confirmed reservation is stale so long after its bind ended."""
 LOOK_SECONDS = 10.0
 """Between two looks."""
-FINISHED = ("Succeeded", "Failed")
 
 _log = logging.getLogger(__name__)
 
@@ -62,22 +61,14 @@ class StaleReservations:
     async def _is_void(self, reservation: Reservation) -> bool:
         holder = reservation.holder
         try:
-            pod = await self.client.get(pod_path(holder.namespace, holder.name))
+            path = pod_path(holder.namespace, holder.name)
+            pod = await self.client.read(Request(path=path), shape=PodState)
         except ApiError as error:
             return error.is_not_found
         except UnreachableError:
             return False
-        was_never_bound = reservation.state is BindState.ABANDONED and not _is_bound_to(pod, holder.node)
-        return was_never_bound or _has_left(pod, holder.uid)
-
-
-def _is_bound_to(pod: Json, node: str) -> bool:
-    return bool((pod.get("spec") or {}).get("nodeName") == node)
-
-
-def _has_left(pod: Json, uid: str) -> bool:
-    """Returns whether ``pod``, which has the name now, is not the one with ``uid`` or has finished."""
-    return pod["metadata"]["uid"] != uid or (pod.get("status") or {}).get("phase") in FINISHED
+        was_never_bound = reservation.state is BindState.ABANDONED and pod.node != holder.node
+        return was_never_bound or pod.uid != holder.uid or pod.is_finished
 
 
 def _names(holder: Holder) -> dict[str, str]:

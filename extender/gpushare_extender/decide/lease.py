@@ -7,6 +7,8 @@ duration before our eyes, as in client-go's leader election.
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+import msgspec
+
 from gpushare_core.json_object import Json
 
 
@@ -23,15 +25,33 @@ class LeaseState:
     acquired: str = ""
 
 
-def read_lease(lease: Json) -> LeaseState:
-    spec = lease.get("spec") or {}
-    return LeaseState(
-        version=lease["metadata"]["resourceVersion"],
-        holder=spec.get("holderIdentity") or "",
-        seconds=spec.get("leaseDurationSeconds") or 0,
-        transitions=spec.get("leaseTransitions") or 0,
-        acquired=spec.get("acquireTime") or "",
-    )
+class _Metadata(msgspec.Struct):
+    version: str = msgspec.field(name="resourceVersion")
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    lease_transitions: int | None = None
+    acquire_time: str | None = None
+
+
+class Lease(msgspec.Struct):
+    """Source: ``coordination.k8s.io/v1``. An answer without a version is none of the API server's, and cannot
+    be read as this."""
+
+    metadata: _Metadata
+    spec: _Spec | None = None
+
+    def state(self) -> LeaseState:
+        spec = self.spec or _Spec()
+        return LeaseState(
+            version=self.metadata.version,
+            holder=spec.holder_identity or "",
+            seconds=spec.lease_duration_seconds or 0,
+            transitions=spec.lease_transitions or 0,
+            acquired=spec.acquire_time or "",
+        )
 
 
 def held_lease(before: LeaseState | None, *, name: str, identity: str, seconds: int, now: datetime) -> Json:

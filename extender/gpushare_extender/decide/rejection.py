@@ -5,7 +5,7 @@ Source: ``pkg/kubelet/lifecycle/predicate.go`` and ``pkg/kubelet/cm/{admission,d
 
 import re
 
-from gpushare_core.json_object import Json
+from gpushare_extender.decide.pod_state import PodState
 
 UNEXPECTED = "UnexpectedAdmissionError"
 """The reason of everything that a device plugin, or the lack of one, brings about, and of much else."""
@@ -13,11 +13,10 @@ CALL_FAILED = "rpc error:"
 """In the message when a device plugin did not answer, or refused; it names no resource."""
 
 
-def rejection_for(resource: str, pod: Json) -> str:
+def rejection_for(resource: str, pod: PodState) -> str:
     """Returns why the kubelet did not admit ``pod`` where that concerns ``resource``, else an empty text."""
-    status = pod.get("status") or {}
-    reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
-    if status.get("phase") != "Failed":
+    reason, message = pod.status.reason, pod.status.message
+    if pod.status.phase != "Failed":
         return ""
     concerns = reason == f"OutOf{resource}" or (
         reason == UNEXPECTED
@@ -31,8 +30,7 @@ def _names(resource: str, message: str) -> bool:
     return re.search(rf"(?<![\w./-]){re.escape(resource)}(?![\w/-]|\.\w)", message) is not None
 
 
-def _extended_resources(pod: Json) -> set[str]:
-    spec = pod.get("spec") or {}
-    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
-    limits = ((container.get("resources") or {}).get("limits") or {} for container in containers)
-    return {name for each in limits for name in each if "/" in name}
+def _extended_resources(pod: PodState) -> set[str]:
+    containers = (*(pod.spec.init_containers or ()), *(pod.spec.containers or ()))
+    resources = (container.resources for container in containers if container.resources)
+    return {name for each in resources for name in each.limits or () if "/" in name}

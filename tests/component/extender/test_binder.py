@@ -272,6 +272,14 @@ async def test_bound_by_somebody_else_releases(api: FakeApi, binder: Binder, led
     assert used(ledger) == 0
 
 
+async def test_an_answer_that_is_no_pod_tells_nothing(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
+    """As from a proxy between."""
+    api.fail("POST", BINDING, after_binding(api, cut), cut)
+    api.fail("GET", POD, passing, json_answer({}))
+    assert await binder.bind(reference(), "n1") == ""
+    assert used(ledger) == 4
+
+
 async def test_the_pod_went_meanwhile(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
     async def vanish(request: web.Request) -> web.StreamResponse:
         api.delete(PODS, "a", "default")
@@ -407,7 +415,11 @@ async def test_an_internal_error_does_not_pin_a_living_pod_for_ever(
 
 
 async def test_after_an_internal_error_the_pod_keeps_its_card_until_the_outcome_is_known(
-    api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
+    api: FakeApi,
+    binder: Binder,
+    ledger: Ledger,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The Binding that was sent may still take effect: what is sent next must say the same card."""
     late: list[Json] = []
@@ -417,8 +429,9 @@ async def test_after_an_internal_error_the_pod_keeps_its_card_until_the_outcome_
         return await cut(request)
 
     api.fail("POST", BINDING, keep, status(403, "not now"))
-    api.fail("GET", POD, passing, json_answer({}))
-    assert "internal error" in await binder.bind(reference(), "n1")
+    with monkeypatch.context() as broken:
+        broken.setattr("gpushare_extender.bind.binding_write.binding_outcome", lambda *_: 1 / 0)
+        assert "internal error" in await binder.bind(reference(), "n1")
     ledger.set_pod(pod_update("x", c0=12))  # another card would be better now
     begun = clock.now
 
@@ -432,14 +445,26 @@ async def test_after_an_internal_error_the_pod_keeps_its_card_until_the_outcome_
 
 
 async def test_its_reservation_of_another_unit_is_not_taken_up(
-    api: FakeApi, binder: Binder, ledger: Ledger
+    api: FakeApi, binder: Binder, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.fail("POST", BINDING, cut)
-    api.fail("GET", POD, passing, json_answer({}))
+    monkeypatch.setattr("gpushare_extender.bind.binding_write.binding_outcome", lambda *_: 1 / 0)
     assert "internal error" in await binder.bind(reference(), "n1")
     ledger.set_share_node(share_node("n1", unit="2Gi", unit_size=2 * GI))
     assert "already holds units on node n1" in await binder.bind(reference(), "n1")
     assert len(api.requests("POST", BINDING)) == 1
+
+
+async def test_a_pod_is_not_read_for_longer_than_the_caller_waits(
+    api: FakeApi, binder: Binder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(_: web.Request) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("gpushare_extender.bind.binder.CALL_SECONDS", 0.1)
+    api.fail("GET", POD, never)
+    async with asyncio.timeout(1.0):
+        assert "cannot read the pod" in await binder.bind(reference(), "n1")
 
 
 async def test_what_waited_too_long_for_its_turn_is_not_sent(

@@ -14,7 +14,6 @@ from tests.fakes.api_server import (
     cut,
     fake_api,
     json_answer,
-    passing,
     status,
 )
 from tests.fakes.extender_clock import FakeClock
@@ -235,6 +234,16 @@ async def test_without_the_lease_nothing_is_sent(api: FakeApi, one: Running, met
     assert await one.bind("a") == ""
 
 
+async def test_an_answer_that_is_no_lease_ends_nothing(api: FakeApi, one: Running) -> None:
+    """As from a proxy between: the extender would have to start again."""
+    api.fail("GET", LEASE, json_answer({}), json_answer({}))
+    assert "cannot tell which extender may bind" in await one.bind("a")
+    one.clock.now += RENEW_SECONDS
+    await api.wait_for("another look", lambda: len(api.requests("GET", LEASE)) == 2)
+    assert await one.bind("a") == ""
+    assert not any(task.done() for task in one.tasks)
+
+
 async def test_a_lease_that_was_written_though_the_answer_was_lost_is_its_own(
     api: FakeApi, one: Running
 ) -> None:
@@ -255,11 +264,11 @@ async def test_a_lease_that_cannot_be_renewed_is_not_relied_on(api: FakeApi, one
 
 
 async def test_with_a_binding_that_a_defect_lost_sight_of_it_is_not_given_back(
-    api: FakeApi, one: Running, two: Running
+    api: FakeApi, one: Running, two: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The API server may carry it out up to 12 s later: nobody else may promise the card before."""
     api.fail("POST", f"{PATH}/a/binding", cut)
-    api.fail("GET", f"{PATH}/a", passing, json_answer({}))
+    monkeypatch.setattr("gpushare_extender.bind.binding_write.binding_outcome", lambda *_: 1 / 0)
     assert "internal error" in await one.bind("a")
     await one.extender.finish()
     assert holder(api) == "one"

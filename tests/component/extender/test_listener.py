@@ -170,6 +170,16 @@ class TestRoom:
             assert await dialer.closed(count=0, within=0.5) == 5
             assert await dialer.ask(0) == "heard"
 
+    async def test_a_certificate_of_another_authority_proves_nothing(
+        self, tls: ServerTls, dialer: Dialer
+    ) -> None:
+        async with serving(ListenerLimits(proven=1), tls=tls) as port:
+            await dialer.dial(port, tls=caller_tls())
+            for client in ("second", ""):
+                with pytest.raises((aiohttp.ClientError, OSError)):
+                    await call(port, caller_tls(client=client))
+            assert await dialer.ask(0) == "heard"
+
     async def test_among_the_proven_the_longest_unused_makes_room(
         self, tls: ServerTls, dialer: Dialer
     ) -> None:

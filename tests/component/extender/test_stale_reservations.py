@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
-from tests.fakes.api_server import PODS, FakeApi, fake_api, status
+from tests.fakes.api_server import PODS, FakeApi, fake_api, json_answer, status
 from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
 
 from gpushare_core.json_object import Json
@@ -83,6 +83,15 @@ async def test_a_pod_that_runs_keeps_its_units(api: FakeApi, client: KubeClient,
 
 async def test_without_an_answer_the_units_stay(api: FakeApi, client: KubeClient, ledger: Ledger) -> None:
     api.fail("GET", "/api/v1/namespaces/default/pods/a", status(503))
+    await look_once(client, ledger)
+    assert ledger.holder("uid-a") is not None
+
+
+async def test_nor_does_an_answer_that_is_no_pod_free_them(
+    api: FakeApi, client: KubeClient, ledger: Ledger
+) -> None:
+    """As from a proxy between."""
+    api.fail("GET", "/api/v1/namespaces/default/pods/a", json_answer({}))
     await look_once(client, ledger)
     assert ledger.holder("uid-a") is not None
 

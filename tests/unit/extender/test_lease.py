@@ -2,13 +2,14 @@
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from gpushare_extender.decide.lease import (
+    Lease,
     LeaseObserver,
     LeaseState,
     held_lease,
-    read_lease,
     released_lease,
 )
 
@@ -67,4 +68,5 @@ def test_a_new_one_has_no_version() -> None:
 
 def test_given_back_it_has_no_holder() -> None:
     lease = released_lease(OTHERS, name="x", now=NOW)
-    assert read_lease({**lease, "metadata": {"resourceVersion": "8"}}) == LeaseState("8", "", 1, 3)
+    written = msgspec.convert({**lease, "metadata": {"resourceVersion": "8"}}, Lease)
+    assert written.state() == LeaseState("8", "", 1, 3)

@@ -1,19 +1,23 @@
 """Which pods a kubelet rejected because of our resource, by what it writes into their status."""
 
+import msgspec
 import pytest
 from tests.samples.extender import RESOURCE, container_json, pod_json
 
 from gpushare_core.json_object import Json
+from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.decide.rejection import rejection_for
 
 
-def rejected(reason: str, message: str = "", *, phase: str = "Failed", others: Json | None = None) -> Json:
+def rejected(
+    reason: str, message: str = "", *, phase: str = "Failed", others: Json | None = None
+) -> PodState:
     """``others``: limits besides ours."""
     pod = pod_json("a", node="n1")
     pod["status"] = {"phase": phase, "reason": reason, "message": f"Pod was rejected: {message}"}
     pod["spec"]["initContainers"] = [container_json("first")]
     pod["spec"]["initContainers"][0]["resources"]["limits"] |= others or {}
-    return pod
+    return msgspec.convert(pod, PodState)
 
 
 def allocate_failed(why: str) -> str:
