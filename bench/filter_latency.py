@@ -1,12 +1,15 @@
-"""How long the extender's filter takes, serially over one connection as kube-scheduler calls it.
+"""How long the extender's filter takes, serially over one connection with mutual TLS as kube-scheduler does.
 
-Every answer is checked against the layout that filled the cluster.
-``python -m bench.filter_latency --url http://127.0.0.1:22766 --nodes N [--names M] [--pid PID]``
+Every answer is checked against the layout that filled the cluster. On a host that hostctl has edited,
+``PEMS`` is its folder of the scheduler's files:
+``python -m bench.filter_latency --client PEMS/client-X.pem --authorities PEMS/authorities-X.pem --nodes N``
 """
 
 import argparse
+import contextlib
 import http.client
 import json
+import ssl
 import time
 import uuid
 from dataclasses import dataclass
@@ -17,6 +20,7 @@ from bench.cluster_objects import Layout, node_name, pending_pod
 from bench.footprint import mebibytes
 from bench.percentiles import Percentiles
 
+from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.json_object import Json
 
 DEADLINE = 60.0
@@ -40,14 +44,23 @@ class FilterLatency:
     """Bytes."""
 
 
+def mutual_tls(*, client: Path, authorities: Path) -> ssl.SSLContext:
+    """Returns what shows ``client`` (a key and its certificate in one file) and trusts ``authorities``."""
+    context = ssl.create_default_context(cafile=authorities)
+    context.load_cert_chain(client)
+    return context
+
+
 class Caller:
     """One connection, kept alive."""
 
-    def __init__(self, url: str, *, timeout: float = 30.0) -> None:
+    def __init__(self, url: str, tls: ssl.SSLContext, *, timeout: float = 30.0) -> None:
         parts = urlsplit(url)
-        if parts.hostname is None:
-            raise ValueError(f"{url!r} is no URL such as http://127.0.0.1:22766")
-        self._connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
+        if parts.hostname is None or parts.scheme != "https":
+            raise ValueError(f"{url!r} is no URL such as https://127.0.0.1:{EXTENDER_PORT}")
+        self._connection = http.client.HTTPSConnection(
+            parts.hostname, parts.port, timeout=timeout, context=tls
+        )
 
     def filter(self, body: bytes) -> tuple[float, bytes]:
         """Returns the milliseconds that the call took, and the answer."""
@@ -68,7 +81,7 @@ def filter_request(names: list[str], *, units: int) -> bytes:
     return json.dumps(arguments, separators=(",", ":")).encode()
 
 
-def measure(url: str, layout: Layout, *, names: int, units: int, count: int = 1000) -> FilterLatency:
+def measure(caller: Caller, layout: Layout, *, names: int, units: int, count: int = 1000) -> FilterLatency:
     """Calls the filter ``count`` times, after waiting for the first right answer.
 
     Raises:
@@ -77,7 +90,6 @@ def measure(url: str, layout: Layout, *, names: int, units: int, count: int = 10
     offered = [node_name(index) for index in range(names)]
     expected = [node_name(index) for index in range(names) if layout.most_free(index) >= units]
     body = filter_request(offered, units=units)
-    caller = Caller(url)
     _wait_for_right_answer(caller, body, expected)
     milliseconds: list[float] = []
     answer = b""
@@ -85,7 +97,6 @@ def measure(url: str, layout: Layout, *, names: int, units: int, count: int = 10
         taken, answer = caller.filter(body)
         milliseconds.append(taken)
         _check(answer, expected)
-    caller.close()
     return FilterLatency(names, len(expected), Percentiles.of(milliseconds), len(body), len(answer))
 
 
@@ -109,25 +120,36 @@ def _check(answer: bytes, expected: list[str]) -> None:
 
 
 def main() -> None:
+    options = _parse()
+    layout = Layout(nodes=options.nodes, pods_per_node=options.pods_per_node)
+    names = min(options.names or options.nodes, options.nodes)
+    caller = Caller(options.url, mutual_tls(client=options.client, authorities=options.authorities))
+    with contextlib.closing(caller):
+        _show(measure(caller, layout, names=names, units=options.units, count=options.count))
+    if options.pid:
+        status = Path(f"/proc/{options.pid}/status").read_text()
+        print(f"resident {mebibytes(status, 'VmRSS'):.0f} MiB")
+
+
+def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", required=True, help="of the extender")
+    parser.add_argument("--url", default=f"https://127.0.0.1:{EXTENDER_PORT}", help="of the extender")
+    parser.add_argument("--client", type=Path, required=True, metavar="PEM", help="key and certificate")
+    parser.add_argument("--authorities", type=Path, required=True, metavar="PEM", help="of the extender's")
     parser.add_argument("--nodes", type=int, required=True, help="as given to bench.fill_cluster")
     parser.add_argument("--pods-per-node", type=int, default=8)
     parser.add_argument("--names", type=int, help="offer only the first so many nodes")
     parser.add_argument("--units", type=int, default=4)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--pid", type=int, help="of the extender, to show its memory")
-    options = parser.parse_args()
-    layout = Layout(nodes=options.nodes, pods_per_node=options.pods_per_node)
-    names = min(options.names or options.nodes, options.nodes)
-    latency = measure(options.url, layout, names=names, units=options.units, count=options.count)
+    return parser.parse_args()
+
+
+def _show(latency: FilterLatency) -> None:
     taken = latency.milliseconds
     print(f"{latency.names} names, {latency.passing} pass (checked every time)")
     print(f"p50 {taken.p50:.2f} p99 {taken.p99:.2f} max {taken.highest:.2f} ms")
     print(f"request {latency.request_size} bytes, answer {latency.answer_size} bytes")
-    if options.pid:
-        status = Path(f"/proc/{options.pid}/status").read_text()
-        print(f"resident {mebibytes(status, 'VmRSS'):.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aiohttp import web
+
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
 from gpushare_core.books.dialects import GPUSHARE, Dialect
 from gpushare_core.kube.client import KubeClient
@@ -34,11 +36,12 @@ from gpushare_extender.cluster.wake_up import WakeUp
 from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.listener import listening
+from gpushare_extender.http.listener import HEALTH_LIMITS, ListenerLimits, listening
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application, health_application
-from gpushare_extender.http.tls import ServerTls, TlsFiles
+from gpushare_extender.http.tls import ServerTls, TlsFiles, use_small_buffers
 from gpushare_extender.ledger.ledger import Ledger
 
+FIELD_MANAGER = "gpushare-extender"
 RETRY_SECONDS = 2.0
 """Between attempts at an address that another program has."""
 DRAIN_SECONDS = 15.0
@@ -82,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM or SIGINT. Returns the exit code: 1 when it cannot start or cannot go on."""
     parsed = _parse(arguments)
     configure_logging(parsed.log_level)
+    use_small_buffers()
     try:
         credentials = find_credentials(parsed.kubeconfig)
         return asyncio.run(serve(credentials, _options(parsed)))
@@ -107,15 +111,16 @@ async def serve(
     stop = stop or asyncio.Event()
     async with kube_client(credentials) as client:
         extender = Extender.create(client, options, dialect)
-        async with _serving(extender.api, options), _stopped_by_signals(stop):
-            code = await _run_until(stop, extender.tasks())
-        await extender.finish()
+        async with _stopped_by_signals(stop), _running(extender.tasks()) as ended:
+            async with _serving(extender.api, options):
+                code = await _until_either(stop, ended)
+            await extender.finish()
     return code
 
 
 def kube_client(credentials: Credentials) -> KubeClient:
-    """Has a connection for every bind, and some for watches and the Lease."""
-    return KubeClient(credentials, connections=PARALLEL_BINDS + 8)
+    """Has a connection for every bind, and for all that may go on beside them: the Lease must not wait."""
+    return KubeClient(credentials, connections=PARALLEL_BINDS + 16, field_manager=FIELD_MANAGER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +135,10 @@ class Extender:
 
     @classmethod
     def create(cls, client: KubeClient, options: Options, dialect: Dialect) -> "Extender":
-        wake_up = WakeUp(client, options.namespace, RefusedPods())
+        timing = BindTiming()
+        wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
         ledger = Ledger(wake_up.has_room)
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
-        timing = BindTiming()
         pauses = NodePauses(client, ledger, timing, dialect.memory_resource)
         watches = (
             Watch(lambda: watch_pods(client, ledger, dialect, pods, pauses.gone), pods),
@@ -141,7 +146,7 @@ class Extender:
         )
         lease = BindLease(client, options.namespace, options.identity, partial(_read_again, watches))
         binder = Binder(client, ledger, dialect, lease.hold, timing, bound=pauses.bound)
-        lease.in_use = lambda: bool(binder.pods_being_bound())
+        lease.in_use = binder.may_be_binding
         health = HealthApi((pods, share_nodes), ServerTls(options.tls) if options.tls else None)
         api = ExtenderApi(ledger, binder, dialect, health, wake_up.refused)
         return cls(api, lease, pauses, wake_up, watches)
@@ -155,15 +160,14 @@ class Extender:
             self.pauses.end_in_time(),
             self.wake_up.run(),
             *([tls.end_when_gone()] if (tls := self.api.health.tls) else []),
-            StaleReservations(
-                binder.client, self.api.ledger, binder.timing, binder.pods_being_bound
-            ).release(),
+            StaleReservations(binder.client, self.api.ledger, binder.timing).release(),
         )
 
     async def finish(self) -> None:
         """Sees the binds under way to their end; only then another extender may bind at once."""
-        if left := await self.api.binder.drain(DRAIN_SECONDS):
-            _log.warning("%d binds did not end in time; the next start finds their pods in the API", left)
+        left = await self.api.binder.drain(DRAIN_SECONDS)
+        if self.lease.in_use():
+            _log.warning("of %d binds it is not known how they end: the Lease has to expire", max(left, 1))
             return
         try:
             await self.lease.release()
@@ -175,6 +179,15 @@ async def _read_again(watches: Iterable[Watch]) -> None:
     await asyncio.gather(*(watch.read_again() for watch in watches))
 
 
+class Endpoint(NamedTuple):
+    """An address and what is answered there."""
+
+    address: Address
+    app: web.Application
+    tls: ServerTls | None
+    limits: ListenerLimits
+
+
 @contextlib.asynccontextmanager
 async def _serving(api: ExtenderApi, options: Options) -> AsyncIterator[None]:
     """Answers requests; at the end takes no more and answers those that have come.
@@ -183,13 +196,10 @@ async def _serving(api: ExtenderApi, options: Options) -> AsyncIterator[None]:
     answered on any.
     """
     async with contextlib.AsyncExitStack() as stack:
-        for address in (options.listen, *options.also, *([options.health] if options.health else [])):
-            await _try_to_listen(stack, api, options, address)
-        problems = api.health.not_had
-        is_answered = any(str(address) not in problems for address in (options.listen, *options.also))
-        if problems and not (options.also and is_answered):
-            raise CannotServeError(next(iter(problems.values())))
-        trying = asyncio.create_task(_listen_later(stack, api, options))
+        endpoints = list(_endpoints(api, options))
+        missing = await _listen(stack, api.health, endpoints)
+        _require_enough(api.health, options)
+        trying = asyncio.create_task(_listen_later(stack, api.health, missing))
         try:
             yield
         finally:
@@ -197,33 +207,49 @@ async def _serving(api: ExtenderApi, options: Options) -> AsyncIterator[None]:
             await asyncio.wait({trying})
 
 
-async def _listen_later(stack: contextlib.AsyncExitStack, api: ExtenderApi, options: Options) -> None:
-    addresses = [address for address in (options.listen, *options.also, options.health) if address]
-    while api.health.not_had:
+def _endpoints(api: ExtenderApi, options: Options) -> Iterable[Endpoint]:
+    for address in (options.listen, *options.also):
+        app = application(api, largest_request=options.largest_request)
+        yield Endpoint(address, app, api.health.tls, ListenerLimits())
+    if options.health:
+        yield Endpoint(options.health, health_application(api.health), None, HEALTH_LIMITS)
+
+
+def _require_enough(health: HealthApi, options: Options) -> None:
+    problems = health.not_had
+    is_answered = any(str(address) not in problems for address in (options.listen, *options.also))
+    if problems and not (options.also and is_answered):
+        raise CannotServeError(next(iter(problems.values())))
+
+
+async def _listen_later(stack: contextlib.AsyncExitStack, health: HealthApi, missing: list[Endpoint]) -> None:
+    while missing:
         await asyncio.sleep(RETRY_SECONDS)
-        for address in addresses:
-            if str(address) in api.health.not_had:
-                await _try_to_listen(stack, api, options, address)
+        missing = await _listen(stack, health, missing)
 
 
-async def _try_to_listen(
-    stack: contextlib.AsyncExitStack, api: ExtenderApi, options: Options, address: Address
-) -> None:
-    """Listens on ``address``, or notes why that cannot be had."""
-    if address == options.health:
-        app, tls = health_application(api.health), None
-    else:
-        app, tls = application(api, largest_request=options.largest_request), api.health.tls
-    listener = listening(app, host=address.host, port=address.port, tls=tls, drain=DRAIN_SECONDS)
+async def _listen(
+    stack: contextlib.AsyncExitStack, health: HealthApi, endpoints: Iterable[Endpoint]
+) -> list[Endpoint]:
+    """Listens on each address. Returns the endpoints whose address cannot be had, and notes why."""
+    return [each for each in endpoints if not await _try_to_listen(stack, health, each)]
+
+
+async def _try_to_listen(stack: contextlib.AsyncExitStack, health: HealthApi, endpoint: Endpoint) -> bool:
+    address, app, tls, limits = endpoint
+    listener = listening(
+        app, host=address.host, port=address.port, tls=tls, drain=DRAIN_SECONDS, limits=limits
+    )
     try:
         await stack.enter_async_context(listener)
     except OSError as error:
         problem = f"cannot listen on {address}: {error.strerror}; is one running?"
-        if api.health.not_had.setdefault(str(address), problem) is problem:
+        if health.not_had.setdefault(str(address), problem) is problem:
             _log.error("%s", problem)
-    else:
-        api.health.not_had.pop(str(address), None)
-        _log.info("version %s listens on %s", VERSION, address)
+        return False
+    health.not_had.pop(str(address), None)
+    _log.info("version %s listens on %s", VERSION, address)
+    return True
 
 
 @contextlib.asynccontextmanager
@@ -238,18 +264,37 @@ async def _stopped_by_signals(stop: asyncio.Event) -> AsyncIterator[None]:
             loop.remove_signal_handler(number)
 
 
-async def _run_until(stop: asyncio.Event, tasks: Iterable[Coroutine[Any, Any, None]]) -> int:
+@contextlib.asynccontextmanager
+async def _running(tasks: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator["asyncio.Task[None]"]:
+    """Runs ``tasks``, also while the last requests are answered: binds need the Lease and the ledger.
+
+    Yields a task that ends when one of them does, with its error.
+    """
+    running = [asyncio.create_task(task) for task in tasks]
+    ended = asyncio.create_task(_first_end(running))
+    try:
+        yield ended
+    finally:
+        for task in (ended, *running):
+            task.cancel()
+        await asyncio.gather(ended, *running, return_exceptions=True)
+
+
+async def _first_end(tasks: Iterable["asyncio.Task[None]"]) -> None:
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()
+
+
+async def _until_either(stop: asyncio.Event, ended: "asyncio.Task[None]") -> int:
     """Returns 0 when ``stop`` came; 1 when a task ended, which only a defect can bring about."""
     stopping = asyncio.create_task(stop.wait())
-    running = [asyncio.create_task(task) for task in tasks]
-    done, _ = await asyncio.wait([stopping, *running], return_when=asyncio.FIRST_COMPLETED)
-    for task in [stopping, *running]:
-        task.cancel()
-    await asyncio.gather(stopping, *running, return_exceptions=True)
-    if stopping in done:
+    await asyncio.wait([stopping, ended], return_when=asyncio.FIRST_COMPLETED)
+    if not ended.done():
         return 0
-    for task in done:
-        _log.error("stopping, a task ended that should not: %s", task.exception(), exc_info=task.exception())
+    stopping.cancel()
+    error = ended.exception()
+    _log.error("stopping, a task ended that should not: %s", error, exc_info=error)
     return 1
 
 
@@ -268,12 +313,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="HOST:PORT",
         help="answer /healthz and /readyz here, too, in plain HTTP: for probes when --tls-cert is given",
     )
-    tls = parser.add_argument_group(
-        "mutual TLS", "The files are waited for and read again when they change; it ends when they are gone."
-    )
-    tls.add_argument("--tls-cert", type=Path, metavar="PEM", help="the certificate to serve with")
-    tls.add_argument("--tls-key", type=Path, metavar="PEM", help="its key, if not in the same file")
-    tls.add_argument("--client-ca", type=Path, metavar="PEM", help="the authority of callers' certificates")
+    _add_tls_arguments(parser)
     parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")
     parser.add_argument(
         "--largest-request-mib",
@@ -289,6 +329,15 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if (parsed.tls_cert is None) != (parsed.client_ca is None) or (parsed.tls_key and not parsed.tls_cert):
         parser.error("--tls-cert and --client-ca belong together, and --tls-key to them")
     return parsed
+
+
+def _add_tls_arguments(parser: argparse.ArgumentParser) -> None:
+    tls = parser.add_argument_group(
+        "mutual TLS", "The files are waited for and read again when they change; it ends when they are gone."
+    )
+    tls.add_argument("--tls-cert", type=Path, metavar="PEM", help="the certificate to serve with")
+    tls.add_argument("--tls-key", type=Path, metavar="PEM", help="its key, if not in the same file")
+    tls.add_argument("--client-ca", type=Path, metavar="PEM", help="the authority of callers' certificates")
 
 
 def _options(parsed: argparse.Namespace) -> Options:

@@ -9,8 +9,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 
+from gpushare_core.clock import utc_now
 from gpushare_core.log import configure_logging
 from gpushare_hostctl import arguments, install, mutual_tls, report, restore
 from gpushare_hostctl.decide.snapshot import HostPaths
@@ -108,9 +108,7 @@ def _run_command(node: ControlPlaneNode, options: argparse.Namespace) -> RunResu
 
 
 def _mutual_tls(options: argparse.Namespace) -> MutualTls:
-    return MutualTls(
-        now=lambda: datetime.now(UTC), group=options.extender_group, prober=HttpsExtenderProber()
-    )
+    return MutualTls(now=utc_now, group=options.extender_group, prober=HttpsExtenderProber())
 
 
 def _exit_code(error: HostctlError | OSError) -> ExitCode:

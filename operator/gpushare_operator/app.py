@@ -5,13 +5,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import kopf
 
 from gpushare_core.api.names import FIELD_MANAGER
+from gpushare_core.clock import utc_now
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
@@ -51,7 +51,7 @@ class App:
             api=self._client,
             cache=self._cache,
             installation=installation,
-            now=lambda: datetime.now(UTC),
+            now=utc_now,
             enqueue=self._queue.add,
         )
         self._running = AsyncExitStack()

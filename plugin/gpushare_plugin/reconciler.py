@@ -4,9 +4,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from gpushare_core.api.share_node import GPUShareNode, NodeStatus
+from gpushare_core.clock import utc_now
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
@@ -34,10 +35,6 @@ NO_DEVICES = b""
 """A list of devices without any, as protobuf."""
 
 _log = logging.getLogger(__name__)
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -260,10 +260,44 @@ def as_extender(cluster: LocalCluster, path: str, body: Json, *, method: str = "
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send() -> Json:
-        async with KubeClient(credentials) as client:
+        async with KubeClient(credentials, field_manager="gpushare-extender") as client:
+            if method == "PATCH":
+                return await client.apply(path, body)
             return await client.send(Request(method=method, path=path, body=body))
 
     return asyncio.run(send())
+
+
+OWN_OBJECTS = [
+    pytest.param(
+        f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/gpushare-extender",
+        {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"},
+        "PUT",
+        id="Lease",
+    ),
+    pytest.param(
+        f"/apis/storage.k8s.io/v1/namespaces/{SYSTEM}/csistoragecapacities/gpushare-wake-up",
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSIStorageCapacity",
+            "storageClassName": "gpushare-wake-up",
+        },
+        "PATCH",
+        id="what wakes the scheduler",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "method"), OWN_OBJECTS)
+def test_the_extender_makes_a_deleted_object_of_its_own_anew(
+    cluster: LocalCluster, path: str, body: Json, method: str
+) -> None:
+    collection, _, name = path.rpartition("/")
+    cluster.kubectl("delete", "--raw", path)
+    with pytest.raises(ApiError, match="403"):
+        as_extender(cluster, collection, {**body, "metadata": {"name": "other"}})
+    made = as_extender(cluster, path, {**body, "metadata": {"name": name}}, method=method)
+    assert made["metadata"]["name"] == name
 
 
 def test_the_extender_holds_its_own_lease_and_no_other(cluster: LocalCluster) -> None:

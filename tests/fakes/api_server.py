@@ -40,6 +40,10 @@ def status(code: int, message: str = "told so", **headers: str) -> Answer:
     return answer
 
 
+async def passing(_: web.Request) -> None:
+    """No fault: the server answers this request."""
+
+
 def json_answer(body: Json) -> Answer:
     """A fault: the server answers with another object."""
 
@@ -118,7 +122,9 @@ class FakeApi:
         default_factory=lambda: {
             PODS: {},
             SHARE_NODES: {},
-            LEASES: {},
+            LEASES: {
+                ("", "gpushare-extender"): {"metadata": {"name": "gpushare-extender", "resourceVersion": "1"}}
+            },
             STORAGE_CAPACITIES: {("", "gpushare-wake-up"): {"metadata": {"name": "gpushare-wake-up"}}},
         }
     )
@@ -196,10 +202,8 @@ class FakeApi:
         app.router.add_get(SHARE_NODES, self._collection)
         app.router.add_get("/api/v1/namespaces/{namespace}/pods/{name}", self._read_pod)
         app.router.add_post("/api/v1/namespaces/{namespace}/pods/{name}/binding", self._bind)
-        app.router.add_post(LEASES, self._create_lease)
         app.router.add_get(LEASES + "/{name}", self._read_lease)
         app.router.add_put(LEASES + "/{name}", self._update_lease)
-        app.router.add_post(STORAGE_CAPACITIES, self._create_capacity)
         app.router.add_patch(STORAGE_CAPACITIES + "/{name}", self._touch_capacity)
         app.router.add_route("*", "/{rest:.*}", self._missing)
         app.middlewares.append(self._intercept)
@@ -252,32 +256,23 @@ class FakeApi:
         pod = self.objects[PODS].get((request.match_info["namespace"], request.match_info["name"]))
         return web.json_response(pod) if pod else await self._missing(request)
 
-    async def _create_capacity(self, request: web.Request) -> web.StreamResponse:
-        return web.json_response(self.put(STORAGE_CAPACITIES, await request.json()), status=201)
-
     async def _touch_capacity(self, request: web.Request) -> web.StreamResponse:
-        present = self.objects[STORAGE_CAPACITIES].get(("", request.match_info["name"]))
-        if present is None:
-            return await self._missing(request)
-        metadata = {**present["metadata"], **(await request.json())["metadata"]}
-        return web.json_response(self.put(STORAGE_CAPACITIES, {**present, "metadata": metadata}))
-
-    async def _create_lease(self, request: web.Request) -> web.StreamResponse:
-        lease = await request.json()
-        if _key(lease) in self.objects[LEASES]:
-            return await _answer(request, status(409, "already exists"))
-        return web.json_response(self.put(LEASES, lease), status=201)
+        """Server-side apply: creates what is not there."""
+        assert "apply-patch" in request.headers["Content-Type"]
+        assert request.query["fieldManager"]
+        return web.json_response(self.put(STORAGE_CAPACITIES, await request.json()))
 
     async def _read_lease(self, request: web.Request) -> web.StreamResponse:
         lease = self.objects[LEASES].get(("", request.match_info["name"]))
         return web.json_response(lease) if lease else await self._missing(request)
 
     async def _update_lease(self, request: web.Request) -> web.StreamResponse:
+        """Creates what is not there, as the API server does with Leases."""
         lease = await request.json()
-        present = self.objects[LEASES].get(_key(lease))
-        if present is None:
-            return await self._missing(request)
-        if lease["metadata"]["resourceVersion"] != present["metadata"]["resourceVersion"]:
+        present, version = self.objects[LEASES].get(_key(lease)), lease["metadata"].get("resourceVersion")
+        if present and version is None:
+            return await _answer(request, status(422, "resourceVersion: must be specified for an update"))
+        if present and version != present["metadata"]["resourceVersion"]:
             return await _answer(request, status(409, "the object has been modified"))
         return web.json_response(self.put(LEASES, lease))
 

@@ -1,12 +1,14 @@
 """Calls the extender as kube-scheduler does."""
 
 import json
+import ssl
 
-from aiohttp import ClientSession
+from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 from tests.samples.extender import pod_json
 
 from gpushare_core.json_object import Json
+from gpushare_extender.http.connection import read_in_time
 
 
 class SchedulerCaller:
@@ -32,3 +34,24 @@ class SchedulerCaller:
 
     async def filter(self, *names: str, units: int | None = 4) -> Json:
         return await self.post("/gpushare/filter", {"Pod": pod_json("a", units=units), "NodeNames": names})
+
+
+def heard_application() -> web.Application:
+    """Answers every POST, once it has come in full."""
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="heard")
+
+    app = web.Application(middlewares=[read_in_time])
+    app.router.add_post("/", answer)
+    return app
+
+
+async def call(port: int, tls: ssl.SSLContext | None = None) -> str:
+    """One POST on a connection of its own."""
+    scheme = "https" if tls else "http"
+    async with (
+        ClientSession() as session,
+        session.post(f"{scheme}://127.0.0.1:{port}/", ssl=tls or False, data=b"x") as response,
+    ):
+        return await response.text()

@@ -1,8 +1,10 @@
 """The bind verb: chooses a card, reserves its units, writes the Binding, and books the outcome."""
 
 import asyncio
+import contextlib
+import dataclasses
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 from gpushare_core.books.dialects import Dialect
@@ -10,13 +12,13 @@ from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
+from gpushare_extender.bind.binding import allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, NotBoundError
-from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.ledger.holder import Holder
-from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_extender.ledger.ledger import BindState, DoesNotFitError, Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 
 PARALLEL_BINDS = 200
@@ -76,9 +78,11 @@ class Binder:
             return f"the pod is bound to node {bind_task.node} already"
         return bind_task.task.result()
 
-    def pods_being_bound(self) -> Collection[str]:
-        """Returns the UIDs of the pods whose bind tasks have not ended."""
-        return self._tasks.keys()
+    def may_be_binding(self) -> bool:
+        """Returns whether a Binding may be under way, if only one that a defect lost sight of."""
+        lost = self.ledger.reservations(BindState.ABANDONED)
+        certain = self.timing.clock() - self.timing.uncertain_for
+        return bool(self._tasks) or any(reservation.since > certain for reservation in lost)
 
     async def drain(self, seconds: float) -> int:
         """Waits for the bind tasks to end. Returns how many did not end in time."""
@@ -96,24 +100,23 @@ class Binder:
 
     async def _run(self, pod: PodReference, node: str) -> str:
         extra = {"pod": str(pod), "node": node}
+        answer_due = self.timing.clock() + self.timing.answer_within
         try:
-            await self._wait_for_slot()
-            try:
-                await self._bind(pod, node)
-            finally:
-                self._slots.release()
+            async with self._slot():
+                await self._bind(pod, node, answer_due=answer_due)
         except (NotBoundError, NotHeldError) as error:
             _log.info("not bound: %s", error, extra=extra)
             return str(error)
         except Exception as error:
-            # The units stay reserved: whether the pod is bound is not known.
+            self.ledger.abandon(pod.uid, now=self.timing.clock())
             _log.exception("bind failed", extra=extra)
             return f"internal error of the extender: {error!r}"
         _log.info("bound", extra=extra)
         return ""
 
-    async def _wait_for_slot(self) -> None:
-        """The clocks of a bind start after this: while it waits, nothing has been reserved or sent.
+    @contextlib.asynccontextmanager
+    async def _slot(self) -> AsyncIterator[None]:
+        """While a bind waits for its slot nothing has been reserved or sent.
 
         Raises:
             NotBoundError: half of the caller's patience is over, and the bind itself needs the other.
@@ -125,19 +128,18 @@ class Binder:
             raise NotBoundError(
                 f"the API server is slow: {self.parallel} binds wait for it already"
             ) from None
+        try:
+            yield
+        finally:
+            self._slots.release()
 
-    async def _bind(self, pod: PodReference, node: str) -> None:
-        answer_due = self.timing.clock() + self.timing.answer_within
+    async def _bind(self, pod: PodReference, node: str, *, answer_due: float) -> None:
         if self._is_bound(pod, node):
             return
         await self.permit()
         request = await self._read_request(pod)
-        if self.timing.clock() >= answer_due:
-            raise NotBoundError(
-                "it took too long to learn whether and what to bind: kube-scheduler has given up"
-            )
         if not self._is_bound(pod, node):
-            await self._bind_with_share(pod, node, request)
+            await self._bind_with_share(pod, node, request, answer_due=answer_due)
 
     def _is_bound(self, pod: PodReference, node: str) -> bool:
         """Returns whether the ledger has the pod bound to ``node`` already.
@@ -169,23 +171,37 @@ class Binder:
         return request
 
     async def _read_pod(self, pod: PodReference) -> Pod:
-        """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read."""
-        path = pod_path(pod.namespace, pod.name)
+        """Asks the API server's cache first: nearly always the pod is in it, and etcd is spared a read.
+
+        Not for longer than the caller waits: others wait for the slot.
+        """
+        read = Request(path=pod_path(pod.namespace, pod.name), timeout=float(CALL_SECONDS))
         try:
-            cached = await self.client.read(Request(path=path, params=FROM_CACHE), shape=Pod)
+            cached = await self.client.read(dataclasses.replace(read, params=FROM_CACHE), shape=Pod)
             if cached.metadata.uid == pod.uid:
                 return cached
         except ApiError as error:
             if not error.is_not_found:
                 raise
-        return await self.client.read(Request(path=path), shape=Pod)
+        return await self.client.read(read, shape=Pod)
 
-    async def _bind_with_share(self, pod: PodReference, node: str, request: PodRequest) -> None:
-        holder = self.ledger.holder(pod.uid) or self._reserve(pod, node, request.total)
+    async def _bind_with_share(
+        self, pod: PodReference, node: str, request: PodRequest, *, answer_due: float
+    ) -> None:
+        earlier = self.ledger.reservation(pod.uid)
+        holder = self._reserve(pod, node, request.total)
         unit = self.ledger.unit_in_force(node)
         allocation = allocation_of(holder, request, unit=unit, now=self.timing.now())
+        write = BindingWrite(
+            client=self.client,
+            binding=share_binding(pod, allocation, annotation=self.dialect.allocation_annotation),
+            timing=self.timing,
+            permit=self.permit,
+            answer_due=answer_due,
+            uncertain_until=earlier.since + self.timing.uncertain_for if earlier else None,
+        )
         try:
-            await self._write(share_binding(pod, allocation, annotation=self.dialect.allocation_annotation))
+            await write.ensure_bound()
         except NotBoundError:
             self.ledger.release(pod.uid)
             raise
@@ -198,6 +214,3 @@ class Binder:
             return self.ledger.reserve(pod, node=node, units=units)
         except DoesNotFitError as error:
             raise NotBoundError(str(error)) from error
-
-    async def _write(self, binding: Binding) -> None:
-        await BindingWrite(self.client, binding, self.timing, self.permit).ensure_bound()

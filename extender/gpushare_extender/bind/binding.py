@@ -13,6 +13,7 @@ from gpushare_core.books.allocation import (
 )
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.pod_reference import PodReference
 
@@ -71,20 +72,19 @@ class BindingOutcome(Enum):
     GONE = "gone"
 
 
-def binding_outcome(binding: Binding, pod: Json | None) -> BindingOutcome:
+def binding_outcome(binding: Binding, pod: PodState | None) -> BindingOutcome:
     """Returns what ``pod`` (None when there is none of that name) says of ``binding``."""
-    if pod is None or pod["metadata"].get("uid") != binding.pod.uid:
+    if pod is None or pod.uid != binding.pod.uid:
         return BindingOutcome.GONE
-    node = (pod.get("spec") or {}).get("nodeName")
-    if not node:
+    if not pod.node:
         return BindingOutcome.UNBOUND
-    ours = node == binding.node and _carries_annotations(binding, pod)
+    ours = pod.node == binding.node and _carries_annotations(binding, pod)
     return BindingOutcome.BOUND if ours else BindingOutcome.ELSEWHERE
 
 
-def _carries_annotations(binding: Binding, pod: Json) -> bool:
+def _carries_annotations(binding: Binding, pod: PodState) -> bool:
     """Compares only the node in them: a plugin may have written another card since."""
-    present = pod["metadata"].get("annotations") or {}
+    present = pod.metadata.annotations or {}
     return all(_is_granted(binding, present.get(key, "")) for key in binding.annotations)
 
 

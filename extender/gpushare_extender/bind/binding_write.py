@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
@@ -13,6 +12,7 @@ from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.binding import Binding, BindingOutcome, binding_outcome
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.bind.lease import NotHeldError
+from gpushare_extender.decide.pod_state import PodState
 
 _log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class NotBoundError(Exception):
     """The pod is not bound as asked and will not be; the text says why, for the scheduler's event."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class BindingWrite:
     """One Binding on its way to the API server."""
 
@@ -30,38 +30,34 @@ class BindingWrite:
     timing: BindTiming
     permit: Callable[[], Awaitable[None]]
     """Returns when a Binding may be sent. Raises ``NotHeldError`` when another extender may be binding."""
-    _uncertain_until: float = field(default=0.0, init=False)
-    """Until then a Binding sent earlier may still take effect, though the pod looks unbound."""
+    answer_due: float
+    """When the caller gives up; nothing is sent after it."""
+    uncertain_until: float | None = None
+    """Until then a Binding sent earlier may still take effect, though the pod looks unbound; None: there is
+    none whose outcome is not known."""
     _failure: str = field(default="", init=False)
     """The last one, for people."""
 
     async def ensure_bound(self) -> None:
         """Returns once the pod is surely bound by this Binding.
 
-        While the caller waits for the answer an unclear failure is also met by sending again: the API server
-        binds a pod once. Later it only reads, for the scheduler may have given the node's CPU away.
+        An unclear failure is also met by sending again: the API server binds a pod once.
 
         Raises:
             NotBoundError: the pod is surely not bound by it, and will not be.
         """
         backoff = Backoff(sleep=self.timing.sleep)
-        answer_due = self.timing.clock() + self.timing.answer_within
-        while True:
-            if await self._send() or await self._is_bound():
-                return
+        while not (await self._send() or await self._is_bound()):
             await backoff.wait()
-            while self.timing.clock() >= answer_due:
-                if await self._is_bound():
-                    return
-                await backoff.wait()
 
     async def _send(self) -> bool:
         """Returns whether the API server says that the pod is bound now."""
+        if not await self._may_send():
+            return False
+        sent = self.timing.clock()
         try:
-            await self.permit()
-            sent = self.timing.clock()
             await self.client.send(self._request())
-        except (NotHeldError, NotSentError) as error:
+        except NotSentError as error:
             self._fail_if_certain(error)
         except UnreachableError as error:
             self._set_uncertain(error, sent)
@@ -70,6 +66,19 @@ class BindingWrite:
         else:
             return True
         return False
+
+    async def _may_send(self) -> bool:
+        """When kube-scheduler has given up it may give the node's CPU to another pod."""
+        if self.timing.clock() < self.answer_due:
+            try:
+                await self.permit()
+            except NotHeldError as error:
+                self._fail_if_certain(error)
+                return False
+        in_time = self.timing.clock() < self.answer_due
+        if not in_time:
+            self._fail_if_certain(self._failure or "it took too long, and kube-scheduler has given up")
+        return in_time
 
     def _request(self) -> Request:
         return Request(
@@ -90,13 +99,13 @@ class BindingWrite:
 
     def _set_uncertain(self, error: Exception, sent: float) -> None:
         self._failure = str(error)
-        self._uncertain_until = sent + self.timing.uncertain_for
+        self.uncertain_until = sent + self.timing.uncertain_for
 
-    def _fail_if_certain(self, error: Exception) -> None:
-        """Raises ``NotBoundError`` unless an earlier Binding may still take effect."""
-        self._failure = str(error)
-        if self.timing.clock() >= self._uncertain_until:
-            raise NotBoundError(f"the pod was not bound: {error}")
+    def _fail_if_certain(self, why: object) -> None:
+        """Raises ``NotBoundError`` unless an earlier Binding may have taken effect: that the pod tells."""
+        self._failure = str(why)
+        if self.uncertain_until is None:
+            raise NotBoundError(f"the pod was not bound: {why}")
 
     async def _is_bound(self) -> bool:
         """Returns whether the pod is bound by this Binding; False also stands for not known yet.
@@ -111,15 +120,15 @@ class BindingWrite:
             extra = {"pod": str(self.binding.pod), "node": self.binding.node}
             _log.warning("cannot tell yet whether the pod is bound, asking again: %s", error, extra=extra)
             return False
-        if outcome is BindingOutcome.UNBOUND and asked < self._uncertain_until:
+        if outcome is BindingOutcome.UNBOUND and asked < (self.uncertain_until or 0.0):
             return False
         if outcome is not BindingOutcome.BOUND:
             raise NotBoundError(f"the pod is {outcome.value}: {self._failure}")
         return True
 
-    async def _read_pod(self) -> Json | None:
+    async def _read_pod(self) -> PodState | None:
         try:
-            return await self.client.get(self._pod_path)
+            return await self.client.read(Request(path=self._pod_path), shape=PodState)
         except ApiError as error:
             if error.is_not_found:
                 return None

@@ -1,17 +1,25 @@
-"""Clocks and deadlines of binds."""
+"""Clocks and deadlines of binds, each derived from those before it. Seconds."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
+
+from gpushare_core.clock import utc_now
 
 ANSWER_SECONDS = 4.0
 """Less than the 5 s after which kube-scheduler gives an extender up by default."""
 CALL_SECONDS = 4
 """For one Binding. The API server drops a request after the ``timeout`` that it carries."""
-UNCERTAIN_SECONDS = 12.0
-"""A Binding has taken effect, or never will, so long after it was sent: several times ``CALL_SECONDS``."""
+UNCERTAIN_SECONDS = 3.0 * CALL_SECONDS
+"""A Binding has taken effect, or never will, so long after it was sent."""
+RENEW_SECONDS = float(CALL_SECONDS)
+"""Between two looks at the Lease: one call has failed before the next begins."""
+LEASE_SECONDS = int(UNCERTAIN_SECONDS + 2 * RENEW_SECONDS)
+"""One renewal may fail, and Bindings can still be sent until the next."""
+IDLE_SECONDS = UNCERTAIN_SECONDS
+"""The Lease is given back so long after the last bind: no Binding can be under way then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +27,7 @@ class BindTiming:
     """Replaced in tests. Seconds, except ``now``."""
 
     clock: Callable[[], float] = time.monotonic
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    now: Callable[[], datetime] = utc_now
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     answer_within: float = ANSWER_SECONDS
     uncertain_for: float = UNCERTAIN_SECONDS

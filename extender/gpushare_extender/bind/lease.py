@@ -10,24 +10,21 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from gpushare_core.clock import steady_seconds
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.paths import lease_path, leases
-from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.decide.lease import (
+from gpushare_core.kube.paths import lease_path
+from gpushare_extender.bind.deadlines import (
+    CALL_SECONDS,
+    IDLE_SECONDS,
     LEASE_SECONDS,
-    LeaseObserver,
-    LeaseState,
-    held_lease,
-    read_lease,
-    released_lease,
+    RENEW_SECONDS,
+    BindTiming,
 )
+from gpushare_extender.decide.lease import Lease, LeaseObserver, LeaseState, held_lease, released_lease
 
 LEASE_NAME = "gpushare-extender"
-RENEW_SECONDS = 4.0
-IDLE_SECONDS = 5.0
-"""The Lease is given back so long after the last bind."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +38,8 @@ class BindLease:
     """The Lease ``gpushare-extender`` in ``namespace``, for the extender ``identity``.
 
     ``take_over`` is awaited after the Lease was somebody else's, before the first bind: it brings the ledger
-    up to what the API server has. ``in_use`` tells whether binds are under way.
+    up to what the API server has. ``in_use`` tells whether a Binding may be under way: until none is, the
+    Lease is not given back.
     """
 
     client: KubeClient
@@ -49,20 +47,23 @@ class BindLease:
     identity: str
     take_over: Callable[[], Awaitable[None]]
     in_use: Callable[[], bool] = lambda: False
-    timing: BindTiming = field(default_factory=BindTiming)
+    timing: BindTiming = field(default_factory=lambda: BindTiming(clock=steady_seconds))
+    """By a clock that goes on while the machine is suspended: for the others the Lease expires meanwhile."""
     _valid_until: float = field(default=float("-inf"), init=False)
     """By our clock. Counted from before each renewal was sent: it began no earlier for the others."""
     _written: LeaseState | None = field(default=None, init=False)
     """As we wrote it last."""
-    _is_up_to_date: bool = field(default=False, init=False)
-    """Whether the ledger has seen what the holder before did."""
+    _holding: int = field(default=0, init=False)
+    """Counts up whenever the Lease is taken and somebody else may have had it since we did."""
+    _up_to_date: int = field(default=0, init=False)
+    """The last of these holdings for which the ledger has seen what those before did."""
     _last_use: float = field(default=float("-inf"), init=False)
     _observer: LeaseObserver = field(init=False)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def __post_init__(self) -> None:
-        self._observer = LeaseObserver(self.identity)
+        self._observer = LeaseObserver(self.identity, LEASE_SECONDS)
 
     async def hold(self) -> None:
         """Returns when a Binding may be sent: the Lease is ours until it has taken effect, or never will.
@@ -89,13 +90,22 @@ class BindLease:
                 _log.info("%s", error)
 
     async def release(self) -> None:
-        """Gives the Lease back. Only when no bind is under way."""
+        """Gives the Lease back, unless it is in use.
+
+        Raises:
+            NotHeldError: it could not be written.
+        """
         async with self._writing:
-            await self._release()
+            if not self.in_use():
+                await self._release()
 
     @property
     def _is_held(self) -> bool:
         return self._written is not None and self._written.holder == self.identity
+
+    @property
+    def _is_up_to_date(self) -> bool:
+        return self._up_to_date == self._holding
 
     async def _look_after(self) -> None:
         used = self.in_use() or self.timing.clock() - self._last_use < IDLE_SECONDS
@@ -114,67 +124,77 @@ class BindLease:
             await self._take(await self._read())
 
     async def _take(self, before: LeaseState | None) -> None:
-        if left := self._observer.seconds_left(now=self.timing.clock()):
-            holder = before.holder if before else ""
-            raise NotHeldError(
-                f"the extender {holder} answers binds: this one may in {left:.0f} s, or once that one is idle"
-            )
+        self._raise_if_relied_on(before)
         sent = self.timing.clock()
-        if before is None or (before.holder != self.identity and before != self._written):
-            self._is_up_to_date = False
+        if before is None or self._written is None or before.version != self._written.version:
+            self._holding += 1
             _log.info("taking over the binds from %s", (before and before.holder) or "nobody")
-        lease = held_lease(before, name=LEASE_NAME, identity=self.identity, now=self.timing.now())
-        self._written = await self._write(lease, creates=before is None)
+        lease = held_lease(
+            before, name=LEASE_NAME, identity=self.identity, seconds=LEASE_SECONDS, now=self.timing.now()
+        )
+        self._written = await self._write(lease)
         self._valid_until = sent + LEASE_SECONDS
+
+    def _raise_if_relied_on(self, present: LeaseState | None) -> None:
+        """Raises ``NotHeldError`` while somebody else may rely on the Lease."""
+        if present is None and self._lasts(0.0):
+            return  # deleted while it was ours
+        left = self._observer.seconds_left(now=self.timing.clock())
+        if not left:
+            return
+        if present is None:
+            raise NotHeldError(
+                f"the Lease {LEASE_NAME} was deleted: this extender may bind in {left:.0f} s, when nobody "
+                "relies on it any more"
+            )
+        raise NotHeldError(
+            f"the extender {present.holder} answers binds: this one may in {left:.0f} s, or once that one is "
+            "idle"
+        )
 
     async def _release(self) -> None:
         if self._written is None or not self._is_held:
             return
         self._valid_until = float("-inf")
         lease = released_lease(self._written, name=LEASE_NAME, now=self.timing.now())
-        self._written = await self._write(lease, creates=False)
+        self._written = await self._write(lease)
 
     async def _bring_up_to_date(self) -> None:
+        """What is read counts only for the holding in which the reading began."""
         async with self._reading:
             if not self._is_up_to_date:
+                holding = self._holding
                 await self.take_over()
-                self._is_up_to_date = True
+                self._up_to_date = holding
 
     # Calls
 
     async def _read(self) -> LeaseState | None:
-        """Returns None when there is no such Lease yet."""
+        """Returns None when there is no such Lease."""
+        state = None
         try:
-            lease = await self._send(Request(path=self._path, timeout=float(CALL_SECONDS)))
+            state = await self._send(Request(path=self._path, timeout=float(CALL_SECONDS)))
         except ApiError as error:
-            if error.is_not_found:
-                return None
-            raise NotHeldError(f"cannot read the Lease {LEASE_NAME}: {error}") from error
-        state = read_lease(lease)
+            if not error.is_not_found:
+                raise NotHeldError(f"cannot read the Lease {LEASE_NAME}: {error}") from error
         self._observer.observe(state, now=self.timing.clock())
         return state
 
-    async def _write(self, lease: Json, *, creates: bool) -> LeaseState:
+    async def _write(self, lease: Json) -> LeaseState:
+        """A PUT also creates a Lease that is missing: the right to that can be given for one name only."""
+        request = Request(method="PUT", path=self._path, body=lease, timeout=float(CALL_SECONDS))
         try:
-            written = read_lease(
-                await self._send(
-                    Request(
-                        method="POST" if creates else "PUT",
-                        path=leases(self.namespace) if creates else self._path,
-                        body=lease,
-                        timeout=float(CALL_SECONDS),
-                    )
-                )
-            )
+            written = await self._send(request)
         except ApiError as error:
-            self._written, self._valid_until = None, float("-inf")
+            if error.is_final:
+                self._written, self._valid_until = None, float("-inf")
             raise NotHeldError(f"cannot write the Lease {LEASE_NAME}: {error}") from error
         self._observer.observe(written, now=self.timing.clock())
         return written
 
-    async def _send(self, request: Request) -> Json:
+    async def _send(self, request: Request) -> LeaseState:
         try:
-            return await self.client.send(request)
+            return (await self.client.read(request, shape=Lease)).state()
         except UnreachableError as error:
             raise NotHeldError(f"cannot tell which extender may bind: {error}") from error
 

@@ -9,12 +9,13 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
-from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.decide.pod_state import PodState
+from gpushare_extender.decide.rejection import rejection_for
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 
@@ -56,7 +57,10 @@ class NodePauses:
     """By node."""
 
     def bound(self, pod: PodReference, node: str) -> None:
+        """The pod was bound just now; the watch may have shown its end already."""
         self._recent[pod.uid] = RecentBind(pod, node, self.timing.clock())
+        if self.ledger.holder(pod.uid) is None:
+            self.gone(pod.uid)
 
     def gone(self, uid: str) -> None:
         """A watch shows the pod no more: it was deleted, or has ended."""
@@ -69,7 +73,9 @@ class NodePauses:
             read.add_done_callback(lambda _: self._reads.pop(bind.node))
 
     def reported(self, node: str) -> None:
-        """The node's plugin is there."""
+        """The node's plugin is there: what happened to pods before says nothing any more."""
+        if read := self._reads.get(node):
+            read.cancel()
         self._rejections.pop(node, None)
         self._resume(node)
 
@@ -86,21 +92,12 @@ class NodePauses:
 
     async def _look_at(self, bind: RecentBind) -> None:
         try:
-            pod = await self.client.get(pod_path(bind.pod.namespace, bind.pod.name))
+            path = pod_path(bind.pod.namespace, bind.pod.name)
+            pod = await self.client.read(Request(path=path), shape=PodState)
         except (ApiError, UnreachableError):
             return
-        if pod["metadata"]["uid"] == bind.pod.uid and (reason := self._rejection(pod)):
+        if pod.uid == bind.pod.uid and (reason := rejection_for(self.resource, pod)):
             self._pause(bind, reason)
-
-    def _rejection(self, pod: Json) -> str:
-        """Returns why the kubelet did not admit the pod; an empty text when it did."""
-        status = pod.get("status") or {}
-        reason = str(status.get("reason") or "")
-        rejected = status.get("phase") == "Failed" and reason in (
-            "UnexpectedAdmissionError",
-            f"OutOf{self.resource}",
-        )
-        return reason if rejected else ""
 
     def _pause(self, bind: RecentBind, reason: str) -> None:
         count = self._rejections[bind.node] = self._rejections.get(bind.node, 0) + 1

@@ -11,9 +11,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from gpushare_core.json_object import Json
+from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import storage_capacities
@@ -24,6 +25,8 @@ ANNOTATION = "gpushare.io/room-since"
 SETTLE_SECONDS = 0.5
 """The scheduler mostly hears by itself, and tries the pods in this time."""
 APART_SECONDS = 1.0
+LONGEST_RETRY = 60.0
+"""Seconds; the scheduler itself tries the pods after 300."""
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +38,7 @@ class WakeUp:
     client: KubeClient
     namespace: str
     refused: RefusedPods
+    now: Callable[[], datetime]
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _room: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -50,33 +54,32 @@ class WakeUp:
             self._room.clear()
             await self.sleep(SETTLE_SECONDS)
             if self.refused.take_waiting():
-                await self._touch()
+                await self._wake()
                 await self.sleep(APART_SECONDS)
 
-    async def _touch(self) -> None:
+    async def _wake(self) -> None:
+        """Touches the object until that succeeds: which pods wait for it is known here only."""
+        backoff = Backoff(first=APART_SECONDS, most=LONGEST_RETRY, sleep=self.sleep)
+        while not await self._touch():
+            await backoff.wait()
+            self.refused.take_waiting()  # the next attempt is for them as well
+
+    async def _touch(self) -> bool:
+        """Returns whether the scheduler has a reason now. Makes the object anew if somebody deleted it."""
+        path = f"{storage_capacities(self.namespace)}/{NAME}"
         try:
-            await self._write()
+            await self.client.apply(path, _object(self.now()))
         except (ApiError, UnreachableError) as error:
-            # Not worse than without: the scheduler tries the pods at the next event, or in five minutes.
             _log.warning("cannot wake kube-scheduler for pods that would fit now: %s", error)
-        else:
-            _log.info("units are free for pods that were refused: kube-scheduler is to try them again")
-
-    async def _write(self) -> None:
-        annotations = {"annotations": {ANNOTATION: datetime.now(UTC).isoformat()}}
-        collection = storage_capacities(self.namespace)
-        try:
-            await self.client.merge(f"{collection}/{NAME}", {"metadata": annotations})
-        except ApiError as error:
-            if not error.is_not_found:
-                raise
-            await self.client.create(collection, _object(annotations))
+            return False
+        _log.info("units are free for pods that were refused: kube-scheduler is to try them again")
+        return True
 
 
-def _object(metadata: Json) -> Json:
+def _object(moment: datetime) -> Json:
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSIStorageCapacity",
-        "metadata": {"name": NAME, **metadata},
+        "metadata": {"name": NAME, "annotations": {ANNOTATION: moment.isoformat()}},
         "storageClassName": NAME,
     }

@@ -7,9 +7,9 @@ duration before our eyes, as in client-go's leader election.
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from gpushare_core.json_object import Json
+import msgspec
 
-LEASE_SECONDS = 20
+from gpushare_core.json_object import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,28 +19,47 @@ class LeaseState:
     version: str
     holder: str = ""
     """Identity; empty when nobody holds it."""
-    seconds: int = LEASE_SECONDS
+    seconds: int = 0
+    """How long the holder relies on it; 0 when that is not said."""
     transitions: int = 0
     acquired: str = ""
 
 
-def read_lease(lease: Json) -> LeaseState:
-    spec = lease.get("spec") or {}
-    return LeaseState(
-        version=lease["metadata"]["resourceVersion"],
-        holder=spec.get("holderIdentity") or "",
-        seconds=spec.get("leaseDurationSeconds") or LEASE_SECONDS,
-        transitions=spec.get("leaseTransitions") or 0,
-        acquired=spec.get("acquireTime") or "",
-    )
+class _Metadata(msgspec.Struct):
+    version: str = msgspec.field(name="resourceVersion")
 
 
-def held_lease(before: LeaseState | None, *, name: str, identity: str, now: datetime) -> Json:
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    lease_transitions: int | None = None
+    acquire_time: str | None = None
+
+
+class Lease(msgspec.Struct):
+    """Source: ``coordination.k8s.io/v1``. An answer without a version is none of the API server's, and cannot
+    be read as this."""
+
+    metadata: _Metadata
+    spec: _Spec | None = None
+
+    def state(self) -> LeaseState:
+        spec = self.spec or _Spec()
+        return LeaseState(
+            version=self.metadata.version,
+            holder=spec.holder_identity or "",
+            seconds=spec.lease_duration_seconds or 0,
+            transitions=spec.lease_transitions or 0,
+            acquired=spec.acquire_time or "",
+        )
+
+
+def held_lease(before: LeaseState | None, *, name: str, identity: str, seconds: int, now: datetime) -> Json:
     """Returns the Lease renewed or taken over by ``identity``, to be written over ``before``."""
     keeps = before is not None and before.holder == identity
     spec = {
         "holderIdentity": identity,
-        "leaseDurationSeconds": LEASE_SECONDS,
+        "leaseDurationSeconds": seconds,
         "acquireTime": before.acquired if before and keeps else _micro_time(now),
         "renewTime": _micro_time(now),
         "leaseTransitions": before.transitions + (not keeps) if before else 0,
@@ -55,7 +74,8 @@ def released_lease(before: LeaseState, *, name: str, now: datetime) -> Json:
 
 
 def _lease(name: str, before: LeaseState | None, spec: Json) -> Json:
-    """With the version of ``before`` the API server refuses to overwrite anything later."""
+    """With the version of ``before`` the API server refuses to overwrite anything later; without one it
+    creates the Lease, and refuses if there is one."""
     version = {"resourceVersion": before.version} if before else {}
     return {
         "apiVersion": "coordination.k8s.io/v1",
@@ -75,16 +95,24 @@ class LeaseObserver:
     """Follows what others do with the Lease."""
 
     identity: str
+    seconds: int
+    """How long others rely on a Lease that does not say so, or that was deleted."""
     _seen: LeaseState | None = field(default=None, init=False)
-    _since: float = field(default=0.0, init=False)
+    _since: float | None = field(default=None, init=False)
 
-    def observe(self, state: LeaseState, *, now: float) -> None:
-        """``state`` was read at ``now``, in seconds of our clock."""
-        if self._seen is None or state.version != self._seen.version:
+    def observe(self, state: LeaseState | None, *, now: float) -> None:
+        """``state`` was read at ``now``, in seconds of our clock; None: there is no Lease."""
+        if self._since is None or state != self._seen:
             self._seen, self._since = state, now
 
     def seconds_left(self, *, now: float) -> float:
-        """Returns how long somebody else may still rely on the Lease; 0 when it is ours to take."""
-        if self._seen is None or self._seen.holder in ("", self.identity):
+        """Returns how long somebody else may still rely on the Lease; 0 when it is ours to take.
+
+        The Lease comes with the manifests: where there is none, it may have been deleted while it was held.
+        """
+        if self._since is None:
+            return float(self.seconds)
+        if self._seen and self._seen.holder in ("", self.identity):
             return 0.0
-        return max(0.0, self._since + self._seen.seconds - now)
+        relied_on = (self._seen and self._seen.seconds) or self.seconds
+        return max(0.0, self._since + relied_on - now)

@@ -29,6 +29,7 @@ class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
 
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
+    node_name: str = ""
 
 
 class PodMetadata(msgspec.Struct):

@@ -24,7 +24,7 @@ class RefusedPods:
         self.settled(uid)
         self._units[uid] = units
         if len(self._units) > self._most:
-            self.settled(next(iter(self._units)))
+            self._units.popitem(last=False)
 
     def settled(self, uid: str) -> None:
         """The pod fits somewhere."""
@@ -38,7 +38,7 @@ class RefusedPods:
 
     def take_waiting(self) -> bool:
         """Returns whether pods would fit that were not tried since, and takes these for tried."""
-        waiting = bool(self._would_fit)
-        for uid in list(self._would_fit):
-            self.settled(uid)
-        return waiting
+        waiting, self._would_fit = self._would_fit, set()
+        for uid in waiting:
+            self._units.pop(uid, None)
+        return bool(waiting)

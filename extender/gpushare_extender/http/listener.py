@@ -1,7 +1,4 @@
-"""The socket that an application is served on: mutual TLS, deadlines, and a limit to connections.
-
-aiohttp's own sites keep half-sent requests and connections without a request for ever.
-"""
+"""The socket that an application is served on: mutual TLS, deadlines, and limits to connections."""
 
 import asyncio
 import contextlib
@@ -10,20 +7,19 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiohttp import web
 
+from gpushare_extender.http.connection import KEEP_ALIVE, Connection, Patience
 from gpushare_extender.http.tls import ServerTls
 
-KEEP_ALIVE = 180.0
-"""Seconds. Longer than the scheduler's own 90, so that it never sends into a connection just closed here."""
-READ_SECONDS = 10.0
-"""For one request, from its first byte to its last."""
 HANDSHAKE_SECONDS = 5.0
-MOST_SERVED = 512
-"""Connections that a request has come on. A burst of binds takes one for each."""
-MOST_WAITING = 256
-"""Connections that no request has come on yet; one more and the oldest is dropped."""
+MOST_PROVEN = 512
+"""Connections with a good certificate. A burst of binds takes one for each."""
+MOST_UNPROVEN = 128
+"""Connections that have shown nothing yet; one more and the oldest is dropped. With the proven ones, and
+those to the API server, they stay below the 1024 files that a container may have open by default."""
 WARN_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)
@@ -33,124 +29,99 @@ _log = logging.getLogger(__name__)
 class ListenerLimits:
     """Replaced in tests. Seconds and numbers of connections."""
 
-    read: float = READ_SECONDS
-    unused: float = KEEP_ALIVE
+    patience: Patience = field(default_factory=Patience)
     handshake: float = HANDSHAKE_SECONDS
-    served: int = MOST_SERVED
-    waiting: int = MOST_WAITING
+    proven: int = MOST_PROVEN
+    unproven: int = MOST_UNPROVEN
 
 
-class Connection(asyncio.Protocol):
-    """Passes everything on to aiohttp's protocol, and breaks off when a request takes too long to come."""
+HEALTH_LIMITS = ListenerLimits(Patience(read=2.0, idle=2.0), proven=16, unproven=64)
+"""Where everybody on the host may ask: a probe asks at once, on a connection of its own."""
 
-    def __init__(self, handler: asyncio.Protocol, listener: "Listener") -> None:
-        self._handler = handler
-        self._listener = listener
-        self._transport: asyncio.Transport | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._reading = False
 
-    def request_read(self) -> None:
-        """A request has come in full."""
-        self._reading = False
-        self._set_deadline(None)
-        self._listener.has_served(self)
+class RareLog(logging.LoggerAdapter[logging.Logger]):
+    """Logs at most one line a minute: who must not talk to us shall not fill the disk, either."""
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the connection came about, a handshake included."""
-        return self._transport is not None
+    def __init__(self, logger: logging.Logger, clock: Callable[[], float]) -> None:
+        super().__init__(logger, {})
+        self._clock = clock
+        self._last = float("-inf")
 
-    def abort(self) -> None:
-        if self._transport:
-            self._transport.abort()
-
-    # asyncio.Protocol
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self._set_deadline(self._listener.limits.unused)
-        self._handler.connection_made(transport)
-
-    def data_received(self, data: bytes) -> None:
-        if not self._reading:
-            self._reading = True
-            self._set_deadline(self._listener.limits.read)
-        self._handler.data_received(data)
-
-    def eof_received(self) -> bool | None:
-        return self._handler.eof_received()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._set_deadline(None)
-        self._listener.forget(self)
-        self._handler.connection_lost(exc)
-
-    def pause_writing(self) -> None:
-        self._handler.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._handler.resume_writing()
-
-    def _set_deadline(self, seconds: float | None) -> None:
-        if self._timer:
-            self._timer.cancel()
-        self._timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.abort)
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        if self.isEnabledFor(level) and self._clock() - self._last >= WARN_SECONDS:
+            self._last = self._clock()
+            super().log(level, msg, *args, **kwargs)
 
 
 @dataclass(slots=True)
 class Listener:
-    """Accepts connections for ``handlers``, which makes one protocol for each."""
+    """Accepts connections for ``handlers``, which makes one protocol for each.
+
+    A connection is proven by its client's certificate; without TLS, by a request that came in full. One that
+    is proven is dropped for another proven one only, and only while it is idle.
+    """
 
     handlers: Callable[[], asyncio.Protocol]
+    log: RareLog
     tls: ServerTls | None = None
     limits: ListenerLimits = field(default_factory=ListenerLimits)
-    _waiting: dict[Connection, "asyncio.Task[None] | None"] = field(default_factory=dict, init=False)
-    """Without a request so far, oldest first; with the task of those that are still shaking hands."""
-    _served: set[Connection] = field(default_factory=set, init=False)
-    _warned: float = field(default=-WARN_SECONDS, init=False)
-
-    def has_served(self, connection: Connection) -> None:
-        """A request has come on ``connection``."""
-        if connection in self._waiting:
-            del self._waiting[connection]
-            self._served.add(connection)
-
-    def forget(self, connection: Connection) -> None:
-        self._waiting.pop(connection, None)
-        self._served.discard(connection)
+    _unproven: dict[Connection, "asyncio.Task[None] | None"] = field(default_factory=dict, init=False)
+    """Oldest first; with the task of those that are still shaking hands."""
+    _proven: dict[Connection, None] = field(default_factory=dict, init=False)
+    """Longest unused first."""
 
     def close(self) -> None:
-        """Drops the connections that no request has come on."""
-        for connection in list(self._waiting):
+        """Drops the connections that have shown nothing."""
+        for connection in list(self._unproven):
             self._drop(connection)
 
     async def accept(self, listening: socket.socket) -> None:
         """Accepts from ``listening`` until it is cancelled."""
+        loop = asyncio.get_running_loop()
         while True:
             try:
-                incoming, _ = await asyncio.get_running_loop().sock_accept(listening)
+                incoming, _ = await loop.sock_accept(listening)
             except OSError as error:
-                self._warn("cannot accept connections", error)
+                self.log.warning("cannot accept connections: %s", error)
                 await asyncio.sleep(1.0)
             else:
                 self._admit(incoming)
+                await asyncio.sleep(0)  # those before it get on, too: a queue of strangers must not oust them
+
+    # What connections tell
+
+    def made(self, connection: Connection) -> None:
+        if self.tls:
+            self._prove(connection)
+
+    def used(self, connection: Connection) -> None:
+        self._prove(connection)
+
+    def lost(self, connection: Connection) -> None:
+        self._unproven.pop(connection, None)
+        self._proven.pop(connection, None)
+
+    # Upkeep
+
+    def _prove(self, connection: Connection) -> None:
+        self.lost(connection)
+        self._proven[connection] = None
+        if len(self._proven) > self.limits.proven:
+            dropped = next((each for each in self._proven if each.is_idle), connection)
+            self.log.warning("connection dropped, %d others are open", self.limits.proven)
+            self.lost(dropped)
+            dropped.abort()
 
     def _admit(self, incoming: socket.socket) -> None:
-        if len(self._served) >= self.limits.served:
-            self._warn("connection refused", f"{len(self._served)} are open")
-            incoming.close()
-            return
-        if len(self._waiting) >= self.limits.waiting:
-            self._drop(next(iter(self._waiting)))
-        connection = Connection(self.handlers(), self)
+        if len(self._unproven) >= self.limits.unproven:
+            self._drop(next(iter(self._unproven)))
+        connection = Connection(self.handlers(), self, self.limits.patience)
         starting = asyncio.create_task(self._start(incoming, connection))
         starting.add_done_callback(lambda _: None if connection.is_open else incoming.close())
-        self._waiting[connection] = starting
+        self._unproven[connection] = starting
 
     def _drop(self, connection: Connection) -> None:
-        starting = self._waiting.pop(connection)
+        starting = self._unproven.pop(connection)
         if starting:
             starting.cancel()
         connection.abort()
@@ -158,7 +129,7 @@ class Listener:
     async def _start(self, incoming: socket.socket, connection: Connection) -> None:
         context = self.tls.context() if self.tls else None
         if self.tls and context is None:
-            self.forget(connection)
+            self.lost(connection)
             return
         timeout = self.limits.handshake if context else None
         try:
@@ -166,23 +137,10 @@ class Listener:
                 lambda: connection, incoming, ssl=context, ssl_handshake_timeout=timeout
             )
         except OSError as error:
-            self.forget(connection)
-            self._warn("connection refused", error)
-        if connection in self._waiting:
-            self._waiting[connection] = None
-
-    def _warn(self, what: str, why: object) -> None:
-        """At most once a minute: who must not talk to us shall not fill the disk, either."""
-        if time.monotonic() - self._warned >= WARN_SECONDS:
-            self._warned = time.monotonic()
-            _log.warning("%s: %s", what, why)
-
-
-def request_read(request: web.Request) -> None:
-    """``request`` has come in full: its connection has all the time it wants until the next one."""
-    protocol = request.transport.get_protocol() if request.transport else None
-    if isinstance(protocol, Connection):
-        protocol.request_read()
+            self.lost(connection)
+            self.log.warning("connection refused: %s", error)
+        if connection in self._unproven:
+            self._unproven[connection] = None
 
 
 @contextlib.asynccontextmanager
@@ -203,19 +161,28 @@ async def listening(
         OSError: the address cannot be had.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family, backlog=MOST_WAITING) as bound:
+    with socket.create_server((host, port), family=family, backlog=MOST_UNPROVEN) as bound:
         bound.setblocking(False)  # noqa: FBT003 - the standard library's own signature
+        log = RareLog(_log, time.monotonic)
         runner = web.AppRunner(
-            application, access_log=None, keepalive_timeout=KEEP_ALIVE, shutdown_timeout=drain
+            application, access_log=None, keepalive_timeout=KEEP_ALIVE, shutdown_timeout=drain, logger=log
         )
         await runner.setup()
         assert runner.server is not None
-        listener = Listener(runner.server, tls, limits or ListenerLimits())
-        accepting = asyncio.create_task(listener.accept(bound))
+        listener = Listener(runner.server, log, tls, limits or ListenerLimits())
         try:
-            yield bound.getsockname()[1]
+            async with _accepting(listener, bound):
+                yield bound.getsockname()[1]
         finally:
-            accepting.cancel()
-            await asyncio.wait({accepting})
-            listener.close()
             await runner.cleanup()
+
+
+@contextlib.asynccontextmanager
+async def _accepting(listener: Listener, bound: socket.socket) -> AsyncIterator[None]:
+    accepting = asyncio.create_task(listener.accept(bound))
+    try:
+        yield
+    finally:
+        accepting.cancel()
+        await asyncio.wait({accepting})
+        listener.close()

@@ -1,7 +1,6 @@
 """The extender's routes. Scheduler calls are answered with status 200, errors inside, as it expects."""
 
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -13,10 +12,10 @@ from gpushare_extender.decide.filter import FilterResult, filter_nodes
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.decide.refused_pods import RefusedPods
+from gpushare_extender.http.connection import Handler, read_in_time
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.health import json_response as _json
 from gpushare_extender.http.inspection import inspect_all, inspect_node
-from gpushare_extender.http.listener import request_read
 from gpushare_extender.http.wire import (
     BINDING_ARGS,
     EXTENDER_ARGS,
@@ -35,8 +34,6 @@ LARGEST_REQUEST = 4 * 2**20
 
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 _log = logging.getLogger(__name__)
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,26 +127,29 @@ class ExtenderApi:
 
 
 def application(api: ExtenderApi, *, largest_request: int = LARGEST_REQUEST) -> web.Application:
-    return _application(api.routes(), largest_request)
+    app = web.Application(client_max_size=largest_request, middlewares=[_errors_as_json, read_in_time])
+    app.add_routes(api.routes())
+    return app
 
 
 def health_application(health: HealthApi) -> web.Application:
-    """For a port that everybody on the host may ask."""
-    return _application(health.routes(), 1024)
-
-
-def _application(routes: list[web.RouteDef], largest_request: int) -> web.Application:
-    app = web.Application(client_max_size=largest_request, middlewares=[_errors_as_json])
-    app.add_routes(routes)
+    """For a port that everybody on the host may ask: one short question a connection."""
+    app = web.Application(client_max_size=1024, middlewares=[_then_closed, _errors_as_json, read_in_time])
+    app.add_routes(health.routes())
     return app
+
+
+@web.middleware
+async def _then_closed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    response = await handler(request)
+    response.force_close()
+    return response
 
 
 @web.middleware
 async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answers with status 500 where a defect of ours would break the connection."""
     try:
-        await request.read()
-        request_read(request)
         return await handler(request)
     except web.HTTPRequestEntityTooLarge as error:
         return _json({"error": f"{error.text}: is nodeCacheCapable set for this extender?"}, status=413)

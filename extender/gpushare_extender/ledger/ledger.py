@@ -9,6 +9,7 @@ wrong: the pod counts on both until its annotation and the GPUShareNode of the n
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from types import MappingProxyType
 
 from gpushare_core.placement.card_choice import Card, explain
@@ -19,12 +20,28 @@ from gpushare_extender.ledger.share_node import ShareNode
 
 UNKNOWN_NODE = "node does not share GPU cards"
 
-_UNCONFIRMED = None
-"""In place of the moment of confirmation: it is not known yet whether the pod is bound."""
-
 
 class DoesNotFitError(Exception):
     """The node does not take the request; the text says why, for people."""
+
+
+class BindState(Enum):
+    """What is known of the bind that a reservation was made for."""
+
+    UNDER_WAY = auto()
+    CONFIRMED = auto()
+    ABANDONED = auto()
+    """It ended, and nobody knows whether its Binding takes effect."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reservation:
+    """Units kept for a pod that no watch has shown as bound yet. Every change makes another one."""
+
+    holder: Holder
+    state: BindState
+    since: float = 0.0
+    """When it was confirmed or abandoned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +71,8 @@ class Ledger:
         """By pod UID, as known last; those with a reservation as well."""
         self._doubted: dict[str, set[str]] = {}
         """Pod UID -> the other nodes on which it counts, as its annotation has named them before."""
-        self._reservations: dict[str, float | None] = {}
-        """By pod UID: when the bind was confirmed."""
+        self._reservations: dict[str, Reservation] = {}
+        """By pod UID."""
         self._free_units: dict[str, FreeUnits] = {}
         """Of every node that takes pods of ours."""
         self._largest_free: dict[str, int] = {}
@@ -127,15 +144,32 @@ class Ledger:
     def reserve(self, pod: PodReference, *, node: str, units: int) -> Holder:
         """Chooses a card of ``node`` and keeps ``units`` of it for ``pod``, in one step.
 
+        A pod keeps the card of an abandoned reservation: the Binding of that one may still take effect.
+
         Raises:
             DoesNotFitError: the request does not fit, or the pod already has units.
         """
-        if present := self._holders.get(pod.uid):
+        holder = self._taken_up(pod, node) or self._chosen(pod, node, units)
+        self._reservations[pod.uid] = Reservation(holder, BindState.UNDER_WAY)
+        self._put(holder)
+        return holder
+
+    def _taken_up(self, pod: PodReference, node: str) -> Holder | None:
+        """Returns what is reserved for ``pod`` already, or None when it has nothing."""
+        present, reservation = self._holders.get(pod.uid), self._reservations.get(pod.uid)
+        if present is None:
+            return None
+        share_node = self.share_node(node)
+        is_same = share_node and (present.node, present.unit_size) == (node, share_node.unit_size)
+        if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
             raise DoesNotFitError(f"pod already holds units on node {present.node}")
+        return present
+
+    def _chosen(self, pod: PodReference, node: str, units: int) -> Holder:
         share_node, card = self.share_node(node), self._choose(node, units)
         if share_node is None or card is None:
             raise DoesNotFitError(self.unfit_reason(node, units).message)
-        holder = Holder(
+        return Holder(
             uid=pod.uid,
             namespace=pod.namespace,
             name=pod.name,
@@ -143,14 +177,16 @@ class Ledger:
             cards=(CardUnits(card.uuid, units),),
             unit_size=share_node.unit_size,
         )
-        self._reservations[pod.uid] = _UNCONFIRMED
-        self._put(holder)
-        return holder
 
     def confirm(self, uid: str, *, now: float) -> None:
         """The pod is bound. Without effect when a watch has shown more since."""
-        if uid in self._reservations:
-            self._reservations[uid] = now
+        if reservation := self._reservations.get(uid):
+            self._reservations[uid] = Reservation(reservation.holder, BindState.CONFIRMED, now)
+
+    def abandon(self, uid: str, *, now: float) -> None:
+        """The bind has ended, nobody knows how. Without effect when that is known."""
+        if self.is_unconfirmed(uid):
+            self._reservations[uid] = Reservation(self._holders[uid], BindState.ABANDONED, now)
 
     def release(self, uid: str) -> None:
         """The pod is surely not bound by us. Without effect on what a watch has shown."""
@@ -163,16 +199,16 @@ class Ledger:
 
     def is_unconfirmed(self, uid: str) -> bool:
         """Returns whether the pod has a reservation and it is not known yet whether the pod is bound."""
-        return self._reservations.get(uid, 0.0) is _UNCONFIRMED
+        reservation = self._reservations.get(uid)
+        return reservation is not None and reservation.state is not BindState.CONFIRMED
 
-    def unconfirmed(self) -> list[Holder]:
-        """Returns the holders of which it is not known yet whether they are bound."""
-        return [self._holders[uid] for uid, when in self._reservations.items() if when is _UNCONFIRMED]
+    def reservation(self, uid: str) -> Reservation | None:
+        """Returns the pod's reservation, or None when it has none or a watch has shown its allocation."""
+        return self._reservations.get(uid)
 
-    def confirmed_until(self, moment: float) -> list[Holder]:
-        """Returns the holders confirmed by ``moment`` that no watch has shown as allocations yet."""
-        confirmed = ((uid, when) for uid, when in self._reservations.items() if when is not None)
-        return [self._holders[uid] for uid, when in confirmed if when <= moment]
+    def reservations(self, state: BindState) -> list[Reservation]:
+        """Returns those in ``state``."""
+        return [reservation for reservation in self._reservations.values() if reservation.state is state]
 
     # Questions
 
@@ -214,10 +250,8 @@ class Ledger:
     # Upkeep
 
     def _may_be_missed(self, uid: str, begun: float) -> bool:
-        if uid not in self._reservations:
-            return False
-        confirmed = self._reservations[uid]
-        return confirmed is _UNCONFIRMED or confirmed >= begun
+        reservation = self._reservations.get(uid)
+        return reservation is not None and (self.is_unconfirmed(uid) or reservation.since >= begun)
 
     def _put(self, holder: Holder) -> None:
         before = self._holders.get(holder.uid)

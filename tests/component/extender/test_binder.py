@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
-from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_answer, status
+from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_answer, passing, status
 from tests.fakes.extender_clock import FakeClock
-from tests.samples.extender import ANNOTATION, pod_json, pod_update, reference, share_node
+from tests.samples.extender import ANNOTATION, GI, pod_json, pod_update, reference, share_node
 
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
@@ -245,14 +245,10 @@ async def test_units_stay_reserved_as_long_as_a_binding_may_still_land(
             api.bind(("default", "a"), late.pop())
 
     api.fail("POST", BINDING, keep)
-    api.fail("GET", POD, *[_passing, *[land] * 40])
+    api.fail("GET", POD, *[passing, *[land] * 40])
     assert await binder.bind(reference(), "n1") == ""
     assert clock.now > sent + 8
     assert (used(ledger), len(api.requests("POST", BINDING))) == (4, 1)
-
-
-async def _passing(_: web.Request) -> None:
-    return None
 
 
 async def test_units_are_released_when_a_lost_binding_cannot_land_any_more(
@@ -270,11 +266,19 @@ async def test_units_are_released_when_a_lost_binding_cannot_land_any_more(
 
 
 async def test_bound_by_somebody_else_releases(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
-    api.fail("GET", POD, _passing)
+    api.fail("GET", POD, passing)
     bound = pod_json("a", units=4, node="n2")
     api.put(PODS, bound)
     assert "bound by somebody else" in await binder.bind(reference(), "n1")
     assert used(ledger) == 0
+
+
+async def test_an_answer_that_is_no_pod_tells_nothing(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
+    """As from a proxy between."""
+    api.fail("POST", BINDING, after_binding(api, cut), cut)
+    api.fail("GET", POD, passing, json_answer({}))
+    assert await binder.bind(reference(), "n1") == ""
+    assert used(ledger) == 4
 
 
 async def test_the_pod_went_meanwhile(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
@@ -310,7 +314,7 @@ async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
 async def test_while_the_pod_cannot_be_read_it_tries_again(
     api: FakeApi, binder: Binder, ledger: Ledger
 ) -> None:
-    api.fail("GET", POD, _passing, *[status(503, "away")] * 20)
+    api.fail("GET", POD, passing, *[status(503, "away")] * 20)
     api.fail("POST", BINDING, after_binding(api, cut), *[cut] * 19)
     assert await binder.bind(reference(), "n1") == ""
     assert used(ledger) == 4
@@ -403,12 +407,109 @@ async def test_an_internal_error_does_not_pin_a_living_pod_for_ever(
     monkeypatch.setattr("gpushare_extender.bind.binder.share_binding", lambda *_, **__: 1 / 0)
     assert "internal error" in await binder.bind(reference(), "n1")
     assert used(ledger) == 4
-    stale = StaleReservations(client, ledger, binder.timing, binder.pods_being_bound)
+    stale = StaleReservations(client, ledger, binder.timing)
     releasing = asyncio.create_task(stale.release())
     await api.wait_for("the units free", lambda: used(ledger) == 0)
     releasing.cancel()
     monkeypatch.undo()
     assert await binder.bind(reference(), "n2") == ""
+
+
+async def test_after_an_internal_error_the_pod_keeps_its_card_until_the_outcome_is_known(
+    api: FakeApi,
+    binder: Binder,
+    ledger: Ledger,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The Binding that was sent may still take effect: what is sent next must say the same card."""
+    late: list[Json] = []
+
+    async def keep(request: web.Request) -> web.StreamResponse:
+        late.append(await request.json())
+        return await cut(request)
+
+    api.fail("POST", BINDING, keep, status(403, "not now"))
+    with monkeypatch.context() as broken:
+        broken.setattr("gpushare_extender.bind.binding_write.binding_outcome", lambda *_: 1 / 0)
+        assert "internal error" in await binder.bind(reference(), "n1")
+    ledger.set_pod(pod_update("x", c0=12))  # another card would be better now
+    begun = clock.now
+
+    async def land(_: web.Request) -> None:
+        if clock.now > begun + 5 and late:
+            api.bind(("default", "a"), late.pop())
+
+    api.fail("GET", POD, passing, *[land] * 40)
+    assert await binder.bind(reference(), "n1") == ""
+    assert (used(ledger), allocation(api)["cards"]) == (16, {"n1-0": 4})
+
+
+async def test_its_reservation_of_another_unit_is_not_taken_up(
+    api: FakeApi, binder: Binder, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.fail("POST", BINDING, cut)
+    monkeypatch.setattr("gpushare_extender.bind.binding_write.binding_outcome", lambda *_: 1 / 0)
+    assert "internal error" in await binder.bind(reference(), "n1")
+    ledger.set_share_node(share_node("n1", unit="2Gi", unit_size=2 * GI))
+    assert "already holds units on node n1" in await binder.bind(reference(), "n1")
+    assert len(api.requests("POST", BINDING)) == 1
+
+
+async def test_a_pod_is_not_read_for_longer_than_the_caller_waits(
+    api: FakeApi, binder: Binder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(_: web.Request) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr("gpushare_extender.bind.binder.CALL_SECONDS", 0.1)
+    api.fail("GET", POD, never)
+    async with asyncio.timeout(1.0):
+        assert "cannot read the pod" in await binder.bind(reference(), "n1")
+
+
+async def test_what_waited_too_long_for_its_turn_is_not_sent(
+    api: FakeApi, client: KubeClient, ledger: Ledger, clock: FakeClock
+) -> None:
+    """The caller's patience begins with its call, not with the bind's turn."""
+    api.put(PODS, pod_json("b", units=4))
+    free = asyncio.Event()
+
+    async def slow(_: web.Request) -> None:
+        await free.wait()
+
+    async def slow_read(_: web.Request) -> None:
+        clock.now += 2.5
+
+    api.fail("POST", BINDING, slow)
+    api.fail("GET", "/api/v1/namespaces/default/pods/b", slow_read)
+    timing = BindTiming(clock=clock, sleep=clock.sleep, answer_within=4.0)
+    binder = Binder(client, ledger, GPUSHARE, permitted, timing, parallel=1)
+    first = asyncio.create_task(binder.bind(reference("a"), "n1"))
+    await api.wait_for("the Binding", lambda: bool(api.requests("POST", BINDING)))
+    second = asyncio.create_task(binder.bind(reference("b"), "n1"))
+    await asyncio.sleep(0.01)
+    clock.now += 1.9
+    free.set()
+    assert await first == ""
+    assert "kube-scheduler has given up" in await second
+    assert api.requests("POST", "/api/v1/namespaces/default/pods/b/binding") == []
+    assert used(ledger) == 4
+
+
+async def test_nor_what_waited_too_long_for_the_lease(
+    api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
+) -> None:
+    asked = 0
+
+    async def renewing() -> None:
+        nonlocal asked
+        asked += 1
+        clock.now += binder.timing.answer_within if asked == 2 else 0.0
+
+    binder.permit = renewing
+    assert "kube-scheduler has given up" in await binder.bind(reference(), "n1")
+    assert (api.requests("POST", BINDING), used(ledger)) == ([], 0)
 
 
 async def test_what_took_too_long_to_begin_is_not_sent(

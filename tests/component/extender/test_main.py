@@ -1,26 +1,29 @@
 """The program as a process: its command line, its start and its end."""
 
 import asyncio
+import contextlib
 import json
 import shutil
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
 import yaml
 from aiohttp import web
-from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
+from bench.footprint import mebibytes
+from tests.fakes.api_server import LEASES, PODS, SHARE_NODES, FakeApi, fake_api
+from tests.fakes.extender_keys import PAIRS as AUTHORITIES
+from tests.fakes.extender_keys import caller_tls
 from tests.samples.extender import pod_json, share_node_json
 
 from gpushare_core.json_object import Json
 from gpushare_core.version import VERSION
 
-PAIRS = Path(__file__).resolve().parents[2] / "data" / "extender" / "first"
+PAIRS = AUTHORITIES / "first"
 BIND = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}
 
 
@@ -63,7 +66,7 @@ async def outcome(*arguments: str | Path) -> tuple[int, str, str]:
     return process.returncode, out.decode(), err.decode()
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def running(kubeconfig: Path, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
     """The extender, ready."""
     process = await start("--listen", f"127.0.0.1:{port}", "--kubeconfig", kubeconfig)
@@ -192,6 +195,37 @@ async def test_with_tls_only_the_health_port_answers_without_a_certificate(
         await process.communicate()
 
 
+async def test_a_burst_of_connections_costs_little_memory(
+    kubeconfig: Path, unused_tcp_port_factory: Callable[[], int]
+) -> None:
+    port, health = unused_tcp_port_factory(), unused_tcp_port_factory()
+    listen = ("--listen", f"127.0.0.1:{port}", "--health-listen", f"127.0.0.1:{health}")
+    tls = (
+        "--tls-cert",
+        PAIRS / "server.pem",
+        "--tls-key",
+        PAIRS / "server.key",
+        "--client-ca",
+        PAIRS / "ca.pem",
+    )
+    process = await start(*listen, *tls, "--kubeconfig", kubeconfig)
+    try:
+        await asyncio.wait_for(_until(health, "/readyz", 200), 20)
+        before = _resident_mib(process.pid)
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(200):
+                _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=caller_tls())
+                stack.callback(writer.close)
+            assert _resident_mib(process.pid) - before < 30
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+def _resident_mib(pid: int) -> float:
+    return mebibytes(Path(f"/proc/{pid}/status").read_text(), "VmRSS")
+
+
 async def test_it_serves_filter_and_bind_and_stops_on_sigterm(
     api: FakeApi, kubeconfig: Path, unused_tcp_port: int
 ) -> None:
@@ -226,6 +260,27 @@ async def test_a_bind_under_way_is_finished_before_the_end(
         assert await asyncio.wait_for(binding, 5) == {"Error": ""}
         assert await asyncio.wait_for(process.wait(), 10) == 0
     assert api.pod("a")["spec"]["nodeName"] == "n1"
+
+
+async def test_a_bind_that_waits_for_the_list_of_pods_is_finished_before_the_end(
+    api: FakeApi, kubeconfig: Path, unused_tcp_port: int
+) -> None:
+    arrived, free = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: web.Request) -> None:
+        arrived.set()
+        await free.wait()
+
+    async with running(kubeconfig, unused_tcp_port) as process:
+        api.fail("GET", PODS, slow)
+        binding = asyncio.create_task(post(unused_tcp_port, "/gpushare/bind", BIND))
+        await asyncio.wait_for(arrived.wait(), 5)
+        process.send_signal(signal.SIGTERM)
+        await asyncio.sleep(0.2)
+        free.set()
+        assert await asyncio.wait_for(binding, 10) == {"Error": ""}
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    assert "holderIdentity" not in api.objects[LEASES]["", "gpushare-extender"]["spec"]
 
 
 async def test_after_a_restart_the_ledger_is_the_same(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import pod_json, reference, share_node_json
@@ -16,6 +17,11 @@ from gpushare_extender.bind.node_pauses import FIRST_PAUSE, LONGEST_PAUSE, RIGHT
 from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.decide.filter import filter_nodes
 from gpushare_extender.ledger.ledger import Ledger
+
+REJECTED = (
+    "Pod was rejected: Allocate failed due to requested number of devices unavailable for gpushare.io/memory."
+    " Requested: 1, Available: 0, which is unexpected"
+)
 
 
 class Setting:
@@ -48,17 +54,17 @@ class Setting:
         assert await self.binder.bind(reference(name), "n1") == ""
         await self.api.wait_for("the watch", lambda: not self.ledger.is_reserved(f"uid-{name}"))
 
-    async def end(self, name: str, phase: str, reason: str = "") -> None:
+    async def end(self, name: str, phase: str, reason: str = "", message: str = "") -> None:
         pod = self.api.pod(name)
-        self.api.put(PODS, {**pod, "status": {"phase": phase, "reason": reason}})
+        self.api.put(PODS, {**pod, "status": {"phase": phase, "reason": reason, "message": message}})
         await self.api.wait_for("the pod gone", lambda: self.ledger.holder(f"uid-{name}") is None)
         while self.pauses._reads:
-            await asyncio.gather(*self.pauses._reads.values())
+            await asyncio.gather(*self.pauses._reads.values(), return_exceptions=True)
             await asyncio.sleep(0)
 
     async def reject(self, name: str, reason: str = "UnexpectedAdmissionError") -> None:
         await self.bind(name)
-        await self.end(name, "Failed", reason)
+        await self.end(name, "Failed", reason, REJECTED)
 
     def refusal(self) -> str:
         """Why n1 takes no pod; an empty text when it does."""
@@ -119,7 +125,38 @@ async def test_nor_one_that_is_deleted_or_another_of_its_name(setting: Setting) 
 async def test_a_pod_that_ends_later_is_not_looked_at(setting: Setting) -> None:
     await setting.bind("a")
     await setting.pass_time(RIGHT_AFTER + 1)
-    await setting.end("a", "Failed", "UnexpectedAdmissionError")
+    await setting.end("a", "Failed", "UnexpectedAdmissionError", REJECTED)
+    assert setting.refusal() == ""
+
+
+async def test_one_that_was_rejected_for_another_resource_does_not(setting: Setting) -> None:
+    await setting.bind("a")
+    message = REJECTED.replace("gpushare.io/memory", "example.com/nic")
+    await setting.end("a", "Failed", "UnexpectedAdmissionError", message)
+    assert setting.refusal() == ""
+
+
+async def test_one_that_was_rejected_before_its_bind_was_answered_does(setting: Setting) -> None:
+    """The watch may be faster than the answer to the Binding."""
+
+    async def reject_at_once(request: web.Request) -> web.StreamResponse:
+        setting.api.bind(("default", "a"), await request.json())
+        await setting.end("a", "Failed", "UnexpectedAdmissionError", REJECTED)
+        return web.json_response({}, status=201)
+
+    setting.api.put(PODS, pod_json("a", units=1))
+    setting.api.fail("POST", "/api/v1/namespaces/default/pods/a/binding", reject_at_once)
+    assert await setting.binder.bind(reference("a"), "n1") == ""
+    await setting.api.wait_for("the pause", lambda: bool(setting.refusal()))
+
+
+async def test_one_that_was_rejected_before_the_plugin_reported_does_not(setting: Setting) -> None:
+    async def report_meanwhile(_: web.Request) -> None:
+        setting.pauses.reported("n1")
+
+    await setting.bind("a")
+    setting.api.fail("GET", "/api/v1/namespaces/default/pods/a", report_meanwhile)
+    await setting.end("a", "Failed", "UnexpectedAdmissionError", REJECTED)
     assert setting.refusal() == ""
 
 
@@ -170,7 +207,7 @@ async def test_a_whole_burst_at_a_node_without_plugin_costs_one_read(setting: Se
         await setting.bind(f"p{number}")
     for number in range(10):
         pod = setting.api.pod(f"p{number}")
-        rejected = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+        rejected = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": REJECTED}
         setting.api.put(PODS, {**pod, "status": rejected})
     await setting.api.wait_for("the pause", lambda: bool(setting.refusal()))
     assert "for 5 s" in setting.refusal()

@@ -1,16 +1,19 @@
 """Reservations confirmed long ago that no watch has shown, and those that a defect left."""
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator
 
 import pytest
-from tests.fakes.api_server import PODS, FakeApi, fake_api, status
-from tests.samples.extender import holder_json, pod_json, reference, share_node
+from aiohttp import web
+from tests.fakes.api_server import PODS, FakeApi, fake_api, json_answer, status
+from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import LOOK_SECONDS, STALE_SECONDS, StaleReservations
 from gpushare_extender.ledger.ledger import Ledger
+
+POD_C = "/api/v1/namespaces/default/pods/c"
 
 
 @pytest.fixture
@@ -34,12 +37,7 @@ def ledger() -> Ledger:
     return ledger
 
 
-async def look(
-    client: KubeClient,
-    ledger: Ledger,
-    *times: float,
-    being_bound: Callable[[], Collection[str]] = lambda: (),
-) -> None:
+async def look(client: KubeClient, ledger: Ledger, *times: float) -> None:
     """Looks at each of ``times``."""
     moments = iter(times)
     now = 0.0
@@ -53,7 +51,7 @@ async def look(
 
     timing = BindTiming(clock=lambda: now, sleep=sleep)
     with pytest.raises(EOFError):
-        await StaleReservations(client, ledger, timing, being_bound).release()
+        await StaleReservations(client, ledger, timing).release()
 
 
 async def look_once(client: KubeClient, ledger: Ledger, *, now: float = 100.0) -> None:
@@ -89,6 +87,15 @@ async def test_without_an_answer_the_units_stay(api: FakeApi, client: KubeClient
     assert ledger.holder("uid-a") is not None
 
 
+async def test_nor_does_an_answer_that_is_no_pod_free_them(
+    api: FakeApi, client: KubeClient, ledger: Ledger
+) -> None:
+    """As from a proxy between."""
+    api.fail("GET", "/api/v1/namespaces/default/pods/a", json_answer({}))
+    await look_once(client, ledger)
+    assert ledger.holder("uid-a") is not None
+
+
 async def test_what_was_confirmed_just_now_is_left_to_the_watch(
     api: FakeApi, client: KubeClient, ledger: Ledger
 ) -> None:
@@ -100,14 +107,45 @@ async def test_what_a_defect_left_unconfirmed_is_freed_with_its_pod(
     client: KubeClient, ledger: Ledger
 ) -> None:
     ledger.reserve(reference("c"), node="n1", units=4)
+    ledger.abandon("uid-c", now=0.0)
     await look_once(client, ledger)
     assert ledger.holder("uid-c") is None
 
 
 async def test_a_bind_task_looks_after_its_units_itself(client: KubeClient, ledger: Ledger) -> None:
     ledger.reserve(reference("c"), node="n1", units=4)
-    await look(client, ledger, 100.0, 200.0, being_bound=lambda: {"uid-c"})
+    await look(client, ledger, 100.0, 200.0)
     assert ledger.holder("uid-c") is not None
+
+
+async def test_an_answer_older_than_a_bind_that_has_ended_since_frees_nothing(
+    api: FakeApi, client: KubeClient, ledger: Ledger
+) -> None:
+    ledger.reserve(reference("c"), node="n1", units=4)
+    ledger.abandon("uid-c", now=0.0)
+    api.put(PODS, pod_json("c"))
+
+    async def bound_meanwhile(_: object) -> web.StreamResponse:
+        unbound = api.pod("c")
+        ledger.reserve(reference("c"), node="n1", units=4)
+        ledger.confirm("uid-c", now=100.0)
+        return web.json_response(unbound)
+
+    api.fail("GET", POD_C, bound_meanwhile)
+    await look_once(client, ledger)
+    assert ledger.holder("uid-c") is not None
+
+
+async def test_an_answer_older_than_what_a_watch_has_shown_frees_nothing(
+    api: FakeApi, client: KubeClient, ledger: Ledger
+) -> None:
+    async def shown_meanwhile(_: object) -> web.StreamResponse:
+        ledger.set_pod(pod_update("uid-a", c0=4))
+        return web.json_response({}, status=404)
+
+    api.fail("GET", "/api/v1/namespaces/default/pods/a", shown_meanwhile)
+    await look_once(client, ledger)
+    assert ledger.holder("uid-a") is not None
 
 
 class TestOfALivingPod:
@@ -116,6 +154,7 @@ class TestOfALivingPod:
     @pytest.fixture(autouse=True)
     def reserved(self, ledger: Ledger) -> None:
         ledger.reserve(reference("c"), node="n1", units=4)
+        ledger.abandon("uid-c", now=100.0)
 
     @pytest.mark.parametrize(
         ("node", "freed"),
@@ -129,26 +168,23 @@ class TestOfALivingPod:
         self, api: FakeApi, client: KubeClient, ledger: Ledger, node: str, *, freed: bool
     ) -> None:
         api.put(PODS, pod_json("c", node=node))
-        await look(client, ledger, 100.0, 112.0)
+        await look_once(client, ledger, now=112.0)
         assert (ledger.holder("uid-c") is None) == freed
 
     async def test_not_while_a_binding_may_still_take_effect(
         self, api: FakeApi, client: KubeClient, ledger: Ledger
     ) -> None:
         api.put(PODS, pod_json("c"))
-        await look(client, ledger, 100.0, 111.0)
+        await look_once(client, ledger, now=111.0)
         assert ledger.holder("uid-c") is not None
 
     async def test_not_if_a_bind_has_begun_while_the_pod_was_read(
         self, api: FakeApi, client: KubeClient, ledger: Ledger
     ) -> None:
-        being_bound: set[str] = set()
-
         async def begin(_: object) -> None:
-            being_bound.add("uid-c")
+            ledger.reserve(reference("c"), node="n1", units=4)
 
         api.put(PODS, pod_json("c"))
-        path = "/api/v1/namespaces/default/pods/c"
-        api.fail("GET", path, status(503), begin)
-        await look(client, ledger, 100.0, 112.0, being_bound=lambda: being_bound)
+        api.fail("GET", POD_C, begin)
+        await look_once(client, ledger, now=112.0)
         assert ledger.holder("uid-c") is not None

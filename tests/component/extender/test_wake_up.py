@@ -2,22 +2,26 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from functools import partial
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
-from tests.fakes.api_server import PODS, SHARE_NODES, STORAGE_CAPACITIES, FakeApi, fake_api, status
+from tests.fakes.api_server import PODS, SHARE_NODES, STORAGE_CAPACITIES, FakeApi, cut, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
+from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import holder_json, share_node_json
 
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
-from gpushare_core.kube.client import KubeClient
 from gpushare_extender.cluster import wake_up
+from gpushare_extender.cluster.wake_up import WakeUp
+from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.server import application
-from gpushare_extender.main import Address, Extender, Options
+from gpushare_extender.main import Address, Extender, Options, kube_client
 
+NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 OBJECT = f"{STORAGE_CAPACITIES}/gpushare-wake-up"
 
 
@@ -43,7 +47,7 @@ def reported(*uids: str) -> Json:
 
 @pytest.fixture
 async def caller(api: FakeApi) -> AsyncIterator[SchedulerCaller]:
-    async with KubeClient(api.credentials()) as client, ClientSession() as session:
+    async with kube_client(api.credentials()) as client, ClientSession() as session:
         extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)), GPUSHARE)
         tasks = [asyncio.create_task(task) for task in extender.tasks()]
         for watch in extender.watches:
@@ -106,19 +110,59 @@ async def test_an_object_that_is_missing_is_made(api: FakeApi, caller: Scheduler
     await caller.filter("n1", units=16)
     api.put(SHARE_NODES, reported())
     api.delete(PODS, "x", "default")
-    await api.wait_for("the object", lambda: bool(api.requests("POST", STORAGE_CAPACITIES)))
+    await api.wait_for("the object", lambda: bool(api.objects[STORAGE_CAPACITIES]))
 
 
-async def test_without_the_right_to_it_the_next_time_is_tried_again(
-    api: FakeApi, caller: SchedulerCaller
-) -> None:
-    api.fail("PATCH", OBJECT, status(403))
+async def test_it_is_touched_again_when_there_is_room_again(api: FakeApi, caller: SchedulerCaller) -> None:
     api.delete(PODS, "x", "default")
     for expected in (1, 2):
         api.put(SHARE_NODES, reported(f"other-{expected}"))
         await until(caller, passes=False)
         api.put(SHARE_NODES, reported())
-        await api.wait_for("an attempt", partial(has_touched, api, expected))
+        await api.wait_for("a touch", partial(has_touched, api, expected))
+
+
+class TestFailures:
+    """Nobody else knows that these pods wait."""
+
+    @pytest.fixture
+    def refused(self) -> RefusedPods:
+        return RefusedPods()
+
+    @pytest.fixture
+    async def waking(self, api: FakeApi, refused: RefusedPods) -> AsyncIterator[WakeUp]:
+        clock = FakeClock()
+        async with kube_client(api.credentials()) as client:
+            waking = WakeUp(client, "gpushare-system", refused, lambda: NOW, clock.sleep)
+            task = asyncio.create_task(waking.run())
+            yield waking
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def test_a_touch_that_fails_is_tried_again(
+        self, api: FakeApi, refused: RefusedPods, waking: WakeUp
+    ) -> None:
+        api.fail("PATCH", OBJECT, status(503), status(403), cut)
+        refused.refused("a", 4)
+        waking.has_room(8)
+        await api.wait_for("a touch that succeeds", lambda: touches(api) == 4)
+        touched = api.objects[STORAGE_CAPACITIES]["", "gpushare-wake-up"]["metadata"]
+        assert touched["annotations"] == {"gpushare.io/room-since": "2026-11-21T10:00:00+00:00"}
+
+    async def test_pods_that_wait_meanwhile_are_woken_by_the_same_touch(
+        self, api: FakeApi, refused: RefusedPods, waking: WakeUp
+    ) -> None:
+        async def fail_while_another_comes(request: web.Request) -> web.StreamResponse | None:
+            refused.refused("b", 4)
+            waking.has_room(12)
+            return await status(503)(request)
+
+        api.fail("PATCH", OBJECT, fail_while_another_comes)
+        refused.refused("a", 4)
+        waking.has_room(8)
+        await api.wait_for("a touch that succeeds", lambda: touches(api) == 2)
+        await asyncio.sleep(0.1)
+        assert touches(api) == 2
 
 
 async def until(caller: SchedulerCaller, *, passes: bool) -> None:

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from tests.samples.extender import ANNOTATION, annotation, holder, pod_json, reference
 
@@ -15,6 +16,7 @@ from gpushare_extender.bind.binding import (
     binding_outcome,
     share_binding,
 )
+from gpushare_extender.decide.pod_state import PodState
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, 999, UTC)
 ALLOCATION = allocation_of(
@@ -81,4 +83,5 @@ def test_the_binding_of_a_pod_without_share_carries_no_annotations() -> None:
 def test_the_pod_shows_what_became_of_the_binding(
     binding: Binding, pod: Json | None, outcome: BindingOutcome
 ) -> None:
-    assert binding_outcome(binding, pod) is outcome
+    state = None if pod is None else msgspec.convert(pod, PodState)
+    assert binding_outcome(binding, state) is outcome

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.samples.extender import reference, reporting, share_node
 
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
-from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_extender.ledger.ledger import BindState, DoesNotFitError, Ledger, Reservation
 
 CARD = 8
 NODES = ("n1", "n2")
@@ -21,6 +21,14 @@ NODES = ("n1", "n2")
 @dataclass(frozen=True)
 class Deleted:
     uid: str
+
+
+@dataclass(frozen=True)
+class Look:
+    """A read under way of a pod whose bind was abandoned, and whether it will show that nothing is held."""
+
+    reservation: Reservation
+    shows_nothing: bool
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,11 @@ class LedgerMachine(RuleBasedStateMachine):
         self.serial = 0
         self.sent: dict[str, Holder] = {}
         """Bindings whose answer the extender does not have."""
+        self.abandoned: set[str] = set()
+        """Those of them that no bind task looks after any more."""
+        self.expired: set[str] = set()
+        """Those of the abandoned that cannot take effect any more."""
+        self.look: Look | None = None
         self.bound: set[str] = set()
         """Pods whose Binding has taken effect; some of them may be gone since."""
         self.running: dict[str, Holder] = {}
@@ -69,10 +82,10 @@ class LedgerMachine(RuleBasedStateMachine):
             assert units <= free
             self.sent[uid] = holder
 
-    @precondition(lambda self: self.sent.keys() - self.bound)
+    @precondition(lambda self: self.sent.keys() - self.bound - self.expired)
     @rule(data=st.data())
     def the_api_server_binds(self, data: st.DataObject) -> None:
-        uid = data.draw(st.sampled_from(sorted(self.sent.keys() - self.bound)))
+        uid = data.draw(st.sampled_from(sorted(self.sent.keys() - self.bound - self.expired)))
         self.bound.add(uid)
         self.running[uid] = self.sent[uid]
         self.annotate(self.sent[uid])
@@ -94,10 +107,10 @@ class LedgerMachine(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(sorted(self.kubelet.keys() & self.running.keys())))
         self.annotate(self.running[uid])
 
-    @precondition(lambda self: self.sent)
+    @precondition(lambda self: self.sent.keys() - self.abandoned)
     @rule(data=st.data())
     def an_answer_comes(self, data: st.DataObject) -> None:
-        self.answer(data.draw(st.sampled_from(sorted(self.sent))))
+        self.answer(data.draw(st.sampled_from(sorted(self.sent.keys() - self.abandoned))))
 
     def answer(self, uid: str) -> None:
         del self.sent[uid]
@@ -105,6 +118,54 @@ class LedgerMachine(RuleBasedStateMachine):
             self.ledger.confirm(uid, now=self.tick())
         else:
             self.ledger.release(uid)
+
+    @precondition(lambda self: self.sent.keys() - self.abandoned)
+    @rule(data=st.data())
+    def a_defect_ends_a_bind(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(sorted(self.sent.keys() - self.abandoned)))
+        self.abandoned.add(uid)
+        self.ledger.abandon(uid, now=self.tick())
+
+    @precondition(lambda self: self.abandoned)
+    @rule(data=st.data())
+    def a_lost_binding_expires(self, data: st.DataObject) -> None:
+        self.expired.add(data.draw(st.sampled_from(sorted(self.abandoned))))
+
+    @precondition(lambda self: self.abandoned - (self.bound - self.running.keys()))
+    @rule(data=st.data())
+    def an_abandoned_pod_is_bound_again(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(sorted(self.abandoned - (self.bound - self.running.keys()))))
+        before = self.sent[uid]
+        units = sum(units for _, units in before.cards)
+        try:
+            holder = self.ledger.reserve(reference(uid, uid=uid), node=before.node, units=units)
+        except DoesNotFitError:
+            return
+        assert holder == before or uid in self.expired, "its Binding may still take effect"
+        self.sent[uid] = holder
+        self.abandoned.discard(uid)
+        self.expired.discard(uid)
+
+    @precondition(lambda self: not self.look and self.settled_reservations())
+    @rule(data=st.data())
+    def a_look_begins(self, data: st.DataObject) -> None:
+        reservation = data.draw(st.sampled_from(self.settled_reservations()))
+        self.look = Look(reservation, shows_nothing=reservation.holder.uid not in self.running)
+
+    @precondition(lambda self: self.look)
+    @rule()
+    def the_look_ends(self) -> None:
+        look, self.look = self.look, None
+        assert look is not None
+        uid = look.reservation.holder.uid
+        if look.shows_nothing and self.ledger.reservation(uid) is look.reservation:
+            self.ledger.drop_pod(uid)
+
+    def settled_reservations(self) -> list[Reservation]:
+        """Returns those that a look can tell about."""
+        settled = self.expired | self.bound
+        abandoned = self.ledger.reservations(BindState.ABANDONED)
+        return [reservation for reservation in abandoned if reservation.holder.uid in settled]
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())
@@ -169,7 +230,8 @@ class LedgerMachine(RuleBasedStateMachine):
     @invariant()
     def no_card_is_given_out_twice(self) -> None:
         used: dict[str, int] = {}
-        not_bound = {uid: holder for uid, holder in self.sent.items() if uid not in self.bound}
+        settled = self.bound | self.expired
+        not_bound = {uid: holder for uid, holder in self.sent.items() if uid not in settled}
         reported = {uid: holder for pods in self.reported.values() for uid, holder in pods.items()}
         for holder in {**reported, **self.running, **not_bound}.values():
             for card, units in holder.cards:
@@ -206,8 +268,13 @@ class LedgerMachine(RuleBasedStateMachine):
         """Everything comes to rest: the sums are what the cluster says."""
         if self.listing:
             self.the_list_ends()
-        for uid in list(self.sent):
+        for uid in self.sent.keys() - self.abandoned:
             self.answer(uid)
+        self.expired |= self.abandoned
+        self.look = None
+        for reservation in self.settled_reservations():
+            self.look = Look(reservation, shows_nothing=reservation.holder.uid not in self.running)
+            self.the_look_ends()
         self.kubelet = dict(self.running)
         for holder in self.running.values():
             self.annotate(holder)

@@ -1,0 +1,36 @@
+"""Whether a kubelet did not admit a pod because of our resource. Pure.
+
+Source: ``pkg/kubelet/lifecycle/predicate.go`` and ``pkg/kubelet/cm/{admission,devicemanager}`` of Kubernetes.
+"""
+
+import re
+
+from gpushare_extender.decide.pod_state import PodState
+
+UNEXPECTED = "UnexpectedAdmissionError"
+"""The reason of everything that a device plugin, or the lack of one, brings about, and of much else."""
+CALL_FAILED = "rpc error:"
+"""In the message when a device plugin did not answer, or refused; it names no resource."""
+
+
+def rejection_for(resource: str, pod: PodState) -> str:
+    """Returns why the kubelet did not admit ``pod`` where that concerns ``resource``, else an empty text."""
+    reason, message = pod.status.reason, pod.status.message
+    if pod.status.phase != "Failed":
+        return ""
+    concerns = reason == f"OutOf{resource}" or (
+        reason == UNEXPECTED
+        and (_names(resource, message) or (CALL_FAILED in message and _extended_resources(pod) == {resource}))
+    )
+    return reason if concerns else ""
+
+
+def _names(resource: str, message: str) -> bool:
+    """Returns whether ``message`` names ``resource``, not just one whose name is longer."""
+    return re.search(rf"(?<![\w./-]){re.escape(resource)}(?![\w/-]|\.\w)", message) is not None
+
+
+def _extended_resources(pod: PodState) -> set[str]:
+    containers = (*(pod.spec.init_containers or ()), *(pod.spec.containers or ()))
+    resources = (container.resources for container in containers if container.resources)
+    return {name for each in resources for name in each.limits or () if "/" in name}

@@ -1,0 +1,157 @@
+"""One connection: how far its request is, and how long that may take.
+
+aiohttp itself keeps half-sent requests and connections without a request for ever.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+from aiohttp import web
+
+KEEP_ALIVE = 180.0
+"""Seconds. Longer than the scheduler's own 90, so that it never sends into a connection just closed here."""
+READ_SECONDS = 10.0
+"""For one request, from its first byte to its last."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds. ``idle``: until a request begins, the writing of the answer before it included."""
+
+    read: float = READ_SECONDS
+    idle: float = KEEP_ALIVE
+
+
+class Progress(Enum):
+    """Of the requests on one connection."""
+
+    IDLE = auto()
+    READING = auto()
+    ANSWERING = auto()
+
+
+class Owner(Protocol):
+    """Who accepted the connections."""
+
+    def made(self, connection: "Connection") -> None:
+        """It came about; with TLS: the certificate of the other side was good."""
+
+    def used(self, connection: "Connection") -> None:
+        """A request has come on it in full."""
+
+    def lost(self, connection: "Connection") -> None:
+        """It has ended."""
+
+
+class Connection(asyncio.Protocol):
+    """Passes everything on to aiohttp's protocol, and breaks off when a request takes too long to come."""
+
+    def __init__(self, handler: asyncio.Protocol, owner: Owner, patience: Patience) -> None:
+        self._handler = handler
+        self._owner = owner
+        self._patience = patience
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._progress = Progress.IDLE
+        self._is_pipelined = False
+        """Whether anything came while a request was being answered."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection came about, a handshake included."""
+        return self._transport is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is on it."""
+        return self._progress is Progress.IDLE
+
+    def abort(self) -> None:
+        if self._transport:
+            self._transport.abort()
+
+    # How far a request is
+
+    def request_begun(self) -> None:
+        """The headers of a request are being looked at: it may have come together with the one before."""
+        if self._progress is not Progress.READING:
+            self._begin_reading()
+
+    def request_read(self) -> None:
+        """The request has come in full, and has all the time it wants."""
+        self._progress, self._is_pipelined = Progress.ANSWERING, False
+        self._set_deadline(None)
+        self._owner.used(self)
+
+    def request_answered(self) -> None:
+        if self._is_pipelined:
+            self._begin_reading()
+        else:
+            self._progress = Progress.IDLE
+            self._set_deadline(self._patience.idle)
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._set_deadline(self._patience.idle)
+        self._handler.connection_made(transport)
+        self._owner.made(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._progress is Progress.IDLE:
+            self._begin_reading()
+        self._is_pipelined = self._progress is Progress.ANSWERING
+        self._handler.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._handler.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._set_deadline(None)
+        self._owner.lost(self)
+        self._handler.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._handler.resume_writing()
+
+    def _begin_reading(self) -> None:
+        self._progress = Progress.READING
+        self._set_deadline(self._patience.read)
+
+    def _set_deadline(self, seconds: float | None) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.abort)
+
+
+@web.middleware
+async def read_in_time(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Reads the whole request before it is handled, and tells its connection how far it is.
+
+    Every application that is listened for has it outermost but for those that only change the answer.
+    """
+    protocol = request.transport.get_protocol() if request.transport else None
+    connection = protocol if isinstance(protocol, Connection) else None
+    if connection:
+        connection.request_begun()
+    try:
+        await request.read()
+    except (ConnectionError, web.RequestPayloadError) as error:
+        raise web.HTTPBadRequest(reason="the request has not come in full") from error
+    if connection is None:
+        return await handler(request)
+    connection.request_read()
+    try:
+        return await handler(request)
+    finally:
+        connection.request_answered()
