@@ -51,7 +51,7 @@ class NodeState:
         if before is not None and before.uid != pod.uid:
             self.drop_pod(before.name, before.uid)
         elif before is not None and pod.request is None:
-            pod = replace(pod, request=before.request, running=before.running)
+            pod = replace(pod, request=before.request, running=before.running, started=before.started)
         self.pods[pod.name] = pod
         self.changed.set()
 

@@ -37,7 +37,9 @@ class Pod:
     request: PodRequest | None = None
     """None until the pod's spec was read; it never changes."""
     running: bool = False
-    """Whether it ran when it was read as a whole: then it was admitted before."""
+    """Whether it ran when it was read as a whole: then all its containers were admitted before."""
+    started: bool = False
+    """Whether the kubelet had acknowledged it by then: also while its init containers run."""
 
     @property
     def kubelet_uid(self) -> str:
@@ -78,7 +80,11 @@ def read_metadata(item: Json, annotation: str) -> Pod:
 
 def read_pod(item: Json, annotation: str, resource: str) -> Pod:
     """Returns a pod by its whole object; ``resource`` is the extended resource that it may ask for."""
-    running = (item.get("status") or {}).get("phase") == "Running"
+    status = item.get("status") or {}
+    running = status.get("phase") == "Running"
     return replace(
-        read_metadata(item, annotation), request=read_request(item["spec"], resource), running=running
+        read_metadata(item, annotation),
+        request=read_request(item["spec"], resource),
+        running=running,
+        started=running or bool(status.get("startTime")),
     )

@@ -9,6 +9,7 @@ from gpushare_plugin.decide.admission import (
     admission_candidates,
     admitted_by_arrival,
     pods_to_read,
+    pods_without_units,
 )
 from gpushare_plugin.decide.allocations import forgotten_units, promised_units
 from gpushare_plugin.decide.environment import environment
@@ -86,12 +87,10 @@ class Allocator:
             _log.warning("admitting by order of arrival, PodResources do not answer: %s", error)
             return admitted_by_arrival(state.assigned, state.pods, state.preferred, units)
         await self.pod_watch.read_specs(pods_to_read(assigned, state.pods), timeout=SPECS_TIMEOUT)
-        candidates = admission_candidates(assigned, state.pods, state.preferred, units)
-        if len(candidates) > 1:  # one of them may run already
-            unsure = [pod.name for pod in candidates if not pod.running]
+        unsure = pods_without_units(assigned, state.pods)
+        if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
             await self.pod_watch.read_specs(unsure, timeout=SPECS_TIMEOUT)
-            candidates = admission_candidates(assigned, state.pods, state.preferred, units)
-        return next(iter(candidates), None)
+        return next(iter(admission_candidates(assigned, state.pods, state.preferred, units)), None)
 
     def _container_request(
         self, units: int, included: list[int], pod: Pod | None, layout: Layout
