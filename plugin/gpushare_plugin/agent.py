@@ -143,8 +143,9 @@ class Agent:
         """
         if not (self._share_node_watch.synced.is_set() and self._pod_watch.synced.is_set()):
             return "waiting for the API server"
-        if self.state.offering.layout is None:
-            return ""
+        offering = self.state.offering
+        if offering.layout is None:
+            return offering.postponed.message if offering.postponed else ""
         return self._registrar.state.message
 
     async def _read_pods_without_units(self) -> None:
@@ -158,6 +159,7 @@ class Agent:
     async def _keep_reconciled(self) -> None:
         """Nothing is decided before everything was seen once; the kubelet alone may be away."""
         await self._share_node_watch.synced.wait()
+        await self._reconciler.write_status()  # a plugin that was killed left behind that it is registered
         await self._pod_watch.synced.wait()
         await self._assignment_reader.read()
         backoff = Backoff(most=PERIOD)

@@ -8,7 +8,7 @@ from gpushare_core.books.dialects import GPUSHARE, Dialect
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.layout import Layout
-from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.decide.offering import STARTING, Offering
 from gpushare_plugin.decide.pods import Pod, PodName
 from gpushare_plugin.decide.preferred_allocation import PreferredCard
 from gpushare_plugin.devices.card import PhysicalCard
@@ -23,6 +23,8 @@ class NodeState:
     dialect: Dialect = GPUSHARE
     share_node: GPUShareNode | None = None
     """None when the node is not shared (any more)."""
+    share_node_problem: str = ""
+    """Why the newest GPUShareNode cannot be read; then ``share_node`` is the one before."""
     pods: dict[PodName, Pod] = field(default_factory=dict)
     """As the API server has them."""
     assigned: AssignedDevices = field(default_factory=AssignedDevices)
@@ -33,7 +35,7 @@ class NodeState:
     """Whether PodResources or the checkpoint ever told what is assigned."""
     cards: tuple[PhysicalCard, ...] | None = None
     """None where the source is not known to this version."""
-    offering: Offering = field(default_factory=Offering)
+    offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""
     preferred: dict[str, PreferredCard] = field(default_factory=dict)
@@ -79,10 +81,11 @@ class NodeState:
 
         Before they ever answered all that is ``stored`` in the checkpoint counts as assigned.
         """
-        if not self.assigned.pods and stored != self.assigned:
-            self.assigned = stored
-            self.assigned_known |= not stored.checkpoint_problem
-            self.changed.set()
+        if not self.assigned.pods:
+            known = self.assigned_known or not stored.checkpoint_problem
+            if (stored, known) != (self.assigned, self.assigned_known):
+                self.assigned, self.assigned_known = stored, known
+                self.changed.set()
         if self.pod_resources_available:
             self.pod_resources_available = False
             self.changed.set()

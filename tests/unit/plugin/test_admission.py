@@ -105,26 +105,27 @@ def test_without_a_checkpoint_our_own_answers_tell_that_an_init_container_has_it
 
 
 @pytest.mark.parametrize(
-    ("inits", "answers", "served"),
+    ("inits", "answers", "asked_again"),
     [
-        pytest.param((container("x", 4), container("y", 4)), 1, True, id="the second reuses the first's"),
-        pytest.param((container("x", 4), container("y", 2)), 1, True, id="the second needs less"),
-        pytest.param((container("x", 2), container("y", 4)), 1, False, id="the second needs more"),
-        pytest.param((container("x", 2), container("y", 4)), 2, True, id="both were asked for"),
-        pytest.param((container("x", 4), sidecar("p", 4), container("y", 4)), 2, True, id="a sidecar keeps"),
-        pytest.param((container("x", 4), sidecar("p", 4), container("y", 4)), 1, False, id="one is missing"),
+        pytest.param((container("x", 4), container("y", 4)), 1, [], id="the second reuses the first's"),
+        pytest.param((container("x", 4), container("y", 2)), 1, [], id="the second needs less"),
+        pytest.param((container("x", 2), container("y", 4)), 1, ["a"], id="the second needs more"),
+        pytest.param((container("x", 2), container("y", 4)), 2, [], id="both were asked for"),
+        pytest.param((container("x", 4), sidecar("p", 4), container("y", 4)), 2, [], id="a sidecar keeps"),
+        pytest.param((container("x", 4), sidecar("p", 4), container("y", 4)), 1, ["a"], id="one is missing"),
     ],
 )
 def test_a_pod_is_served_when_the_kubelet_has_nothing_more_to_ask(
-    inits: tuple[Json, ...], answers: int, served: bool
+    inits: tuple[Json, ...], answers: int, asked_again: list[str]
 ) -> None:
     """It takes for an init container what an earlier one leaves, and asks us for the rest."""
     unseen = pod("a", container(), inits=inits)
     answered = {"uid-a": PreferredCard("GPU-0", containers=answers)}
-    listing = assigned(a={"p": [], "main": []})
-    assert (admitted_by_arrival(AssignedDevices(), by_name(unseen), answered, 4) is None) is served
+    arrived = admitted_by_arrival(AssignedDevices(), by_name(unseen), answered, 4)
+    assert [each.name.name for each in (arrived,) if each] == asked_again
     if not any("restartPolicy" in each for each in inits):
-        assert (admitted_by_listing(listing, by_name(unseen), answered, 4) is None) is served
+        listed = admission_candidates(assigned(a={"main": []}), by_name(unseen), answered, 4)
+        assert [each.name.name for each in listed] == asked_again
 
 
 def test_a_running_pod_comes_last_and_a_predecessor_is_another_pod() -> None:

@@ -80,7 +80,7 @@ def test_the_checkpoint_tells_card_and_size() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param(annotation({"main": {"GPU-1": 2}}), [witness("GPU-1", 3, 4)], id="it says so"),
+        pytest.param(annotation({"main": {"GPU-1": 2}}), [witness("GPU-1", 3, 4, memory=2)], id="it says so"),
         pytest.param(annotation({"main": {"GPU-1": 4}}), [], id="another amount"),
         pytest.param(annotation({"main": {"GPU-1": 2}}, node="gpu-2"), [], id="another node"),
         pytest.param(annotation({"other": {"GPU-1": 2}}), [], id="another container"),
