@@ -21,6 +21,7 @@ from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.plugin_server import PluginServer
 from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.kubelet.registration import Registrar
+from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
 
@@ -58,16 +59,21 @@ class Agent:
         self.state = NodeState(settings.node, settings.dialect)
         self._settings = settings
         self._stream = DeviceStream()
+        reservations = Reservations(asyncio.get_running_loop().time)
         self._assignment_reader = AssignmentReader(
             self.state,
             resources,
             CheckpointFile(settings.device_plugins, settings.dialect),
+            reservations=reservations,
             after_reading=self._read_pods_without_units,
         )
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client)
         allocator = Allocator(
-            state=self.state, assignment_reader=self._assignment_reader, pod_watch=self._pod_watch
+            state=self.state,
+            assignment_reader=self._assignment_reader,
+            reservations=reservations,
+            pod_watch=self._pod_watch,
         )
         plugin = DevicePlugin(allocator, self._stream)
         self._registrar = Registrar(
@@ -80,6 +86,7 @@ class Agent:
             state=self.state,
             client=client,
             assignment_reader=self._assignment_reader,
+            reservations=reservations,
             stream=self._stream,
             registration=self._registration,
         )

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pydantic import ValidationError
@@ -36,11 +36,12 @@ from gpushare_plugin.decide.offering import (
     postponed,
     unreadable,
 )
-from gpushare_plugin.decide.pods import Pods
+from gpushare_plugin.decide.pods import Pods, read_metadata
 from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.source import open_source
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
+from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.state import NodeState
 
 NO_DEVICES = b""
@@ -60,6 +61,7 @@ class Reconciler:
     state: NodeState
     client: KubeClient
     assignment_reader: AssignmentReader
+    reservations: Reservations
     stream: DeviceStream
     registration: Callable[[], RegistrationState]
     now: Callable[[], datetime] = utc_now
@@ -101,10 +103,14 @@ class Reconciler:
         offering = self._decide()
         if problem := await self._record(offering):
             return self._postpone(problem)
-        if changes_meaning and not (await self._read_assigned() and self._decide() == offering):
+        if changes_meaning and not (await self._read_assigned() and self._is_still(offering)):
             return False
         self._take(offering)
         return True
+
+    def _is_still(self, offering: Offering) -> bool:
+        """Whether the same would be decided again, and nobody was told lately what his units mean."""
+        return not self.reservations.remaining and self._decide() == offering
 
     def _postpone(self, problem: Problem) -> bool:
         """Returns False."""
@@ -194,24 +200,26 @@ class Reconciler:
         offering = self.state.offering
         assignments = None if offering.layout_unknown else self._node_assignments(offering)
         repairs = plan_repairs(assignments, self.state.pods.values(), now=self.now()) if assignments else []
-        problems = [(repair.pod, await self._apply(repair)) for repair in repairs]
+        try:
+            problems = [(repair.pod, await self._apply(repair)) for repair in repairs]
+        except UnreachableError as error:  # nor would it answer for the others, and each waits for seconds
+            _log.warning("cannot set annotations right: %s", error)
+            problems = [(repair.pod, "the API server does not answer") for repair in repairs]
         self._differing = tuple(f"{pod} ({problem})" for pod, problem in problems if problem)
 
     async def _apply(self, repair: Repair) -> str:
-        """Returns why it has to be tried again, or an empty text."""
+        """Returns why it has to be tried again, or an empty text. Raises ``UnreachableError``."""
         annotations = {self.state.dialect.allocation_annotation: repair.annotation}
         body = {"metadata": {"uid": repair.uid, "annotations": annotations}}
         try:
-            await self.client.merge(pod_path(*repair.pod), body)
-        except (ApiError, UnreachableError) as error:
+            written = await self.client.merge(pod_path(*repair.pod), body)
+        except ApiError as error:
             _log.warning("cannot set an annotation right: %s", error, extra={"pod": str(repair.pod)})
-            gone = isinstance(error, ApiError) and (error.is_not_found or error.is_conflict)
-            return "" if gone else str(error)
+            return "" if error.is_not_found or error.is_conflict else str(error)
         message = "the annotation now says what the kubelet's books say: %s"
         _log.info(message, repair.annotation, extra={"pod": str(repair.pod)})
-        pod = self.state.pods.get(repair.pod)
-        if pod and pod.uid == repair.uid:
-            self.state.pods[repair.pod] = replace(pod, annotation=repair.annotation)
+        if repair.pod in self.state.pods:
+            self.state.put_pod(read_metadata(written, self.state.dialect.allocation_annotation))
         return ""
 
     async def write_status(self) -> bool:

@@ -48,12 +48,17 @@ class NodeState:
         return self.share_node.spec.strategy if self.share_node else Strategy.BINPACK
 
     def put_pod(self, pod: Pod) -> None:
-        """Stores what was read of ``pod``; where only metadata is new the rest is kept."""
+        """Stores what was read of ``pod``, unless it is older than what is known.
+
+        Watch and single readings overtake each other. Where only metadata are new the rest is kept.
+        """
         before = self.pods.get(pod.name)
         if before is not None and before.uid != pod.uid:
+            if pod.version < before.version:
+                return
             self.drop_pod(before.name, before.uid)
-        elif before is not None and pod.request is None:
-            pod = replace(pod, request=before.request, running=before.running, started=before.started)
+        elif before is not None:
+            pod = _newest(before, pod)
         self.pods[pod.name] = pod
         self.changed.set()
 
@@ -94,3 +99,10 @@ class NodeState:
         """Counts one more container of the pod for which ``card`` was preferred."""
         before = self.preferred.get(uid)
         self.preferred[uid] = PreferredCard(card, before.containers + 1 if before else 1)
+
+
+def _newest(before: Pod, read: Pod) -> Pod:
+    """Returns one pod by two readings: the newer metadata, and what the last reading of the whole told."""
+    metadata = before if read.version < before.version else read
+    whole = before if read.request is None else read
+    return replace(metadata, request=whole.request, running=whole.running, started=whole.started)

@@ -30,6 +30,8 @@ class Pod:
     uid: str
     static_uid: str = ""
     """The UID by which the kubelet knows a static pod, of which this is the mirror; else empty."""
+    version: int = 0
+    """The resource version: of two readings of the pod the greater is newer."""
     created: str = ""
     """RFC 3339, UTC."""
     deleting: bool = False
@@ -72,6 +74,7 @@ def read_metadata(item: Json, annotation: str) -> Pod:
         name=PodName(metadata["namespace"], metadata["name"]),
         uid=metadata["uid"],
         static_uid=annotations.get(MIRROR_ANNOTATION, ""),
+        version=int(metadata.get("resourceVersion") or 0),
         created=metadata.get("creationTimestamp") or "",
         deleting="deletionTimestamp" in metadata,
         annotation=annotations.get(annotation),

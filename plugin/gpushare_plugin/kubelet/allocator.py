@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.decide.admission import (
@@ -20,6 +21,7 @@ from gpushare_plugin.decide.unit_ids import UnitSet, encode_id, known_numbers
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.state import NodeState
 
 POD_RESOURCES_TIMEOUT = 3.0
@@ -40,6 +42,7 @@ class Allocator:
 
     state: NodeState
     assignment_reader: AssignmentReader
+    reservations: Reservations
     pod_watch: PodWatch
 
     async def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
@@ -50,8 +53,9 @@ class Allocator:
         Raises:
             NothingFitsError, NothingOfferedError: with a text for the user.
         """
-        layout = self._layout()
+        self._layout()
         pod = await self._admitted_pod(request.allocation_size)
+        layout = self._layout()  # not an earlier one: what was asked on the way took its time
         included = list(known_numbers(request.must_include_deviceIDs))
         container = self._container_request(request.allocation_size, included, pod, layout)
         card, numbers = choose_units(
@@ -61,6 +65,7 @@ class Allocator:
             included=included,
             strategy=self.state.strategy,
         )
+        self.reservations.promise(numbers)
         self._record(pod, card, container)
         return [encode_id(number) for number in numbers]
 
@@ -70,7 +75,8 @@ class Allocator:
         Raises:
             UnusableUnitsError, NothingOfferedError: with a text for the user.
         """
-        self.assignment_reader.note_allocate()
+        self.reservations.allocate([*known_numbers(ids)])
+        self.assignment_reader.read_soon()
         return environment(ids, self._layout(), self.state.dialect)
 
     def _layout(self) -> Layout:
@@ -114,17 +120,17 @@ class Allocator:
         return frozenset((preferred.card,)) if preferred else frozenset()
 
     def _available(self, ids: Iterable[str], included: list[int]) -> UnitSet:
-        """Returns what the kubelet calls available, less what its PodResources show as assigned.
+        """Returns what the kubelet calls available, less what PodResources show as assigned, or it is taking.
 
-        The two differ when a pod ends while another one is being admitted: the kubelet then forgets for a
+        They differ when a pod ends while another one is being admitted: the kubelet then forgets for a
         moment what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
         """
         available, kept = UnitSet(known_numbers(ids)), set(included)
-        available.discard(number for number in self.state.assigned.numbers() if number not in kept)
+        taken = chain(self.state.assigned.numbers(), self.reservations.numbers())
+        available.discard(number for number in taken if number not in kept)
         return available
 
     def _record(self, pod: Pod | None, card: str, request: ContainerRequest) -> None:
-        self.assignment_reader.expect_allocate()
         if pod is None:
             _log.warning("units for a pod that nobody knows", extra={"card": card})
             return
