@@ -189,7 +189,7 @@ def _layout(
         _verify_record(snapshot, known)
         cards = keep_places(present, _cards(known), held=True)
         return lay_out(cards, unit, reserved=reserved, places=known.places)
-    if held:
+    if held or (known is None and _may_hold(snapshot)):
         witnesses = [*witnesses, *_other_witnesses(snapshot, unit)]
     found = lay_out(present, unit, reserved=reserved)
     if agrees(found, witnesses) and has_sizes(found, witnesses):
@@ -197,6 +197,12 @@ def _layout(
     placed = placed_cards(witnessed_cards(witnesses, present, unit), unit)
     cards = keep_places(present, [card for card, _ in placed], held=True)
     return lay_out(cards, unit, reserved=reserved, places={card.uuid: first for card, first in placed})
+
+
+def _may_hold(snapshot: Snapshot) -> bool:
+    """Whether nothing is known yet of what is assigned, and a pod asks for units: also one not annotated."""
+    asking = (pod for pod in snapshot.pods.values() if pod.request and pod.request.containers)
+    return not snapshot.assigned_known and any(asking)
 
 
 def _verify_record(snapshot: Snapshot, known: Layout) -> None:
@@ -232,7 +238,8 @@ def _other_witnesses(snapshot: Snapshot, unit: MemoryUnit) -> list[Witness]:
     witnesses = _annotated(snapshot)
     if unknown := unwitnessed(snapshot.assigned, [*stored_witnesses(snapshot.assigned), *witnesses]):
         raise ContradictionError(
-            f"nothing says on which card the units of these pods lie: {', '.join(unknown)}; delete them"
+            f"nothing says on which card the units of these pods lie: {', '.join(unknown)}; delete them, or wait"
+            " until the kubelet has ended those that are deleted"
         )
     if other := {each.holder for each in witnesses if not each.is_of(unit)}:
         raise ContradictionError(

@@ -217,7 +217,7 @@ async def test_nothing_is_offered_while_nobody_knows_what_ids_in_use_mean(node: 
     node.share()
     await node.start_plugin()
     await node.until("the reason", lambda: node.condition("Registered") == ("False", "LayoutUnknown"))
-    assert "default/b; delete them" in node.message("Registered")
+    assert "default/b; delete them, or wait" in node.message("Registered")
     assert node.condition("LedgerInSync") == ("False", "LayoutUnknown")
     assert node.kubelet.devices == {} or "Healthy" not in node.kubelet.devices.values()
     assert set(node.api.patched) == {f"{SHARE_NODES}/{NODE}/status"}
