@@ -69,19 +69,7 @@ class Agent:
         )
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client)
-        allocator = Allocator(
-            state=self.state,
-            assignment_reader=self._assignment_reader,
-            reservations=reservations,
-            pod_watch=self._pod_watch,
-        )
-        plugin = DevicePlugin(allocator, self._stream)
-        self._registrar = Registrar(
-            PluginServer(settings.device_plugins / ENDPOINT, grpc_handler(plugin)),
-            resource=self.state.dialect.memory_resource,
-            stream=self._stream,
-            notify=self._registration_changed,
-        )
+        self._registrar = self._new_registrar(reservations)
         self._reconciler = Reconciler(
             state=self.state,
             client=client,
@@ -91,6 +79,21 @@ class Agent:
             registration=self._registration,
         )
         self._stopping = False
+
+    def _new_registrar(self, reservations: Reservations) -> Registrar:
+        allocator = Allocator(
+            state=self.state,
+            assignment_reader=self._assignment_reader,
+            reservations=reservations,
+            pod_watch=self._pod_watch,
+        )
+        plugin = DevicePlugin(allocator, self._stream)
+        return Registrar(
+            PluginServer(self._settings.device_plugins / ENDPOINT, grpc_handler(plugin)),
+            resource=self.state.dialect.memory_resource,
+            stream=self._stream,
+            notify=self._registration_changed,
+        )
 
     async def run(self) -> None:
         """Never returns. Raises ``ExceptionGroup`` when a part fails.

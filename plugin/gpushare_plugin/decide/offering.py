@@ -238,8 +238,8 @@ def _other_witnesses(snapshot: Snapshot, unit: MemoryUnit) -> list[Witness]:
     witnesses = _annotated(snapshot)
     if unknown := unwitnessed(snapshot.assigned, [*stored_witnesses(snapshot.assigned), *witnesses]):
         raise ContradictionError(
-            f"nothing says on which card the units of these pods lie: {', '.join(unknown)}; delete them, or wait"
-            " until the kubelet has ended those that are deleted"
+            f"nothing says on which card the units of these pods lie: {', '.join(unknown)}; delete them, or"
+            " wait until the kubelet has ended those that are deleted"
         )
     if other := {each.holder for each in witnesses if not each.is_of(unit)}:
         raise ContradictionError(
