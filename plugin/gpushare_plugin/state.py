@@ -1,6 +1,7 @@
 """What the process knows of its node; the only mutable state, changed on the event loop only."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.api.share_node import GPUShareNode
@@ -69,10 +70,15 @@ class NodeState:
             self.preferred.pop(uid, None)
             self.changed.set()
 
-    def keep_pods(self, names: set[PodName]) -> None:
-        """Forgets all pods but these."""
-        for name in self.pods.keys() - names:
+    def put_pods(self, pods: Iterable[Pod]) -> None:
+        """Stores a whole list, whatever was read before: a pod that is not in it is gone."""
+        listed = {pod.name: pod for pod in pods}
+        for name in self.pods.keys() - listed.keys():
             self.drop_pod(name, self.pods[name].uid)
+        for name, pod in listed.items():
+            if name in self.pods:
+                self.pods[name] = replace(self.pods[name], version=0)
+            self.put_pod(pod)
 
     def put_assigned(self, assigned: AssignedDevices) -> None:
         """Stores what PodResources answered."""

@@ -70,6 +70,8 @@ def node_conditions(
 
 def _registered(offering: Offering, registration: RegistrationState) -> ConditionState:
     layout = offering.layout
+    if registration == STOPPING:
+        return condition_false(REGISTERED, registration.reason, registration.message)
     if offering.problem:
         kept = "; what was served before goes on while pods hold it" if layout else ""
         return condition_false(REGISTERED, offering.problem.reason, offering.problem.message + kept)

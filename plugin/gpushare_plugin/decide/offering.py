@@ -36,7 +36,7 @@ from gpushare_plugin.devices.card import PhysicalCard
 LAYOUT_UNKNOWN = "LayoutUnknown"
 """Reason: units are in use and it cannot be told on which card they lie."""
 STARTING = Problem(
-    LAYOUT_UNKNOWN, "the plugin has just started, and waits until the API server tells this node's pods"
+    "Starting", "the plugin has just started, and waits until the API server tells this node's pods"
 )
 KUBELET_SILENT = Problem(
     "PodResourcesUnreachable",

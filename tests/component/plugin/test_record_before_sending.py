@@ -106,6 +106,7 @@ async def test_a_plugin_that_stops_before_it_has_decided_leaves_the_record(node:
     await node.until("its word", lambda: node.condition("Registered")[0] == "False")
     await asyncio.sleep(0.5)
     await node.stop_plugin()
+    assert node.condition("Registered") == ("False", "Stopping")
     assert node.share_node.status.cards == record
     assert node.share_node.status.memory_unit == "1Gi"
 
@@ -147,7 +148,7 @@ async def test_a_change_that_waits_for_the_kubelet_is_said(node: Node) -> None:
 async def test_while_the_pods_of_the_node_cannot_be_listed_the_status_says_so(idle_node: Node) -> None:
     idle_node.api.fail("GET", PODS, *[status(403)] * 1000)
     await idle_node.start_plugin()
-    await idle_node.until("the word", lambda: idle_node.condition("Registered") == ("False", "LayoutUnknown"))
+    await idle_node.until("the word", lambda: idle_node.condition("Registered") == ("False", "Starting"))
     assert "pods" in idle_node.message("Registered")
     idle_node.api.recover()
     await idle_node.until_registered()

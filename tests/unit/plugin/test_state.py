@@ -59,6 +59,17 @@ def test_what_is_older_overwrites_nothing(first: Pod, second: Pod) -> None:
     assert (kept.uid, kept.annotation, kept.version, kept.request) == (READ.uid, "newest", 8, READ.request)
 
 
+def test_a_list_counts_whatever_was_read_before() -> None:
+    """After the API server's data were put back to an earlier day, versions are smaller."""
+    state = NodeState(NODE)
+    state.put_pod(replace(READ, version=80, annotation="before"))
+    state.put_pods([replace(METADATA, version=7, annotation="put back"), replace(pod("b"), version=6)])
+    kept = state.pods[READ.name]
+    assert (kept.annotation, kept.version, kept.request) == ("put back", 7, READ.request)
+    state.put_pods([])
+    assert state.pods == {}
+
+
 def test_the_checkpoint_tells_that_nothing_is_assigned_while_podresources_never_answered() -> None:
     state = NodeState(NODE)
     state.lose_pod_resources(AssignedDevices(checkpoint_problem="no such file"))
@@ -86,8 +97,7 @@ def test_the_end_of_a_pod_is_not_that_of_its_successor(state: NodeState) -> None
 
 
 def test_pods_that_are_not_listed_any_more_are_forgotten(state: NodeState) -> None:
-    state.put_pod(pod("b"))
-    state.keep_pods({name_of("b")})
+    state.put_pods([pod("b")])
     assert list(state.pods) == [name_of("b")]
     assert state.preferred == {}
 
