@@ -26,6 +26,8 @@ from gpushare_plugin.state import NodeState
 
 POD_RESOURCES_TIMEOUT = 3.0
 """Seconds within which PodResources have to show which pod is admitted; then the likeliest one is taken."""
+SILENT_TIMEOUT = 0.5
+"""The same where they did not answer the last time: the kubelet admits one pod after the other."""
 SPECS_TIMEOUT = 2.0
 """Seconds for reading pods that the kubelet knew earlier than we."""
 
@@ -87,8 +89,9 @@ class Allocator:
     async def _admitted_pod(self, units: int) -> Pod | None:
         """Returns the pod that the kubelet admits, by its PodResources; without them the likeliest one."""
         state = self.state
+        timeout = POD_RESOURCES_TIMEOUT if state.pod_resources_available else SILENT_TIMEOUT
         try:
-            assigned = await self.assignment_reader.read_during_call(timeout=POD_RESOURCES_TIMEOUT)
+            assigned = await self.assignment_reader.read_during_call(timeout=timeout)
         except PodResourcesUnavailableError as error:
             _log.warning("admitting by order of arrival, PodResources do not answer: %s", error)
             return admitted_by_arrival(state.assigned, state.pods, state.preferred, units)

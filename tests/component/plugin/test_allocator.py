@@ -147,6 +147,22 @@ async def test_pods_that_were_swapped_while_podresources_were_silent_are_repaire
     await node.until("the second repair", lambda: _cards(node, "second") == {CARDS[0]: 4})
 
 
+async def test_podresources_that_are_known_to_be_silent_hold_up_no_pod(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.TIMEOUT", 0.2)
+    node.kubelet.deaf = True
+    node.api.put(PODS, promised("a", 1))
+    await node.kubelet.admit(promised("a", 1))
+    await node.until("the silence", lambda: node.condition("LedgerInSync")[0] == "Unknown")
+    node.api.put(PODS, promised("b", 1))
+    await node.until("the pod", lambda: node.knows("b"))
+    begun = asyncio.get_running_loop().time()
+    admitted = await node.kubelet.admit(promised("b", 1))
+    assert asyncio.get_running_loop().time() - begun < 2
+    assert admitted.variables["main"]["GPUSHARE_CARD"] == CARDS[1]
+
+
 async def test_a_repair_that_is_refused_is_said_and_tried_again(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
