@@ -212,10 +212,11 @@ def _verify_record(snapshot: Snapshot, known: Layout) -> None:
     wrong cannot be told.
 
     Raises:
-        ContradictionError: annotations say otherwise than the record.
+        ContradictionError: annotations say otherwise than the record, or nobody knows which units are held.
     """
     if snapshot.last_layout is not None:
         return
+    _require_assigned(snapshot)
     annotated = _annotated(snapshot)
     if doubtful := {
         each.holder for each in annotated if not agrees(known, [each]) or not each.is_of(known.unit)
@@ -233,8 +234,7 @@ def _other_witnesses(snapshot: Snapshot, unit: MemoryUnit) -> list[Witness]:
     Raises:
         ContradictionError: it is not known which units are held, or what those of some pods mean.
     """
-    if not snapshot.assigned_known:
-        raise ContradictionError(KUBELET_SILENT.message)
+    _require_assigned(snapshot)
     witnesses = _annotated(snapshot)
     if unknown := unwitnessed(snapshot.assigned, [*stored_witnesses(snapshot.assigned), *witnesses]):
         raise ContradictionError(
@@ -247,6 +247,12 @@ def _other_witnesses(snapshot: Snapshot, unit: MemoryUnit) -> list[Witness]:
             f" {', '.join(sorted(other))}: delete these pods"
         )
     return witnesses
+
+
+def _require_assigned(snapshot: Snapshot) -> None:
+    """Raises ``ContradictionError`` where it is not known yet which units are held."""
+    if not snapshot.assigned_known:
+        raise ContradictionError(KUBELET_SILENT.message)
 
 
 def _annotated(snapshot: Snapshot) -> list[Witness]:

@@ -193,6 +193,19 @@ async def test_without_a_checkpoint_nothing_is_offered_while_record_and_annotati
     assert node.share_node.status.summary == "0/16 0/16"
 
 
+async def test_a_record_is_not_believed_before_the_kubelet_has_told_who_holds_what(node: Node) -> None:
+    """A plugin that starts before its kubelet would find out too late."""
+    forget_checkpoint(node)
+    await two_pods_run(node)
+    await swap_recorded_cards(node)
+    await node.kubelet.stop()
+    await node.start_plugin()
+    await node.until("the word", lambda: "PodResources" in node.message("Registered"))
+    await node.kubelet.start()
+    await node.until("the names", lambda: "default/a, default/b" in node.message("Registered"))
+    assert not [path for path in node.api.patched if "/pods/" in path]
+
+
 async def test_without_a_checkpoint_a_recorded_unit_that_annotations_contradict_is_not_offered(
     node: Node,
 ) -> None:
