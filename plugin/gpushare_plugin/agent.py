@@ -21,6 +21,7 @@ from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.plugin_server import PluginServer
 from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.kubelet.registration import Registrar
+from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
 
@@ -58,32 +59,41 @@ class Agent:
         self.state = NodeState(settings.node, settings.dialect)
         self._settings = settings
         self._stream = DeviceStream()
+        reservations = Reservations(asyncio.get_running_loop().time)
         self._assignment_reader = AssignmentReader(
             self.state,
             resources,
             CheckpointFile(settings.device_plugins, settings.dialect),
+            reservations=reservations,
             after_reading=self._read_pods_without_units,
         )
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client)
-        allocator = Allocator(
-            state=self.state, assignment_reader=self._assignment_reader, pod_watch=self._pod_watch
-        )
-        plugin = DevicePlugin(allocator, self._stream)
-        self._registrar = Registrar(
-            PluginServer(settings.device_plugins / ENDPOINT, grpc_handler(plugin)),
-            resource=self.state.dialect.memory_resource,
-            stream=self._stream,
-            notify=self._registration_changed,
-        )
+        self._registrar = self._new_registrar(reservations)
         self._reconciler = Reconciler(
             state=self.state,
             client=client,
             assignment_reader=self._assignment_reader,
+            reservations=reservations,
             stream=self._stream,
             registration=self._registration,
         )
         self._stopping = False
+
+    def _new_registrar(self, reservations: Reservations) -> Registrar:
+        allocator = Allocator(
+            state=self.state,
+            assignment_reader=self._assignment_reader,
+            reservations=reservations,
+            pod_watch=self._pod_watch,
+        )
+        plugin = DevicePlugin(allocator, self._stream)
+        return Registrar(
+            PluginServer(self._settings.device_plugins / ENDPOINT, grpc_handler(plugin)),
+            resource=self.state.dialect.memory_resource,
+            stream=self._stream,
+            notify=self._registration_changed,
+        )
 
     async def run(self) -> None:
         """Never returns. Raises ``ExceptionGroup`` when a part fails.
@@ -143,8 +153,9 @@ class Agent:
         """
         if not (self._share_node_watch.synced.is_set() and self._pod_watch.synced.is_set()):
             return "waiting for the API server"
-        if self.state.offering.layout is None:
-            return ""
+        offering = self.state.offering
+        if offering.layout is None:
+            return offering.postponed.message if offering.postponed else ""
         return self._registrar.state.message
 
     async def _read_pods_without_units(self) -> None:
@@ -158,6 +169,7 @@ class Agent:
     async def _keep_reconciled(self) -> None:
         """Nothing is decided before everything was seen once; the kubelet alone may be away."""
         await self._share_node_watch.synced.wait()
+        await self._reconciler.write_status()  # a plugin that was killed left behind that it is registered
         await self._pod_watch.synced.wait()
         await self._assignment_reader.read()
         backoff = Backoff(most=PERIOD)

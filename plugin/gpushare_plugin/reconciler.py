@@ -3,9 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from pydantic import ValidationError
+
+from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.clock import utc_now
 from gpushare_core.kube.client import KubeClient
@@ -23,12 +26,23 @@ from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.device_list import encode_devices
 from gpushare_plugin.decide.layout import recorded_layout
-from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering, known_layout
-from gpushare_plugin.decide.pods import Pods
+from gpushare_plugin.decide.offering import (
+    KUBELET_SILENT,
+    NOT_KEPT,
+    NOT_RECORDED,
+    Offering,
+    Snapshot,
+    decide_offering,
+    known_layout,
+    postponed,
+    unreadable,
+)
+from gpushare_plugin.decide.pods import Pods, read_metadata
 from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.source import open_source
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
+from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.state import NodeState
 
 NO_DEVICES = b""
@@ -44,6 +58,7 @@ class Reconciler:
     state: NodeState
     client: KubeClient
     assignment_reader: AssignmentReader
+    reservations: Reservations
     stream: DeviceStream
     registration: Callable[[], RegistrationState]
     now: Callable[[], datetime] = utc_now
@@ -61,10 +76,9 @@ class Reconciler:
         if self.registration().displaced:
             return True
         await self._find_cards()
-        if not await self._offer():
-            return False
+        offered = await self._offer()
         await self._repair_annotations()
-        return await self.write_status()
+        return await self.write_status() and offered
 
     async def _find_cards(self) -> None:
         share_node = self.state.share_node
@@ -77,21 +91,35 @@ class Reconciler:
         False: it cannot be decided yet, or not be recorded, and what was offered before stays. The kubelet
         remembers IDs for longer than this process lives, so what they mean has to be written down first.
         """
+        if self.state.share_node_problem:
+            return self._postpone(unreadable(self.state.share_node_problem))
         offering = self._decide()
         changes_meaning = self._changes_meaning(offering)
         if changes_meaning and not await self._read_assigned():
-            return self.state.last_layout is not None
+            return self._postpone(KUBELET_SILENT)
         offering = self._decide()
-        if not await self._record(offering):
+        if problem := await self._record(offering):
+            return self._postpone(problem)
+        if changes_meaning and not (await self._read_assigned() and self._is_still(offering)):
             return False
-        if changes_meaning and not (await self._read_assigned() and self._decide() == offering):
-            return False
+        self._take(offering)
+        return True
+
+    def _is_still(self, offering: Offering) -> bool:
+        """Whether the same would be decided again, and nobody was told lately what his units mean."""
+        return not self.reservations.remaining and self._decide() == offering
+
+    def _postpone(self, problem: Problem) -> bool:
+        """Returns False."""
+        self.state.offering = postponed(self.state.offering, problem)
+        return False
+
+    def _take(self, offering: Offering) -> None:
         before, self.state.offering = self.state.offering, offering
         if offering.layout:
             self.state.last_layout = offering.layout
         if offering.layout != before.layout:
             self._send(offering)
-        return True
 
     async def _read_assigned(self) -> bool:
         """Returns whether it is known what is assigned right now.
@@ -101,15 +129,24 @@ class Reconciler:
         await self.assignment_reader.read()
         return self.state.pod_resources_available
 
-    async def _record(self, offering: Offering) -> bool:
-        """Returns whether the GPUShareNode says what the IDs of ``offering`` mean."""
-        share_node = self.state.share_node
-        if offering.layout is None or share_node is None:
-            return True
-        if offering.layout.means_the_same(recorded_layout(share_node.status)):
-            return True
+    async def _record(self, offering: Offering) -> Problem | None:
+        """Returns why the GPUShareNode does not say what the IDs of ``offering`` mean, or None when it does.
+
+        A CRD of another version may leave out what a later start has to know. So what would be kept is looked
+        at before anything that was recorded is overwritten.
+        """
+        share_node, layout = self.state.share_node, offering.layout
+        if layout is None or share_node is None or layout.means_the_same(recorded_layout(share_node.status)):
+            return None
         async with self._writing:
-            return await self._write(share_node, self._status(share_node, offering))
+            status = self._status(share_node, offering)
+            for dry_run in (True, False):
+                written = await self._write(share_node, status, dry_run=dry_run)
+                if written is None:
+                    return NOT_RECORDED
+                if not layout.means_the_same(recorded_layout(written.status)):
+                    return NOT_KEPT
+        return None
 
     def _changes_meaning(self, offering: Offering) -> bool:
         """Whether IDs would mean something else than what was offered before, also before a restart."""
@@ -160,23 +197,27 @@ class Reconciler:
         offering = self.state.offering
         assignments = None if offering.layout_unknown else self._node_assignments(offering)
         repairs = plan_repairs(assignments, self.state.pods.values(), now=self.now()) if assignments else []
-        self._differing = tuple([str(repair.pod) for repair in repairs if not await self._apply(repair)])
+        try:
+            problems = [(repair.pod, await self._apply(repair)) for repair in repairs]
+        except UnreachableError as error:  # nor would it answer for the others, and each waits for seconds
+            _log.warning("cannot set annotations right: %s", error)
+            problems = [(repair.pod, "the API server does not answer") for repair in repairs]
+        self._differing = tuple(f"{pod} ({problem})" for pod, problem in problems if problem)
 
-    async def _apply(self, repair: Repair) -> bool:
-        """Returns whether there is nothing left to do about it."""
+    async def _apply(self, repair: Repair) -> str:
+        """Returns why it has to be tried again, or an empty text. Raises ``UnreachableError``."""
         annotations = {self.state.dialect.allocation_annotation: repair.annotation}
         body = {"metadata": {"uid": repair.uid, "annotations": annotations}}
         try:
-            await self.client.merge(pod_path(*repair.pod), body)
-        except (ApiError, UnreachableError) as error:
+            written = await self.client.merge(pod_path(*repair.pod), body)
+        except ApiError as error:
             _log.warning("cannot set an annotation right: %s", error, extra={"pod": str(repair.pod)})
-            return isinstance(error, ApiError) and (error.is_not_found or error.is_conflict)
+            return "" if error.is_not_found or error.is_conflict else str(error)
         message = "the annotation now says what the kubelet's books say: %s"
         _log.info(message, repair.annotation, extra={"pod": str(repair.pod)})
-        pod = self.state.pods.get(repair.pod)
-        if pod and pod.uid == repair.uid:
-            self.state.pods[repair.pod] = replace(pod, annotation=repair.annotation)
-        return True
+        if repair.pod in self.state.pods:
+            self.state.put_pod(read_metadata(written, self.state.dialect.allocation_annotation))
+        return ""
 
     async def write_status(self) -> bool:
         """Returns whether the status is as it has to be."""
@@ -184,20 +225,26 @@ class Reconciler:
             share_node = self.state.share_node
             if share_node is None or self.registration().displaced:
                 return True
-            return await self._write(share_node, self._status(share_node, self.state.offering))
+            status = self._status(share_node, self.state.offering)
+            if status == share_node.status:
+                return True
+            return await self._write(share_node, status, dry_run=False) is not None
 
-    async def _write(self, share_node: GPUShareNode, status: NodeStatus) -> bool:
-        if status == share_node.status:
-            return True
+    async def _write(
+        self, share_node: GPUShareNode, status: NodeStatus, *, dry_run: bool
+    ) -> GPUShareNode | None:
+        """Returns what the API server keeps of it, or None when it is not written."""
+        path = f"{SHARE_NODES}/{share_node.metadata.name}/status"
         body = {"metadata": {"uid": share_node.metadata.uid}, "status": status.to_json()}
         try:
-            written = await self.client.merge(f"{SHARE_NODES}/{share_node.metadata.name}/status", body)
-        except (ApiError, UnreachableError) as error:
+            answer = await self.client.merge(path, body, dry_run=dry_run)
+            written = GPUShareNode.model_validate(answer)
+        except (ApiError, UnreachableError, ValidationError) as error:
             _log.warning("cannot write the status: %s", error, extra={"node": self.state.name})
-            return False
-        if self.state.share_node is share_node:
-            self.state.share_node = GPUShareNode.model_validate(written)
-        return True
+            return None
+        if self.state.share_node is share_node and not dry_run:
+            self.state.share_node = written
+        return written
 
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, assignments = self.state, self._node_assignments(offering)

@@ -1,6 +1,7 @@
 """What the process knows of its node; the only mutable state, changed on the event loop only."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.api.share_node import GPUShareNode
@@ -8,7 +9,7 @@ from gpushare_core.books.dialects import GPUSHARE, Dialect
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.layout import Layout
-from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.decide.offering import STARTING, Offering
 from gpushare_plugin.decide.pods import Pod, PodName
 from gpushare_plugin.decide.preferred_allocation import PreferredCard
 from gpushare_plugin.devices.card import PhysicalCard
@@ -23,6 +24,8 @@ class NodeState:
     dialect: Dialect = GPUSHARE
     share_node: GPUShareNode | None = None
     """None when the node is not shared (any more)."""
+    share_node_problem: str = ""
+    """Why the newest GPUShareNode cannot be read; then ``share_node`` is the one before."""
     pods: dict[PodName, Pod] = field(default_factory=dict)
     """As the API server has them."""
     assigned: AssignedDevices = field(default_factory=AssignedDevices)
@@ -33,7 +36,7 @@ class NodeState:
     """Whether PodResources or the checkpoint ever told what is assigned."""
     cards: tuple[PhysicalCard, ...] | None = None
     """None where the source is not known to this version."""
-    offering: Offering = field(default_factory=Offering)
+    offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""
     preferred: dict[str, PreferredCard] = field(default_factory=dict)
@@ -46,12 +49,17 @@ class NodeState:
         return self.share_node.spec.strategy if self.share_node else Strategy.BINPACK
 
     def put_pod(self, pod: Pod) -> None:
-        """Stores what was read of ``pod``; where only metadata is new the rest is kept."""
+        """Stores what was read of ``pod``, unless it is older than what is known.
+
+        Watch and single readings overtake each other. Where only metadata are new the rest is kept.
+        """
         before = self.pods.get(pod.name)
         if before is not None and before.uid != pod.uid:
+            if pod.version < before.version:
+                return
             self.drop_pod(before.name, before.uid)
-        elif before is not None and pod.request is None:
-            pod = replace(pod, request=before.request, running=before.running)
+        elif before is not None:
+            pod = _newest(before, pod)
         self.pods[pod.name] = pod
         self.changed.set()
 
@@ -62,10 +70,15 @@ class NodeState:
             self.preferred.pop(uid, None)
             self.changed.set()
 
-    def keep_pods(self, names: set[PodName]) -> None:
-        """Forgets all pods but these."""
-        for name in self.pods.keys() - names:
+    def put_pods(self, pods: Iterable[Pod]) -> None:
+        """Stores a whole list, whatever was read before: a pod that is not in it is gone."""
+        listed = {pod.name: pod for pod in pods}
+        for name in self.pods.keys() - listed.keys():
             self.drop_pod(name, self.pods[name].uid)
+        for name, pod in listed.items():
+            if name in self.pods:
+                self.pods[name] = replace(self.pods[name], version=0)
+            self.put_pod(pod)
 
     def put_assigned(self, assigned: AssignedDevices) -> None:
         """Stores what PodResources answered."""
@@ -79,10 +92,11 @@ class NodeState:
 
         Before they ever answered all that is ``stored`` in the checkpoint counts as assigned.
         """
-        if not self.assigned.pods and stored != self.assigned:
-            self.assigned = stored
-            self.assigned_known |= not stored.checkpoint_problem
-            self.changed.set()
+        if not self.assigned.pods:
+            known = self.assigned_known or not stored.checkpoint_problem
+            if (stored, known) != (self.assigned, self.assigned_known):
+                self.assigned, self.assigned_known = stored, known
+                self.changed.set()
         if self.pod_resources_available:
             self.pod_resources_available = False
             self.changed.set()
@@ -91,3 +105,10 @@ class NodeState:
         """Counts one more container of the pod for which ``card`` was preferred."""
         before = self.preferred.get(uid)
         self.preferred[uid] = PreferredCard(card, before.containers + 1 if before else 1)
+
+
+def _newest(before: Pod, read: Pod) -> Pod:
+    """Returns one pod by two readings: the newer metadata, and what the last reading of the whole told."""
+    metadata = before if read.version < before.version else read
+    whole = before if read.request is None else read
+    return replace(metadata, request=whole.request, running=whole.running, started=whole.started)

@@ -1,7 +1,7 @@
 """The API server as a plugin sees it: besides reading it patches pods and the status of its GPUShareNode."""
 
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -12,11 +12,15 @@ from gpushare_core.json_object import Json
 
 
 class PluginApi(FakeApi):
-    """``patched`` holds the path of every write, in order."""
+    """``patched`` holds the path of every write, in order.
+
+    ``kept``: what is stored of a status, as by a CRD of another version.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.patched: list[str] = []
+        self.kept: Callable[[Json], Json] = lambda status: status
 
     async def _missing(self, request: web.Request) -> web.StreamResponse:
         collection, key = _target(request.path)
@@ -28,8 +32,15 @@ class PluginApi(FakeApi):
             refusal = await status(409, "the UID in the precondition does not match")(request)
             assert refusal
             return refusal
+        written = merged(found, body)
+        if collection == SHARE_NODES:
+            written["status"] = self.kept(written["status"])
+        if "dryRun" in request.query:
+            return web.json_response(written)
         self.patched.append(request.path)
-        return web.json_response(self.put(collection, merged(found, body)))
+        if written == found:  # then no watch hears of it
+            return web.json_response(found)
+        return web.json_response(self.put(collection, written))
 
 
 def _target(path: str) -> tuple[str, tuple[str, str]]:

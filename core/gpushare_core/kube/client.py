@@ -108,10 +108,14 @@ class KubeClient:
         """Creates ``body`` in the collection at ``path``. Returns what the server made of it."""
         return await self.send(Request(method="POST", path=path, body=body, params=self._managed))
 
-    async def merge(self, path: str, body: Json) -> Json:
-        """JSON merge patch (RFC 7396) of an object that is there. Returns the object."""
+    async def merge(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
+        """JSON merge patch (RFC 7396) of an object that is there. Returns the object.
+
+        With ``dry_run`` nothing is stored: the answer is what would be.
+        """
+        params = {**self._managed, **({"dryRun": "All"} if dry_run else {})}
         return await self.send(
-            Request(method="PATCH", path=path, body=body, content_type=MERGE_PATCH, params=self._managed)
+            Request(method="PATCH", path=path, body=body, content_type=MERGE_PATCH, params=params)
         )
 
     async def apply(self, path: str, body: Json) -> Json:

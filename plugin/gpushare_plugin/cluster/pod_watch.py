@@ -77,10 +77,7 @@ class PodWatch:
     def _handle(self, event: Listed[Json] | Changed[Json]) -> None:
         key = self._state.dialect.allocation_annotation
         if isinstance(event, Listed):
-            pods = [read_metadata(item, key) for item in event.items]
-            self._state.keep_pods({pod.name for pod in pods})
-            for pod in pods:
-                self._state.put_pod(pod)
+            self._state.put_pods(read_metadata(item, key) for item in event.items)
             return
         pod = read_metadata(event.item, key)
         if event.kind == "DELETED":

@@ -48,9 +48,14 @@ class ShareNodeWatch:
     def _store(self, item: Json | None) -> None:
         try:
             self._state.share_node = GPUShareNode.model_validate(item) if item else None
+            self._state.share_node_problem = ""
         except ValidationError as error:
+            self._state.share_node_problem = _fields(error)
             _log.error("this GPUShareNode cannot be read, going on as before: %s", error)
-            return
         if self._state.share_node:
             logging.getLogger().setLevel(self._state.share_node.spec.log_level.upper())
         self._state.changed.set()
+
+
+def _fields(error: ValidationError) -> str:
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())

@@ -8,7 +8,8 @@ PodResources nor the checkpoint show them, and we did not name units for all of 
 
 from collections.abc import Collection, Iterator
 
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_core.placement.requests import PodRequest
+from gpushare_plugin.decide.allocations import AssignedDevices, containers_without_units
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
 
@@ -38,7 +39,7 @@ def admission_candidates(
 
 
 def pods_without_units(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
-    """Returns the listed pods that ask for units, have none, and are not known to run.
+    """Returns the listed pods that ask for units, lack some, and are not known to run.
 
     They are being admitted, or the kubelet has lost its checkpoint; the phase of the pod tells.
     """
@@ -46,7 +47,7 @@ def pods_without_units(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
         pod.name
         for pod in pods.values()
         if not pod.running and pod.request and pod.request.containers and assigned.of(pod)
-        if not assigned.has_units(pod)
+        if not assigned.has_units(pod) or containers_without_units(pod, assigned)
     ]
 
 
@@ -66,7 +67,7 @@ def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool) -> Iterator[i
     """Yields the units of each container that has none yet; nothing for a pod that has what it asked for.
 
     Of ordinary init containers the checkpoint alone shows whether they have units. Without it they have if
-    the pod was ``served``: if we named units for as many containers as ask for some.
+    the pod was ``served``: if we named units as often as the kubelet had to ask.
     """
     request = pod.request
     if request is None:
@@ -91,17 +92,31 @@ def _requested(pod: Pod) -> Collection[int]:
 
 
 def _is_served(pod: Pod, preferred: PreferredCards) -> bool:
-    """Whether GetPreferredAllocation was answered for each of its containers."""
-    return pod.uid in preferred and preferred[pod.uid].containers >= len(_requested(pod))
+    """Whether GetPreferredAllocation was answered as often as the kubelet calls it for this pod."""
+    calls = _calls(pod.request) if pod.request else len(_requested(pod))
+    return pod.uid in preferred and preferred[pod.uid].containers >= calls
+
+
+def _calls(request: PodRequest) -> int:
+    """Returns for how many containers the kubelet calls GetPreferredAllocation.
+
+    Not for those that find enough in what the ordinary init containers before them leave. Source:
+    ``devicesToReuse`` of ``devicemanager.ManagerImpl.Allocate``.
+    """
+    calls = left = 0
+    for name, units in request.containers.items():
+        calls += units > left
+        left = max(left, units) if name in request.init_containers else max(0, left - units)
+    return calls
 
 
 def _order(pod: Pod, preferred: PreferredCards) -> tuple[bool, bool, bool, bool, str, str, str]:
     """Less comes first: new pods, those that PodResources show, one that was begun, the oldest promise.
 
-    A running pod is admitted again only after a reboot of its node.
+    A pod that has started is admitted again only after a reboot of its node.
     """
     promised = pod.allocation.at if pod.allocation else ""
     unseen = pod.request is not None and not pod.request.running_containers
     begun = pod.uid in preferred and not _is_served(pod, preferred)
-    known = pod.running or _is_served(pod, preferred)
+    known = pod.started or _is_served(pod, preferred)
     return (known, pod.deleting, unseen, not begun, promised or pod.created, pod.created, pod.uid)

@@ -131,30 +131,42 @@ def _listed_allocation(pod: Pod, assignment: PodAssignment, layout: Layout) -> P
 
 
 def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
-    """Returns what running pods have by their annotation while the kubelet lists them without any units.
-
-    It has lost its checkpoint, and does not ask again for containers that run.
-    """
+    """Returns what pods have by their annotation of which the kubelet forgot a container's units."""
     return [
         PodAllocation(pod, allocation.containers, allocation.held())
         for pod in pods
         if (allocation := pod.allocation) and allocation.node == assignments.node
-        if is_forgotten(pod, assignments.assigned) and pod_allocation(pod, assignments) is None
+        if forgotten_containers(pod, assignments.assigned)
     ]
 
 
-def is_forgotten(pod: Pod, assigned: AssignedDevices) -> bool:
-    """Whether the pod runs, asks for units, and the kubelet lists it without any."""
-    asks = pod.request is not None and bool(pod.request.containers)
-    return pod.running and asks and assigned.of(pod) is not None and not assigned.has_units(pod)
+def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
+    """Returns the containers of ``pod`` that run, ask for units, and are listed without any.
+
+    The kubelet has lost its checkpoint; it asks again only for a container that restarts.
+    """
+    return containers_without_units(pod, assigned) if pod.running else []
+
+
+def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
+    """Returns the containers of ``pod`` that are listed without the units that they ask for.
+
+    Ordinary init containers are never listed; they have ended when a pod runs.
+    """
+    assignment, stored = assigned.of(pod), assigned.stored_of(pod)
+    if assignment is None or pod.request is None:
+        return []
+    asking = pod.request.running_containers
+    return [name for name in asking if not assignment.containers.get(name) and name not in stored]
 
 
 def forgotten_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
-    """Returns card UUID -> units that running pods have there although the kubelet calls them free."""
+    """Returns card UUID -> units that running containers have there although the kubelet calls them free."""
     units: Counter[str] = Counter()
     for pod in pods:
-        if is_forgotten(pod, assigned) and (allocation := pod.allocation):
-            units.update(allocation.held())
+        if (forgotten := forgotten_containers(pod, assigned)) and (allocation := pod.allocation):
+            for container in forgotten:
+                units.update(allocation.containers.get(container, {}))
     return dict(units)
 
 
@@ -254,7 +266,7 @@ def promised_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, 
     """Returns card UUID -> units that are annotated to pods which the kubelet has not admitted yet."""
     promised: Counter[str] = Counter()
     for pod in pods:
-        unseen = not assigned.has_units(pod) and not is_forgotten(pod, assigned)
+        unseen = not assigned.has_units(pod) and not forgotten_containers(pod, assigned)
         if unseen and (allocation := pod.allocation):
             promised.update(allocation.held())
     return dict(promised)

@@ -18,7 +18,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_plugin.decide.layout import Layout, PlacedCard
-from gpushare_plugin.decide.offering import LAYOUT_UNKNOWN, Offering
+from gpushare_plugin.decide.offering import KUBELET_SILENT, LAYOUT_UNKNOWN, Offering
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class AnnotationState:
     pod_resources_available: bool
     """Whether PodResources answered."""
     differing: Sequence[str] = ()
-    """Pods whose annotation could not be repaired yet."""
+    """Pods whose annotation could not be repaired yet, and why."""
     checkpoint_problem: str = ""
     """Why the kubelet's checkpoint cannot be read."""
     forgotten: Sequence[str] = ()
@@ -70,13 +70,16 @@ def node_conditions(
 
 def _registered(offering: Offering, registration: RegistrationState) -> ConditionState:
     layout = offering.layout
+    if registration == STOPPING:
+        return condition_false(REGISTERED, registration.reason, registration.message)
     if offering.problem:
         kept = "; what was served before goes on while pods hold it" if layout else ""
         return condition_false(REGISTERED, offering.problem.reason, offering.problem.message + kept)
     if layout is None:
         return _nothing_offered(offering)
     if not layout.cards:
-        return condition_false(REGISTERED, "NoCards", "no card was found on this node")
+        message = "no card was found on this node: see devices in the policy, and the cards' driver"
+        return condition_false(REGISTERED, "NoCards", message)
     if not layout.units:
         return condition_false(REGISTERED, "UnitTooCoarse", _too_coarse(layout))
     if not registration.registered:
@@ -85,6 +88,9 @@ def _registered(offering: Offering, registration: RegistrationState) -> Conditio
 
 
 def _nothing_offered(offering: Offering) -> ConditionState:
+    if offering.postponed:
+        message = f"nothing is offered yet: {offering.postponed.message}"
+        return condition_false(REGISTERED, offering.postponed.reason, message)
     if offering.finest_unit:
         message = f"nothing is offered: set memoryUnit to {offering.finest_unit.text} or more"
         return condition_false(REGISTERED, "UnitTooFine", message)
@@ -101,7 +107,7 @@ def _too_coarse(layout: Layout) -> str:
 
 def _cards_healthy(layout: Layout | None) -> ConditionState:
     if layout is None:
-        return condition_unknown(CARDS_HEALTHY, "NothingOffered")
+        return condition_unknown(CARDS_HEALTHY, "NothingOffered", "nothing is offered: see Registered")
     if unhealthy := list(_unhealthy(layout.cards)):
         return condition_false(CARDS_HEALTHY, "CardsUnhealthy", "; ".join(unhealthy))
     if small := [str(placed.card.index) for placed in layout.cards if not placed.units]:
@@ -118,19 +124,20 @@ def _unhealthy(cards: Sequence[PlacedCard]) -> Iterator[str]:
 
 def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> ConditionState:
     if offering.layout_unknown:
-        message = "annotations are not compared: it is not known on which cards units in use lie"
+        message = "annotations are not compared: what units in use mean is not known; see Registered"
         return condition_false(LEDGER_IN_SYNC, LAYOUT_UNKNOWN, message)
     if not annotations.pod_resources_available:
-        return condition_unknown(
-            LEDGER_IN_SYNC, "PodResourcesUnreachable", "the kubelet's books cannot be read"
-        )
+        return condition_unknown(LEDGER_IN_SYNC, KUBELET_SILENT.reason, KUBELET_SILENT.message)
     if annotations.overcommitted:
         message = (
             f"more is held than there is: {'; '.join(annotations.overcommitted)}; delete some of the pods"
         )
         return condition_false(LEDGER_IN_SYNC, "OverCommitted", message)
     if annotations.differing:
-        message = f"annotations that differ from the kubelet's books: {', '.join(annotations.differing)}"
+        message = (
+            "annotations that differ from the kubelet's books and could not be set right, which is tried"
+            f" again: {'; '.join(annotations.differing)}"
+        )
         return condition_false(LEDGER_IN_SYNC, "RepairPending", message)
     if annotations.forgotten:
         message = (
@@ -144,7 +151,10 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
 def _without_checkpoint(problem: str) -> str:
     if not problem:
         return ""
-    return f"the kubelet's checkpoint cannot be read, pods are known by name and annotation alone: {problem}"
+    return (
+        "the kubelet's checkpoint cannot be read, pods are known by name and annotation alone: mount the"
+        f" kubelet's folder device-plugins as the manifests do; {problem}"
+    )
 
 
 def _unit_too_fine(spec: NodeSpec, offering: Offering) -> ConditionState:
@@ -160,6 +170,9 @@ def _unit_too_fine(spec: NodeSpec, offering: Offering) -> ConditionState:
 
 
 def _unit_change_blocked(spec: NodeSpec, offering: Offering) -> ConditionState:
+    if offering.layout and (postponed := offering.postponed):
+        message = f"what the policy asks for now is not applied yet: {postponed.message}"
+        return condition_true(UNIT_CHANGE_BLOCKED, postponed.reason, message)
     if not offering.blocked_by or offering.layout is None:
         return condition_false(UNIT_CHANGE_BLOCKED, "NotBlocked")
     pods = "1 pod holds" if offering.blocked_by == 1 else f"{offering.blocked_by} pods hold"

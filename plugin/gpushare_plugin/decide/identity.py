@@ -18,7 +18,8 @@ def identify(
     """Returns what is ``listed`` with the pods' UIDs, and what the checkpoint says of these pods.
 
     A UID is the one under which the checkpoint has the same units; else the one that these units had
-    ``before``; else that of the API's pod of this name. The checkpoint's other entries are of pods that have
+    ``before``; else that of the API's pod of this name; else the one that the name had before, where the
+    checkpoint alone shows units of it. The checkpoint's other entries are of pods that have
     ended since it was written. (One that has ended, whose units were an ordinary init container's alone and
     whose name another pod has now, cannot be told from that.)
     """
@@ -46,8 +47,11 @@ def _uid(
             return uid
     if before is not None and before.uid and _share_units(assignment, before):
         return before.uid
-    pod = pods.get(assignment.name)
-    return pod.kubelet_uid if pod else ""
+    if (pod := pods.get(assignment.name)) is not None:
+        return pod.kubelet_uid
+    if before is not None and before.uid in uids.values() and not (before.units or assignment.units):
+        return before.uid
+    return ""
 
 
 def _units(container: str, numbers: "array[int]") -> Units:

@@ -1,7 +1,7 @@
 """What a node offers: decided from what is asked of it, what is there, and what pods hold."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.served import Problem, dialect_problem, mode_problem, source_problem
@@ -35,6 +35,32 @@ from gpushare_plugin.devices.card import PhysicalCard
 
 LAYOUT_UNKNOWN = "LayoutUnknown"
 """Reason: units are in use and it cannot be told on which card they lie."""
+STARTING = Problem(
+    "Starting", "the plugin has just started, and waits until the API server tells this node's pods"
+)
+KUBELET_SILENT = Problem(
+    "PodResourcesUnreachable",
+    "which units pods hold is not known until the kubelet's PodResources answer: is the kubelet running, and"
+    " is its folder pod-resources mounted?",
+)
+NOT_RECORDED = Problem(
+    "LayoutNotRecorded",
+    "what unit IDs mean could not be written to the status of this GPUShareNode: see the plugin's log",
+)
+NOT_KEPT = Problem(
+    "LayoutNotRecorded",
+    "the API server does not keep what unit IDs mean, such as status.cards[].firstUnit of this GPUShareNode:"
+    " apply the CRDs of this version",
+)
+
+
+def unreadable(fields: str) -> Problem:
+    """Returns what is wrong where ``fields`` of the GPUShareNode mean nothing to this version."""
+    return Problem(
+        "SpecUnreadable",
+        f"this version of the plugin cannot read this GPUShareNode: {fields}; run the plugin in the version"
+        " of the operator",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +88,8 @@ class Offering:
     layout: Layout | None = None
     problem: Problem | None = None
     """What this version cannot serve."""
+    postponed: Problem | None = None
+    """Why what is asked for is not offered yet; ``layout`` is what was offered before, if anything was."""
     blocked_by: int = 0
     """How many pods hold units that the desired change would alter."""
     finest_unit: MemoryUnit | None = None
@@ -73,8 +101,11 @@ class Offering:
 
     @property
     def layout_unknown(self) -> bool:
-        """Whether nothing is offered because it cannot be told what units in use mean."""
-        return self.problem is not None and self.problem.reason == LAYOUT_UNKNOWN
+        """Whether nothing is offered because it cannot be told what units in use mean, or written down.
+
+        Then what is recorded has to stay, and nothing is derived from it.
+        """
+        return self.layout is None and self.postponed is not None
 
 
 def decide_offering(snapshot: Snapshot) -> Offering:
@@ -83,13 +114,18 @@ def decide_offering(snapshot: Snapshot) -> Offering:
     if share_node is None or share_node.spec.mode is Mode.OFF:
         return Offering()
     held = held_units(snapshot.pods, snapshot.assigned)
-    if problem := _problem(share_node.spec):
-        kept = _as_before(snapshot, share_node) if held else None
-        return Offering(layout=kept, problem=problem, blocked_by=len(held) if kept else 0)
     try:
+        if problem := _problem(share_node.spec):
+            kept = _as_before(snapshot, share_node) if held else None
+            return Offering(layout=kept, problem=problem, blocked_by=len(held) if kept else 0)
         return _offering(snapshot, share_node, held)
     except ContradictionError as error:
-        return Offering(problem=Problem(LAYOUT_UNKNOWN, f"nothing is offered, for {error}"))
+        return Offering(postponed=Problem(LAYOUT_UNKNOWN, str(error)))
+
+
+def postponed(before: Offering, problem: Problem) -> Offering:
+    """Returns what is offered while ``problem`` keeps the next offering from being made."""
+    return replace(before, postponed=problem) if before.layout else Offering(postponed=problem)
 
 
 def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]) -> Offering:
@@ -150,10 +186,11 @@ def _layout(
     reserved = _reserved(snapshot.share_node.spec) if snapshot.share_node else 0
     known = known_layout(snapshot)
     if held and known and known.unit.size == unit.size and agrees(known, witnesses):
+        _verify_record(snapshot, known)
         cards = keep_places(present, _cards(known), held=True)
         return lay_out(cards, unit, reserved=reserved, places=known.places)
-    if held:
-        witnesses = [*witnesses, *_other_witnesses(snapshot)]
+    if held or (known is None and _may_hold(snapshot)):
+        witnesses = [*witnesses, *_other_witnesses(snapshot, unit)]
     found = lay_out(present, unit, reserved=reserved)
     if agrees(found, witnesses) and has_sizes(found, witnesses):
         return found
@@ -162,25 +199,65 @@ def _layout(
     return lay_out(cards, unit, reserved=reserved, places={card.uuid: first for card, first in placed})
 
 
-def _other_witnesses(snapshot: Snapshot) -> list[Witness]:
-    """Returns what annotations witness, where no layout is recorded.
+def _may_hold(snapshot: Snapshot) -> bool:
+    """Whether nothing is known yet of what is assigned, and a pod asks for units: also one not annotated."""
+    asking = (pod for pod in snapshot.pods.values() if pod.request and pod.request.containers)
+    return not snapshot.assigned_known and any(asking)
 
-    Where one is, it says more: two pods may have got each other's card, and it takes a moment until their
-    annotations are repaired.
+
+def _verify_record(snapshot: Snapshot, known: Layout) -> None:
+    """What this process offered it knows. What was recorded before its start may be an old backup.
+
+    Two pods may also have got each other's card and not been repaired before the restart: which of both is
+    wrong cannot be told.
 
     Raises:
-        ContradictionError: it is not known which units are held, or some are of which nothing is witnessed.
+        ContradictionError: annotations say otherwise than the record, or nobody knows which units are held.
     """
-    if not snapshot.assigned_known:
-        raise ContradictionError("it is not known which units pods hold until the kubelet answers")
-    assigned, node = snapshot.assigned, snapshot.share_node
-    witnesses = annotated_witnesses(assigned, snapshot.pods, node.metadata.name if node else "")
-    if unknown := unwitnessed(assigned, [*stored_witnesses(assigned), *witnesses]):
-        pods = ", ".join(unknown)
+    if snapshot.last_layout is not None:
+        return
+    _require_assigned(snapshot)
+    annotated = _annotated(snapshot)
+    if doubtful := {
+        each.holder for each in annotated if not agrees(known, [each]) or not each.is_of(known.unit)
+    }:
         raise ContradictionError(
-            f"nothing says on which card the units of these pods lie: {pods}; delete them"
+            f"by this GPUShareNode the units of {', '.join(sorted(doubtful))} lie on another card, or have"
+            " another size, than by their annotations: delete these pods, or let the plugin read the"
+            " checkpoint of the kubelet"
+        )
+
+
+def _other_witnesses(snapshot: Snapshot, unit: MemoryUnit) -> list[Witness]:
+    """Returns what annotations witness, where no layout is recorded.
+
+    Raises:
+        ContradictionError: it is not known which units are held, or what those of some pods mean.
+    """
+    _require_assigned(snapshot)
+    witnesses = _annotated(snapshot)
+    if unknown := unwitnessed(snapshot.assigned, [*stored_witnesses(snapshot.assigned), *witnesses]):
+        raise ContradictionError(
+            f"nothing says on which card the units of these pods lie: {', '.join(unknown)}; delete them, or"
+            " wait until the kubelet has ended those that are deleted"
+        )
+    if other := {each.holder for each in witnesses if not each.is_of(unit)}:
+        raise ContradictionError(
+            f"units of {unit.text} are held, and by their annotations units of another size by"
+            f" {', '.join(sorted(other))}: delete these pods"
         )
     return witnesses
+
+
+def _require_assigned(snapshot: Snapshot) -> None:
+    """Raises ``ContradictionError`` where it is not known yet which units are held."""
+    if not snapshot.assigned_known:
+        raise ContradictionError(KUBELET_SILENT.message)
+
+
+def _annotated(snapshot: Snapshot) -> list[Witness]:
+    node = snapshot.share_node.metadata.name if snapshot.share_node else ""
+    return annotated_witnesses(snapshot.assigned, snapshot.pods, node)
 
 
 def _problem(spec: NodeSpec) -> Problem | None:
@@ -192,10 +269,14 @@ def _problem(spec: NodeSpec) -> Problem | None:
 
 
 def _as_before(snapshot: Snapshot, share_node: GPUShareNode) -> Layout | None:
-    """What was offered while units are held, as far as the cards that are there now can serve it."""
+    """What was offered while units are held, as far as the cards that are there now can serve it.
+
+    Raises ``ContradictionError`` where it is not known what units in use mean.
+    """
     known = known_layout(snapshot)
     if known is None or not agrees(known, stored_witnesses(snapshot.assigned)):
         return None
+    _verify_record(snapshot, known)
     cards = _cards(known) if snapshot.cards is None else keep_places(snapshot.cards, _cards(known), held=True)
     return lay_out(cards, known.unit, reserved=_reserved(share_node.spec), places=known.places)
 

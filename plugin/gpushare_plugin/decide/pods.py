@@ -30,6 +30,8 @@ class Pod:
     uid: str
     static_uid: str = ""
     """The UID by which the kubelet knows a static pod, of which this is the mirror; else empty."""
+    version: int = 0
+    """The resource version: of two readings of the pod the greater is newer."""
     created: str = ""
     """RFC 3339, UTC."""
     deleting: bool = False
@@ -37,7 +39,9 @@ class Pod:
     request: PodRequest | None = None
     """None until the pod's spec was read; it never changes."""
     running: bool = False
-    """Whether it ran when it was read as a whole: then it was admitted before."""
+    """Whether it ran when it was read as a whole: then all its containers were admitted before."""
+    started: bool = False
+    """Whether the kubelet had acknowledged it by then: also while its init containers run."""
 
     @property
     def kubelet_uid(self) -> str:
@@ -73,6 +77,7 @@ def read_metadata(item: Json, annotation: str) -> Pod:
         name=PodName(metadata["namespace"], metadata["name"]),
         uid=metadata["uid"],
         static_uid=annotations.get(MIRROR_ANNOTATION, ""),
+        version=int(metadata.get("resourceVersion") or 0),
         created=metadata.get("creationTimestamp") or "",
         deleting="deletionTimestamp" in metadata,
         annotation=annotations.get(annotation),
@@ -81,7 +86,11 @@ def read_metadata(item: Json, annotation: str) -> Pod:
 
 def read_pod(item: Json, annotation: str, resource: str) -> Pod:
     """Returns a pod by its whole object; ``resource`` is the extended resource that it may ask for."""
-    running = (item.get("status") or {}).get("phase") == "Running"
+    status = item.get("status") or {}
+    running = status.get("phase") == "Running"
     return replace(
-        read_metadata(item, annotation), request=read_request(item["spec"], resource), running=running
+        read_metadata(item, annotation),
+        request=read_request(item["spec"], resource),
+        running=running,
+        started=running or bool(status.get("startTime")),
     )

@@ -13,6 +13,7 @@ from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.layout import GONE, Layout
 from gpushare_plugin.decide.pods import Pods
+from gpushare_plugin.decide.unit_change import parse_unit
 from gpushare_plugin.devices.card import PhysicalCard
 
 
@@ -36,7 +37,7 @@ class Witness:
 
     def is_of(self, unit: MemoryUnit) -> bool:
         """Whether the units have this size, as far as that is known."""
-        return not self.memory or self.units * unit.size // MIB == self.memory
+        return not self.memory or _mebibytes(self.units, unit) == self.memory
 
 
 class ContradictionError(Exception):
@@ -72,6 +73,7 @@ def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> lis
             lowest=min(numbers),
             highest=max(numbers),
             units=len(numbers),
+            memory=_mebibytes(len(numbers), parse_unit(allocation.unit)),
         )
         for pod in pods.values()
         if (allocation := pod.allocation) and allocation.node == node and (assignment := assigned.of(pod))
@@ -80,6 +82,10 @@ def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> lis
         for card, units in allocation.containers.get(container, {}).items()
         if units == len(numbers)
     ]
+
+
+def _mebibytes(units: int, unit: MemoryUnit | None) -> int:
+    return units * unit.size // MIB if unit else 0
 
 
 def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[Witness]) -> list[str]:

@@ -3,12 +3,14 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.decide.admission import (
     admission_candidates,
     admitted_by_arrival,
     pods_to_read,
+    pods_without_units,
 )
 from gpushare_plugin.decide.allocations import forgotten_units, promised_units
 from gpushare_plugin.decide.environment import environment
@@ -19,10 +21,13 @@ from gpushare_plugin.decide.unit_ids import UnitSet, encode_id, known_numbers
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.state import NodeState
 
 POD_RESOURCES_TIMEOUT = 3.0
 """Seconds within which PodResources have to show which pod is admitted; then the likeliest one is taken."""
+SILENT_TIMEOUT = 0.5
+"""The same where they did not answer the last time: the kubelet admits one pod after the other."""
 SPECS_TIMEOUT = 2.0
 """Seconds for reading pods that the kubelet knew earlier than we."""
 
@@ -39,6 +44,7 @@ class Allocator:
 
     state: NodeState
     assignment_reader: AssignmentReader
+    reservations: Reservations
     pod_watch: PodWatch
 
     async def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
@@ -49,8 +55,9 @@ class Allocator:
         Raises:
             NothingFitsError, NothingOfferedError: with a text for the user.
         """
-        layout = self._layout()
+        self._layout()
         pod = await self._admitted_pod(request.allocation_size)
+        layout = self._layout()  # not an earlier one: what was asked on the way took its time
         included = list(known_numbers(request.must_include_deviceIDs))
         container = self._container_request(request.allocation_size, included, pod, layout)
         card, numbers = choose_units(
@@ -60,6 +67,7 @@ class Allocator:
             included=included,
             strategy=self.state.strategy,
         )
+        self.reservations.promise(numbers)
         self._record(pod, card, container)
         return [encode_id(number) for number in numbers]
 
@@ -69,7 +77,8 @@ class Allocator:
         Raises:
             UnusableUnitsError, NothingOfferedError: with a text for the user.
         """
-        self.assignment_reader.note_allocate()
+        self.reservations.allocate([*known_numbers(ids)])
+        self.assignment_reader.read_soon()
         return environment(ids, self._layout(), self.state.dialect)
 
     def _layout(self) -> Layout:
@@ -80,18 +89,17 @@ class Allocator:
     async def _admitted_pod(self, units: int) -> Pod | None:
         """Returns the pod that the kubelet admits, by its PodResources; without them the likeliest one."""
         state = self.state
+        timeout = POD_RESOURCES_TIMEOUT if state.pod_resources_available else SILENT_TIMEOUT
         try:
-            assigned = await self.assignment_reader.read_during_call(timeout=POD_RESOURCES_TIMEOUT)
+            assigned = await self.assignment_reader.read_during_call(timeout=timeout)
         except PodResourcesUnavailableError as error:
             _log.warning("admitting by order of arrival, PodResources do not answer: %s", error)
             return admitted_by_arrival(state.assigned, state.pods, state.preferred, units)
         await self.pod_watch.read_specs(pods_to_read(assigned, state.pods), timeout=SPECS_TIMEOUT)
-        candidates = admission_candidates(assigned, state.pods, state.preferred, units)
-        if len(candidates) > 1:  # one of them may run already
-            unsure = [pod.name for pod in candidates if not pod.running]
+        unsure = pods_without_units(assigned, state.pods)
+        if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
             await self.pod_watch.read_specs(unsure, timeout=SPECS_TIMEOUT)
-            candidates = admission_candidates(assigned, state.pods, state.preferred, units)
-        return next(iter(candidates), None)
+        return next(iter(admission_candidates(assigned, state.pods, state.preferred, units)), None)
 
     def _container_request(
         self, units: int, included: list[int], pod: Pod | None, layout: Layout
@@ -115,17 +123,17 @@ class Allocator:
         return frozenset((preferred.card,)) if preferred else frozenset()
 
     def _available(self, ids: Iterable[str], included: list[int]) -> UnitSet:
-        """Returns what the kubelet calls available, less what its PodResources show as assigned.
+        """Returns what the kubelet calls available, less what PodResources show as assigned, or it is taking.
 
-        The two differ when a pod ends while another one is being admitted: the kubelet then forgets for a
+        They differ when a pod ends while another one is being admitted: the kubelet then forgets for a
         moment what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
         """
         available, kept = UnitSet(known_numbers(ids)), set(included)
-        available.discard(number for number in self.state.assigned.numbers() if number not in kept)
+        taken = chain(self.state.assigned.numbers(), self.reservations.numbers())
+        available.discard(number for number in taken if number not in kept)
         return available
 
     def _record(self, pod: Pod | None, card: str, request: ContainerRequest) -> None:
-        self.assignment_reader.expect_allocate()
         if pod is None:
             _log.warning("units for a pod that nobody knows", extra={"card": card})
             return

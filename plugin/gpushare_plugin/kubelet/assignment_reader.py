@@ -5,21 +5,20 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from gpushare_core.kube.backoff import Backoff
 from gpushare_plugin.decide.allocations import AssignedDevices, orphans
 from gpushare_plugin.decide.checkpoint import by_pod
 from gpushare_plugin.decide.identity import identify
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
 from gpushare_plugin.kubelet.pod_resources import PodResources, PodResourcesUnavailableError
+from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.state import NodeState
 
 PERIOD = 10.0
 """Seconds between two readings when nothing happens."""
 RETRY_PERIOD = 1.0
-"""Seconds between two readings while the kubelet does not answer, or keeps units of a pod that is gone."""
-ALLOCATE_DEBOUNCE = 0.2
-"""Seconds after an Allocate until the kubelet has surely written it down."""
-ALLOCATE_EXPECTED = 1.0
-"""Seconds for which an Allocate is waited for after GetPreferredAllocation."""
+"""Seconds after which the kubelet is asked again that does not answer, or keeps units of a pod that is gone.
+Then ever less often: a static pod whose mirror the API server refuses stays for ever."""
 TIMEOUT = 5.0
 """Seconds within which PodResources have to answer."""
 
@@ -29,8 +28,9 @@ _log = logging.getLogger(__name__)
 class AssignmentReader:
     """Keeps ``state.assigned``: every ``PERIOD``, after each Allocate, and within GetPreferredAllocation.
 
-    Not in between the two calls for a container: a reading makes the kubelet drop pods that have ended, and
-    with them what it has set aside but not written down. Source: ``ManagerImpl.UpdateAllocatedDevices``.
+    By itself not while units are reserved, such as in between the two calls for a container: a reading makes
+    the kubelet drop pods that have ended, and with them what it has set aside but not written down. Source:
+    ``ManagerImpl.UpdateAllocatedDevices``.
     """
 
     def __init__(
@@ -39,8 +39,10 @@ class AssignmentReader:
         resources: PodResources,
         checkpoint: CheckpointFile,
         *,
+        reservations: Reservations,
         after_reading: Callable[[], Awaitable[None]],
         clock: Callable[[], float] | None = None,
+        backoff: Backoff | None = None,
     ) -> None:
         """``after_reading`` is awaited after each reading that is not made within a call of the kubelet's."""
         self._state = state
@@ -48,26 +50,32 @@ class AssignmentReader:
         self._resources = resources
         self._checkpoint = checkpoint
         self._clock = clock or asyncio.get_running_loop().time
+        self._reservations = reservations
+        self._backoff = backoff or Backoff(first=RETRY_PERIOD, most=PERIOD)
         self._due = asyncio.Event()
-        self._quiet_until = 0.0
+        self._begun = self._newest = 0
+        """How many readings have begun; which of them told what is known."""
         self.last_round = self._clock()
         """When the last reading ended, successful or not, by the event loop's clock."""
 
     async def run(self) -> None:
         """Never returns, and never fails for what the kubelet does."""
         while True:
-            await self._wait_until_quiet()
             await self.read()
             await self._after_reading()
             self.last_round = self._clock()
             await self._wait_until_due()
 
     async def read(self) -> None:
-        """Reads now; where that is not possible what was read last stays."""
+        """Reads as soon as nothing is reserved; where that is not possible what was read last stays."""
+        await self._wait_for_reservations()
         self._due.clear()
+        number = self._next()
         try:
-            self._store(await self._resources.assigned_devices(timeout=TIMEOUT))
+            self._store(await self._resources.assigned_devices(timeout=TIMEOUT), number)
         except PodResourcesUnavailableError as error:
+            if number < self._newest:
+                return
             available = self._state.pod_resources_available
             level = logging.WARNING if available else logging.DEBUG  # once, not every time
             _log.log(level, "the kubelet's books cannot be read: %s", error)
@@ -79,23 +87,42 @@ class AssignmentReader:
         Raises:
             PodResourcesUnavailableError: no answer within ``timeout`` seconds.
         """
-        return self._store(await self._resources.assigned_devices(timeout=timeout))
-
-    def expect_allocate(self) -> None:
-        """GetPreferredAllocation is answered: the kubelet will call Allocate."""
-        self._quiet_until = self._clock() + ALLOCATE_EXPECTED
-
-    def note_allocate(self) -> None:
-        """The kubelet called Allocate."""
-        self._quiet_until = self._clock() + ALLOCATE_DEBOUNCE
-        self._due.set()
+        number = self._next()
+        return self._store(await self._resources.assigned_devices(timeout=timeout), number)
 
     def read_soon(self) -> None:
-        """Something else happened that may have changed what is assigned."""
+        """Something happened that may have changed what is assigned."""
+        self._backoff.reset()
         self._due.set()
 
-    def _store(self, listed: AssignedDevices) -> AssignedDevices:
-        """The checkpoint is read after the list: the kubelet writes it when it has assigned something."""
+    def delay(self) -> float:
+        """Returns the seconds until the next reading, unless something happens before that."""
+        state = self._state
+        if state.pod_resources_available and not orphans(state.assigned, state.pods):
+            self._backoff.reset()
+            return PERIOD
+        return self._backoff.next_delay()
+
+    async def _wait_for_reservations(self) -> None:
+        while True:
+            seconds = self._reservations.remaining
+            if not seconds:
+                return
+            await asyncio.sleep(seconds)
+
+    def _next(self) -> int:
+        self._begun += 1
+        return self._begun
+
+    def _store(self, listed: AssignedDevices, number: int) -> AssignedDevices:
+        """Returns what is known, by the reading ``number`` unless a later one was answered earlier.
+
+        The checkpoint is read after the list: the kubelet writes it when it has assigned something.
+        """
+        self.last_round = self._clock()
+        if number < self._newest:
+            return self._state.assigned
+        self._newest = number
         stored = self._read_checkpoint()
         entries = [entry for each in stored.stored.values() for entry in each.values()]
         known = replace(listed, checkpoint_problem=stored.checkpoint_problem)
@@ -112,21 +139,9 @@ class AssignmentReader:
             _log.log(logging.DEBUG if known else logging.WARNING, "going on without a witness: %s", error)
             return AssignedDevices(checkpoint_problem=str(error))
 
-    async def _wait_until_quiet(self) -> None:
-        while True:
-            left = self._quiet_until - self._clock()
-            if left <= 0:
-                return
-            await asyncio.sleep(left)
-
     async def _wait_until_due(self) -> None:
         try:
-            async with asyncio.timeout(self._period()):
+            async with asyncio.timeout(self.delay()):
                 await self._due.wait()
         except TimeoutError:
             return
-
-    def _period(self) -> float:
-        state = self._state
-        settled = state.pod_resources_available and not orphans(state.assigned, state.pods)
-        return PERIOD if settled else RETRY_PERIOD

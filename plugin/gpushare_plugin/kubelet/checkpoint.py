@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from google.protobuf.message import DecodeError
@@ -21,17 +22,22 @@ FILE = "kubelet_internal_checkpoint"
 """Its name in the kubelet's folder of device plugins."""
 
 
+class _Resource(msgspec.Struct):
+    """Of an entry of any resource: what else it says is its plugin's affair."""
+
+    name: Any = msgspec.field(name="ResourceName")
+
+
 class _Entry(msgspec.Struct, rename="pascal"):
     pod_uid: str = msgspec.field(name="PodUID")
     container_name: str
-    resource_name: str
     device_ids: msgspec.Raw = msgspec.field(name="DeviceIDs")
     """Decoded one by one: those of a whole node would take some 15 MB for a moment."""
     alloc_resp: bytes = b""
 
 
 class _Data(msgspec.Struct):
-    entries: list[_Entry] | None = msgspec.field(name="PodDeviceEntries")
+    entries: list[msgspec.Raw] | None = msgspec.field(name="PodDeviceEntries")
 
 
 class _Checkpoint(msgspec.Struct):
@@ -39,6 +45,8 @@ class _Checkpoint(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(_Checkpoint)
+_RESOURCE = msgspec.json.Decoder(_Resource)
+_ENTRY = msgspec.json.Decoder(_Entry)
 _IDS = msgspec.json.Decoder(dict[str, list[str]])
 """NUMA node -> IDs; a device of several nodes is listed with each."""
 
@@ -76,8 +84,8 @@ class CheckpointFile:
 
     def _decoded(self, content: bytes) -> Iterator[CheckpointEntry]:
         for entry in _DECODER.decode(content).data.entries or ():
-            if entry.resource_name == self._dialect.memory_resource:
-                yield self._entry(entry)
+            if _RESOURCE.decode(entry).name == self._dialect.memory_resource:
+                yield self._entry(_ENTRY.decode(entry))
 
     def _entry(self, entry: _Entry) -> CheckpointEntry:
         ids = chain.from_iterable(_IDS.decode(entry.device_ids).values())

@@ -37,7 +37,11 @@ class PluginServer:
         return True
 
     async def ensure_reachable(self) -> None:
-        """Starts it, again where the socket is gone or somebody else's."""
+        """Starts it, again where the socket is gone or somebody else's.
+
+        Raises:
+            OSError: the socket cannot be made.
+        """
         if self.is_reachable:
             return
         await self.stop()
@@ -46,7 +50,11 @@ class PluginServer:
         # gRPC unlinks the path that it was given when it stops, whoever has a socket there by then. So it is
         # given another one, and the socket is moved to where the kubelet looks for it.
         own = self.socket.with_name(f".{secrets.token_hex(4)}")
-        server.add_insecure_port(f"unix://{own}")
+        try:
+            server.add_insecure_port(f"unix://{own}")
+        except RuntimeError as error:
+            folder = own.parent
+            raise OSError(f"cannot listen on {own}: is {folder} there, and has its disk room?") from error
         await server.start()
         self._server, self._inode = server, own.stat().st_ino
         own.rename(self.socket)

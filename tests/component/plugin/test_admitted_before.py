@@ -2,6 +2,7 @@
 
 import pytest
 from tests.fakes.api_server import PODS
+from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, name_of, pod_json
 
@@ -39,6 +40,23 @@ async def test_a_pod_whose_init_container_alone_has_units_was_admitted(node: Nod
     await node.until("the status", lambda: node.share_node.status.summary == "4/16 4/16")
 
 
+@pytest.mark.parametrize(
+    "units",
+    [
+        pytest.param((4, 4), id="equal"),
+        pytest.param((4, 2), id="the second needs less"),
+        pytest.param((2, 4), id="the second needs more"),
+    ],
+)
+async def test_a_pod_with_two_init_containers_was_admitted(node: Node, units: tuple[int, int]) -> None:
+    without_checkpoint(node)
+    inits = (container("x", units[0]), container("y", units[1]))
+    text = annotation({"x": {CARDS[1]: units[0]}, "y": {CARDS[1]: units[1]}}, cards={CARDS[1]: 4}, at=EARLY)
+    await node.run_pod(pod_json("first", container(), inits=inits, annotation=text))
+    second = await node.run_pod(staged("second", 0, LATE))
+    assert second.variables["first"]["GPUSHARE_CARD"] == CARDS[0]
+
+
 async def test_it_was_admitted_also_before_a_restart(node: Node) -> None:
     await node.run_pod(staged("first", 1, EARLY))
     await node.restart_plugin()
@@ -56,6 +74,16 @@ async def test_a_pod_that_nobody_knows_is_not_taken_for_one_that_was_admitted(
     await node.run_pod(plain("full", 1, LATE, units=10))
     unknown = await node.kubelet.admit(staged("unknown", 0, LATE))
     assert unknown.variables["first"]["GPUSHARE_CARD"] == CARDS[0]
+
+
+async def test_it_was_admitted_before_a_restart_when_its_init_container_runs_already(node: Node) -> None:
+    without_checkpoint(node)
+    await node.run_pod(staged("first", 1, EARLY))
+    acknowledged = {"phase": "Pending", "startTime": "2026-11-21T10:00:01Z"}
+    node.api.put(PODS, {**node.api.pod("first"), "status": acknowledged})
+    await node.restart_plugin()
+    second = await node.run_pod(staged("second", 0, LATE))
+    assert second.variables["first"]["GPUSHARE_CARD"] == CARDS[0]
 
 
 async def test_a_static_pod_that_has_its_units_was_admitted(node: Node) -> None:
@@ -93,3 +121,16 @@ async def test_what_a_forgotten_pod_has_stays_its_own(node: Node) -> None:
     assert after.variables["main"]["GPUSHARE_CARD"] == CARDS[0]
     node.end_pod("a")
     await node.until("the end of it", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+
+
+async def test_units_that_the_kubelet_forgot_a_moment_ago_are_not_given_again(node: Node) -> None:
+    """The plugin runs on, and the pod ran only after it was looked at."""
+    without_checkpoint(node)
+    await node.run_pod(plain("a", 0, EARLY, units=12))
+    await node.run_pod(plain("full", 1, EARLY, units=12))
+    await node.until("the status", lambda: node.share_node.status.summary == "12/16 12/16")
+    node.api.put(PODS, {**node.api.pod("a"), "status": {"phase": "Running"}})
+    node.kubelet.pods[name_of("a")].held.clear()
+    node.kubelet.pods[name_of("a")].variables.clear()
+    with pytest.raises(AdmissionError, match="asked 8, largest free 4"):
+        await node.run_pod(pod_json("bare", container(units=8)))

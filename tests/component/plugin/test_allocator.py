@@ -1,10 +1,14 @@
 """Every container gets units of the card that its pod was promised, and annotations say what is true."""
 
+import asyncio
+from typing import Any
+
+import grpc
 import pytest
-from tests.fakes.api_server import PODS, status
-from tests.fakes.kubelet import AdmissionError
+from tests.fakes.api_server import PODS, SHARE_NODES, cut, status
+from tests.fakes.kubelet import AdmissionError, Admitted, FakeKubelet
 from tests.fakes.plugin_node import Node
-from tests.samples.plugin import NODE, annotation, container, pod_json, sidecar
+from tests.samples.plugin import NODE, annotation, container, name_of, pod_json, sidecar
 
 from gpushare_core.json_object import Json
 from gpushare_plugin.devices.simulated import card_uuid
@@ -143,6 +147,22 @@ async def test_pods_that_were_swapped_while_podresources_were_silent_are_repaire
     await node.until("the second repair", lambda: _cards(node, "second") == {CARDS[0]: 4})
 
 
+async def test_podresources_that_are_known_to_be_silent_hold_up_no_pod(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpushare_plugin.kubelet.assignment_reader.TIMEOUT", 0.2)
+    node.kubelet.deaf = True
+    node.api.put(PODS, promised("a", 1))
+    await node.kubelet.admit(promised("a", 1))
+    await node.until("the silence", lambda: node.condition("LedgerInSync")[0] == "Unknown")
+    node.api.put(PODS, promised("b", 1))
+    await node.until("the pod", lambda: node.knows("b"))
+    begun = asyncio.get_running_loop().time()
+    admitted = await node.kubelet.admit(promised("b", 1))
+    assert asyncio.get_running_loop().time() - begun < 2
+    assert admitted.variables["main"]["GPUSHARE_CARD"] == CARDS[1]
+
+
 async def test_a_repair_that_is_refused_is_said_and_tried_again(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,8 +171,95 @@ async def test_a_repair_that_is_refused_is_said_and_tried_again(
     node.api.fail("PATCH", path, *[status(403, "not allowed")] * 3)
     await node.run_pod(pod_json("bare", container(units=4)))
     await node.until("the condition", lambda: node.condition("LedgerInSync") == ("False", "RepairPending"))
+    assert "default/bare (403 Test: not allowed)" in node.message("LedgerInSync")
     await node.until("the annotation", lambda: node.allocation("bare") is not None)
     await node.until("the end of it", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+
+
+async def test_repairs_end_with_the_first_that_the_api_server_does_not_answer(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each of them would wait for its own timeout, and no status be written for minutes."""
+    monkeypatch.setattr("gpushare_plugin.agent.PERIOD", 0.5)
+    pods = [pod_json(name, container(units=2)) for name in ("x", "y", "z")]
+    paths = [f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}" for pod in pods]
+    for path in paths:
+        node.api.fail("PATCH", path, *[cut] * 100)
+    for pod in pods:
+        await node.run_pod(pod)
+    await node.until("the pods", lambda: len(node.on_cards()) == 3)
+    node.api.seen.clear()
+    status_path = f"{SHARE_NODES}/{NODE}/status"
+    node.share(reservedMemory="1Gi")
+    await node.api.wait_for("the status", lambda: bool(node.api.requests("PATCH", status_path)))
+    assert len([each for each in node.api.seen if each.method == "PATCH" and each.path in paths]) <= 2
+    node.api.recover()
+    await node.until("z's annotation", lambda: node.allocation("z") is not None)
+
+
+async def preferred(node: Node, amount: int, available: list[str]) -> list[str]:
+    """What the plugin names when the kubelet asks."""
+    assert node.kubelet.plugin
+    call = node.kubelet.plugin.call(
+        "GetPreferredAllocation",
+        device_api.PreferredAllocationRequest,
+        device_api.PreferredAllocationResponse,
+    )
+    request = device_api.ContainerPreferredAllocationRequest(
+        available_deviceIDs=available, allocation_size=amount
+    )
+    answer = await call(device_api.PreferredAllocationRequest(container_requests=[request]))
+    return list(answer.container_responses[0].deviceIDs)
+
+
+async def test_two_containers_that_are_asked_for_at_once_get_different_units(node: Node) -> None:
+    """As when containers restart after the kubelet lost its checkpoint: it offers the same units for both."""
+    everything = [*node.kubelet.devices]
+    both = await asyncio.gather(preferred(node, 12, everything), preferred(node, 12, everything))
+    assert not set(both[0]) & set(both[1])
+
+
+async def test_no_unit_changes_while_the_kubelet_writes_down_what_it_took(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its PodResources do not show a container yet that was told already how much a unit is."""
+    monkeypatch.setattr("gpushare_plugin.agent.DEBOUNCE", 0.0)
+    call = node.kubelet._call
+
+    async def slow(method: str, request: Any, response: Any) -> Any:
+        answer = await call(method, request, response)
+        if method == "Allocate":
+            node.share("512Mi")
+            await asyncio.sleep(0.15)
+        return answer
+
+    monkeypatch.setattr(FakeKubelet, "_call", lambda _, *each: slow(*each))
+    admitted = await node.run_pod(pod_json("a", container(units=4)))
+    assert admitted.variables["main"]["GPUSHARE_MEMORY_MIB"] == "4096"
+    await node.until("the block", lambda: node.condition("UnitChangeBlocked") == ("True", "PodsHoldUnits"))
+    assert node.share_node.status.memory_unit == "1Gi"
+    assert len(node.kubelet.lists) == 1
+
+
+async def test_units_are_named_by_the_layout_that_is_in_force_when_they_are_named(node: Node) -> None:
+    """It changes while the API server is asked about the pod: which card has room is then another matter."""
+    unknown = promised("unknown", 1, units=12)
+    slow_read(node, "unknown")
+    node.kubelet.pods[name_of("unknown")] = Admitted(unknown["spec"], "uid-unknown")
+    asked = asyncio.create_task(preferred(node, 12, [*node.kubelet.devices]))
+    path = "/api/v1/namespaces/default/pods/unknown"
+    await node.api.wait_for("the question", lambda: bool(node.api.requests("GET", path)))
+    node.share(reservedMemory="8Gi")
+    await node.kubelet.until("the shorter list", lambda it: len(it.devices) == 16)
+    with pytest.raises(grpc.aio.AioRpcError, match="asked 12, largest free 8"):
+        await asked
+
+
+def slow_read(node: Node, name: str) -> None:
+    async def answer(_: object) -> None:
+        await asyncio.sleep(1)
+
+    node.api.fail("GET", f"/api/v1/namespaces/default/pods/{name}", answer)
 
 
 async def test_a_pod_that_the_kubelet_knew_first_is_looked_up(node: Node) -> None:

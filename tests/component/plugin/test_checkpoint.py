@@ -56,6 +56,24 @@ def test_entries_of_the_resource_are_read_with_what_was_answered(tmp_path: Path)
     )
 
 
+FOREIGN = "nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        pytest.param({**entry({}, resource=FOREIGN), "AllocResp": None}, id="no answer"),
+        pytest.param({**entry({}, resource=FOREIGN), "AllocResp": "not base64!"}, id="another answer"),
+        pytest.param({**entry({}, resource=FOREIGN), "PodUID": 7, "ContainerName": None}, id="other fields"),
+        pytest.param({"ResourceName": FOREIGN}, id="no other fields"),
+        pytest.param({**entry({}), "ResourceName": None}, id="no resource"),
+    ],
+)
+def test_what_is_odd_of_another_resource_is_none_of_ours(tmp_path: Path, foreign: dict[str, Any]) -> None:
+    write(tmp_path, foreign, entry({"-1": ids(3)}, **VARIABLES), foreign)
+    assert [each.uid for each in CheckpointFile(tmp_path, GPUSHARE).read()] == ["uid-a"]
+
+
 def test_an_answer_that_names_no_card_is_no_witness(tmp_path: Path) -> None:
     write(tmp_path, entry({"-1": ids(3)}, GPUSHARE_CARD_INDEX="none"))
     (read,) = CheckpointFile(tmp_path, GPUSHARE).read()
@@ -90,6 +108,12 @@ def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
                 }
             ).encode(),
             id="another answer",
+        ),
+        pytest.param(b'{"Data": {"PodDeviceEntries": [{"Resource": "gpushare.io/memory"}]}}', id="renamed"),
+        pytest.param(b'{"Data": {"PodDeviceEntries": [null]}}', id="no entry"),
+        pytest.param(
+            json.dumps({"Data": {"PodDeviceEntries": [{**entry({}), "AllocResp": 7}]}}).encode(),
+            id="an answer of ours that is none",
         ),
         pytest.param(b"[" * 100_000, id="deep"),
         pytest.param(b'{"Data": {"PodDeviceEntries": [{"PodUID": "\xff"}]}}', id="not text"),

@@ -153,13 +153,70 @@ async def test_a_unit_and_reserved_memory_that_change_with_the_cards_move_no_uni
 async def test_a_record_that_contradicts_the_checkpoint_is_not_believed(node: Node) -> None:
     """As a plugin of an earlier version wrote it."""
     await two_pods_run(node)
+    await swap_recorded_cards(node)
+    await node.start_plugin()
+    await node.until("both where they are", lambda: nothing_moved(node))
+
+
+async def swap_recorded_cards(node: Node) -> None:
+    """As in a backup of the object from before a card was replaced."""
     await node.stop_plugin()
     written = node.api.objects[SHARE_NODES]["", NODE]["status"]
     for card, uuid in zip(written["cards"], reversed(CARDS[:2]), strict=True):
         card["uuid"] = uuid
     node.api.patched.clear()
+
+
+@pytest.mark.parametrize(
+    "spec", [pytest.param({}, id="as before"), pytest.param({"mode": "Exclusive"}, id="a mode not served")]
+)
+async def test_without_a_checkpoint_nothing_is_offered_while_record_and_annotations_contradict(
+    node: Node, spec: Json
+) -> None:
+    forget_checkpoint(node)
+    await two_pods_run(node)
+    await swap_recorded_cards(node)
+    record = node.share_node.status.cards
+    node.share(**spec)
     await node.start_plugin()
-    await node.until("both where they are", lambda: nothing_moved(node))
+    await node.until("the reason", lambda: node.condition("Registered") == ("False", "LayoutUnknown"))
+    for pod in ("default/a", "default/b"):
+        assert pod in node.message("Registered")
+    assert "delete" in node.message("Registered")
+    assert node.share_node.status.cards == record
+    assert "Healthy" not in node.kubelet.devices.values()
+    assert not [path for path in node.api.patched if "/pods/" in path]
+    node.share()
+    node.end_pod("a")
+    node.end_pod("b")
+    await node.until_registered()
+    assert node.share_node.status.summary == "0/16 0/16"
+
+
+async def test_a_record_is_not_believed_before_the_kubelet_has_told_who_holds_what(node: Node) -> None:
+    """A plugin that starts before its kubelet would find out too late."""
+    forget_checkpoint(node)
+    await two_pods_run(node)
+    await swap_recorded_cards(node)
+    await node.kubelet.stop()
+    await node.start_plugin()
+    await node.until("the word", lambda: "PodResources" in node.message("Registered"))
+    await node.kubelet.start()
+    await node.until("the names", lambda: "default/a, default/b" in node.message("Registered"))
+    assert not [path for path in node.api.patched if "/pods/" in path]
+
+
+async def test_without_a_checkpoint_a_recorded_unit_that_annotations_contradict_is_not_offered(
+    node: Node,
+) -> None:
+    forget_checkpoint(node)
+    await two_pods_run(node)
+    await node.stop_plugin()
+    written = node.api.objects[SHARE_NODES]["", NODE]["status"]
+    written["memoryUnit"] = "512Mi"
+    await node.start_plugin()
+    await node.until("the reason", lambda: node.condition("Registered") == ("False", "LayoutUnknown"))
+    assert not [path for path in node.api.patched if "/pods/" in path]
 
 
 async def test_nothing_is_offered_while_nobody_knows_what_ids_in_use_mean(node: Node) -> None:
@@ -173,10 +230,10 @@ async def test_nothing_is_offered_while_nobody_knows_what_ids_in_use_mean(node: 
     node.share()
     await node.start_plugin()
     await node.until("the reason", lambda: node.condition("Registered") == ("False", "LayoutUnknown"))
-    assert "default/b; delete them" in node.message("Registered")
+    assert "default/b; delete them, or wait" in node.message("Registered")
     assert node.condition("LedgerInSync") == ("False", "LayoutUnknown")
     assert node.kubelet.devices == {} or "Healthy" not in node.kubelet.devices.values()
-    assert node.api.patched == [f"{SHARE_NODES}/{NODE}/status"]
+    assert set(node.api.patched) == {f"{SHARE_NODES}/{NODE}/status"}
     node.end_pod("b")
     await node.until_registered()
     assert node.share_node.status.summary == "12/16 0/16"

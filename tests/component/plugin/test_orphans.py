@@ -43,6 +43,20 @@ async def test_a_pod_deleted_by_force_counts_until_the_kubelet_lets_go(one_pod: 
     await node.until("the end", lambda: node.share_node.status.summary == "0/16 0/16", within=3)
 
 
+async def test_a_pod_whose_init_container_alone_has_units_counts_until_the_kubelet_lets_go(
+    node: Node,
+) -> None:
+    text = annotation({"first": {CARDS[0]: 4}})
+    await node.run_pod(
+        pod_json("init", container(), inits=(container("first", 4),), annotation=text, uid="init")
+    )
+    await node.until("the pod", lambda: holders(node) == {("init", CARDS[0], 4, False)})
+    node.api.delete(PODS, "init", "default")
+    await node.until("the mark", lambda: holders(node) == {("init", CARDS[0], 4, True)})
+    node.kubelet.pods.pop(name_of("init"))
+    await node.until("the end", lambda: node.share_node.status.summary == "0/16 0/16", within=5)
+
+
 async def test_a_pod_of_the_same_name_is_another_pod(one_pod: Node) -> None:
     node = one_pod
     node.api.delete(PODS, "web-0", "default")

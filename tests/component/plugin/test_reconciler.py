@@ -118,3 +118,26 @@ async def test_one_card_too_many_is_left_out_and_the_others_stay(node: Node) -> 
     await node.kubelet.until("the list again", lambda it: "Healthy" in it.devices.values(), within=20)
     assert len(node.kubelet.devices) == 256_000
     assert len(node.share_node.status.cards) == 8
+
+
+async def test_a_spec_that_this_version_cannot_read_is_said_and_what_was_offered_stays(node: Node) -> None:
+    """As after a downgrade of the plugin."""
+    node.share(mode="Unheard")
+    unreadable = ("True", "SpecUnreadable")
+    await node.until(
+        "the word", lambda: raw_conditions(node).get("UnitChangeBlocked") == unreadable, within=5
+    )
+    assert list(node.kubelet.devices.values()) == ["Healthy"] * 32
+    await node.stop_plugin()
+    await node.start_plugin()
+    await node.until("its start", lambda: node.agent is not None)
+    await node.until("the word", lambda: "spec.mode" in node.agent.readiness_problem())  # type: ignore[union-attr]
+    assert "Healthy" not in node.kubelet.devices.values()
+    node.share()
+    await node.until_registered()
+    assert node.condition("UnitChangeBlocked") == ("False", "NotBlocked")
+
+
+def raw_conditions(node: Node) -> dict[str, tuple[str, str]]:
+    written = node.api.objects[SHARE_NODES]["", NODE]["status"]["conditions"]
+    return {each["type"]: (each["status"], each["reason"]) for each in written}

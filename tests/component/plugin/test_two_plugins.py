@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 
 import grpc
 import grpc.aio
@@ -84,6 +85,17 @@ async def test_a_server_unlinks_its_own_socket_only(node: Node) -> None:
     await second.stop()
     assert not path.exists()
     assert [each.name for each in path.parent.iterdir() if each.name.startswith("x.sock")] == []
+
+
+async def test_a_socket_that_cannot_be_made_is_no_end_of_the_process(tmp_path: Path) -> None:
+    """As on a full disk: the registrar tries again."""
+    server = PluginServer(tmp_path / "missing" / "x.sock", _Nothing())
+    with pytest.raises(OSError, match=r"cannot listen on .*missing/"):
+        await server.ensure_reachable()
+    (tmp_path / "missing").mkdir()
+    await server.ensure_reachable()
+    assert server.is_reachable
+    await server.stop()
 
 
 class _Nothing(grpc.GenericRpcHandler):

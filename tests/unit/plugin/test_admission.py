@@ -18,6 +18,7 @@ from tests.samples.plugin import (
     stored,
 )
 
+from gpushare_core.json_object import Json
 from gpushare_plugin.decide.admission import (
     admission_candidates,
     admitted_by_arrival,
@@ -103,8 +104,32 @@ def test_without_a_checkpoint_our_own_answers_tell_that_an_init_container_has_it
     assert admitted_by_listing(assigned(a={"main": []}), by_name(unseen), answered, 4) is None
 
 
+@pytest.mark.parametrize(
+    ("inits", "answers", "asked_again"),
+    [
+        pytest.param((container("x", 4), container("y", 4)), 1, [], id="the second reuses the first's"),
+        pytest.param((container("x", 4), container("y", 2)), 1, [], id="the second needs less"),
+        pytest.param((container("x", 2), container("y", 4)), 1, ["a"], id="the second needs more"),
+        pytest.param((container("x", 2), container("y", 4)), 2, [], id="both were asked for"),
+        pytest.param((container("x", 4), sidecar("p", 4), container("y", 4)), 2, [], id="a sidecar keeps"),
+        pytest.param((container("x", 4), sidecar("p", 4), container("y", 4)), 1, ["a"], id="one is missing"),
+    ],
+)
+def test_a_pod_is_served_when_the_kubelet_has_nothing_more_to_ask(
+    inits: tuple[Json, ...], answers: int, asked_again: list[str]
+) -> None:
+    """It takes for an init container what an earlier one leaves, and asks us for the rest."""
+    unseen = pod("a", container(), inits=inits)
+    answered = {"uid-a": PreferredCard("GPU-0", containers=answers)}
+    arrived = admitted_by_arrival(AssignedDevices(), by_name(unseen), answered, 4)
+    assert [each.name.name for each in (arrived,) if each] == asked_again
+    if not any("restartPolicy" in each for each in inits):
+        listed = admission_candidates(assigned(a={"main": []}), by_name(unseen), answered, 4)
+        assert [each.name.name for each in listed] == asked_again
+
+
 def test_a_running_pod_comes_last_and_a_predecessor_is_another_pod() -> None:
-    running = replace(simple("a"), running=True)
+    running = replace(simple("a"), running=True, started=True)
     pods = by_name(running, simple("b", at=LATE))
     assert admitted_by_listing(assigned(a={"main": []}, b={"main": []}), pods, {}, 4) == pods[name_of("b")]
     assert admitted_by_listing(assigned(a={"main": []}), pods, {}, 4) == running

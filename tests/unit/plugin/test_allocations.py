@@ -119,6 +119,25 @@ def test_a_running_pod_without_units_has_what_is_annotated() -> None:
     assert forgotten_allocations(listed, [elsewhere]) == []
 
 
+def test_units_that_podresources_never_show_are_not_forgotten() -> None:
+    """Of ordinary init containers nothing is listed, and the kubelet keeps their units."""
+    running = replace(ONLY_INIT_ANNOTATED, running=True)
+    listed = node_assignments(assigned(a={"main": []}))
+    assert forgotten_units([running], listed.assigned) == {}
+    assert forgotten_allocations(listed, [running]) == []
+    assert promised_units([running], listed.assigned) == {"GPU-1": 4}
+
+
+def test_units_of_a_container_are_forgotten_although_another_one_was_given_its_own_again() -> None:
+    """A kubelet without checkpoint asks anew for a container that restarts, and for no other one."""
+    text = annotation({"x": {"GPU-1": 4}, "y": {"GPU-1": 2}})
+    running = replace(pod("a", container("x", 4), container("y", 2), annotation=text), running=True)
+    listed = node_assignments(assigned(a={"x": [16, 17, 18, 19], "y": []}))
+    (forgotten,) = forgotten_allocations(listed, [running])
+    assert forgotten.cards == {"GPU-1": 6}
+    assert forgotten_units([running], listed.assigned) == {"GPU-1": 2}
+
+
 @pytest.mark.parametrize(
     ("units", "expected"),
     [

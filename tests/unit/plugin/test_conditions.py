@@ -86,7 +86,11 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
         pytest.param(
             "Registered",
             states(Offering(layout=Layout(MemoryUnit.parse("1Gi"), ()))),
-            ("False", "NoCards", "no card was found on this node"),
+            (
+                "False",
+                "NoCards",
+                "no card was found on this node: see devices in the policy, and the cards' driver",
+            ),
             id="no cards",
         ),
         pytest.param(
@@ -111,18 +115,35 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
             id="a unit larger than one card",
         ),
         pytest.param(
-            "CardsHealthy", states(Offering()), ("Unknown", "NothingOffered", ""), id="nothing offered"
+            "CardsHealthy",
+            states(Offering()),
+            ("Unknown", "NothingOffered", "nothing is offered: see Registered"),
+            id="nothing offered",
         ),
         pytest.param(
             "LedgerInSync",
-            states(annotations=AnnotationState(pod_resources_available=True, differing=("default/a",))),
-            ("False", "RepairPending", "annotations that differ from the kubelet's books: default/a"),
+            states(annotations=AnnotationState(pod_resources_available=True, differing=("default/a (403)",))),
+            (
+                "False",
+                "RepairPending",
+                (
+                    "annotations that differ from the kubelet's books and could not be set right, which is"
+                    " tried again: default/a (403)"
+                ),
+            ),
             id="a repair is pending",
         ),
         pytest.param(
             "LedgerInSync",
             states(annotations=AnnotationState(pod_resources_available=False)),
-            ("Unknown", "PodResourcesUnreachable", "the kubelet's books cannot be read"),
+            (
+                "Unknown",
+                "PodResourcesUnreachable",
+                (
+                    "which units pods hold is not known until the kubelet's PodResources answer:"
+                    " is the kubelet running, and is its folder pod-resources mounted?"
+                ),
+            ),
             id="PodResources do not answer",
         ),
         pytest.param(
@@ -177,11 +198,11 @@ def test_a_checkpoint_that_cannot_be_read_is_said() -> None:
 
 
 def test_units_that_nobody_knows_the_card_of_are_said() -> None:
-    offering = Offering(problem=Problem("LayoutUnknown", "nothing is offered, for nobody knows"))
+    offering = Offering(postponed=Problem("LayoutUnknown", "nobody knows"))
     assert states(offering)["Registered"] == (
         "False",
         "LayoutUnknown",
-        "nothing is offered, for nobody knows",
+        "nothing is offered yet: nobody knows",
     )
     assert states(offering)["LedgerInSync"][:2] == ("False", "LayoutUnknown")
 

@@ -65,6 +65,16 @@ def test_a_pod_without_units_in_podresources_is_found_in_the_checkpoint_by_its_u
     assert [each.name for each in found.pods_with_units()] == [name_of("a")]
 
 
+def test_a_deleted_pod_whose_init_container_alone_has_units_is_still_the_one_that_it_was() -> None:
+    listed, checkpoint = assigned(a={"main": []}), entries(a={"first": [0, 1]})
+    before = identify(listed, checkpoint, AssignedDevices(), by_name(POD))
+    after = identify(listed, checkpoint, before, {})
+    assert [each.uid for each in orphans(after, {})] == ["uid-a"]
+    assert [each.uid for each in orphans(identify(listed, checkpoint, after, {}), {})] == ["uid-a"]
+    assert orphans(identify(listed, [], before, {}), {}) == []
+    assert orphans(identify(listed, checkpoint, before, by_name(SUCCESSOR)), by_name(SUCCESSOR)) == []
+
+
 def test_orphans_are_pods_with_units_that_the_api_does_not_have() -> None:
     found = identify(LISTED, [], known_as("x"), {})
     assert [each.uid for each in orphans(found, {})] == ["x"]

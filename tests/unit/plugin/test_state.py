@@ -39,6 +39,45 @@ def test_a_pod_is_remembered(state: NodeState, update: Pod, remembered: Pod) -> 
     assert state.changed.is_set()
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(replace(METADATA, version=8), replace(READ, version=7), id="a spec that came late"),
+        pytest.param(replace(READ, version=8), replace(METADATA, version=7), id="a watch that lags"),
+        pytest.param(
+            replace(READ, version=8),
+            replace(METADATA, uid="predecessor", version=7),
+            id="a watch that shows the predecessor",
+        ),
+    ],
+)
+def test_what_is_older_overwrites_nothing(first: Pod, second: Pod) -> None:
+    state = NodeState(NODE)
+    state.put_pod(replace(first, annotation="newest"))
+    state.put_pod(replace(second, annotation="older"))
+    kept = state.pods[READ.name]
+    assert (kept.uid, kept.annotation, kept.version, kept.request) == (READ.uid, "newest", 8, READ.request)
+
+
+def test_a_list_counts_whatever_was_read_before() -> None:
+    """After the API server's data were put back to an earlier day, versions are smaller."""
+    state = NodeState(NODE)
+    state.put_pod(replace(READ, version=80, annotation="before"))
+    state.put_pods([replace(METADATA, version=7, annotation="put back"), replace(pod("b"), version=6)])
+    kept = state.pods[READ.name]
+    assert (kept.annotation, kept.version, kept.request) == ("put back", 7, READ.request)
+    state.put_pods([])
+    assert state.pods == {}
+
+
+def test_the_checkpoint_tells_that_nothing_is_assigned_while_podresources_never_answered() -> None:
+    state = NodeState(NODE)
+    state.lose_pod_resources(AssignedDevices(checkpoint_problem="no such file"))
+    assert not state.assigned_known
+    state.lose_pod_resources(AssignedDevices())
+    assert state.assigned_known
+
+
 def test_the_card_that_was_preferred_for_a_pod_is_forgotten_with_it(state: NodeState) -> None:
     state.drop_pod(READ.name, READ.uid)
     assert (state.pods, state.preferred) == ({}, {})
@@ -58,8 +97,7 @@ def test_the_end_of_a_pod_is_not_that_of_its_successor(state: NodeState) -> None
 
 
 def test_pods_that_are_not_listed_any_more_are_forgotten(state: NodeState) -> None:
-    state.put_pod(pod("b"))
-    state.keep_pods({name_of("b")})
+    state.put_pods([pod("b")])
     assert list(state.pods) == [name_of("b")]
     assert state.preferred == {}
 

@@ -80,7 +80,7 @@ def test_the_checkpoint_tells_card_and_size() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param(annotation({"main": {"GPU-1": 2}}), [witness("GPU-1", 3, 4)], id="it says so"),
+        pytest.param(annotation({"main": {"GPU-1": 2}}), [witness("GPU-1", 3, 4, memory=2)], id="it says so"),
         pytest.param(annotation({"main": {"GPU-1": 4}}), [], id="another amount"),
         pytest.param(annotation({"main": {"GPU-1": 2}}, node="gpu-2"), [], id="another node"),
         pytest.param(annotation({"other": {"GPU-1": 2}}), [], id="another container"),
@@ -191,6 +191,21 @@ def test_without_any_answer_of_the_kubelet_a_promise_is_reason_to_wait() -> None
     assert decide_offering(snapshot).layout_unknown
     assert decide_offering(replace(snapshot, assigned_known=True)).layout == layout()
     assert decide_offering(replace(snapshot, pods={})).layout == layout()
+
+
+def test_without_any_answer_of_the_kubelet_a_pod_that_asks_for_units_is_reason_to_wait() -> None:
+    """Somebody else bound it, and nothing is recorded or annotated: it may hold units of any card."""
+    snapshot = Snapshot(
+        share_node=share_node(),
+        cards=(card(0), card(1)),
+        last_layout=None,
+        assigned=AssignedDevices(),
+        assigned_known=False,
+        pods=by_name(pod("a", container(units=2))),
+    )
+    assert decide_offering(snapshot).layout_unknown
+    assert decide_offering(replace(snapshot, assigned_known=True)).layout == layout()
+    assert decide_offering(replace(snapshot, pods=by_name(pod("plain", container())))).layout == layout()
 
 
 SIZES = st.lists(st.integers(1, 20), min_size=1, max_size=5)

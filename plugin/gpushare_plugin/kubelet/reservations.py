@@ -1,0 +1,47 @@
+"""Units that the kubelet is taking: named or allocated, and not yet sure to be in its books."""
+
+from array import array
+from collections.abc import Callable, Collection, Iterator
+
+ALLOCATE_EXPECTED = 1.0
+"""Seconds for which an Allocate is waited for after GetPreferredAllocation."""
+ALLOCATE_DEBOUNCE = 0.2
+"""Seconds after an Allocate until the kubelet has surely written it down."""
+
+
+class Reservations:
+    """Nobody else gets these units, and nothing else may change under them.
+
+    The kubelet asks for two containers at once when both restart after it lost its checkpoint, and offers the
+    same units for both. Source: ``callGetPreferredAllocationIfAvailable``, which gives up the lock.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._kept: list[tuple[float, array[int]]] = []
+        """Until when, and which."""
+
+    def promise(self, numbers: Collection[int]) -> None:
+        """GetPreferredAllocation is answered with ``numbers``: the kubelet will call Allocate."""
+        self._keep(numbers, ALLOCATE_EXPECTED)
+
+    def allocate(self, numbers: Collection[int]) -> None:
+        """The kubelet called Allocate for ``numbers``."""
+        allocated = set(numbers)
+        self._kept = [each for each in self._kept if allocated.isdisjoint(each[1])]
+        self._keep(numbers, ALLOCATE_DEBOUNCE)
+
+    def numbers(self) -> Iterator[int]:
+        """Yields the units that are reserved now."""
+        now = self._clock()
+        return (number for until, numbers in self._kept if until > now for number in numbers)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until nothing is reserved; 0 when nothing is."""
+        return max(0.0, *(until - self._clock() for until, _ in self._kept), 0.0)
+
+    def _keep(self, numbers: Collection[int], seconds: float) -> None:
+        now = self._clock()
+        live = [each for each in self._kept if each[0] > now]
+        self._kept = [*live, (now + seconds, array("I", numbers))]
