@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpushare_hostctl.host import files
+from gpushare_hostctl.host import system_calls
 
 TORN = b"tor"
 """What is in a file at whose creation the power went."""
@@ -80,5 +80,5 @@ def powered(*, lost_after: int | None = None) -> Iterator[Power]:
         for name in _CALLS:
             patch.setattr(os, name, power.counting(getattr(os, name)))
         patch.setattr(os, "open", power.opening(os.open))
-        patch.setattr(files, "exchange", power.counting(files.exchange))
+        patch.setattr(system_calls, "exchange", power.counting(system_calls.exchange))
         yield power

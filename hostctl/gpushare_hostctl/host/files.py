@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from gpushare_hostctl.decide.snapshot import File
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
-from gpushare_hostctl.host.system_calls import ReadWatch, exchange
+from gpushare_hostctl.host import system_calls
 
 _LOG = logging.getLogger(__name__)
 
@@ -156,7 +156,7 @@ class HostFiles:
             # In this order: the kubelet sees the manifest go and come. The other way round it would see it
             # come and go, and end the pod until it lists the folder again.
             with _explaining(staged, path):
-                supported = exchange(target, source)
+                supported = system_calls.exchange(target, source)
         except FileNotFoundError as error:
             raise _changed(path) from error
         _sync_folder(target.parent)
@@ -173,7 +173,7 @@ class HostFiles:
     def watch_reads(self, path: str) -> Iterator[Callable[[], bool] | None]:
         """Lends a look at whether a file has been read since; None where that cannot be noticed."""
         try:
-            watch = ReadWatch(self._resolve(path))
+            watch = system_calls.ReadWatch(self._resolve(path))
         except OSError as error:
             _LOG.warning("cannot notice who reads %s: %s", path, error.strerror)
             yield None

@@ -11,7 +11,7 @@ import pytest
 
 from gpushare_hostctl.decide.snapshot import File
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
-from gpushare_hostctl.host import files, system_calls
+from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.files import FileChangedError, HostFiles
 from gpushare_hostctl.host.system_calls import exchange
 
@@ -222,7 +222,7 @@ def test_what_others_write_between_the_comparison_and_the_rename_stays(
             (root / "etc/newer").replace(root / "etc/target/file")
         return exchange(first, second)
 
-    monkeypatch.setattr(files, "exchange", exchange_late)
+    monkeypatch.setattr(system_calls, "exchange", exchange_late)
 
     with pytest.raises(FileChangedError):
         staged.replace(STAGED, TARGET, expected=b"old")
@@ -237,7 +237,7 @@ def test_a_file_that_is_gone_at_the_rename_stays_gone(
         first.unlink()
         return exchange(first, second)
 
-    monkeypatch.setattr(files, "exchange", exchange_late)
+    monkeypatch.setattr(system_calls, "exchange", exchange_late)
 
     with pytest.raises(FileChangedError):
         staged.replace(STAGED, TARGET, expected=b"old")

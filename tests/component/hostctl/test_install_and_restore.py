@@ -23,7 +23,7 @@ from tests.samples.hostctl import EXTENDER, KUBEADM, WITH_CONFIG
 from gpushare_hostctl.decide import manifest, yaml_edit
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
-from gpushare_hostctl.host import files
+from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.files import HostFiles
 from gpushare_hostctl.host.scheduler_waiter import INTERVAL
 from gpushare_hostctl.report import RunResult
@@ -563,7 +563,7 @@ def unwatchable(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> None:  # noqa: ARG001
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(files, "ReadWatch", refuse)
+    monkeypatch.setattr(system_calls, "ReadWatch", refuse)
 
 
 def test_where_reads_cannot_be_noticed_the_kubelet_gets_time_to_end_an_earlier_process(

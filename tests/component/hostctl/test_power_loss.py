@@ -17,7 +17,7 @@ from tests.samples.hostctl import EXTENDER, KUBEADM, WITH_CONFIG
 
 from gpushare_hostctl.decide import key_pairs, manifest, yaml_edit
 from gpushare_hostctl.decide.key_pairs import CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
-from gpushare_hostctl.host import files
+from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.system_calls import exchange
 
 HTTPS = replace(EXTENDER, url="https://127.0.0.1:32766")
@@ -204,7 +204,7 @@ def test_wherever_it_ends_what_others_wrote_at_that_moment_stays(
             node.upgraded = True
         return exchange(first, second)
 
-    monkeypatch.setattr(files, "exchange", exchange_late)
+    monkeypatch.setattr(system_calls, "exchange", exchange_late)
 
     def prepare_and_note(node: FakeNode) -> None:
         node.upgraded = True
