@@ -25,6 +25,7 @@ from gpushare_hostctl.decide import key_pairs, manifest
 from gpushare_hostctl.decide.key_pairs import CLIENT_FILE, SERVER_FILE, TRUSTED_FILE, Keys
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host.extender_probe import Answer, ExtenderProbe, HttpsExtenderProber
+from gpushare_hostctl.host.scheduler_waiter import INTERVAL
 
 HTTPS = replace(EXTENDER, url="https://127.0.0.1:32766/gpushare")
 NOW = datetime.now(UTC)
@@ -238,6 +239,14 @@ def test_without_the_extender_kube_scheduler_is_not_edited(
     with pytest.raises(error, match=message):
         node.install(HTTPS)
     assert node.content == node.original
+
+
+def test_the_longest_back_off_of_the_kubelet_over_the_missing_folder_is_waited_for(node: FakeNode) -> None:
+    back_off, start = 122.0, 20.0
+    node.timeout = 120.0
+    node.extender.answers = ["nobody"] * int((back_off + start) / INTERVAL) + ["ready"]
+
+    assert node.install(HTTPS).result == "Installed"
 
 
 def test_a_run_that_is_stopped_while_it_waits_for_the_extender_edits_nothing(node: FakeNode) -> None:
