@@ -244,7 +244,8 @@ def test_without_the_extender_kube_scheduler_is_not_edited(
 def test_the_longest_back_off_of_the_kubelet_over_the_missing_folder_is_waited_for(node: FakeNode) -> None:
     back_off, start = 122.0, 20.0
     node.timeout = 120.0
-    node.extender.answers = ["nobody"] * int((back_off + start) / INTERVAL) + ["ready"]
+    away: list[Answer] = ["nobody"] * int((back_off + start) / INTERVAL)
+    node.extender.answers = [*away, "ready"]
 
     assert node.install(HTTPS).result == "Installed"
 
