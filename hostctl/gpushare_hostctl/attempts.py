@@ -13,6 +13,14 @@ _LOG = logging.getLogger(__name__)
 ATTEMPTS = 3
 """How often a run begins with a fresh look at the host before it leaves the manifest to the others."""
 
+STARTING_SECONDS = 30.0
+"""In addition to the timeout until everything is in place for an edit.
+
+Until hostctl has made the folder of its keys, the kubelet fails to mount it for the extender's pod; at last
+it tries every 122 seconds. With the default timeout of 120 seconds that leaves 28 for the pod's next sync and
+its start.
+"""
+
 PAUSE = 5.0
 """Seconds before starting over: whoever writes may not be done, and the kubelet sees the newer manifest."""
 
@@ -25,9 +33,10 @@ def with_fresh_snapshots(node: ControlPlaneNode, attempt: Callable[[float], RunR
     too often.
     """
     clock = node.waiter.clock
-    deadline = clock() + node.waiter.timeout
+    deadline = clock() + node.waiter.timeout + STARTING_SECONDS
     for number in range(1, ATTEMPTS + 1):
         try:
+            node.settle()
             return attempt(deadline)
         except FileChangedError as error:
             if number == ATTEMPTS or clock() + PAUSE >= deadline:

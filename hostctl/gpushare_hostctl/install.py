@@ -1,6 +1,8 @@
 """Puts the extender into kube-scheduler, waits until it serves again, or goes back by itself."""
 
 import logging
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gpushare_hostctl import attempts
@@ -132,9 +134,12 @@ def _edit_manifest(installation: _Installation) -> RunResult:
     fallback = current if before.serving else install_plan.base
     _write_files(installation, ahead)
     node.write_fallback(fallback)
-    node.write_manifest(install_plan.manifest, expected=current)
-    _LOG.info("edited %s, waiting for kube-scheduler", node.paths.manifest)
-    _await_restart(installation, before=before.process, fallback=fallback)
+    with node.watch_reads(node.paths.in_folder(install_plan.config_name)) as was_read:
+        node.write_manifest(install_plan.manifest, expected=current)
+        _LOG.info("edited %s, waiting for kube-scheduler", node.paths.manifest)
+        if _names_config(installation, current):
+            was_read = None
+        _await_restart(installation, before=before.process, fallback=fallback, was_read=was_read)
     _finish(installation)
     return RunResult(result="Installed", message="kube-scheduler is back and asks the extender")
 
@@ -193,6 +198,12 @@ def _has_our_edit(installation: _Installation, file: File | None) -> bool:
     return file is not None and manifest.has_our_edit(manifest.parse(file.content), folder=folder)
 
 
+def _names_config(installation: _Installation, file: File) -> bool:
+    """Returns whether a kube-scheduler of this manifest, too, reads the configuration of the plan."""
+    config = installation.node.paths.in_folder(installation.plan.config_name)
+    return manifest.raw_config(manifest.parse(file.content)) == config
+
+
 def _write_files(installation: _Installation, stored: InstallationRecord) -> None:
     # The record comes last: with it the backup and the configuration it names are there.
     node = installation.node
@@ -203,12 +214,30 @@ def _write_files(installation: _Installation, stored: InstallationRecord) -> Non
     node.write_record(stored)
 
 
-def _await_restart(installation: _Installation, *, before: ProcessIdentity, fallback: File) -> None:
+def _await_restart(
+    installation: _Installation,
+    *,
+    before: ProcessIdentity,
+    fallback: File,
+    was_read: Callable[[], bool] | None = None,
+) -> None:
+    """Waits for the kube-scheduler of the edited manifest, or rolls back.
+
+    It is known by having read the configuration, which nobody else does; ``was_read`` tells, None where that
+    cannot be told. While it was not read, whoever serves was started from the earlier manifest.
+    """
     node = installation.node
+
+    def lasting() -> float:
+        if was_read is None:
+            return node.waiter.unproven
+        return node.waiter.proven if was_read() else math.inf
+
     try:
         node.waiter.until_restarted(
             installation.endpoint,
             before=before,
+            lasting=lasting,
             check=lambda: node.require_manifest(installation.plan.manifest),
         )
     except SchedulerNotServingError as error:
@@ -239,7 +268,7 @@ def _roll_back(installation: _Installation, fallback: File, *, cause: SchedulerN
     node.write_manifest(fallback, expected=installation.plan.manifest)
     tried = f"with the extender {installation.extender.url} {cause}; the earlier manifest is back"
     try:
-        node.waiter.until_serving(installation.endpoint)
+        node.waiter.until_serving(installation.endpoint, lasting=node.waiter.proven)
     except (SchedulerNotServingError, StoppedError) as error:
         raise RolledBackError(f"{tried}, and still {error}", inputs=installation.inputs) from error
     _reset_folder(installation, fallback)

@@ -38,7 +38,7 @@ def run(node: ControlPlaneNode, mutual_tls: MutualTls) -> RunResult:
     """
     before = node.read_keys()
     keys = ensure_keys(node, mutual_tls)
-    if before == keys.files():
+    if before == node.read_keys():
         return RunResult("KeysPresent", "the keys are good", renew_after=keys.renew_after)
     return RunResult("KeysMade", "the keys were made or renewed", renew_after=keys.renew_after)
 
@@ -46,15 +46,12 @@ def run(node: ControlPlaneNode, mutual_tls: MutualTls) -> RunResult:
 def ensure_keys(node: ControlPlaneNode, mutual_tls: MutualTls) -> Keys:
     """Returns the host's keys after making those that are missing or near their end.
 
-    Raises NeedsPersonError when they cannot be given to the group.
+    Owners and modes are mended as well. Raises NeedsPersonError when they cannot be given to the group.
     """
     stored = node.read_keys()
-    keys = key_pairs.renew(stored, mutual_tls.now())
-    files = keys.files()
-    for path in files:
-        if stored.get(path) != files[path]:
-            _LOG.info("writing %s", node.paths.in_folder(path))
-            _write(node, path, files[path], group=mutual_tls.group)
+    keys = key_pairs.renew({path: file.content for path, file in stored.items()}, mutual_tls.now())
+    for path, content in keys.files().items():
+        _ensure(node, path, content, stored.get(path), group=mutual_tls.group)
     return keys
 
 
@@ -84,20 +81,23 @@ def _not_ready(url: str, probe: ExtenderProbe) -> RetryableError | NeedsPersonEr
         )
     return RetryableError(
         f"kube-scheduler was not edited, because no extender is ready at {url} ({probe.detail}); see its pod "
-        "on this node"
+        "on this node, and restart it if it does not know the keys made on this host"
     )
 
 
-def _write(node: ControlPlaneNode, path: str, content: bytes, *, group: int) -> None:
+def _ensure(node: ControlPlaneNode, path: str, content: bytes, stored: File | None, *, group: int) -> None:
     folder = str(PurePosixPath(path).parent)
     shared = folder == _EXTENDER_FOLDER
     mode, gid = (0o640, group) if shared else (0o600, 0)
+    file = File(content=content, mode=mode, uid=0, gid=gid)
     try:
         node.make_folder()
         node.make_folder(folder, mode=0o750 if shared else 0o700, gid=gid)
         if shared:
             node.share_with_containers(folder)
-        node.write_in_folder(path, File(content=content, mode=mode, uid=0, gid=gid))
+        if file != stored:
+            _LOG.info("writing %s", node.paths.in_folder(path))
+            node.write_in_folder(path, file)
     except PermissionError as error:
         raise NeedsPersonError(
             f"cannot give {node.paths.in_folder(path)} to root and group {gid}: run as root and a member of "

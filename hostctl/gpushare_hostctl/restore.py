@@ -1,28 +1,36 @@
 """Takes the extender out of kube-scheduler and leaves the node as it was before us."""
 
 import logging
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
 
 from gpushare_hostctl import attempts
 from gpushare_hostctl.decide import health_endpoint, manifest, plan
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
-from gpushare_hostctl.decide.process_identity import UNKNOWN, ProcessIdentity
+from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.record import PendingRestart
+from gpushare_hostctl.decide.restart_detector import ProbeResult
 from gpushare_hostctl.decide.snapshot import File, Snapshot
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
 from gpushare_hostctl.host.node import ControlPlaneNode
-from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError
+from gpushare_hostctl.host.scheduler_waiter import SchedulerNotServingError, StoppedError
 from gpushare_hostctl.report import RunResult
 
 _LOG = logging.getLogger(__name__)
+
+_LOOKING = 10.0
+"""Seconds in which a scheduler that serves shows it, on a busy node, too."""
+
+_NOT_LOOKED_AT = ProbeResult(serving=False, detail="not looked at")
 
 
 def run(node: ControlPlaneNode) -> RunResult:
     """Restores, or finishes an interrupted restoration.
 
     A manifest that somebody else writes meanwhile is kept, less our part. Our folder goes last, so that until
-    then running again has all it needs. Raises RetryableError when the scheduler does not come back,
-    NeedsPersonError when the manifest cannot be read.
+    then running again has all it needs. Raises RetryableError when a scheduler that served does not come
+    back, NeedsPersonError when the manifest cannot be read. One that serves neither before nor after, or not
+    at a second run either, is not ours to heal: the message says so.
     """
     return attempts.with_fresh_snapshots(node, lambda _: _attempt(node))
 
@@ -30,43 +38,78 @@ def run(node: ControlPlaneNode) -> RunResult:
 def _attempt(node: ControlPlaneNode) -> RunResult:
     snapshot = node.snapshot()
     restore_plan = plan.restore(snapshot)
-    unchecked = ""
+    remark = ""
     if snapshot.manifest is not None and restore_plan.manifest is not None:
-        unchecked = _put_back(node, snapshot, restore_plan.manifest, current=snapshot.manifest)
-    else:
-        _await_interrupted(node, snapshot)
+        remark = _put_back(node, snapshot, restore_plan.manifest, current=snapshot.manifest)
+    elif snapshot.manifest is not None:
+        remark = _await_interrupted(node, snapshot, snapshot.manifest)
     if (final := restore_plan.manifest or snapshot.manifest) is not None:
         # It may name our files again: who put an earlier one back puts our edit back.
         node.require_manifest(final)
     left = node.remove_folder()
-    unchecked += (
-        f"; left in {node.paths.folder}, because it is not ours: {', '.join(left[:5])}" if left else ""
-    )
-    return RunResult(result=restore_plan.result, message=restore_plan.message + unchecked)
+    remark += f"; left in {node.paths.folder}, because it is not ours: {', '.join(left[:5])}" if left else ""
+    return RunResult(result=restore_plan.result, message=restore_plan.message + remark)
 
 
 def _put_back(node: ControlPlaneNode, snapshot: Snapshot, file: File, *, current: File) -> str:
-    """Puts the manifest in its place. Returns why the scheduler was not looked at then, empty when it was."""
+    """Puts the manifest in its place and waits. Returns what else there is to say of kube-scheduler."""
     endpoint, unchecked = _endpoint(node, file)
-    before = node.waiter.probe(endpoint).process if endpoint else UNKNOWN
+    before = _look(node, endpoint) if endpoint else _NOT_LOOKED_AT
     node.make_folder()
     if snapshot.record is not None:
-        node.note_record(replace(snapshot.record, pending=PendingRestart(sha256=file.sha256, before=before)))
-    node.write_manifest(file, expected=current)
-    _LOG.info("restored %s, waiting for kube-scheduler", node.paths.manifest)
-    # Where an edit was interrupted the kubelet may never have seen it; then there is no restart to see.
-    interrupted = snapshot.record is None or snapshot.record.pending is not None
-    _await_restart(node, file, endpoint, before=before, may_miss_restart=interrupted)
-    return unchecked
+        pending = PendingRestart(sha256=file.sha256, before=before.process)
+        node.note_record(replace(snapshot.record, pending=pending))
+    with node.watch_reads(_our_config(node, current)) as was_read:
+        node.write_manifest(file, expected=current)
+        _LOG.info("restored %s, waiting for kube-scheduler", node.paths.manifest)
+        if endpoint is None:
+            return unchecked
+        # Where an edit was interrupted the kubelet may never have seen it; then there is no restart to see.
+        interrupted = snapshot.record is None or snapshot.record.pending is not None
+        wait = _Wait(node, file, endpoint, before=before.process, may_miss_restart=interrupted)
+        try:
+            wait.until_restarted(was_read)
+        except SchedulerNotServingError as error:
+            if not before.serving:
+                return _not_ours(error)
+            raise RetryableError(
+                f"the manifest is as before us, but {error}; run restore again to finish, the backup is in "
+                f"{node.paths.folder} until then"
+            ) from error
+    return ""
 
 
-def _await_interrupted(node: ControlPlaneNode, snapshot: Snapshot) -> None:
-    """Waits for the restart that an interrupted run did not see the end of."""
+def _await_interrupted(node: ControlPlaneNode, snapshot: Snapshot, current: File) -> str:
+    """Waits for the restart that an interrupted run did not see the end of. Returns as ``_put_back``."""
     pending = snapshot.record.pending if snapshot.record else None
-    current = snapshot.manifest
-    if pending and current and pending.sha256 == current.sha256:
-        endpoint, _ = _endpoint(node, current)
-        _await_restart(node, current, endpoint, before=pending.before, may_miss_restart=True)
+    endpoint, unchecked = _endpoint(node, current)
+    if pending is None or pending.sha256 != current.sha256:
+        return ""
+    if endpoint is None:
+        return unchecked
+    try:
+        _Wait(node, current, endpoint, before=pending.before, may_miss_restart=True).until_restarted(None)
+    except SchedulerNotServingError as error:
+        return _not_ours(error)
+    return ""
+
+
+def _not_ours(error: SchedulerNotServingError) -> str:
+    return f"; {error}, and nothing of ours is left that could be the cause: see the log of kube-scheduler"
+
+
+def _look(node: ControlPlaneNode, endpoint: HealthEndpoint) -> ProbeResult:
+    """Returns a probe of the scheduler that serves, or after a while of the one that does not."""
+    try:
+        return node.waiter.until_serving(endpoint, timeout=min(_LOOKING, node.waiter.timeout))
+    except (SchedulerNotServingError, StoppedError):
+        return node.waiter.probe(endpoint)
+
+
+def _our_config(node: ControlPlaneNode, current: File) -> str:
+    """Returns the path of the configuration that a kube-scheduler of the edited manifest reads."""
+    config = manifest.raw_config(manifest.parse(current.content))
+    return config or node.paths.folder
 
 
 def _endpoint(node: ControlPlaneNode, file: File) -> tuple[HealthEndpoint | None, str]:
@@ -90,25 +133,32 @@ def _config(node: ControlPlaneNode, file: File) -> bytes | None:
     return source.content if source else None
 
 
-def _await_restart(
-    node: ControlPlaneNode,
-    file: File,
-    endpoint: HealthEndpoint | None,
-    *,
-    before: ProcessIdentity,
-    may_miss_restart: bool,
-) -> None:
-    if endpoint is None:
-        return
-    try:
-        node.waiter.until_restarted(
-            endpoint,
-            before=before,
-            may_miss_restart=may_miss_restart,
-            check=lambda: node.require_manifest(file),
+@dataclass(frozen=True)
+class _Wait:
+    """Waiting for the kube-scheduler of a manifest without us."""
+
+    node: ControlPlaneNode
+    file: File
+    endpoint: HealthEndpoint
+    _: KW_ONLY
+    before: ProcessIdentity
+    may_miss_restart: bool
+
+    def until_restarted(self, was_read: Callable[[], bool] | None) -> None:
+        """Waits until it serves steadily.
+
+        ``was_read`` tells whether our configuration was read since, which only a kube-scheduler of the edited
+        manifest does; None where that cannot be told.
+        """
+        waiter = self.node.waiter
+
+        def lasting() -> float:
+            return waiter.unproven if was_read is None or was_read() else waiter.proven
+
+        waiter.until_restarted(
+            self.endpoint,
+            before=self.before,
+            lasting=lasting,
+            may_miss_restart=self.may_miss_restart,
+            check=lambda: self.node.require_manifest(self.file),
         )
-    except SchedulerNotServingError as error:
-        raise RetryableError(
-            f"the manifest is as before us, but {error}; run restore again to finish, the backup is in "
-            f"{node.paths.folder} until then"
-        ) from error

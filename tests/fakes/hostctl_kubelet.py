@@ -1,5 +1,6 @@
 """A kubelet that runs kube-scheduler as an HTTPS server in a thread, a new one for each manifest."""
 
+import re
 import socket
 import ssl
 import threading
@@ -66,6 +67,8 @@ class Kubelet:
         self._end()
         self._running = content
         self._process += 1
+        for path in re.findall(rb"--config=/(\S+)", content)[-1:]:
+            (self._path.parents[3] / path.decode()).read_bytes()
         if self.broken not in content:
             process = 1 + self._process % 2
             self._server = HttpsServer(port=self._port, process=process, statuses={"/readyz": 200})

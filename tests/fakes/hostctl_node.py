@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 from tests.fakes.hostctl_prober import SleepClock
+from tests.fakes.power_loss import PowerLossError
 from tests.samples.hostctl import EXTENDER, NOBODY_LISTENS, PATHS, TOO_SLOW, serving
 
 from gpushare_hostctl import install, mutual_tls, restore
@@ -36,10 +37,6 @@ percentageOfNodesToScore: 50
 """What the node's owner has in OWN_CONFIG_PATH."""
 
 OWN_CONFIG_PATH = "etc/kubernetes/own/scheduler.yaml"
-
-
-class CrashError(Exception):
-    """The process ends here, whatever it was about to do."""
 
 
 @functools.cache
@@ -71,7 +68,7 @@ class FakeScheduler:
     def probe(self, endpoint: HealthEndpoint) -> ProbeResult:  # noqa: ARG002
         self.probes += 1
         if self.probes == self.interrupt_at:
-            raise CrashError
+            raise PowerLossError
         self.before_probe()
         if not self.has_stuck_kubelet:
             self._follow_manifest()
@@ -85,46 +82,19 @@ class FakeScheduler:
     def _follow_manifest(self) -> None:
         content = (self.root / PATHS.manifest.lstrip("/")).read_bytes()
         if content != self.running:
-            self.starting = 2
             self.running = content
-            self.process += 1
+            self.restart()
+
+    def restart(self) -> None:
+        """Ends the process, and starts another one of the manifest that the kubelet has last seen."""
+        self.starting = 2
+        self.process += 1
+        config = self.root / _file_in_use(self.running)
+        if config.is_file():
+            config.read_bytes()
 
     def _works(self) -> bool:
         return (self.root / _file_in_use(self.running)).exists() and not self.fails(self.running)
-
-
-class CrashingHostFiles(HostFiles):
-    """Files of a host on which the process ends before, or in, the write with the given number."""
-
-    def __init__(self, root: Path, *, crash_at: int, torn: bool = False) -> None:
-        super().__init__(root)
-        self.root = root
-        self.crash_at = crash_at
-        self.torn = torn
-        self.writes = 0
-
-    def make_folder(self, path: str, *, mode: int = 0o700, gid: int | None = None) -> None:
-        self._step()
-        super().make_folder(path, mode=mode, gid=gid)
-
-    def stage(self, path: str, file: File, *, like: str) -> None:
-        if self.torn and self.writes + 1 == self.crash_at:
-            (self.root / path.lstrip("/")).write_bytes(file.content[:10])
-        self._step()
-        super().stage(path, file, like=like)
-
-    def move(self, staged: str, path: str, *, expected: bytes | None = None) -> None:
-        self._step()
-        super().move(staged, path, expected=expected)
-
-    def remove(self, path: str) -> None:
-        self._step()
-        super().remove(path)
-
-    def _step(self) -> None:
-        self.writes += 1
-        if self.writes == self.crash_at:
-            raise CrashError
 
 
 class FillingHostFiles(HostFiles):
@@ -165,6 +135,8 @@ class FakeNode:
     """Whether hostctl got a signal to end."""
     timeout: float = 30.0
     extender: FakeExtender = field(default_factory=lambda: FakeExtender())
+    upgraded: bool = False
+    """Whether somebody else has written the manifest."""
     now: datetime = datetime(2026, 11, 21, tzinfo=UTC)
 
     def __post_init__(self) -> None:
@@ -203,6 +175,13 @@ class FakeNode:
     def write(self, content: bytes) -> None:
         self.manifest_path.write_bytes(content)
         self.manifest_path.chmod(0o600)
+
+    def write_anew(self, content: bytes) -> None:
+        """As kubeadm does: a file written elsewhere and moved into the manifest's place."""
+        newer = self.root / "etc/kubernetes/newer"
+        newer.write_bytes(content)
+        newer.chmod(0o600)
+        newer.replace(self.manifest_path)
 
     def edit(self, old: bytes, new: bytes) -> None:
         assert old in self.content

@@ -65,13 +65,6 @@ class SchedulerPod:
         """
         return self.flags.value(_CONFIG) or None
 
-    @property
-    def runs_as_root(self) -> bool:
-        """Returns whether the manifest names no other user for the scheduler."""
-        contexts = (owner.get("securityContext") for owner in (self.container, self.pod["spec"]))
-        users = [context.get("runAsUser") for context in contexts if isinstance(context, dict)]
-        return next((user for user in users if user is not None), 0) == 0
-
 
 def parse(content: bytes) -> SchedulerPod:
     """Returns the pod of a manifest.
@@ -101,6 +94,11 @@ def has_our_edit(scheduler: SchedulerPod, *, folder: str) -> bool:
         or bool(_our_indices(scheduler.pod["spec"], "volumes"))
         or bool(_our_indices(scheduler.container, "volumeMounts"))
     )
+
+
+def mentions_us(content: bytes, *, folder: str) -> bool:
+    """Returns whether a text, be it a manifest or not, has a name of our volumes or our folder in it."""
+    return any(name.encode() in content for name in (VOLUME_NAME, KEYS_VOLUME_NAME, folder))
 
 
 def add(scheduler: SchedulerPod, *, config: str, keys: str | None = None) -> bytes:

@@ -31,5 +31,6 @@ def is_ours(path: str, *, manifest: str) -> bool:
         finished in _FIXED
         or _NAMED_BY_CONTENT.fullmatch(finished) is not None
         or re.fullmatch(rf"{name}\.([0-9a-f]{{12}}\.backup|fallback)", finished) is not None
+        or re.fullmatch(rf"{name}(\.[0-9a-f]{{12}}){{2}}\.exchange", path) is not None
         or path == f"{manifest}{_UNFINISHED}"
     )

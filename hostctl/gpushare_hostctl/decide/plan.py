@@ -94,7 +94,7 @@ def install(
     base = base_manifest(snapshot)
     scheduler = manifest.parse(base.content)
     _check_network(scheduler, extender)
-    key_files = _key_files(keys, mode=0o600 if scheduler.runs_as_root else 0o644) if keys else {}
+    key_files = _key_files(keys) if keys else {}
     if key_files:
         extender = replace(extender, tls=_client_tls(snapshot.paths, key_files))
     config = _config_file(scheduler, source=source, extender=extender)
@@ -177,6 +177,9 @@ def restore(snapshot: Snapshot) -> RestorePlan:
     current = snapshot.manifest
     if current is None:
         return _restore_missing(snapshot)
+    if not manifest.mentions_us(current.content, folder=snapshot.paths.folder):
+        # Whatever else it is, even one that nobody can read: there is nothing of ours to take out.
+        return _restore_unedited(snapshot)
     base = base_manifest(snapshot)
     if base == current:
         return _restore_unedited(snapshot)
@@ -229,27 +232,28 @@ def _check_network(scheduler: SchedulerPod, extender: ExtenderEntry) -> None:
 
 def _config_file(scheduler: SchedulerPod, *, source: File | None, extender: ExtenderEntry) -> File:
     if scheduler.config is None:
-        content = scheduler_config.from_flags(scheduler.flags, extender)
-        # Without --config there is nothing secret in it, and the scheduler may run as any user.
-        return File(content=content, mode=0o644, uid=0, gid=0)
+        return _readable(scheduler_config.from_flags(scheduler.flags, extender))
     if source is None:
         raise NeedsPersonError(
             f"kube-scheduler reads --config={scheduler.config}, on the host {config_source(scheduler)}, "
             "which cannot be read here; move the file below /etc/kubernetes, or use another scheduler backend"
         )
-    return replace(source, content=scheduler_config.merge(source.content, extender))
+    return _readable(scheduler_config.merge(source.content, extender))
 
 
-def _key_files(keys: Keys, *, mode: int) -> dict[str, File]:
-    """Returns kube-scheduler's files, named by their content like its configuration.
-
-    Where it is not root it has to read them all the same; our folder is closed to everyone else.
-    """
+def _key_files(keys: Keys) -> dict[str, File]:
+    """Returns kube-scheduler's files, named by their content like its configuration."""
     contents = {"client": keys.client.encode(), "authorities": keys.trusted_pem}
-    return {
-        f"{name}-{checksum(content)[:12]}.pem": File(content=content, mode=mode, uid=0, gid=0)
-        for name, content in contents.items()
-    }
+    return {f"{name}-{checksum(content)[:12]}.pem": _readable(content) for name, content in contents.items()}
+
+
+def _readable(content: bytes) -> File:
+    """Returns a file that kube-scheduler can read whatever user it runs as.
+
+    That may be said by the container, the pod, the image or a user namespace. Only root gets past our folder;
+    what is mounted from it is seen by kube-scheduler alone.
+    """
+    return File(content=content, mode=0o644, uid=0, gid=0)
 
 
 def _client_tls(paths: HostPaths, key_files: Mapping[str, File]) -> ClientTls:

@@ -1,5 +1,6 @@
 """When probes of kube-scheduler add up to a process that works, and to another one than before."""
 
+import math
 from dataclasses import dataclass
 
 from gpushare_hostctl.decide.process_identity import UNKNOWN, ProcessIdentity
@@ -10,9 +11,12 @@ STEADY_PROBES = 3
 GONE_SECONDS = 1.0
 """So long nobody listened at the port, at every look, before a process counts as ended by that alone."""
 
-OVERTAKEN_SECONDS = 10.0
-"""So long a process has to serve that appeared where nobody listened before: it may have been started from an
-earlier manifest, and then the kubelet replaces it soon."""
+PROVEN_SECONDS = 10.0
+"""So long a process has to serve of which is known that it was started from the present manifest."""
+
+UNPROVEN_SECONDS = 25.0
+"""So long any other new process has to serve: it may have been started from the earlier manifest, which the
+kubelet notices within 20 seconds (its ``fileCheckFrequency``) and then ends it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ class RestartDetector:
     """Adds up probes until a process other than ``before`` serves steadily.
 
     What proves another process is its identity; only where that cannot be compared, that nobody listened for
-    a while. A probe without an answer proves nothing: a busy node is slow. With ``assume_missed_after``, so
+    a while. A probe without an answer proves nothing: a busy node is slow. Another process may still be one
+    of the earlier manifest, so it has to serve for a time without a break. With ``assume_missed_after``, so
     many seconds of uninterrupted service count as a restart that was not seen; None: never.
     """
 
@@ -87,18 +92,24 @@ class RestartDetector:
         self._service = SteadyService()
         self._absence = _Absence()
 
-    def observe(self, probe: ProbeResult, now: float) -> bool:
+    def observe(self, probe: ProbeResult, now: float, *, lasting: float) -> bool:
         """Takes the next probe, made at ``now`` seconds of a monotonic clock, into account.
 
-        Returns whether the restart is over.
+        ``lasting`` is how many seconds of service prove the restart by what is known now; infinite where the
+        process cannot be the awaited one. Returns whether the restart is over.
         """
         self._absence.observe(probe, now)
-        steady = self._service.observe(probe, now)
-        return steady and (self._is_other(probe, now) or self._may_be_missed(now))
+        if math.isinf(lasting):
+            self._service = SteadyService()
+            return False
+        if not self._service.observe(probe, now):
+            return False
+        is_other = self._service.lasts(lasting, now) and self._is_other(probe)
+        return is_other or self._may_be_missed(now)
 
-    def _is_other(self, probe: ProbeResult, now: float) -> bool:
+    def _is_other(self, probe: ProbeResult) -> bool:
         if self.before.sockets == ():
-            return self._service.lasts(OVERTAKEN_SECONDS, now)
+            return True
         other = self.before.is_followed_by(probe.process, lasting_certificate=self.lasting_certificate)
         return self._absence.lasted if other is None else other
 

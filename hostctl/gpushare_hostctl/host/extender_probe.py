@@ -14,6 +14,9 @@ from gpushare_hostctl.decide.key_pairs import Keys
 _TIMEOUT = 5.0
 """Seconds for each step."""
 
+_NO_TLS = "WRONG_VERSION_NUMBER"
+"""Reason by which OpenSSL says that the answer was no TLS."""
+
 Answer = Literal["ready", "unready", "nobody", "stranger"]
 
 
@@ -21,8 +24,9 @@ Answer = Literal["ready", "unready", "nobody", "stranger"]
 class ExtenderProbe:
     """What answers at the extender's address.
 
-    ``unready``: the extender, which does not serve yet; ``nobody``: no answer; ``stranger``: something that
-    does not know the keys. ``detail`` is the answer or the error, for people.
+    ``unready``: the extender, which has shown its certificate but does not serve us yet; ``nobody``: no
+    answer that tells who it is; ``stranger``: something with another certificate, or without TLS. ``detail``
+    is the answer or the error, for people.
     """
 
     answer: Answer
@@ -45,15 +49,31 @@ class HttpsExtenderProber:
             parts.hostname or "", parts.port or 443, timeout=_TIMEOUT, context=_context(keys)
         )
         try:
-            connection.request("GET", "/readyz")
-            response = connection.getresponse()
-            return _judge(response.status)
-        except (ssl.SSLError, http.client.HTTPException) as error:
-            return ExtenderProbe("stranger", str(error) or type(error).__name__)
-        except OSError as error:
-            return ExtenderProbe("nobody", str(error) or type(error).__name__)
+            return _connect(connection) or _ask(connection)
         finally:
             connection.close()
+
+
+def _connect(connection: http.client.HTTPSConnection) -> ExtenderProbe | None:
+    """Connects. Returns None when the extender has shown its certificate."""
+    try:
+        connection.connect()
+    except ssl.SSLError as error:
+        # A connection that breaks, or an alert, comes as well from an extender that starts.
+        is_stranger = isinstance(error, ssl.SSLCertVerificationError) or error.reason == _NO_TLS
+        return ExtenderProbe("stranger" if is_stranger else "nobody", str(error))
+    except OSError as error:
+        return ExtenderProbe("nobody", str(error) or type(error).__name__)
+    return None
+
+
+def _ask(connection: http.client.HTTPSConnection) -> ExtenderProbe:
+    try:
+        connection.request("GET", "/readyz")
+        return _judge(connection.getresponse().status)
+    except (OSError, http.client.HTTPException) as error:
+        # With TLS 1.3 it says only now that it does not know our certificate: it has not loaded the keys yet.
+        return ExtenderProbe("unready", str(error) or type(error).__name__)
 
 
 def _judge(status: int) -> ExtenderProbe:

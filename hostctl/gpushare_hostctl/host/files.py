@@ -3,16 +3,23 @@
 import contextlib
 import errno
 import fcntl
+import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 from gpushare_hostctl.decide.snapshot import File
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+from gpushare_hostctl.host import system_calls
+
+_LOG = logging.getLogger(__name__)
 
 _MOST_LINKS = 40
 """Links followed on the way to one file; as in Linux."""
+
+_MOST_EXCHANGES = 5
+"""Tries to give back what others write faster than we look."""
 
 _SELINUX_LABEL = "security.selinux"
 _CONTAINER_FILE = b"system_u:object_r:container_file_t:s0\x00"
@@ -65,15 +72,17 @@ class HostFiles:
         if not folder.is_dir():
             folder.mkdir(mode=0o700)
             _sync_folder(folder.parent)
-        if gid is not None and folder.stat().st_gid != gid:
+        status = folder.stat()
+        if gid is not None and status.st_gid != gid:
             os.chown(folder, -1, gid)
-        folder.chmod(mode)
+        if stat.S_IMODE(status.st_mode) != mode:
+            folder.chmod(mode)
 
     def share_with_containers(self, path: str) -> None:
         """Lets confined containers read what is made in a folder, where SELinux is on."""
         folder = self._resolve(path)
         with contextlib.suppress(OSError):
-            if _SELINUX_LABEL in os.listxattr(folder):
+            if os.getxattr(folder, _SELINUX_LABEL) != _CONTAINER_FILE:
                 os.setxattr(folder, _SELINUX_LABEL, _CONTAINER_FILE)
 
     def write(self, path: str, file: File, *, through: str) -> None:
@@ -96,30 +105,82 @@ class HostFiles:
         _write_durably(staged, file, like=self._resolve(like))
         _sync_folder(staged.parent)
 
-    def move(self, staged: str, path: str, *, expected: bytes | None = None) -> None:
+    def move(self, staged: str, path: str) -> None:
         """Renames a staged file into its place; no new byte is written.
 
-        With ``expected`` the content there is compared first, immediately before. Raises FileChangedError
-        when it is another, NeedsPersonError when the two are not on one file system.
+        Raises NeedsPersonError when the two are not on one file system.
         """
         source, target = self._resolve(staged), self._resolve(path)
-        if expected is not None:
-            self.require(path, expected)
-        try:
+        with _explaining(staged, path):
             source.replace(target)
-        except OSError as error:
-            raise NeedsPersonError(
-                f"cannot move {staged} to {path}: {error.strerror}; both have to be on one file system, and "
-                "writable (see --folder)"
-            ) from error
         _sync_folder(target.parent)
         _sync_folder(source.parent)
+
+    def replace(self, staged: str, path: str, *, expected: bytes) -> None:
+        """Puts a staged file in the place of one with exactly the content ``expected``.
+
+        The two are exchanged and what came out is compared, so that nothing gets lost that somebody else
+        writes at that moment: it goes back. Where the file system cannot exchange, the content is compared
+        immediately before the rename. Raises FileChangedError where another content was there, and as
+        ``move``.
+        """
+        self.require(path, expected)
+        put = self.read(staged)
+        if put is None or not self._exchange(staged, path):
+            _LOG.warning("this file system cannot exchange two files; compared %s, now renaming", path)
+            self.move(staged, path)
+            return
+        came_out = self.read(staged)
+        if came_out is None or came_out.content != expected:
+            self.give_back(staged, path, put=put.content)
+            raise _changed(path)
+        self.remove(staged)
+
+    def give_back(self, staged: str, path: str, *, put: bytes) -> None:
+        """Puts back what came out for ``put``; what others wrote there since is newer, and stays."""
+        for _ in range(_MOST_EXCHANGES):
+            newest = self.read(staged)
+            if newest is None or self.read(path) is None or not self._exchange(staged, path):
+                break
+            came_out = self.read(staged)
+            if came_out is None or came_out.content == put:
+                break
+            put = newest.content
+        self.remove(staged)
+
+    def _exchange(self, staged: str, path: str) -> bool:
+        """Exchanges two files; returns whether that is supported here."""
+        source, target = self._resolve(staged), self._resolve(path)
+        try:
+            # In this order: the kubelet sees the manifest go and come. The other way round it would see it
+            # come and go, and end the pod until it lists the folder again.
+            with _explaining(staged, path):
+                supported = system_calls.exchange(target, source)
+        except FileNotFoundError as error:
+            raise _changed(path) from error
+        _sync_folder(target.parent)
+        _sync_folder(source.parent)
+        return supported
 
     def require(self, path: str, expected: bytes) -> None:
         """Raises FileChangedError unless the file is there with exactly that content."""
         file = self.read(path)
         if file is None or file.content != expected:
-            raise FileChangedError(f"{path} was changed by somebody else in the meantime")
+            raise _changed(path)
+
+    @contextlib.contextmanager
+    def watch_reads(self, path: str) -> Iterator[Callable[[], bool] | None]:
+        """Lends a look at whether a file has been read since; None where that cannot be noticed."""
+        try:
+            watch = system_calls.ReadWatch(self._resolve(path))
+        except OSError as error:
+            _LOG.warning("cannot notice who reads %s: %s", path, error.strerror)
+            yield None
+            return
+        try:
+            yield watch.was_read
+        finally:
+            watch.close()
 
     def remove(self, path: str) -> None:
         """Removes a file if it is there; of a link only the link."""
@@ -187,6 +248,24 @@ def _read_regular(descriptor: int, path: str) -> File:
     with os.fdopen(descriptor, "rb", closefd=False) as stream:
         mode = stat.S_IMODE(status.st_mode)
         return File(content=stream.read(), mode=mode, uid=status.st_uid, gid=status.st_gid)
+
+
+@contextlib.contextmanager
+def _explaining(staged: str, path: str) -> Iterator[None]:
+    """Says what to do about a rename that fails; a file that is not there is the caller's matter."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise NeedsPersonError(
+            f"cannot move {staged} to {path}: {error.strerror}; both have to be on one file system, and "
+            "writable (see --folder)"
+        ) from error
+
+
+def _changed(path: str) -> FileChangedError:
+    return FileChangedError(f"{path} was changed by somebody else in the meantime")
 
 
 def is_full(error: OSError) -> bool:

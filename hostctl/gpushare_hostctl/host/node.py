@@ -1,7 +1,7 @@
 """The control-plane node of a run: what lies there, and the writes that install and restore are made of."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -16,6 +16,10 @@ from gpushare_hostctl.host.files import HostFiles, is_full
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
 
 _LOG = logging.getLogger(__name__)
+
+_SLOT = ".exchange"
+_SUM = 12
+"""Digits of the checksums in the name of a file that is exchanged with the manifest."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,11 @@ class ControlPlaneNode:
         """Lets containers that SELinux confines read what is made in a folder in ours."""
         self.files.share_with_containers(self.paths.in_folder(name))
 
-    def read_keys(self) -> dict[str, bytes]:
+    def read_keys(self) -> dict[str, File]:
         """Returns the files with keys that are there, by path in our folder."""
         paths = (AUTHORITY_FILE, TRUSTED_FILE, CLIENT_FILE, SERVER_FILE)
         files = {path: self.files.read(self.paths.in_folder(path)) for path in paths}
-        return {path: file.content for path, file in files.items() if file is not None}
+        return {path: file for path, file in files.items() if file is not None}
 
     def write_in_folder(self, name: str, file: File) -> None:
         """Writes a file into our folder, or one in it; it gets the labels of that folder."""
@@ -106,11 +110,39 @@ class ControlPlaneNode:
         On a full disk a copy in our folder takes its place, if there is one. Raises FileChangedError when it
         is no longer ``expected``: what somebody else wrote is never lost.
         """
-        self.files.move(self._staged(file), self.paths.manifest, expected=expected.content)
+        slot = self.paths.in_folder(_slot(self._manifest_name, put=file, expected=expected))
+        self.files.move(self._staged(file), slot)
+        self.files.replace(slot, self.paths.manifest, expected=expected.content)
+
+    def settle(self) -> None:
+        """Finishes an exchange of the manifest that ended in the middle, so that nobody's text is lost."""
+        for name, file in self.files.read_folder(self.paths.folder).items():
+            sums = _sums_of_slot(name)
+            if sums is None:
+                continue
+            current = self.manifest_checksum() or ""
+            # What is neither the text we put nor the one we expected came out in the place of that.
+            if file.sha256[:_SUM] not in sums and current[:_SUM] == sums[0]:
+                self._give_back(name)
+            self.files.remove(self.paths.in_folder(name))
+
+    def _give_back(self, name: str) -> None:
+        current = self.files.read(self.paths.manifest)
+        if current is not None:
+            _LOG.warning("%s was changed by somebody else; that comes back", self.paths.manifest)
+            self.files.give_back(self.paths.in_folder(name), self.paths.manifest, put=current.content)
+
+    def watch_reads(self, path: str) -> AbstractContextManager[Callable[[], bool] | None]:
+        """Lends a look at whether a file has been read since; None where that cannot be noticed."""
+        return self.files.watch_reads(path)
+
+    @property
+    def _manifest_name(self) -> str:
+        return PurePosixPath(self.paths.manifest).name
 
     def _staged(self, file: File) -> str:
         """Returns the path in our folder of a file that can be moved into the manifest's place."""
-        staged = self.paths.in_folder(f"{PurePosixPath(self.paths.manifest).name}.new")
+        staged = self.paths.in_folder(f"{self._manifest_name}.new")
         try:
             self.files.stage(staged, file, like=self.paths.manifest)
         except OSError as error:
@@ -131,7 +163,7 @@ class ControlPlaneNode:
 
     def write_fallback(self, file: File) -> None:
         """Writes what a rollback puts back, so that it has only to be renamed."""
-        self.write_copy(f"{PurePosixPath(self.paths.manifest).name}.fallback", file)
+        self.write_copy(f"{self._manifest_name}.fallback", file)
 
     def require_manifest(self, expected: File) -> None:
         """Raises FileChangedError when the manifest is no longer ``expected``."""
@@ -140,8 +172,8 @@ class ControlPlaneNode:
     def write_key_files(self, files: Mapping[str, File]) -> None:
         """Writes kube-scheduler's keys, beside those it uses so far."""
         for name, file in files.items():
-            # As far as the files go, so that a scheduler that is not root finds them.
-            self.make_folder(SCHEDULER_FOLDER, mode=0o755 if file.mode & 0o004 else 0o700, gid=file.gid)
+            # For whatever user kube-scheduler runs as; nobody else gets past our folder.
+            self.make_folder(SCHEDULER_FOLDER, mode=0o755, gid=file.gid)
             self.write_in_folder(f"{SCHEDULER_FOLDER}/{name}", file)
 
     def keep_only(self, names: Iterable[str], *, key_files: Iterable[str] = ()) -> None:
@@ -180,6 +212,21 @@ class ControlPlaneNode:
     def _remove(self, paths: Iterable[str]) -> None:
         for path in paths:
             self.files.remove(self.paths.in_folder(path))
+
+
+def _slot(manifest_name: str, *, put: File, expected: File) -> str:
+    """Returns the name of a file that is to be exchanged with the manifest.
+
+    It tells, whenever a run ends, whose text the file holds: the one to put there, the one that was expected
+    there, or somebody else's.
+    """
+    return f"{manifest_name}.{put.sha256[:_SUM]}.{expected.sha256[:_SUM]}{_SLOT}"
+
+
+def _sums_of_slot(name: str) -> tuple[str, str] | None:
+    """Returns the checksums in such a name, of the text put and of the one expected; None for another."""
+    parts = name.removesuffix(_SLOT).rsplit(".", 2)
+    return (parts[1], parts[2]) if name.endswith(_SLOT) and len(parts) == 3 else None
 
 
 def _is_backup(name: str) -> bool:

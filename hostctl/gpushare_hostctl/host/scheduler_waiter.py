@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from gpushare_hostctl.decide.health_endpoint import HealthEndpoint
 from gpushare_hostctl.decide.process_identity import ProcessIdentity
-from gpushare_hostctl.decide.restart_detector import ProbeResult, RestartDetector, SteadyService
+from gpushare_hostctl.decide.restart_detector import (
+    PROVEN_SECONDS,
+    UNPROVEN_SECONDS,
+    ProbeResult,
+    RestartDetector,
+    SteadyService,
+)
 from gpushare_hostctl.errors import RetryableError
 from gpushare_hostctl.host.health_probe import Prober
 
@@ -46,34 +52,48 @@ class SchedulerWaiter:
     timeout: float
     is_stopped: Callable[[], bool] = _never
 
+    @property
+    def proven(self) -> float:
+        """Returns the seconds that a process surely of the present manifest has to serve."""
+        return min(PROVEN_SECONDS, self.timeout / 3)
+
+    @property
+    def unproven(self) -> float:
+        """Returns the seconds that another process has to serve, which may be of the earlier manifest."""
+        return min(UNPROVEN_SECONDS, self.timeout / 2)
+
     def probe(self, endpoint: HealthEndpoint) -> ProbeResult:
         """Returns what one probe sees now."""
         return self.prober.probe(endpoint)
 
-    def until_serving(self, endpoint: HealthEndpoint, *, timeout: float | None = None) -> ProbeResult:
-        """Waits until any process serves steadily, and returns what the last probe saw.
+    def until_serving(
+        self, endpoint: HealthEndpoint, *, timeout: float | None = None, lasting: float = 0.0
+    ) -> ProbeResult:
+        """Waits until any process has served steadily for ``lasting`` seconds; returns the last probe.
 
         Raises SchedulerNotServingError at the deadline, after ``timeout`` seconds if that is given.
         """
         service = SteadyService()
-        return self._wait(
-            endpoint,
-            service.observe,
-            awaited="kube-scheduler",
-            timeout=self.timeout if timeout is None else timeout,
-        )
+
+        def is_over(probe: ProbeResult, now: float) -> bool:
+            return service.observe(probe, now) and service.lasts(lasting, now)
+
+        timeout = self.timeout if timeout is None else timeout
+        return self._wait(endpoint, is_over, awaited="kube-scheduler", timeout=timeout)
 
     def until_restarted(
         self,
         endpoint: HealthEndpoint,
         *,
         before: ProcessIdentity,
+        lasting: Callable[[], float] | None = None,
         may_miss_restart: bool = False,
         check: Callable[[], None] = _nothing,
     ) -> None:
-        """Waits until a process other than ``before`` serves steadily.
+        """Waits until a process other than ``before`` has served steadily.
 
-        ``check`` is called at each look and ends the wait by what it raises. With ``may_miss_restart`` half
+        ``lasting`` says for how many seconds, each time anew; without it ``unproven``. ``check`` is called at
+        each look and ends the wait by what it raises. With ``may_miss_restart`` half
         the timeout of uninterrupted service counts as a restart that was not seen. Raises
         SchedulerNotServingError at the deadline.
         """
@@ -85,7 +105,7 @@ class SchedulerWaiter:
 
         def is_over(probe: ProbeResult, now: float) -> bool:
             check()
-            return restart.observe(probe, now)
+            return restart.observe(probe, now, lasting=lasting() if lasting else self.unproven)
 
         self._wait(endpoint, is_over, awaited="a restarted kube-scheduler", timeout=self.timeout)
 

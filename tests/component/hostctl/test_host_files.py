@@ -1,14 +1,19 @@
 """Files on the host: atomic, durable, and resolved as the host would."""
 
+import contextlib
+import errno
 import os
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from gpushare_hostctl.decide.snapshot import File
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError
+from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.files import FileChangedError, HostFiles
+from gpushare_hostctl.host.system_calls import exchange
 
 CONTENT = File(content=b"new", mode=0o640, uid=os.getuid(), gid=os.getgid())
 
@@ -136,7 +141,13 @@ def test_a_folder_is_labelled_for_containers_where_selinux_is_on(
     selinux: bool,  # noqa: FBT001
 ) -> None:
     labels: dict[Path, bytes] = {}
-    monkeypatch.setattr(os, "listxattr", lambda _: ["security.selinux"] if selinux else [])
+
+    def label(path: Path, name: str) -> bytes:
+        if not selinux:
+            raise OSError(errno.ENODATA, "No data available", str(path), None, name)
+        return b"system_u:object_r:kubernetes_file_t:s0\x00"
+
+    monkeypatch.setattr(os, "getxattr", label)
     monkeypatch.setattr(os, "setxattr", lambda path, _, value: labels.update({path: value}))
 
     HostFiles(root).share_with_containers("/etc/folder")
@@ -162,20 +173,134 @@ def test_a_folder_for_a_group(root: Path) -> None:
     assert (status.st_mode & 0o777, status.st_gid) == (0o750, os.getgid())
 
 
-def test_a_file_is_moved_only_over_what_was_expected(root: Path) -> None:
-    target = root / "etc/target/file"
-    target.write_bytes(b"newer")
+STAGED = "/etc/folder/staged"
+TARGET = "/etc/target/file"
+
+
+@pytest.fixture
+def staged(root: Path) -> HostFiles:
+    """A file that is to replace one with the content ``old``."""
+    (root / "etc/target/file").write_bytes(b"old")
     host = HostFiles(root)
-    host.stage("/etc/folder/staged", CONTENT, like="/etc/target/file")
+    host.stage(STAGED, CONTENT, like=TARGET)
+    return host
 
+
+def content(root: Path) -> bytes:
+    return (root / "etc/target/file").read_bytes()
+
+
+def test_a_file_is_replaced_by_one_of_its_own_mode(root: Path, staged: HostFiles) -> None:
+    staged.replace(STAGED, TARGET, expected=b"old")
+
+    assert staged.read(TARGET) == CONTENT
+    assert not list((root / "etc/folder").iterdir())
+
+
+def test_a_file_is_replaced_only_where_it_is_as_expected(root: Path, staged: HostFiles) -> None:
     with pytest.raises(FileChangedError, match="changed by somebody else"):
-        host.move("/etc/folder/staged", "/etc/target/file", expected=b"older")
-    assert target.read_bytes() == b"newer"
+        staged.replace(STAGED, TARGET, expected=b"older")
+    assert content(root) == b"old"
 
-    target.unlink()
+    (root / "etc/target/file").unlink()
     with pytest.raises(FileChangedError):
-        host.move("/etc/folder/staged", "/etc/target/file", expected=b"older")
-    assert not target.exists()
+        staged.replace(STAGED, TARGET, expected=b"old")
+    assert not (root / "etc/target/file").exists()
+
+
+@pytest.mark.parametrize("writes", [1, 2, 3])
+def test_what_others_write_between_the_comparison_and_the_rename_stays(
+    root: Path, staged: HostFiles, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    """Each time before the two files are exchanged, and with it after the last look."""
+    newer = [b"newer %d" % number for number in range(writes)]
+    pending = list(newer)
+
+    def exchange_late(first: Path, second: Path) -> bool:
+        if pending:
+            (root / "etc/newer").write_bytes(pending.pop(0))
+            (root / "etc/newer").replace(root / "etc/target/file")
+        return exchange(first, second)
+
+    monkeypatch.setattr(system_calls, "exchange", exchange_late)
+
+    with pytest.raises(FileChangedError):
+        staged.replace(STAGED, TARGET, expected=b"old")
+    assert content(root) == newer[-1]
+    assert not list((root / "etc/folder").iterdir())
+
+
+def test_a_file_that_is_gone_at_the_rename_stays_gone(
+    root: Path, staged: HostFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exchange_late(first: Path, second: Path) -> bool:
+        first.unlink()
+        return exchange(first, second)
+
+    monkeypatch.setattr(system_calls, "exchange", exchange_late)
+
+    with pytest.raises(FileChangedError):
+        staged.replace(STAGED, TARGET, expected=b"old")
+    assert not (root / "etc/target/file").exists()
+
+
+def test_where_files_cannot_be_exchanged_they_are_compared_and_renamed_and_it_is_said(
+    root: Path, staged: HostFiles, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(system_calls, "_call", refuse)
+
+    staged.replace(STAGED, TARGET, expected=b"old")
+
+    assert content(root) == b"new"
+    assert not list((root / "etc/folder").iterdir())
+    assert "cannot exchange" in caplog.text
+
+
+def test_who_watches_the_folder_sees_the_file_come_last(root: Path, staged: HostFiles) -> None:
+    """A kubelet that saw it go last would end the pod until it lists the folder again, after 20 seconds."""
+    with watching(root / "etc/target") as events:
+        staged.replace(STAGED, TARGET, expected=b"old")
+        assert events() == [MOVED_FROM, MOVED_TO]
+
+
+MOVED_FROM, MOVED_TO = 0x40, 0x80
+
+
+@contextlib.contextmanager
+def watching(folder: Path) -> Iterator[Callable[[], list[int]]]:
+    """What happened to files in a folder since, as ``inotify`` tells."""
+    descriptor = system_calls._call("inotify_init1", os.O_NONBLOCK)
+    system_calls._call("inotify_add_watch", descriptor, bytes(folder), MOVED_FROM | MOVED_TO)
+
+    def events() -> list[int]:
+        content, kinds = os.read(descriptor, 4096), []
+        while content:
+            _, kind, _, length = struct.unpack_from("iIII", content)
+            kinds.append(kind)
+            content = content[16 + length :]
+        return kinds
+
+    yield events
+    os.close(descriptor)
+
+
+def test_reading_is_noticed_and_looking_is_not(root: Path, staged: HostFiles) -> None:
+    with staged.watch_reads(TARGET) as was_read:
+        assert was_read is not None
+        (root / "etc/target/file").stat()
+        assert was_read() is False
+        (root / "etc/target/file").read_bytes()
+        assert was_read() is True
+        assert was_read() is True
+
+
+def test_what_cannot_be_watched_is_said(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with HostFiles(root).watch_reads("/etc/nothing") as was_read:
+        assert was_read is None
+    assert "cannot notice who reads /etc/nothing" in caplog.text
 
 
 def test_removing_what_is_not_there_is_no_error(root: Path) -> None:

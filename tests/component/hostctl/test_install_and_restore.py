@@ -1,12 +1,12 @@
 """install and restore on real files, beside a kube-scheduler that restarts when its manifest changes."""
 
 import copy
+import errno
 import functools
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,11 +14,10 @@ import yaml
 from tests.fakes.hostctl_node import (
     OWN_CONFIG,
     OWN_CONFIG_PATH,
-    CrashError,
-    CrashingHostFiles,
     FakeNode,
     FillingHostFiles,
 )
+from tests.fakes.power_loss import PowerLossError, powered
 from tests.samples.hostctl import EXTENDER, KUBEADM, PATHS, WITH_CONFIG
 
 from gpushare_hostctl import install, restore
@@ -26,7 +25,9 @@ from gpushare_hostctl.decide import manifest, yaml_edit
 from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 from gpushare_hostctl.decide.snapshot import HostPaths
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
+from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.files import HostFiles
+from gpushare_hostctl.host.scheduler_waiter import INTERVAL
 from gpushare_hostctl.report import RunResult
 
 HTTPS_EXTENDER = replace(EXTENDER, url="https://127.0.0.1:32766")
@@ -81,9 +82,10 @@ def test_nothing_is_removed_that_is_not_ours_wherever_the_folder_points(node: Fa
 
 def test_installing_again_writes_nothing(node: FakeNode) -> None:
     node.install()
-    files = CrashingHostFiles(node.root, crash_at=1)
 
-    assert node.install(files=files).result == "AlreadyInstalled"
+    with powered() as power:
+        assert node.install().result == "AlreadyInstalled"
+    assert power.calls == 0
 
 
 def test_restoring_again_does_nothing(node: FakeNode) -> None:
@@ -231,9 +233,9 @@ def test_an_installed_scheduler_that_does_not_serve_is_reported_and_left(node: F
     assert node.content == before
 
 
-def test_a_restored_scheduler_that_does_not_serve_keeps_the_backup_until_it_does(node: FakeNode) -> None:
+def test_a_restored_scheduler_that_does_not_serve_keeps_the_backup_for_another_run(node: FakeNode) -> None:
     node.install()
-    node.scheduler.fails = lambda content: True  # noqa: ARG005
+    node.scheduler.fails = lambda content: content == node.original
 
     with pytest.raises(RetryableError, match="run restore again"):
         node.restore()
@@ -243,6 +245,54 @@ def test_a_restored_scheduler_that_does_not_serve_keeps_the_backup_until_it_does
     node.scheduler.fails = lambda content: False  # noqa: ARG005
     assert node.restore().result == "Restored"
     node.assert_untouched()
+
+
+def test_a_scheduler_that_never_comes_back_does_not_hold_up_the_restoration(node: FakeNode) -> None:
+    node.install()
+    node.scheduler.fails = lambda content: content == node.original
+    with pytest.raises(RetryableError, match="run restore again"):
+        node.restore()
+
+    report = node.restore()
+
+    assert report.result == "Restored"
+    assert "no restarted kube-scheduler served" in report.message
+    assert "nothing of ours is left" in report.message
+    node.assert_untouched()
+
+
+def test_a_scheduler_that_others_broke_is_not_ours_to_heal(node: FakeNode) -> None:
+    node.install()
+    node.edit(b"--bind-address=127.0.0.1", b"--no-such-flag")
+    node.scheduler.fails = lambda content: b"--no-such-flag" in content
+
+    report = node.restore()
+
+    assert report.result == "RestoredPartially"
+    assert "nothing of ours is left" in report.message
+    assert node.content == node.original.replace(b"--bind-address=127.0.0.1", b"--no-such-flag")
+    assert not node.folder.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"kind: Pod\n  nonsense: [\n", id="no YAML"),
+        pytest.param(KUBEADM.replace(b"- kube-scheduler\n", b"- sh\n"), id="started by a shell"),
+    ],
+)
+def test_a_manifest_that_nobody_can_read_and_that_has_nothing_of_ours_is_left_so(
+    node: FakeNode, content: bytes
+) -> None:
+    node.install()
+    node.write(content)
+    node.scheduler.has_stuck_kubelet = True
+
+    report = node.restore()
+
+    assert report.result == "RestoredPartially"
+    assert node.content == content
+    assert not node.folder.exists()
 
 
 def test_a_lost_record_does_not_lose_the_manifest(tmp_path: Path) -> None:
@@ -349,132 +399,6 @@ def test_a_record_of_another_manifest_needs_a_person(node: FakeNode) -> None:
         node.restore()
 
 
-# Crashes: the process may end before or in the middle of every write, and in every probe of the scheduler.
-
-Run = Callable[[FakeNode, HostFiles | None], object]
-
-
-def _update(node: FakeNode, files: HostFiles | None) -> RunResult:
-    return node.install(OTHER_EXTENDER, files=files)
-
-
-def _install(node: FakeNode, files: HostFiles | None) -> RunResult:
-    return node.install(files=files)
-
-
-def _restore(node: FakeNode, files: HostFiles | None) -> RunResult:
-    return node.restore(files=files)
-
-
-def _after_install(node: FakeNode) -> None:
-    node.install()
-
-
-def _install_with_keys(node: FakeNode, files: HostFiles | None) -> RunResult:
-    return node.install(HTTPS_EXTENDER, files=files)
-
-
-def _after_install_with_keys(node: FakeNode) -> None:
-    node.install(HTTPS_EXTENDER)
-
-
-def _after_old_keys(node: FakeNode) -> None:
-    node.install(HTTPS_EXTENDER)
-    node.now += timedelta(days=300)
-
-
-def _after_edit_by_others(node: FakeNode) -> None:
-    node.install()
-    node.edit(b"v1.36.3", b"v1.36.4")
-    node.original = node.original.replace(b"v1.36.3", b"v1.36.4")
-
-
-def _from_scratch(node: FakeNode) -> None:
-    del node
-
-
-ORIGINALS = [pytest.param(KUBEADM, id="none"), pytest.param(WITH_CONFIG, id="config")]
-PREPARATIONS = [
-    pytest.param(_from_scratch, _install, id="first installation"),
-    pytest.param(_after_install, _update, id="change of URL"),
-    pytest.param(_after_install, _restore, id="restoration"),
-    pytest.param(_after_edit_by_others, _install, id="installation after others' edit"),
-    pytest.param(_after_edit_by_others, _restore, id="restoration after others' edit"),
-]
-
-WITH_KEYS = [
-    pytest.param(_from_scratch, _install_with_keys, id="first installation"),
-    pytest.param(_after_old_keys, _install_with_keys, id="renewal"),
-    pytest.param(_after_install_with_keys, _restore, id="restoration"),
-]
-
-
-def _crashes(
-    folder: Path, original: bytes, prepare: Callable[[FakeNode], None], run: Run
-) -> Iterator[tuple[str, FakeNode]]:
-    """Yields fresh nodes on which ``run`` ended at one point after the other, until it runs through."""
-    for torn in (False, True):
-        for point in range(1, 50):
-            node = FakeNode(folder / f"write-{point}-{torn}", original)
-            prepare(node)
-            if not _ends_early(run, node, CrashingHostFiles(node.root, crash_at=point, torn=torn)):
-                break
-            yield f"write {point}", node
-    for point in range(1, 50):
-        node = FakeNode(folder / f"probe-{point}", original)
-        prepare(node)
-        node.scheduler.interrupt_at = node.scheduler.probes + point
-        if not _ends_early(run, node, HostFiles(node.root)):
-            break
-        yield f"probe {point}", node
-
-
-def _ends_early(run: Run, node: FakeNode, files: HostFiles) -> bool:
-    try:
-        run(node, files)
-    except CrashError:
-        return True
-    return False
-
-
-@pytest.mark.parametrize("original", ORIGINALS)
-@pytest.mark.parametrize(("prepare", "run"), PREPARATIONS)
-def test_wherever_it_ends_restoring_leaves_no_trace(
-    tmp_path: Path, original: bytes, prepare: Callable[[FakeNode], None], run: Run
-) -> None:
-    points = 0
-    for point, node in _crashes(tmp_path, original, prepare, run):
-        points += 1
-        assert len(list(node.manifest_path.parent.iterdir())) == 1, point
-        node.restore()
-        node.assert_untouched()
-        assert node.scheduler.running == node.original, point
-    assert points > 5
-
-
-@pytest.mark.parametrize(("prepare", "run"), WITH_KEYS)
-def test_wherever_it_ends_restoring_takes_the_keys_along(
-    tmp_path: Path, prepare: Callable[[FakeNode], None], run: Run
-) -> None:
-    for _, node in _crashes(tmp_path, WITH_CONFIG, prepare, run):
-        node.restore()
-        node.assert_untouched()
-
-
-@pytest.mark.parametrize("original", ORIGINALS)
-@pytest.mark.parametrize(("prepare", "run"), PREPARATIONS)
-def test_wherever_it_ends_installing_finishes(
-    tmp_path: Path, original: bytes, prepare: Callable[[FakeNode], None], run: Run
-) -> None:
-    for point, node in _crashes(tmp_path, original, prepare, run):
-        node.install()
-        assert node.state == "Installed", point
-        assert node.extenders == [EXTENDER.url], point
-        assert len(list(node.folder.iterdir())) == 3, point
-        node.restore()
-        node.assert_untouched()
-
-
 def test_an_interrupted_edit_that_does_not_work_is_rolled_back_by_the_next_run(
     node: FakeNode,
 ) -> None:
@@ -482,7 +406,7 @@ def test_an_interrupted_edit_that_does_not_work_is_rolled_back_by_the_next_run(
     node.restore()
     node.scheduler.fails = lambda content: manifest.VOLUME_NAME.encode() in content
     node.scheduler.interrupt_at = node.scheduler.probes + 10
-    with pytest.raises(CrashError):
+    with pytest.raises(PowerLossError):
         node.install()
     assert node.content != node.original
 
@@ -595,8 +519,8 @@ def test_our_folder_stays_while_the_manifest_names_it_again(node: FakeNode) -> N
     edited = node.content
 
     class PuttingBack(HostFiles):
-        def move(self, staged: str, path: str, *, expected: bytes | None = None) -> None:
-            super().move(staged, path, expected=expected)
+        def replace(self, staged: str, path: str, *, expected: bytes) -> None:
+            super().replace(staged, path, expected=expected)
             if path.endswith(".yaml") and manifest.VOLUME_NAME.encode() not in node.content:
                 node.write(edited)
 
@@ -615,6 +539,102 @@ def test_a_busy_node_with_one_timeout_is_not_taken_for_a_restart(node: FakeNode)
     with pytest.raises(RolledBackError, match="no restarted kube-scheduler"):
         node.install()
     node.assert_untouched()
+
+
+def restart_once_before_the_kubelet_looks(node: FakeNode, *, seconds: float) -> None:
+    """Has the scheduler restarted from its earlier manifest, ``seconds`` before the kubelet sees another."""
+    before, seen = node.content, 0
+
+    def overtake() -> None:
+        nonlocal seen
+        seen += node.content != before
+        node.scheduler.has_stuck_kubelet = 0 < seen < seconds / INTERVAL
+        if seen == 1:
+            node.scheduler.restart()
+
+    node.scheduler.before_probe = overtake
+
+
+def fail_once_edited(node: FakeNode) -> None:
+    before = node.content
+    node.scheduler.fails = lambda content: content not in (before, node.original)
+
+
+@pytest.mark.parametrize("seconds", [5, 20])
+@pytest.mark.parametrize("prepare", [FakeNode.make_keys, FakeNode.install], ids=["first", "change"])
+def test_a_restart_from_the_earlier_manifest_is_not_taken_for_the_one_of_the_edit(
+    node: FakeNode, seconds: float, prepare: Callable[[FakeNode], object]
+) -> None:
+    prepare(node)
+    before = node.content
+    fail_once_edited(node)
+    restart_once_before_the_kubelet_looks(node, seconds=seconds)
+
+    with pytest.raises(RolledBackError, match="no restarted kube-scheduler"):
+        node.install(OTHER_EXTENDER)
+    assert node.content == before
+
+
+def test_such_a_restart_does_not_hold_up_an_edit_that_works(node: FakeNode) -> None:
+    restart_once_before_the_kubelet_looks(node, seconds=5)
+
+    assert node.install().result == "Installed"
+    assert node.scheduler.running == node.content
+
+
+def unwatchable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> None:  # noqa: ARG001
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(system_calls, "ReadWatch", refuse)
+
+
+def test_where_reads_cannot_be_noticed_the_kubelet_gets_time_to_end_an_earlier_process(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unwatchable(monkeypatch)
+    node.timeout = 120.0
+    fail_once_edited(node)
+    restart_once_before_the_kubelet_looks(node, seconds=20)
+
+    with pytest.raises(RolledBackError):
+        node.install()
+    node.assert_untouched()
+
+
+def test_where_reads_cannot_be_noticed_it_is_installed_all_the_same(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unwatchable(monkeypatch)
+
+    assert node.install().result == "Installed"
+    assert node.restore().result == "Restored"
+    node.assert_untouched()
+
+
+def test_a_scheduler_that_falls_after_some_seconds_with_the_edit_is_rolled_back(node: FakeNode) -> None:
+    served = 0
+
+    def falls(content: bytes) -> bool:
+        nonlocal served
+        served += content != node.original
+        return content != node.original and served > 5 / INTERVAL
+
+    node.scheduler.fails = falls
+
+    with pytest.raises(RolledBackError):
+        node.install()
+    node.assert_untouched()
+
+
+@pytest.mark.parametrize("timeout", [30.0, 120.0])
+def test_a_restoration_waits_for_a_process_without_us(node: FakeNode, timeout: float) -> None:
+    node.timeout = timeout
+    node.install()
+    restart_once_before_the_kubelet_looks(node, seconds=min(20, timeout / 2 - 2))
+
+    assert node.restore().result == "Restored"
+    assert node.scheduler.running == node.original
 
 
 @pytest.mark.parametrize("flag", [b"--cert-dir=/c", b"--tls-cert-file=/c"])

@@ -3,9 +3,11 @@
 import http.client
 import os
 import shutil
+import socket
 import ssl
+import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -23,6 +25,7 @@ from gpushare_hostctl.decide import key_pairs, manifest
 from gpushare_hostctl.decide.key_pairs import CLIENT_FILE, SERVER_FILE, TRUSTED_FILE, Keys
 from gpushare_hostctl.errors import NeedsPersonError, RetryableError, RolledBackError
 from gpushare_hostctl.host.extender_probe import Answer, ExtenderProbe, HttpsExtenderProber
+from gpushare_hostctl.host.scheduler_waiter import INTERVAL
 
 HTTPS = replace(EXTENDER, url="https://127.0.0.1:32766/gpushare")
 NOW = datetime.now(UTC)
@@ -128,24 +131,40 @@ def test_no_key_is_in_the_configuration_which_kube_scheduler_logs(node: FakeNode
     assert b"PRIVATE" not in text
 
 
-def test_kube_schedulers_keys_are_for_root_only(node: FakeNode) -> None:
-    node.install(HTTPS)
-
-    folder = node.folder / "scheduler"
-    assert {mode(folder)} == {0o700}
-    assert {mode(path) for path in folder.iterdir()} == {0o600}
-
-
-def test_a_scheduler_that_is_not_root_can_read_its_keys(tmp_path: Path) -> None:
-    text = KUBEADM.replace(b"  securityContext:\n", b"  securityContext:\n    runAsUser: 65531\n")
+@pytest.mark.parametrize(
+    "user",
+    [
+        pytest.param(b"runAsUser: 65531", id="a user"),
+        pytest.param(b"runAsNonRoot: true", id="the image's user"),
+        pytest.param(b"runAsUser: 0", id="root, perhaps of a user namespace"),
+    ],
+)
+def test_a_scheduler_can_read_its_keys_whatever_user_it_runs_as(tmp_path: Path, user: bytes) -> None:
+    text = KUBEADM.replace(b"  securityContext:\n", b"  securityContext:\n    " + user + b"\n")
     node = FakeNode(tmp_path, text)
 
     node.install(HTTPS)
 
     folder = node.folder / "scheduler"
-    assert mode(node.folder) == 0o700
     assert mode(folder) == 0o755
     assert {mode(path) for path in folder.iterdir()} == {0o644}
+    assert mode(config_file(node)) == 0o644
+    assert mode(node.folder) == 0o700, "nobody but root gets there"
+
+
+@pytest.mark.parametrize(
+    "run", [FakeNode.make_keys, lambda node: node.install(HTTPS)], ids=["keys", "install"]
+)
+def test_modes_of_keys_are_mended(node: FakeNode, run: Callable[[FakeNode], object]) -> None:
+    node.install(HTTPS)
+    paths = [node.folder / "extender", node.folder / SERVER_FILE, node.folder / key_pairs.AUTHORITY_FILE]
+    before = [mode(path) for path in paths]
+    for path in paths:
+        path.chmod(0o777)
+
+    run(node)
+
+    assert [mode(path) for path in paths] == before
 
 
 def test_lost_keys_of_kube_scheduler_are_written_again(node: FakeNode) -> None:
@@ -222,6 +241,15 @@ def test_without_the_extender_kube_scheduler_is_not_edited(
     assert node.content == node.original
 
 
+def test_the_longest_back_off_of_the_kubelet_over_the_missing_folder_is_waited_for(node: FakeNode) -> None:
+    back_off, start = 122.0, 20.0
+    node.timeout = 120.0
+    away: list[Answer] = ["nobody"] * int((back_off + start) / INTERVAL)
+    node.extender.answers = [*away, "ready"]
+
+    assert node.install(HTTPS).result == "Installed"
+
+
 def test_a_run_that_is_stopped_while_it_waits_for_the_extender_edits_nothing(node: FakeNode) -> None:
     node.extender.answers = ["nobody"]
     node.is_stopped = True
@@ -261,6 +289,8 @@ class _Handler(BaseHTTPRequestHandler):
     status = 200
 
     def do_GET(self) -> None:
+        if not self.status:
+            return
         self.send_response(self.status if self.path == "/readyz" else 404)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -318,6 +348,55 @@ def test_whoever_has_other_keys_is_a_stranger(tmp_path: Path) -> None:
 def test_a_server_without_tls_is_a_stranger() -> None:
     with serving(None) as url:
         assert probe(url).answer == "stranger"
+
+
+@contextmanager
+def answering(content: bytes | None) -> Iterator[str]:
+    """A server that answers the first message with this, or by resetting the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                if content is None:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    return
+                connection.recv(1 << 16)
+                connection.sendall(content)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"https://127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("content", "answer"),
+    [
+        pytest.param(None, "nobody", id="the connection is reset"),
+        pytest.param(b"", "nobody", id="the connection ends"),
+        pytest.param(b"\x15\x03\x03\x00\x02\x02\x28", "nobody", id="a TLS alert"),
+        pytest.param(b"SSH-2.0-OpenSSH_9\r\n", "stranger", id="another protocol"),
+    ],
+)
+def test_who_has_not_shown_a_certificate_is_a_stranger_only_without_tls(
+    content: bytes | None, answer: Answer
+) -> None:
+    with answering(content) as url:
+        assert probe(url).answer == answer
+
+
+def test_an_extender_that_has_not_loaded_the_clients_authority_is_not_ready_yet(tmp_path: Path) -> None:
+    others = key_pairs.renew({}, NOW)
+    half_loaded = replace(KEYS, authority=replace(KEYS.authority, certificate=others.authority.certificate))
+
+    with serving(server_context(tmp_path, half_loaded)) as url:
+        assert probe(url).answer == "unready"
+
+
+def test_an_extender_that_ends_before_it_answers_is_not_ready_yet(tmp_path: Path) -> None:
+    with serving(server_context(tmp_path, KEYS), status=0) as url:
+        assert probe(url).answer == "unready"
 
 
 def test_nobody_is_nobody() -> None:

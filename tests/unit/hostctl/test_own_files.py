@@ -16,6 +16,7 @@ HASH = "0123456789ab"
         f"kube-scheduler.yaml.{HASH}.backup",
         f"kube-scheduler.yaml.{HASH}.backup.new",
         "kube-scheduler.yaml.new",
+        f"kube-scheduler.yaml.{HASH}.{HASH}.exchange",
         "kube-scheduler.yaml.fallback",
         "kube-scheduler.yaml.fallback.new",
         f"scheduler-config-{HASH}.yaml",

@@ -123,17 +123,17 @@ def test_there_may_be_nothing_to_write_back(snapshot: Snapshot, result: str) -> 
     assert (restore_plan.result, restore_plan.manifest) == (result, None)
 
 
-def test_a_configuration_file_is_merged_with_its_mode() -> None:
+def test_a_configuration_file_is_merged_and_readable_for_whatever_user_the_scheduler_has() -> None:
     manifest = (
         KUBEADM.replace(b"--leader-elect=true", b"--config=/c/s.yaml")
         .replace(b"    volumeMounts:\n", b"    volumeMounts:\n    - {name: c, mountPath: /c}\n")
         .replace(b"  volumes:\n", b"  volumes:\n  - {name: c, hostPath: {path: /etc/kubernetes/c}}\n")
     )
-    source = file(CONFIG_HEAD.encode(), mode=0o640)
+    source = replace(file(CONFIG_HEAD.encode(), mode=0o640), gid=1000)
 
     install_plan = plan.install(snapshot_of(manifest), source=source, extender=EXTENDER)
 
-    assert install_plan.config.mode == 0o640
+    assert (install_plan.config.mode, install_plan.config.gid) == (0o644, 0)
     assert yaml.safe_load(install_plan.config.content)["extenders"] == [EXTENDER.to_mapping()]
     assert b"--config=/c/s.yaml" in install_plan.manifest.content
     with pytest.raises(NeedsPersonError, match=r"/etc/kubernetes/c/s\.yaml"):

@@ -1,5 +1,7 @@
 """When probes of kube-scheduler add up to a process that works, and to another one than before."""
 
+import math
+
 import pytest
 from tests.samples.hostctl import NOBODY_LISTENS, TOO_SLOW, process, serving, starting
 
@@ -8,10 +10,12 @@ from gpushare_hostctl.decide.restart_detector import ProbeResult, RestartDetecto
 
 
 def restart_seen(
-    probes: list[ProbeResult], *, before: ProcessIdentity, lasting: bool = False, interval: float = 0.25
+    probes: list[ProbeResult], *, before: ProcessIdentity, lasting: bool = False, service: float = 0.0
 ) -> bool:
     restart = RestartDetector(before=before, lasting_certificate=lasting)
-    return any(restart.observe(probe, now=number * interval) for number, probe in enumerate(probes))
+    return any(
+        restart.observe(probe, now=number * 0.25, lasting=service) for number, probe in enumerate(probes)
+    )
 
 
 OLD = [serving("old")] * 9
@@ -84,19 +88,26 @@ def test_where_neither_can_be_compared_only_a_lasting_absence_counts(
     assert restart_seen(probes, before=process("same"), lasting=True) is seen
 
 
-def test_a_process_that_stays_is_new_where_nobody_listened_before() -> None:
-    nobody = ProcessIdentity(sockets=())
-
-    assert restart_seen([serving("x", 1)] * 41, before=nobody, lasting=True)
+def test_any_process_is_new_where_nobody_listened_before() -> None:
+    assert restart_seen([serving("x", 1)] * 3, before=ProcessIdentity(sockets=()), lasting=True)
 
 
-def test_a_process_that_was_on_its_way_before_is_not_taken_for_the_restarted_one() -> None:
-    nobody = ProcessIdentity(sockets=())
-    overtaken = [NOBODY_LISTENS, *[serving("x", 1)] * 40, NOBODY_LISTENS]
+def test_a_new_process_has_to_serve_without_a_break() -> None:
+    old = process("old", 1)
+    overtaken = [NOBODY_LISTENS, *[serving("x", 2)] * 40, NOBODY_LISTENS]
 
-    assert not restart_seen(overtaken, before=nobody)
-    assert not restart_seen([serving("x", 1)] * 30 + [serving("x", 2)] * 30, before=nobody)
-    assert restart_seen([*overtaken, *[serving("x", 2)] * 41], before=nobody)
+    assert not restart_seen(overtaken, before=old, service=10.0)
+    assert not restart_seen([serving("x", 2)] * 30 + [serving("x", 3)] * 30, before=old, service=10.0)
+    assert restart_seen([*overtaken, *[serving("x", 3)] * 41], before=old, service=10.0)
+
+
+def test_service_before_a_process_can_be_the_awaited_one_does_not_count() -> None:
+    restart = RestartDetector(before=process("old", 1), lasting_certificate=False)
+    new = serving("new", 2)
+
+    assert not any(restart.observe(new, now=second, lasting=math.inf) for second in range(60))
+    assert not any(restart.observe(new, now=60 + second, lasting=10.0) for second in range(10))
+    assert restart.observe(new, now=70, lasting=10.0)
 
 
 def test_no_process_is_new_where_it_is_unknown_who_served_before() -> None:
@@ -106,11 +117,13 @@ def test_no_process_is_new_where_it_is_unknown_who_served_before() -> None:
 def test_a_restart_that_may_be_missed_counts_after_steady_service() -> None:
     restart = RestartDetector(before=process("old"), lasting_certificate=True, assume_missed_after=3.0)
 
-    assert [restart.observe(serving("old"), now=second) for second in range(5)] == [False] * 3 + [True] * 2
+    assert [restart.observe(serving("old"), now=second, lasting=0) for second in range(5)] == [False] * 3 + [
+        True
+    ] * 2
 
 
 def test_service_that_was_interrupted_counts_anew() -> None:
     restart = RestartDetector(before=process("old"), lasting_certificate=True, assume_missed_after=3.0)
     probes = [serving("old"), serving("old"), starting("old"), *[serving("old")] * 3]
 
-    assert not any(restart.observe(probe, now=second) for second, probe in enumerate(probes))
+    assert not any(restart.observe(probe, now=second, lasting=0) for second, probe in enumerate(probes))

@@ -1,5 +1,7 @@
 """Waiting for kube-scheduler, with a clock of the test's own."""
 
+import math
+
 import pytest
 from tests.fakes.hostctl_prober import ScriptedProber, SleepClock
 from tests.samples.hostctl import ENDPOINT, NOBODY_LISTENS, process, serving, starting
@@ -50,3 +52,30 @@ def test_a_check_that_fails_ends_the_wait() -> None:
 
     with pytest.raises(KeyError):
         waiter(serving("new")).until_restarted(ENDPOINT, before=process("old"), check=check)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "proven", "unproven"),
+    [pytest.param(120.0, 10.0, 25.0, id="the default"), pytest.param(30.0, 10.0, 15.0, id="the shortest")],
+)
+def test_service_is_asked_for_within_the_timeout(timeout: float, proven: float, unproven: float) -> None:
+    awaited = waiter(serving("new"), timeout=timeout)
+
+    assert (awaited.proven, awaited.unproven) == (proven, unproven)
+
+
+def test_waiting_for_lasting_service_takes_no_process_that_falls() -> None:
+    falling = [*[serving("a")] * 12, NOBODY_LISTENS] * 4
+
+    with pytest.raises(SchedulerNotServingError):
+        waiter(*falling).until_serving(ENDPOINT, lasting=5.0)
+    assert waiter(*falling, serving("b"), timeout=30.0).until_serving(ENDPOINT, lasting=5.0) == serving("b")
+
+
+def test_how_long_service_has_to_last_may_change_while_waiting() -> None:
+    knows = iter([math.inf] * 20)
+
+    awaited = waiter(serving("new"))
+    start = awaited.clock()
+    awaited.until_restarted(ENDPOINT, before=process("old"), lasting=lambda: next(knows, 2.0))
+    assert awaited.clock() - start == pytest.approx(20 * 0.25 + 2.0)

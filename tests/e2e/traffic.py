@@ -1,0 +1,122 @@
+"""Ordinary pods all the time, and how long each waited for its node."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tests.e2e.observe import NODES, PODS, Json, condition
+
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.follow import Changed, Collection, follow
+from gpushare_localcluster.cluster import LocalCluster
+
+INTERVAL = 0.2
+"""Seconds between two pods."""
+
+PATIENCE = 60.0
+"""Seconds for the last pods to find their nodes."""
+
+SINK = "sink"
+"""A node without a kubelet: what is scheduled there costs nothing more."""
+
+_PATH = PODS.format(namespace="default")
+
+
+@dataclass
+class Traffic:
+    """Pods by name: when each was created, and when it was seen to have a node, by ``time.monotonic``."""
+
+    created: dict[str, float] = field(default_factory=dict)
+    scheduled: dict[str, float] = field(default_factory=dict)
+    is_closed: bool = False
+
+    def longest_wait(self, since: float, until: float) -> float:
+        """Returns the seconds of the pod that waited longest, of those created in between."""
+        return max(
+            self.scheduled.get(name, time.monotonic()) - at
+            for name, at in self.created.items()
+            if since <= at < until
+        )
+
+    def is_done(self) -> bool:
+        return self.scheduled.keys() == self.created.keys()
+
+
+@contextlib.contextmanager
+def flowing(cluster: LocalCluster) -> Iterator[Traffic]:
+    """Has a pod created every INTERVAL while entered, and each deleted once it has its node."""
+    traffic, stop = Traffic(), threading.Event()
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            asyncio.run(_flow(cluster, traffic, stop))
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield traffic
+    finally:
+        stop.set()
+        thread.join()
+    assert not failures, failures
+
+
+async def _flow(cluster: LocalCluster, traffic: Traffic, stop: threading.Event) -> None:
+    async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+        await client.create(NODES, _sink())
+        watching = asyncio.create_task(_note_scheduled(client, traffic))
+        while not traffic.is_closed:
+            traffic.is_closed = stop.is_set()
+            name = f"ordinary-{len(traffic.created)}"
+            traffic.created[name] = time.monotonic()
+            await client.create(_PATH, _pod(name))
+            await asyncio.sleep(INTERVAL)
+        # A pod that finds no node at all is told by the test.
+        await asyncio.wait([watching], timeout=PATIENCE)
+        watching.cancel()
+        await client.delete(f"{NODES}/{SINK}")
+
+
+async def _note_scheduled(client: KubeClient, traffic: Traffic) -> None:
+    """Until the last pod of closed traffic has its node."""
+    async for event in follow(client, Collection(_PATH)):
+        if not isinstance(event, Changed) or event.kind == "DELETED":
+            continue
+        name = event.item["metadata"]["name"]
+        if condition(event.item, "PodScheduled").get("status") == "True" and name not in traffic.scheduled:
+            traffic.scheduled[name] = time.monotonic()
+            await client.delete(f"{_PATH}/{name}")
+        if traffic.is_closed and traffic.is_done():
+            return
+
+
+def _sink() -> Json:
+    room = {"pods": "100000", "cpu": "1000", "memory": "1000Gi"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": SINK, "labels": {"kubernetes.io/hostname": SINK}},
+        "status": {"capacity": room, "allocatable": room},
+    }
+
+
+def _pod(name: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "containers": [{"name": "main", "image": "busybox:stable"}],
+            "nodeSelector": {"kubernetes.io/hostname": SINK},
+            "tolerations": [{"operator": "Exists"}],
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+        },
+    }
