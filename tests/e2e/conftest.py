@@ -10,8 +10,12 @@ from gpushare_localcluster.config import ClusterConfig
 
 __all__ = ["books_agree", "cluster", "namespace", "product", "shared_policy", "tight_policy"]
 
-SECOND_CLUSTER = ("test_lifecycle", "test_nodes")
-"""Modules that mostly wait: beside all others they take about as long."""
+SECOND_CLUSTER = ("test_lifecycle", "test_nodes", "test_operator_workloads", "test_scheduler_connection")
+"""Modules that take about as long as all others together.
+
+Those with clusters of their own are among the others, one after the other: a machine usually lends 128 inotify
+instances, and a cluster of four nodes takes 36.
+"""
 
 
 @pytest.hookimpl(tryfirst=True)
