@@ -13,7 +13,7 @@ __all__ = ["books_agree", "cluster", "namespace", "product", "shared_policy", "t
 SECOND_CLUSTER = ("test_lifecycle", "test_nodes", "test_operator_workloads", "test_scheduler_connection")
 """Modules that take about as long as all others together.
 
-Those with clusters of their own are among the others, one after the other: a machine usually lends 128 inotify
+Those with clusters of their own are among the others, one after the other: machines usually lend 128 inotify
 instances, and a cluster of four nodes takes 36.
 """
 
