@@ -12,9 +12,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from aiohttp import web
+from typing import Any
 
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
 from gpushare_core.books.dialects import GPUSHARE, Dialect
@@ -35,33 +33,18 @@ from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.cluster.wake_up import WakeUp
 from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
 from gpushare_extender.decide.refused_pods import RefusedPods
+from gpushare_extender.http.endpoints import Address, CannotServeError, Endpoint, serving
 from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.listener import HEALTH_LIMITS, ListenerLimits, listening
+from gpushare_extender.http.listener import HEALTH_LIMITS, ListenerLimits
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application, health_application
 from gpushare_extender.http.tls import ServerTls, TlsFiles, use_small_buffers
 from gpushare_extender.ledger.ledger import Ledger
 
 FIELD_MANAGER = "gpushare-extender"
-RETRY_SECONDS = 2.0
-"""Between attempts at an address that another program has."""
 DRAIN_SECONDS = 15.0
 """For binds under way at the end; half of the kubelet's default grace period."""
 
 _log = logging.getLogger("gpushare_extender")
-
-
-class CannotServeError(Exception):
-    """The program cannot do its work from the start; the text says why and what to do."""
-
-
-class Address(NamedTuple):
-    """Where to listen."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,77 +162,15 @@ async def _read_again(watches: Iterable[Watch]) -> None:
     await asyncio.gather(*(watch.read_again() for watch in watches))
 
 
-class Endpoint(NamedTuple):
-    """An address and what is answered there."""
-
-    address: Address
-    app: web.Application
-    tls: ServerTls | None
-    limits: ListenerLimits
-
-
-@contextlib.asynccontextmanager
-async def _serving(api: ExtenderApi, options: Options) -> AsyncIterator[None]:
-    """Answers requests; at the end takes no more and answers those that have come.
-
-    While a port changes, addresses that another program has are tried again, as long as kube-scheduler is
-    answered on any.
-    """
-    async with contextlib.AsyncExitStack() as stack:
-        endpoints = list(_endpoints(api, options))
-        missing = await _listen(stack, api.health, endpoints)
-        _require_enough(api.health, options)
-        trying = asyncio.create_task(_listen_later(stack, api.health, missing))
-        try:
-            yield
-        finally:
-            trying.cancel()
-            await asyncio.wait({trying})
-
-
-def _endpoints(api: ExtenderApi, options: Options) -> Iterable[Endpoint]:
-    for address in (options.listen, *options.also):
-        app = application(api, largest_request=options.largest_request)
-        yield Endpoint(address, app, api.health.tls, ListenerLimits())
-    if options.health:
-        yield Endpoint(options.health, health_application(api.health), None, HEALTH_LIMITS)
-
-
-def _require_enough(health: HealthApi, options: Options) -> None:
-    problems = health.not_had
-    is_answered = any(str(address) not in problems for address in (options.listen, *options.also))
-    if problems and not (options.also and is_answered):
-        raise CannotServeError(next(iter(problems.values())))
-
-
-async def _listen_later(stack: contextlib.AsyncExitStack, health: HealthApi, missing: list[Endpoint]) -> None:
-    while missing:
-        await asyncio.sleep(RETRY_SECONDS)
-        missing = await _listen(stack, health, missing)
-
-
-async def _listen(
-    stack: contextlib.AsyncExitStack, health: HealthApi, endpoints: Iterable[Endpoint]
-) -> list[Endpoint]:
-    """Listens on each address. Returns the endpoints whose address cannot be had, and notes why."""
-    return [each for each in endpoints if not await _try_to_listen(stack, health, each)]
-
-
-async def _try_to_listen(stack: contextlib.AsyncExitStack, health: HealthApi, endpoint: Endpoint) -> bool:
-    address, app, tls, limits = endpoint
-    listener = listening(
-        app, host=address.host, port=address.port, tls=tls, drain=DRAIN_SECONDS, limits=limits
-    )
-    try:
-        await stack.enter_async_context(listener)
-    except OSError as error:
-        problem = f"cannot listen on {address}: {error.strerror}; is one running?"
-        if health.not_had.setdefault(str(address), problem) is problem:
-            _log.error("%s", problem)
-        return False
-    health.not_had.pop(str(address), None)
-    _log.info("version %s listens on %s", VERSION, address)
-    return True
+def _serving(api: ExtenderApi, options: Options) -> contextlib.AbstractAsyncContextManager[None]:
+    app = partial(application, api, largest_request=options.largest_request)
+    calls = [
+        Endpoint(address, app(), api.health.tls, ListenerLimits())
+        for address in (options.listen, *options.also)
+    ]
+    probes = [options.health] if options.health else []
+    health = [Endpoint(each, health_application(api.health), None, HEALTH_LIMITS) for each in probes]
+    return serving(calls, health, api.health.not_had, drain=DRAIN_SECONDS)
 
 
 @contextlib.asynccontextmanager

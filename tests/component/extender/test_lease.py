@@ -31,8 +31,9 @@ from gpushare_extender.bind.deadlines import (
     BindTiming,
 )
 from gpushare_extender.bind.lease import BindLease, NotHeldError
+from gpushare_extender.http.endpoints import Address
 from gpushare_extender.ledger.node_ledger import NodeLedger
-from gpushare_extender.main import Address, Extender, Options
+from gpushare_extender.main import Extender, Options
 
 LEASE = f"{LEASES}/gpushare-extender"
 

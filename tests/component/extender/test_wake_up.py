@@ -18,8 +18,9 @@ from gpushare_core.json_object import Json
 from gpushare_extender.cluster import wake_up
 from gpushare_extender.cluster.wake_up import WakeUp
 from gpushare_extender.decide.refused_pods import RefusedPods
+from gpushare_extender.http.endpoints import Address
 from gpushare_extender.http.server import application
-from gpushare_extender.main import Address, Extender, Options, kube_client
+from gpushare_extender.main import Extender, Options, kube_client
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 OBJECT = f"{STORAGE_CAPACITIES}/gpushare-wake-up"

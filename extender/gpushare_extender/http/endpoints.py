@@ -1,0 +1,104 @@
+"""Where the extender listens; while a port changes, at several addresses."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Iterable, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from aiohttp import web
+
+from gpushare_core.version import VERSION
+from gpushare_extender.http.listener import ListenerLimits, listening
+from gpushare_extender.http.tls import ServerTls
+
+RETRY_SECONDS = 2.0
+"""Between attempts at an address that another program has."""
+
+_log = logging.getLogger(__name__)
+
+
+class CannotServeError(Exception):
+    """The program cannot do its work from the start; the text says why and what to do."""
+
+
+class Address(NamedTuple):
+    """Where to listen."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Endpoint(NamedTuple):
+    """An address and what is answered there."""
+
+    address: Address
+    application: web.Application
+    tls: ServerTls | None
+    limits: ListenerLimits
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    calls: Sequence[Endpoint],
+    health: Sequence[Endpoint],
+    problems: MutableMapping[str, str],
+    *,
+    drain: float,
+) -> AsyncIterator[None]:
+    """Answers requests; at the end takes no more and answers those that have come, in ``drain`` seconds.
+
+    While a port changes, that is with several addresses for ``calls``, those that another program has are
+    tried again as long as kube-scheduler is answered on any. ``problems``: address -> why it cannot be had.
+
+    Raises:
+        CannotServeError: an address cannot be had; of several for calls, none.
+    """
+    async with contextlib.AsyncExitStack() as stack:
+        listeners = _Listeners(stack, problems, drain)
+        missing = await listeners.open([*calls, *health])
+        is_answered = len(calls) > 1 and not set(calls) <= set(missing)
+        if missing and not is_answered:
+            raise CannotServeError(problems[str(missing[0].address)])
+        trying = asyncio.create_task(listeners.open_later(missing))
+        try:
+            yield
+        finally:
+            trying.cancel()
+            await asyncio.wait({trying})
+
+
+@dataclass(frozen=True, slots=True)
+class _Listeners:
+    stack: contextlib.AsyncExitStack
+    problems: MutableMapping[str, str]
+    drain: float
+
+    async def open(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+        """Returns those whose address cannot be had."""
+        return [each for each in endpoints if not await self._try(each)]
+
+    async def open_later(self, missing: list[Endpoint]) -> None:
+        while missing:
+            await asyncio.sleep(RETRY_SECONDS)
+            missing = await self.open(missing)
+
+    async def _try(self, endpoint: Endpoint) -> bool:
+        address, application, tls, limits = endpoint
+        listener = listening(
+            application, host=address.host, port=address.port, tls=tls, drain=self.drain, limits=limits
+        )
+        try:
+            await self.stack.enter_async_context(listener)
+        except OSError as error:
+            problem = f"cannot listen on {address}: {error.strerror}; is one running?"
+            if self.problems.setdefault(str(address), problem) is problem:
+                _log.error("%s", problem)
+            return False
+        self.problems.pop(str(address), None)
+        _log.info("version %s listens on %s", VERSION, address)
+        return True
