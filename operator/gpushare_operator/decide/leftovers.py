@@ -28,6 +28,7 @@ from gpushare_operator.decide.scheduler import (
     next_restore,
     nodes_to_restore,
     restores,
+    withdraw_runs,
 )
 from gpushare_operator.desired.hostctl_job import HostctlCommand
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, plugin_name
@@ -91,6 +92,7 @@ def restore_schedulers(teardown: Teardown) -> Iterator[Action]:
         # With the mark the host's extender goes, whose keys are gone already.
         done = (node for node in marked_nodes(teardown.snapshot) if _is_restored(teardown.snapshot, node))
         yield from (mark(node, None) for node in done)
+        yield from withdraw_runs(teardown.snapshot)
         yield from delete_superseded_jobs(teardown.snapshot)
 
 

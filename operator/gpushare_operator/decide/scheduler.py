@@ -228,6 +228,14 @@ def hosts_let_go(snapshot: Snapshot) -> list[str]:
     return sorted(gone | (edited | marked) & _let_go(snapshot))
 
 
+def withdraw_runs(snapshot: Snapshot) -> Iterator[DeleteJob]:
+    """Yields runs on hosts that people have let go: none may begin should such a host come back."""
+    for name in sorted(hosts_at_work(snapshot) & _let_go(snapshot)):
+        job = last_job(snapshot, name)
+        if job and not job.deleting:
+            yield DeleteJob(job.name, job.uid)
+
+
 def _let_go(snapshot: Snapshot) -> set[str]:
     """Returns the hosts that count as lost because people said so. One whose kubelet is there is not lost:
     the annotation may be from an earlier time. It is restored, but waited for once only."""
@@ -299,7 +307,7 @@ def next_restore(snapshot: Snapshot, histories: Sequence[JobHistory]) -> list[Jo
     keep its Job waiting, so those that are there come first; where a Job was given up because of that,
     another one would only leave one more pod that cannot stop.
     """
-    if hosts_at_work(snapshot) - _let_go(snapshot):
+    if hosts_at_work(snapshot):
         return []
     due = [history for history in histories if history.state is HistoryState.DUE and not _is_stuck(history)]
     return sorted(due, key=lambda history: (history.failure is not None, not history.node.ready))[:1]

@@ -292,7 +292,11 @@ class TestLostHosts:
         at_work = job(INSTALL, "cp-2")
         seen = [self.named, extender(), control_plane(), installed(), at_work]
         assert due(*seen, control_plane("cp-2")) == []
-        assert due(*seen, self.dead) == ["+restore-cp-2"]
+
+    def test_a_run_that_waits_on_a_host_that_was_let_go_is_withdrawn_first(self) -> None:
+        """It would begin when the host comes back, beside one on another host."""
+        seen = snapshot(self.named, extender(), control_plane(), installed(), job(INSTALL, "cp-2"), self.dead)
+        assert cluster_actions(seen) == [DeleteJob("gpushare-scheduler-install-cp-2-1", "uid-job-1")]
 
     def test_letting_go_of_a_host_touches_nothing_while_the_policy_lives(self) -> None:
         lives = policy(let_go=frozenset({"cp"}))
