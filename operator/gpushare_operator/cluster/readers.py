@@ -176,6 +176,7 @@ def read_job(body: Json) -> JobObject:
         spec_hash=annotations.get(HASH_ANNOTATION, ""),
         inputs_hash=annotations.get(INPUTS_ANNOTATION, ""),
         rolled_back_inputs=annotations.get(ROLLED_BACK_ANNOTATION, ""),
+        extender_ports=read_ports(annotations.get(PORT_ANNOTATION, "")),
         asked=_asked(annotations.get(ASKED_ANNOTATION, "")),
         renew_after=read_time(annotations.get(RENEW_ANNOTATION)),
         has_drifted=DRIFT_ANNOTATION in annotations,

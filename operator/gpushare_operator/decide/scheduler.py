@@ -48,11 +48,14 @@ def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
     asked = frozenset(
         f"{policy.name}={policy.retry}" for policy in snapshot.policies.values() if policy.retry
     )
+    listening = _ports_in_force(snapshot)
     policy = decisive_policy(snapshot)
     if policy is None or policy.spec is None or not is_served(policy):
-        return SchedulerSettings(port=_port_in_force(snapshot), asked=asked)
+        return SchedulerSettings(port=_port_in_force(snapshot), listening=listening, asked=asked)
     scheduler = policy.spec.scheduler
-    return SchedulerSettings(port=scheduler.extender_port, timeout=scheduler.timeout_seconds, asked=asked)
+    return SchedulerSettings(
+        port=scheduler.extender_port, timeout=scheduler.timeout_seconds, listening=listening, asked=asked
+    )
 
 
 def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
@@ -66,9 +69,12 @@ def _port_in_force(snapshot: Snapshot) -> int:
 
 
 def _ports_in_force(snapshot: Snapshot) -> tuple[int, ...]:
+    """Returns where schedulers may call. Where somebody deleted the extender the Jobs still know."""
     extender = snapshot.daemon_sets.get(EXTENDER_NAME)
     annotations = extender.body.get("metadata", {}).get("annotations", {}) if extender else {}
-    return read_ports(str(annotations.get(PORT_ANNOTATION, "")))
+    jobs = sorted(snapshot.jobs.values(), key=lambda job: job.name)
+    known = dict.fromkeys(port for job in jobs for port in job.extender_ports)
+    return read_ports(str(annotations.get(PORT_ANNOTATION, ""))) or tuple(known)
 
 
 def plan_connection(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
