@@ -130,7 +130,11 @@ class Extender:
         lease = BindLease(client, options.namespace, options.identity, partial(_read_again, watches))
         binder = Binder(client, ledger, dialect, lease.hold, timing, bound=pauses.bound)
         lease.in_use = binder.may_be_binding
-        health = HealthApi((pods, share_nodes), ServerTls(options.tls) if options.tls else None)
+        health = HealthApi(
+            (pods, share_nodes),
+            ServerTls(options.tls) if options.tls else None,
+            former=frozenset(map(str, options.also)),
+        )
         api = ExtenderApi(ledger, binder, dialect, health, wake_up.refused)
         return cls(api, lease, pauses, wake_up, watches)
 

@@ -28,6 +28,7 @@ from gpushare_operator.decide.scheduler import (
     next_restore,
     nodes_to_restore,
     restores,
+    withdraw_runs,
 )
 from gpushare_operator.desired.hostctl_job import HostctlCommand
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, plugin_name
@@ -87,10 +88,11 @@ def edited_schedulers(snapshot: Snapshot, _: str) -> list[Leftover]:
 def restore_schedulers(teardown: Teardown) -> Iterator[Action]:
     if edited_schedulers(teardown.snapshot, teardown.policy):
         histories = restores(teardown.snapshot, teardown.installation, teardown.now)
-        yield from (create_job(history) for history in next_restore(histories))
+        yield from (create_job(history) for history in next_restore(teardown.snapshot, histories))
         # With the mark the host's extender goes, whose keys are gone already.
         done = (node for node in marked_nodes(teardown.snapshot) if _is_restored(teardown.snapshot, node))
         yield from (mark(node, None) for node in done)
+        yield from withdraw_runs(teardown.snapshot)
         yield from delete_superseded_jobs(teardown.snapshot)
 
 
