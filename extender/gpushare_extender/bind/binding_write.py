@@ -28,8 +28,10 @@ class BindingWrite:
     client: KubeClient
     binding: Binding
     timing: BindTiming
-    permit: Callable[[], Awaitable[None]]
-    """Returns when a Binding may be sent. Raises ``NotHeldError`` when another extender may be binding."""
+    permit: Callable[[], Awaitable[int]]
+    """As the ``Binder``'s."""
+    holding: int
+    """What ``permit`` returned before the card was chosen."""
     answer_due: float
     """When the caller gives up; nothing is sent after it."""
     uncertain_until: float | None = None
@@ -71,7 +73,7 @@ class BindingWrite:
         """When kube-scheduler has given up it may give the node's CPU to another pod."""
         if self.timing.clock() < self.answer_due:
             try:
-                await self.permit()
+                await self._require_same_holding()
             except NotHeldError as error:
                 self._fail_if_certain(error)
                 return False
@@ -79,6 +81,12 @@ class BindingWrite:
         if not in_time:
             self._fail_if_certain(self._failure or "it took too long, and kube-scheduler has given up")
         return in_time
+
+    async def _require_same_holding(self) -> None:
+        """Raises ``NotHeldError`` also where another extender may have given the card away meanwhile, such as
+        while this machine was suspended."""
+        if await self.permit() != self.holding:
+            raise NotHeldError("another extender may have bound pods since the card was chosen")
 
     def _request(self) -> Request:
         return Request(

@@ -56,12 +56,13 @@ class ShareNodeCard:
         """Returns the units that nobody else may get: booked, or given out by the kubelet.
 
         A pod that is in both counts once, with the larger figure; units whose holder is not named count, too.
+        However little is booked, it is never less than what the kubelet has given out.
         """
         given = self.given(booked)
         unnamed = max(0, self.allocated - sum(holder.units for holder in self.holders))
-        return unnamed + sum(
-            max(booked.get(uid, 0), given.get(uid, 0)) for uid in booked.keys() | given.keys()
-        )
+        by_pod = {uid: max(booked.get(uid, 0), given.get(uid, 0)) for uid in booked.keys() | given.keys()}
+        not_given = sum(units for uid, units in booked.items() if uid not in given)
+        return max(unnamed + sum(by_pod.values()), self.allocated + not_given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

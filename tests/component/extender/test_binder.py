@@ -28,8 +28,9 @@ POD = "/api/v1/namespaces/default/pods/a"
 BINDING = f"{POD}/binding"
 
 
-async def permitted() -> None:
+async def permitted() -> int:
     """In place of holding the Lease."""
+    return 1
 
 
 @pytest.fixture
@@ -502,10 +503,11 @@ async def test_nor_what_waited_too_long_for_the_lease(
 ) -> None:
     asked = 0
 
-    async def renewing() -> None:
+    async def renewing() -> int:
         nonlocal asked
         asked += 1
         clock.now += binder.timing.answer_within if asked == 2 else 0.0
+        return 1
 
     binder.permit = renewing
     assert "kube-scheduler has given up" in await binder.bind(reference(), "n1")
@@ -529,8 +531,9 @@ async def test_what_took_too_long_to_begin_is_not_sent(
 async def test_what_another_extender_did_is_seen_once_the_lease_is_ours(
     api: FakeApi, binder: Binder, ledger: Ledger, node: str, answer: str
 ) -> None:
-    async def take_over() -> None:
+    async def take_over() -> int:
         ledger.set_pod(pod_update("uid-a", node=node, c0=4))
+        return 1
 
     binder.permit = take_over
     assert answer in await binder.bind(reference(), "n1")

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.samples.extender import reference, reporting, share_node
 
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
-from gpushare_extender.ledger.ledger import BindState, DoesNotFitError, Ledger, Reservation
+from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, BindState, DoesNotFitError, Ledger, Reservation
 
 CARD = 8
 NODES = ("n1", "n2")
@@ -199,7 +199,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def an_update_arrives(self) -> None:
         update = self.updates.pop(0)
         if isinstance(update, Deleted):
-            self.ledger.drop_pod(update.uid)
+            self.ledger.pod_left(update.uid, now=self.tick())
         else:
             self.ledger.set_pod(PodUpdate(update.uid, update))
 
@@ -216,6 +216,13 @@ class LedgerMachine(RuleBasedStateMachine):
         shown = [PodUpdate(holder.uid, holder) for holder in self.listing.pods]
         self.ledger.replace_pods(shown, begun=self.listing.begun)
         self.listing = None
+
+    @rule()
+    def the_plugins_have_had_the_time_to_report(self) -> None:
+        for node in NODES:
+            self.the_plugin_reports(node)
+        self.now += DEPARTURE_SECONDS
+        self.ledger.end_departures(now=self.now)
 
     @rule(node=st.sampled_from(NODES))
     def the_policy_goes(self, node: str) -> None:
@@ -282,8 +289,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.an_update_arrives()
         self.the_watch_is_lost_and_a_list_begins()
         self.the_list_ends()
-        for node in NODES:
-            self.the_plugin_reports(node)
+        self.the_plugins_have_had_the_time_to_report()
         for node in NODES:
             sums = self.ledger.node(node)
             assert sums is not None
