@@ -13,7 +13,7 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import allocation_of, share_binding
-from gpushare_extender.bind.binding_write import BindingWrite, NotBoundError
+from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.pod import Pod
@@ -204,6 +204,9 @@ class Binder:
         )
         try:
             await write.ensure_bound()
+        except BoundBeforeError:
+            self.ledger.release_later(pod.uid, now=self.timing.clock())
+            raise
         except NotBoundError:
             self.ledger.release(pod.uid)
             raise

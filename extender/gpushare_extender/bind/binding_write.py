@@ -21,6 +21,10 @@ class NotBoundError(Exception):
     """The pod is not bound as asked and will not be; the text says why, for the scheduler's event."""
 
 
+class BoundBeforeError(NotBoundError):
+    """It is not bound as asked, and may have been for a while: the kubelet may have admitted it."""
+
+
 @dataclass(slots=True, kw_only=True)
 class BindingWrite:
     """One Binding on its way to the API server."""
@@ -47,6 +51,7 @@ class BindingWrite:
 
         Raises:
             NotBoundError: the pod is surely not bound by it, and will not be.
+            BoundBeforeError: and that may have been otherwise.
         """
         backoff = Backoff(sleep=self.timing.sleep)
         while not (await self._send() or await self._is_bound()):
@@ -120,6 +125,7 @@ class BindingWrite:
 
         Raises:
             NotBoundError: the pod is surely not bound by it, and will not be.
+            BoundBeforeError: and that may have been otherwise.
         """
         asked = self.timing.clock()
         try:
@@ -130,9 +136,11 @@ class BindingWrite:
             return False
         if outcome is BindingOutcome.UNBOUND and asked < (self.uncertain_until or 0.0):
             return False
-        if outcome is not BindingOutcome.BOUND:
-            raise NotBoundError(f"the pod is {outcome.value}: {self._failure}")
-        return True
+        if outcome is BindingOutcome.BOUND:
+            return True
+        had_effect = self.uncertain_until is not None and outcome is not BindingOutcome.UNBOUND
+        error = BoundBeforeError if had_effect else NotBoundError
+        raise error(f"the pod is {outcome.value}: {self._failure}")
 
     async def _read_pod(self) -> PodState | None:
         try:

@@ -230,6 +230,11 @@ class Ledger:
         if uid in self._reservations:
             self.drop_pod(uid)
 
+    def release_later(self, uid: str, *, now: float) -> None:
+        """The pod is not bound by us, and may have been. Without effect on what a watch has shown."""
+        if uid in self._reservations:
+            self.pod_left(uid, now=now)
+
     def is_reserved(self, uid: str) -> bool:
         """Returns whether what the pod has is a reservation that no watch has shown as an allocation yet."""
         return uid in self._reservations

@@ -159,7 +159,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert look is not None
         uid = look.reservation.holder.uid
         if look.shows_nothing and self.ledger.reservation(uid) is look.reservation:
-            self.ledger.drop_pod(uid)
+            self.ledger.release_later(uid, now=self.tick())
 
     def settled_reservations(self) -> list[Reservation]:
         """Returns those that a look can tell about."""
