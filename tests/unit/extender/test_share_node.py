@@ -152,6 +152,14 @@ class TestHolders:
         )
         assert card.units_in_use({"a": 8, "b": 4}) == 12
 
-    def test_where_our_books_do_not_know_the_pod_all_of_it_counts(self) -> None:
+    def test_of_a_pod_that_our_books_do_not_know_the_total_tells_how_much_it_lends(self) -> None:
         card = self.card(self.share("a", "init", 8), self.share("a", "main", 6), allocated=8)
-        assert card.units_in_use({}) == 14
+        assert card.units_in_use({}) == 8
+        assert card.units_in_use({"reserved": 8}) == 16
+
+    def test_beside_another_that_lends_it_counts_as_much_as_it_can_have(self) -> None:
+        card = self.card(
+            self.share("a", "init", 8), self.share("a", "main", 6), self.share("b", "main", 4), allocated=12
+        )
+        assert card.units_in_use({"a": 8}) == 12
+        assert card.units_in_use({"b": 4}) == 12
