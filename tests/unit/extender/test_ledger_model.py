@@ -64,6 +64,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.kubelet: dict[str, Holder] = {}
         """Pods whose units the kubelet has not released, some of them unknown to the API."""
         self.reported: dict[str, dict[str, Holder]] = {node: {} for node in NODES}
+        """By the GPUShareNode that there is."""
+        self.read: dict[str, dict[str, Holder]] = {node: {} for node in NODES}
+        """As the node's plugin has read it last: a new GPUShareNode is closed until that is in it."""
 
     def tick(self) -> float:
         self.now += 1.0
@@ -187,7 +190,11 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(node=st.sampled_from(NODES))
     def the_plugin_reports(self, node: str) -> None:
-        self.reported[node] = {uid: holder for uid, holder in self.kubelet.items() if holder.node == node}
+        self.read[node] = {uid: holder for uid, holder in self.kubelet.items() if holder.node == node}
+        self.write_status(node)
+
+    def write_status(self, node: str) -> None:
+        self.reported[node] = self.read[node]
         present = share_node(node, CARD, CARD)
         for index, card in enumerate(present.cards):
             units = {uid: holder.units_of(card.uuid) for uid, holder in self.reported[node].items()}
@@ -231,8 +238,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(node=st.sampled_from(NODES))
     def the_policy_comes(self, node: str) -> None:
-        self.reported[node] = {}
-        self.ledger.set_share_node(share_node(node, CARD, CARD))
+        self.write_status(node)
 
     @invariant()
     def no_card_is_given_out_twice(self) -> None:
