@@ -139,8 +139,8 @@ class BindingWrite:
         if outcome is BindingOutcome.BOUND:
             return True
         had_effect = self.uncertain_until is not None and outcome is not BindingOutcome.UNBOUND
-        error = BoundBeforeError if had_effect else NotBoundError
-        raise error(f"the pod is {outcome.value}: {self._failure}")
+        refusal = BoundBeforeError if had_effect else NotBoundError
+        raise refusal(f"the pod is {outcome.value}: {self._failure}")
 
     async def _read_pod(self) -> PodState | None:
         try:
