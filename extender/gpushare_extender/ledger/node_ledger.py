@@ -45,8 +45,8 @@ class NodeLedger:
     GPUShareNode does not name (yet) are in it, too."""
     _allocated: dict[str, int] = field(default_factory=dict)
     """Card UUID -> units in use: booked, or given out by the kubelet, whichever is more for each pod."""
-    _once_reported: set[str] = field(default_factory=set)
-    """UIDs of the holders that a GPUShareNode before this one named."""
+    _given_back: set[str] = field(default_factory=set)
+    """UIDs of the holders that a GPUShareNode named, and the next one did not."""
 
     @property
     def is_empty(self) -> bool:
@@ -71,8 +71,9 @@ class NodeLedger:
         return FreeUnits(largest_free(cards), biggest)
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
-        self._once_reported |= self.holders.keys() & set(self._reported_uids())
+        reported = set(self._reported_uids())
         before, self.share_node = self._unit_size, share_node
+        self._given_back |= self.holders.keys() & reported.difference(self._reported_uids())
         if before != self._unit_size or any(map(self._is_of_another_unit, self.holders.values())):
             self._booked.clear()
             for holder in self.holders.values():
@@ -93,7 +94,7 @@ class NodeLedger:
     def remove(self, uid: str) -> None:
         """What the kubelet has not released yet stays in use."""
         self._unbook(uid)
-        self._once_reported.discard(uid)
+        self._given_back.discard(uid)
 
     def _unbook(self, uid: str) -> None:
         for card, _ in self.holders.pop(uid).cards if uid in self.holders else ():
@@ -106,7 +107,7 @@ class NodeLedger:
 
     def was_reported(self, uid: str) -> bool:
         """Whether some GPUShareNode has said so of a holder: what the kubelet has of it is known."""
-        return uid in self._once_reported or self.is_reported(uid)
+        return uid in self._given_back or self.is_reported(uid)
 
     def _reported_uids(self) -> Iterator[str]:
         cards = self.share_node.cards if self.share_node else ()
