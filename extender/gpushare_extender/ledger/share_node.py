@@ -60,15 +60,14 @@ class ShareNodeCard:
         not booked the total tells the most that they can have, whatever their init containers lend.
         """
         given = self.given(booked)
-        both = given.keys() & booked.keys()
+        both = [holder for holder in self.holders if holder.uid in booked]
+        total = max(self.allocated, sum(holder.least for holder in self.holders))
         named = sum(holder.units for holder in self.holders)
-        others = max(named, self.allocated) - sum(
-            holder.units for holder in self.holders if holder.uid in both
-        )
-        most = self.allocated - sum(holder.least for holder in self.holders if holder.uid in both)
-        by_pod = sum(max(booked[uid], given[uid]) for uid in both)
-        not_given = sum(units for uid, units in booked.items() if uid not in both)
-        return max(by_pod + min(others, most), self.allocated) + not_given
+        others = max(total, named) - sum(holder.units for holder in both)
+        most = total - sum(holder.least for holder in both)
+        by_pod = sum(max(booked[holder.uid], given[holder.uid]) for holder in both)
+        not_given = sum(units for uid, units in booked.items() if uid not in given)
+        return max(by_pod + min(others, most), total) + not_given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
