@@ -31,7 +31,13 @@ from gpushare_extender.bind.lease import BindLease, NotHeldError
 from gpushare_extender.bind.node_pauses import NodePauses
 from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.cluster.wake_up import WakeUp
-from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
+from gpushare_extender.cluster.watchers import (
+    Watch,
+    WatchHealth,
+    end_departures,
+    watch_pods,
+    watch_share_nodes,
+)
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.endpoints import Address, CannotServeError, Endpoint, serving
 from gpushare_extender.http.health import HealthApi
@@ -145,6 +151,7 @@ class Extender:
             *(watch.run() for watch in self.watches),
             self.lease.keep(),
             self.pauses.end_in_time(),
+            end_departures(self.api.ledger),
             self.wake_up.run(),
             *([tls.end_when_gone()] if (tls := self.api.health.tls) else []),
             StaleReservations(binder.client, self.api.ledger, binder.timing).release(),
