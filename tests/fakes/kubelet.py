@@ -19,7 +19,7 @@ import grpc
 import grpc.aio
 
 from gpushare_core.json_object import Json
-from gpushare_core.placement.requests import read_request
+from gpushare_core.placement.requests import ResourceClass, read_request
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
@@ -193,7 +193,9 @@ class FakeKubelet:
             admitted = self.pods[name] = Admitted(pod["spec"], _uid(pod))
             reusable: list[str] = []
             try:
-                for container, units in read_request(pod["spec"], self.resource).containers.items():
+                for container, units in read_request(
+                    pod["spec"], {self.resource: ResourceClass.MEMORY}
+                ).containers.items():
                     await self._allocate(admitted, container, units, reusable)
                     self._write_checkpoint()
             except AdmissionError:

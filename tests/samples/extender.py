@@ -5,6 +5,7 @@ import dataclasses
 from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode, ShareNodeCard
@@ -12,6 +13,16 @@ from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode, Share
 GI = 2**30
 ANNOTATION = "gpushare.io/allocation"
 RESOURCE = "gpushare.io/memory"
+
+
+def asked(units: int, resource: ResourceClass = ResourceClass.MEMORY) -> ResourceRequest:
+    """A request of one container."""
+    return ResourceRequest(resource, units, {"main": units})
+
+
+def pod_request(units: int) -> PodRequest:
+    """A request of memory; none at all for 0 units."""
+    return PodRequest((asked(units),) if units else ())
 
 
 def share_node(

@@ -78,7 +78,7 @@ def pod(
     body = pod_json(name, *containers, inits=inits, annotation=annotation)
     if deleting:
         body["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
-    return read_pod(body, ANNOTATION, RESOURCE)
+    return read_pod(body, ANNOTATION, GPUSHARE.resources)
 
 
 def annotation(

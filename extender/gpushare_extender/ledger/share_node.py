@@ -8,12 +8,11 @@ from typing import NamedTuple
 import msgspec
 
 from gpushare_core.api.names import REGISTERED
-from gpushare_core.api.served import SHARING_MODES
 from gpushare_core.books.dialects import DIALECTS, GPUSHARE
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.modes import MEMORY, MODES
 from gpushare_core.placement.quantity import parse_memory
-
-_MODES = sorted(SHARING_MODES)
+from gpushare_core.placement.sharing_mode import SharingMode
 
 
 class ReportedHolder(NamedTuple):
@@ -75,6 +74,7 @@ class ShareNode:
     """The unit in force, as written."""
     unit_size: int = 0
     """Bytes; 0 when the unit is unknown."""
+    mode: SharingMode = MEMORY
     strategy: Strategy = Strategy.BINPACK
     compute_score: int = 0
     """Of the node's fastest card."""
@@ -168,6 +168,7 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
         unit=sys.intern(status.unit),
         unit_size=unit_size(status.unit),
+        mode=MODES.get(node.spec.mode, MEMORY),
         strategy=_strategy(node.spec.strategy),
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),
@@ -206,8 +207,8 @@ def _closed_reason(node: _ShareNode, status: _Status) -> str:
     """Returns the first reason, in the order in which an administrator would want to know, or nothing."""
     if node.metadata.deleting:
         return "node is being taken out of GPU sharing"
-    if node.spec.mode not in _MODES:
-        return f"GPU sharing mode {node.spec.mode or 'unknown'} is not served, only {', '.join(_MODES)}"
+    if node.spec.mode not in MODES:
+        return f"GPU sharing mode {node.spec.mode or 'unknown'} is not served, only {', '.join(MODES)}"
     if node.spec.dialect not in DIALECTS:
         return f"GPU sharing dialect {node.spec.dialect} is not served, only {', '.join(DIALECTS)}"
     return _not_registered(status.conditions or ()) or _no_healthy_card(status.cards or ())

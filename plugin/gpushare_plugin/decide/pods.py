@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpushare_core.books.allocation import Allocation, MalformedAllocationError, decode_allocation
 from gpushare_core.json_object import Json
-from gpushare_core.placement.requests import PodRequest, read_request
+from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """On the object that the kubelet makes for a static pod: the UID that the kubelet itself uses."""
@@ -84,13 +84,13 @@ def read_metadata(item: Json, annotation: str) -> Pod:
     )
 
 
-def read_pod(item: Json, annotation: str, resource: str) -> Pod:
-    """Returns a pod by its whole object; ``resource`` is the extended resource that it may ask for."""
+def read_pod(item: Json, annotation: str, resources: Mapping[str, ResourceClass]) -> Pod:
+    """Returns a pod by its whole object; ``resources`` are the extended resources that it may ask for."""
     status = item.get("status") or {}
     running = status.get("phase") == "Running"
     return replace(
         read_metadata(item, annotation),
-        request=read_request(item["spec"], resource),
+        request=read_request(item["spec"], resources),
         running=running,
         started=running or bool(status.get("startTime")),
     )

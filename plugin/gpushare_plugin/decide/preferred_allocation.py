@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gpushare_core.placement.card_choice import Card, Strategy, choose, explain, largest_free
+from gpushare_core.placement.card_choice import Card, Strategy
+from gpushare_core.placement.modes import MEMORY
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.unit_ids import UnitSet
 
@@ -83,9 +84,10 @@ def choose_card(
     if request.annotated_card and available.get(request.annotated_card, 0) >= request.pod_units:
         return request.annotated_card
     for promised in (request.promised, {}):
-        if card := choose(_cards(layout, available, promised), request.pod_units, strategy):
-            return card.uuid
-    raise NothingFitsError(explain(request.pod_units, largest_free(_cards(layout, available, {}))))
+        if chosen := MEMORY.choose(_cards(layout, available, promised), request.pod_units, strategy):
+            return next(iter(chosen))
+    room = MEMORY.room(_cards(layout, available, {}))
+    raise NothingFitsError(MEMORY.explain(request.pod_units, room))
 
 
 def _same_card(request: ContainerRequest, available: Mapping[str, int]) -> str:
@@ -103,8 +105,8 @@ def _cards(layout: Layout, available: Mapping[str, int], promised: Mapping[str, 
         Card(
             placed.uuid,
             placed.card.index,
-            units=available.get(placed.uuid, 0),
-            allocated=promised.get(placed.uuid, 0),
+            units=placed.units,
+            allocated=placed.units - available.get(placed.uuid, 0) + promised.get(placed.uuid, 0),
             healthy=placed.card.healthy,
         )
         for placed in layout.cards

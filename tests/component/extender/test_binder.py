@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_answer, passing, status
 from tests.fakes.extender_clock import FakeClock
-from tests.samples.extender import ANNOTATION, GI, pod_json, pod_update, reference, share_node
+from tests.samples.extender import ANNOTATION, GI, pod_json, pod_request, pod_update, reference, share_node
 
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
@@ -84,6 +84,7 @@ async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, l
         "at": "2026-11-21T10:00:00Z",
         "unit": "1Gi",
         "containers": {"main": {"n1-0": 4}},
+        "resource": "memory",
         "cards": {"n1-0": 4},
         "cpu": "500m",
         "memory": "256Mi",
@@ -328,7 +329,7 @@ async def test_a_server_that_is_not_there_releases_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def as_if_read(*_: object) -> PodRequest:
-        return PodRequest({"main": 4}, 4)
+        return pod_request(4)
 
     monkeypatch.setattr(Binder, "_read_request", as_if_read)
     there = api.credentials()

@@ -22,6 +22,7 @@ from tests.samples.extender import pod_json, reference, share_node_json
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.bind.deadlines import (
     CALL_SECONDS,
     IDLE_SECONDS,
@@ -156,7 +157,9 @@ async def test_after_a_crash_the_lease_has_to_expire_before_the_eyes_of_the_next
     two.clock.now += 1
     assert "largest free 0" in await two.bind("b")
     api.delete(PODS, "a", "default")
-    await api.wait_for("units free", lambda: two.extender.api.ledger.largest_free["n1"] == 16)
+    await api.wait_for(
+        "units free", lambda: two.extender.api.ledger.greatest[ResourceClass.MEMORY]["n1"] == 16
+    )
     assert await two.bind("b") == ""
 
 

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
 from tests.fakes.extender_clock import FakeClock
-from tests.samples.extender import pod_json, reference, share_node_json
+from tests.samples.extender import pod_json, pod_request, reference, share_node_json
 
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.kube.client import KubeClient
@@ -68,7 +68,7 @@ class Setting:
 
     def refusal(self) -> str:
         """Why n1 takes no pod; an empty text when it does."""
-        return filter_nodes(self.ledger, ["n1"], uid="new", units=1).unresolvable.get("n1", "")
+        return filter_nodes(self.ledger, ["n1"], uid="new", request=pod_request(1)).unresolvable.get("n1", "")
 
     async def pass_time(self, seconds: float) -> None:
         self.clock.now += seconds
