@@ -33,6 +33,8 @@ class Card:
     units: int
     allocated: int = 0
     healthy: bool = True
+    numa_node: int = -1
+    """Negative when unknown."""
 
     @property
     def free(self) -> int:

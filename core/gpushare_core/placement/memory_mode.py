@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from gpushare_core.placement.card_choice import CardRequest
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.placement.sharing_mode import Room, SharingMode
+from gpushare_core.placement.units import MemoryUnit, Unit, UnitFields
 
 
 class MemoryMode(SharingMode):
@@ -12,6 +13,9 @@ class MemoryMode(SharingMode):
 
     name = "Memory"
     resource = ResourceClass.MEMORY
+
+    def unit(self, fields: UnitFields, /) -> Unit:
+        return MemoryUnit.parse(fields.memory_unit)
 
     def on_cards(self, amount: int) -> CardRequest:
         return CardRequest(cards=1, units=amount)

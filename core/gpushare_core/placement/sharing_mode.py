@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 from gpushare_core.placement.card_choice import Card, CardRequest, Strategy, choose
 from gpushare_core.placement.requests import PodRequest, ResourceClass
+from gpushare_core.placement.units import Unit, UnitFields
 
 
 class Room(NamedTuple):
@@ -24,6 +25,10 @@ class SharingMode(ABC):
     """As the API writes it."""
     resource: ClassVar[ResourceClass]
     """What nodes in this mode serve."""
+
+    @abstractmethod
+    def unit(self, fields: UnitFields, /) -> Unit:
+        """Returns what ``fields`` call one unit. Raises ``ValueError`` when they say none."""
 
     @abstractmethod
     def on_cards(self, amount: int) -> CardRequest:

@@ -151,18 +151,22 @@ class Ledger:
         Raises:
             DoesNotFitError: the request does not fit, or the pod already has units.
         """
-        holder = self._taken_up(pod, node) or self._chosen(pod, node, request)
+        holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request)
         self._reservations[pod.uid] = Reservation(holder, BindState.UNDER_WAY)
         self._put(holder)
         return holder
 
-    def _taken_up(self, pod: PodReference, node: str) -> Holder | None:
+    def _taken_up(self, pod: PodReference, node: str, request: ResourceRequest) -> Holder | None:
         """Returns what is reserved for ``pod`` already, or None when it has nothing."""
         present, reservation = self._holders.get(pod.uid), self._reservations.get(pod.uid)
         if present is None:
             return None
         share_node = self.share_node(node)
-        is_same = share_node and (present.node, present.unit_size) == (node, share_node.unit_size)
+        is_same = (
+            share_node
+            and share_node.mode.resource is request.resource
+            and (present.node, present.unit_size) == (node, share_node.unit_size)
+        )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
             raise DoesNotFitError(f"pod already holds units on node {present.node}")
         return present

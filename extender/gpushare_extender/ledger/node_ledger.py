@@ -100,7 +100,8 @@ class NodeLedger:
     def cards(self) -> Iterator[Card]:
         """Yields the cards of the GPUShareNode with what is allocated of them now, in order of index."""
         for card in self.share_node.cards if self.share_node else ():
-            yield Card(card.uuid, card.index, card.units, self._allocated.get(card.uuid, 0), card.healthy)
+            allocated = self._allocated.get(card.uuid, 0)
+            yield Card(card.uuid, card.index, card.units, allocated, card.healthy, card.numa_node)
 
     def choose(self, request: ResourceRequest) -> Mapping[str, int]:
         """Returns card UUID -> units that ``request`` would get now; empty when it does not fit."""

@@ -10,9 +10,10 @@ import msgspec
 from gpushare_core.api.names import REGISTERED
 from gpushare_core.books.dialects import DIALECTS, GPUSHARE
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.modes import MEMORY, MODES
+from gpushare_core.placement.modes import MEMORY, MODES, mode_serving
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.sharing_mode import SharingMode
+from gpushare_core.placement.units import parse_unit
 
 
 class ReportedHolder(NamedTuple):
@@ -38,6 +39,8 @@ class ShareNodeCard:
     allocated: int = 0
     """Units that the kubelet has given out."""
     holders: tuple[ReportedHolder, ...] = ()
+    numa_node: int = -1
+    """Negative when unknown."""
 
     def given(self, booked: Mapping[str, int]) -> dict[str, int]:
         """Returns what the kubelet has given to each pod, by UID.
@@ -117,6 +120,7 @@ class _Card(msgspec.Struct):
     allocated: int = msgspec.field(name="allocatedUnits", default=0)
     pods: list[_PodShare] | None = None
     compute_score: int = msgspec.field(name="computeScore", default=0)
+    numa_node: int = msgspec.field(name="numaNode", default=-1)
 
 
 class _Status(msgspec.Struct):
@@ -168,7 +172,7 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
         unit=sys.intern(status.unit),
         unit_size=unit_size(status.unit),
-        mode=MODES.get(node.spec.mode, MEMORY),
+        mode=_mode(status.unit),
         strategy=_strategy(node.spec.strategy),
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),
@@ -183,6 +187,7 @@ def _card(card: _Card) -> ShareNodeCard:
         card.health == "Healthy",
         card.allocated,
         tuple(_holders(card.pods or ())),
+        card.numa_node,
     )
 
 
@@ -197,6 +202,14 @@ def _holders(shares: Iterable[_PodShare]) -> Iterable[ReportedHolder]:
         yield ReportedHolder(
             sys.intern(uid), sys.intern(first.namespace), sys.intern(first.name), sum(units), max(units)
         )
+
+
+def _mode(unit: str) -> SharingMode:
+    """Returns the mode in force: another one than in the spec while pods keep that from being applied."""
+    try:
+        return mode_serving(parse_unit(unit).resource)
+    except ValueError:  # nothing is served
+        return MEMORY
 
 
 def _strategy(name: str) -> Strategy:

@@ -60,10 +60,9 @@ class Pod:
             return None
 
     @property
-    def annotated_card(self) -> str | None:
-        """UUID of the card that the pod was promised; None where there is no annotation."""
-        allocation = self.allocation
-        return next(iter(allocation.held()), None) if allocation else None
+    def annotated_cards(self) -> tuple[str, ...]:
+        """UUIDs of the cards that the pod was promised; empty where there is no annotation."""
+        return tuple(self.allocation.held()) if self.allocation else ()
 
 
 Pods = Mapping[PodName, Pod]

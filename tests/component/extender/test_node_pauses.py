@@ -32,7 +32,7 @@ class Setting:
         self.clock = FakeClock()
         self.ledger = Ledger()
         timing = BindTiming(clock=self.clock, sleep=self.sleep)
-        self.pauses = NodePauses(client, self.ledger, timing, "gpushare.io/memory")
+        self.pauses = NodePauses(client, self.ledger, timing, tuple(GPUSHARE.resources))
         self.binder = Binder(client, self.ledger, GPUSHARE, self.permitted, bound=self.pauses.bound)
         self.health = WatchHealth("pods"), WatchHealth("gpusharenodes")
         self.tasks = [
@@ -88,7 +88,10 @@ async def setting() -> AsyncIterator[Setting]:
         await asyncio.gather(*setting.tasks, return_exceptions=True)
 
 
-@pytest.mark.parametrize("reason", ["UnexpectedAdmissionError", "OutOfgpushare.io/memory"])
+REASONS = ["UnexpectedAdmissionError", "OutOfgpushare.io/memory", "OutOfgpushare.io/slice"]
+
+
+@pytest.mark.parametrize("reason", REASONS)
 async def test_a_rejected_pod_pauses_its_node(setting: Setting, reason: str) -> None:
     await setting.reject("a", reason)
     assert setting.refusal() == (

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.extender import asked, pod_request, pod_update, share_node
 
+from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
 from gpushare_extender.ledger.ledger import Ledger
@@ -27,6 +28,7 @@ def ledger() -> Ledger:
     return ledger
 
 
+SLICES = MODES["Slices"]
 ALL = ["n1", "n2", "n3", "n4", "n5"]
 
 
@@ -80,6 +82,19 @@ def test_a_pod_that_holds_units_passes_only_where_it_holds_them(ledger: Ledger) 
 def test_what_no_eviction_would_help(ledger: Ledger, request_: PodRequest, reason: str) -> None:
     result = filter_nodes(ledger, ["n1", "n2"], uid="p", request=request_)
     assert result == FilterResult([], unresolvable={"n1": reason, "n2": reason})
+
+
+def test_slices_need_a_card_each() -> None:
+    ledger = Ledger()
+    ledger.replace_share_nodes(
+        [share_node(name, 2, 2, 2, mode=SLICES, unit="1/2 card", unit_size=0) for name in ("n1", "n2")]
+    )
+    ledger.set_pod(pod_update("a", node="n2", unit_size=0, c0=2))
+    ledger.set_pod(pod_update("b", node="n2", unit_size=0, c1=2))
+    result = filter_nodes(ledger, ["n1", "n2"], uid="p", request=PodRequest((asked(2, ResourceClass.SLICE),)))
+    assert result == FilterResult(["n1"], {"n2": "needs 2 cards with a free slice, has 1"})
+    most = filter_nodes(ledger, ["n1"], uid="p", request=PodRequest((asked(4, ResourceClass.SLICE),)))
+    assert most.unresolvable == {"n1": "needs 4 cards with a free slice, has 3, of 3 in all"}
 
 
 def test_no_nodes_offered(ledger: Ledger) -> None:
