@@ -27,7 +27,7 @@ stop: $(STAMP) ## Stop the demo cluster
 	$(BIN)/localcluster down --name demo
 
 test: preflight check cluster ## All checks and all tests: unit, component, end to end on a real local cluster
-	$(BIN)/pytest --numprocesses=$(PROCESSES) --dist=loadgroup $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses=$(PROCESSES) $(PYTEST_ARGS)
 
 unit: $(STAMP) ## Only the fast tests, no cluster
 	$(BIN)/pytest --numprocesses=$(PROCESSES) tests/unit tests/component $(PYTEST_ARGS)

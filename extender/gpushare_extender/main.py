@@ -31,7 +31,13 @@ from gpushare_extender.bind.lease import BindLease, NotHeldError
 from gpushare_extender.bind.node_pauses import NodePauses
 from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.cluster.wake_up import WakeUp
-from gpushare_extender.cluster.watchers import Watch, WatchHealth, watch_pods, watch_share_nodes
+from gpushare_extender.cluster.watchers import (
+    Watch,
+    WatchHealth,
+    end_departures,
+    watch_pods,
+    watch_share_nodes,
+)
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.endpoints import Address, CannotServeError, Endpoint, serving
 from gpushare_extender.http.health import HealthApi
@@ -130,7 +136,11 @@ class Extender:
         lease = BindLease(client, options.namespace, options.identity, partial(_read_again, watches))
         binder = Binder(client, ledger, dialect, lease.hold, timing, bound=pauses.bound)
         lease.in_use = binder.may_be_binding
-        health = HealthApi((pods, share_nodes), ServerTls(options.tls) if options.tls else None)
+        health = HealthApi(
+            (pods, share_nodes),
+            ServerTls(options.tls) if options.tls else None,
+            former=frozenset(map(str, options.also)),
+        )
         api = ExtenderApi(ledger, binder, dialect, health, wake_up.refused)
         return cls(api, lease, pauses, wake_up, watches)
 
@@ -141,6 +151,7 @@ class Extender:
             *(watch.run() for watch in self.watches),
             self.lease.keep(),
             self.pauses.end_in_time(),
+            end_departures(self.api.ledger),
             self.wake_up.run(),
             *([tls.end_when_gone()] if (tls := self.api.health.tls) else []),
             StaleReservations(binder.client, self.api.ledger, binder.timing).release(),

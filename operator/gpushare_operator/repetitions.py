@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_operator.decide.actions import Action, ClearCapacity, content, describe, target
+from gpushare_operator.decide.actions import Action, CapacityLeft, ClearCapacity, content, describe, target
 
 FREE = 2
 """Repetitions without a delay: that somebody changes a thing once or twice is no fight."""
@@ -20,7 +20,7 @@ LONGEST_DELAY_AFTER_FAILURE = 60.0
 """Seconds. A server that refuses is asked more often: it is not fought."""
 KUBELET_MEMORY = 310.0
 """Seconds. So long the kubelet writes back what a plugin offered (``endpointStopGracePeriod`` of its device
-manager, and some slack), as a zero where the kubelet itself was restarted: that is no fight either."""
+manager, and some slack): it is waited for, and it is no fight."""
 CONTESTED_FROM = 5
 """Attempts without a lasting effect after which people are told."""
 MEMORY = timedelta(minutes=1)
@@ -40,8 +40,13 @@ class _Entry:
     """Who undoes it, in words, as far as it can be told."""
 
     @property
+    def is_remembered(self) -> bool:
+        """Whether the kubelet's memory makes it necessary."""
+        return isinstance(self.action, ClearCapacity) and self.action.left is CapacityLeft.BY_KUBELET
+
+    @property
     def delay(self) -> timedelta:
-        if isinstance(self.action, ClearCapacity) and self.attempts >= FREE and not self.error:
+        if self.is_remembered and not self.error:
             return timedelta(seconds=KUBELET_MEMORY)
         most = LONGEST_DELAY_AFTER_FAILURE if self.error else LONGEST_DELAY
         return timedelta(seconds=backoff_delay(self.attempts - FREE, first=FIRST_DELAY, most=most))
@@ -98,7 +103,8 @@ class Repetitions:
 
     def _contested(self, keys: Iterable[str]) -> Iterator[str]:
         for entry in self._entries.values():
-            if entry.key in keys and entry.attempts >= CONTESTED_FROM and not entry.error:
+            fights = entry.attempts >= CONTESTED_FROM and not entry.error and not entry.is_remembered
+            if entry.key in keys and fights:
                 yield f"{describe(entry.action)} has no lasting effect: {entry.rival or 'somebody undoes it'}"
 
     def is_contested(self, action: Action) -> bool:

@@ -88,7 +88,7 @@ def test_another_port_is_taken_over_and_the_former_one_left(
         given = container["args"]
         return [given[place + 1] for place, option in enumerate(given) if option == "--listen"]
 
-    wait_until("only the new port is left", lambda: listens() == [f"127.0.0.1:{OTHER_PORT}"], timeout=60)
+    wait_until("only the new port is left", lambda: listens() == [f"127.0.0.1:{OTHER_PORT}"], timeout=180)
     product.await_ready("default")
     create(cluster, namespace, [pod("shares", {"main": 4})])
     watch_until(
@@ -136,10 +136,11 @@ def test_a_policy_that_comes_back_while_another_one_goes_is_in_force_at_once(
         JOBS,
         lambda jobs: any("-restore-" in each["metadata"]["name"] and is_complete(each) for each in jobs),
         what="the scheduler is restored",
+        seconds=180,
     )
     product.apply(policy("again", nodes=["gpu-2"]))
-    product.await_ready("again", seconds=90)
-    cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=60s")
+    product.await_ready("again", seconds=180)
+    cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s")
     product.delete("again")
 
 

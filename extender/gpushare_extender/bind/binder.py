@@ -14,7 +14,7 @@ from gpushare_core.kube.paths import pod_path
 from gpushare_core.placement.modes import several_classes_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import allocation_of, share_binding
-from gpushare_extender.bind.binding_write import BindingWrite, NotBoundError
+from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.pod import Pod
@@ -51,8 +51,9 @@ class Binder:
     client: KubeClient
     ledger: Ledger
     dialect: Dialect
-    permit: Callable[[], Awaitable[None]]
-    """Returns when this extender may bind. Raises ``NotHeldError`` when another one may be binding."""
+    permit: Callable[[], Awaitable[int]]
+    """Returns when this extender may bind, and as ``BindLease.hold`` whether another one may have bound since
+    the last time. Raises ``NotHeldError`` when another one may be binding."""
     timing: BindTiming = field(default_factory=BindTiming)
     parallel: int = PARALLEL_BINDS
     bound: Callable[[PodReference, str], None] = lambda _pod, _node: None
@@ -137,10 +138,10 @@ class Binder:
     async def _bind(self, pod: PodReference, node: str, *, answer_due: float) -> None:
         if self._is_bound(pod, node):
             return
-        await self.permit()
+        holding = await self.permit()
         request = await self._read_request(pod)
         if not self._is_bound(pod, node):
-            await self._bind_with_share(pod, node, request, answer_due=answer_due)
+            await self._bind_with_share(pod, node, request, holding=holding, answer_due=answer_due)
 
     def _is_bound(self, pod: PodReference, node: str) -> bool:
         """Returns whether the ledger has the pod bound to ``node`` already.
@@ -187,7 +188,7 @@ class Binder:
         return await self.client.read(read, shape=Pod)
 
     async def _bind_with_share(
-        self, pod: PodReference, node: str, request: PodRequest, *, answer_due: float
+        self, pod: PodReference, node: str, request: PodRequest, *, holding: int, answer_due: float
     ) -> None:
         earlier = self.ledger.reservation(pod.uid)
         holder = self._reserve(pod, node, request)
@@ -199,11 +200,15 @@ class Binder:
             binding=share_binding(pod, allocation, annotation=self.dialect.allocation_annotation),
             timing=self.timing,
             permit=self.permit,
+            holding=holding,
             answer_due=answer_due,
             uncertain_until=earlier.since + self.timing.uncertain_for if earlier else None,
         )
         try:
             await write.ensure_bound()
+        except BoundBeforeError:
+            self.ledger.release_later(pod.uid, now=self.timing.clock())
+            raise
         except NotBoundError:
             self.ledger.release(pod.uid)
             raise

@@ -21,6 +21,10 @@ class NotBoundError(Exception):
     """The pod is not bound as asked and will not be; the text says why, for the scheduler's event."""
 
 
+class BoundBeforeError(NotBoundError):
+    """It is not bound as asked, and may have been for a while: the kubelet may have admitted it."""
+
+
 @dataclass(slots=True, kw_only=True)
 class BindingWrite:
     """One Binding on its way to the API server."""
@@ -28,8 +32,10 @@ class BindingWrite:
     client: KubeClient
     binding: Binding
     timing: BindTiming
-    permit: Callable[[], Awaitable[None]]
-    """Returns when a Binding may be sent. Raises ``NotHeldError`` when another extender may be binding."""
+    permit: Callable[[], Awaitable[int]]
+    """As the ``Binder``'s."""
+    holding: int
+    """What ``permit`` returned before the card was chosen."""
     answer_due: float
     """When the caller gives up; nothing is sent after it."""
     uncertain_until: float | None = None
@@ -45,6 +51,7 @@ class BindingWrite:
 
         Raises:
             NotBoundError: the pod is surely not bound by it, and will not be.
+            BoundBeforeError: and that may have been otherwise.
         """
         backoff = Backoff(sleep=self.timing.sleep)
         while not (await self._send() or await self._is_bound()):
@@ -71,7 +78,7 @@ class BindingWrite:
         """When kube-scheduler has given up it may give the node's CPU to another pod."""
         if self.timing.clock() < self.answer_due:
             try:
-                await self.permit()
+                await self._require_same_holding()
             except NotHeldError as error:
                 self._fail_if_certain(error)
                 return False
@@ -79,6 +86,12 @@ class BindingWrite:
         if not in_time:
             self._fail_if_certain(self._failure or "it took too long, and kube-scheduler has given up")
         return in_time
+
+    async def _require_same_holding(self) -> None:
+        """Raises ``NotHeldError`` also where another extender may have given the card away meanwhile, such as
+        while this machine was suspended."""
+        if await self.permit() != self.holding:
+            raise NotHeldError("another extender may have bound pods since the card was chosen")
 
     def _request(self) -> Request:
         return Request(
@@ -112,6 +125,7 @@ class BindingWrite:
 
         Raises:
             NotBoundError: the pod is surely not bound by it, and will not be.
+            BoundBeforeError: and that may have been otherwise.
         """
         asked = self.timing.clock()
         try:
@@ -122,9 +136,11 @@ class BindingWrite:
             return False
         if outcome is BindingOutcome.UNBOUND and asked < (self.uncertain_until or 0.0):
             return False
-        if outcome is not BindingOutcome.BOUND:
-            raise NotBoundError(f"the pod is {outcome.value}: {self._failure}")
-        return True
+        if outcome is BindingOutcome.BOUND:
+            return True
+        had_effect = self.uncertain_until is not None and outcome is not BindingOutcome.UNBOUND
+        refusal = BoundBeforeError if had_effect else NotBoundError
+        raise refusal(f"the pod is {outcome.value}: {self._failure}")
 
     async def _read_pod(self) -> PodState | None:
         try:

@@ -65,8 +65,10 @@ class BindLease:
     def __post_init__(self) -> None:
         self._observer = LeaseObserver(self.identity, LEASE_SECONDS)
 
-    async def hold(self) -> None:
+    async def hold(self) -> int:
         """Returns when a Binding may be sent: the Lease is ours until it has taken effect, or never will.
+
+        The number is another one when somebody else may have had the Lease since the last time.
 
         Raises:
             NotHeldError: another extender may be binding.
@@ -78,6 +80,7 @@ class BindLease:
                     await self._ensure(self.timing.uncertain_for)
             else:
                 await self._bring_up_to_date()
+        return self._holding
 
     async def keep(self) -> None:
         """Renews the Lease while it is used, gives it back afterwards, else watches it; never returns."""

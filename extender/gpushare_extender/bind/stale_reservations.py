@@ -56,7 +56,7 @@ class StaleReservations:
         is_void = await self._is_void(reservation)
         if is_void and self.ledger.reservation(holder.uid) is reservation:
             _log.info("reservation released, its pod is gone or not bound", extra=_names(holder))
-            self.ledger.drop_pod(holder.uid)
+            self.ledger.release_later(holder.uid, now=self.timing.clock())
 
     async def _is_void(self, reservation: Reservation) -> bool:
         holder = reservation.holder

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -26,6 +26,9 @@ SHARE_NODES = Collection(path=paths.SHARE_NODES)
 
 DEAD_SECONDS = IDLE_SECONDS + 4 * CALL_TIMEOUT
 """Silence of a watch that cannot have a cause outside this process."""
+
+DEPARTURES_PERIOD = 0.5
+"""Seconds between two looks at the pods that are gone and count still."""
 
 _log = logging.getLogger(__name__)
 
@@ -159,12 +162,21 @@ async def watch_pods(
             health.applied()
         elif event.kind == "DELETED":
             warnings.drop(event.item.uid)
-            ledger.drop_pod(event.item.uid)
+            ledger.pod_left(event.item.uid, now=health.clock())
             gone(event.item.uid)
         else:
             update = _compared(ledger, event.item)
             warnings.update(update)
             ledger.set_pod(update)
+
+
+async def end_departures(
+    ledger: Ledger, clock: Clock = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> None:
+    """Frees in time what departed pods had; never returns. ``clock``: that of the watch of pods."""
+    while True:
+        await sleep(DEPARTURES_PERIOD)
+        ledger.end_departures(now=clock())
 
 
 def _compared(ledger: Ledger, update: PodUpdate) -> PodUpdate:

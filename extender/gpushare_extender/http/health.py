@@ -19,6 +19,9 @@ class HealthApi:
     tls: ServerTls | None = None
     not_had: dict[str, str] = field(default_factory=dict)
     """Address that is to be listened on -> why it cannot be had."""
+    former: frozenset[str] = frozenset()
+    """Addresses of before, which nobody is sent to any more: we are ready without them. Often it is because
+    another program has one that people choose another port."""
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get("/healthz", self.healthz), web.get("/readyz", self.readyz)]
@@ -30,7 +33,7 @@ class HealthApi:
         return json_response({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
 
     async def readyz(self, _: web.Request) -> web.Response:
-        message = self.not_listed() or self._not_reachable() or "; ".join(self.not_had.values())
+        message = self.not_listed() or self._not_reachable() or self._not_listening()
         return json_response({"ok": not message, "missing": message}, status=503 if message else 200)
 
     def not_listed(self) -> str:
@@ -46,6 +49,9 @@ class HealthApi:
         if self.tls is None or self.tls.context() is not None:
             return ""
         return self.tls.problem
+
+    def _not_listening(self) -> str:
+        return "; ".join(why for address, why in self.not_had.items() if address not in self.former)
 
 
 def json_response(answer: Any, *, status: int = HTTPStatus.OK) -> web.Response:

@@ -5,6 +5,9 @@ bound) and reservations (units chosen by a bind that no watch has shown as an al
 
 A bound pod never changes its node. Where its annotation names another one than before, one of the two is
 wrong: the pod counts on both until its annotation and the GPUShareNode of the node in it agree.
+
+A pod can be gone while the kubelet has its units still. Its node's plugin tells when they are back; where it
+has not even told that they were given out, they count for as long as that may take.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +23,10 @@ from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNode
 
 UNKNOWN_NODE = "node does not share GPU cards"
+
+
+DEPARTURE_SECONDS = 5.0
+"""In which a plugin has told of a pod that the kubelet admitted. Before, a burst of pods may be admitted."""
 
 
 class DoesNotFitError(Exception):
@@ -43,6 +50,14 @@ class Reservation:
     state: BindState
     since: float = 0.0
     """When it was confirmed or abandoned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A pod that is gone, and that counts where the kubelet may have given it units."""
+
+    nodes: frozenset[str]
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +88,8 @@ class Ledger:
         """By pod UID, as known last; those with a reservation as well."""
         self._doubted: dict[str, set[str]] = {}
         """Pod UID -> the other nodes on which it counts, as its annotation has named them before."""
+        self._departures: dict[str, Departure] = {}
+        """By pod UID, in the order in which they were seen."""
         self._reservations: dict[str, Reservation] = {}
         """By pod UID."""
         self._rooms: dict[str, NodeRoom] = {}
@@ -88,6 +105,9 @@ class Ledger:
         self._update_index(share_node.name)
         for uid in [uid for uid in self._doubted if self._holders[uid].node == share_node.name]:
             self._settle(uid)
+        for uid, departure in [*self._departures.items()]:
+            if share_node.name in departure.nodes and self._nodes[share_node.name].is_reported(uid):
+                self._end_departure(uid)
 
     def drop_share_node(self, node: str) -> None:
         """The node takes no more pods; what its pods have stays in the sums."""
@@ -125,9 +145,26 @@ class Ledger:
             self._put(update.holder)
 
     def drop_pod(self, uid: str) -> None:
-        """The pod is gone, or will never run again: what it had, or had reserved, is free."""
+        """The pod has nothing any more: what it had, or had reserved, is free."""
         self._reservations.pop(uid, None)
-        self._remove(uid)
+        self._remove_from(self._forget(uid), uid)
+
+    def pod_left(self, uid: str, *, now: float) -> None:
+        """A bound pod is gone, or has ended. What it had is free on a node whose plugin has told of it: then
+        that tells when the kubelet has released it. Elsewhere it counts until ``end_departures``."""
+        self._reservations.pop(uid, None)
+        nodes = self._forget(uid)
+        reported = {node for node in nodes if self._nodes[node].was_reported(uid)}
+        if reported or not nodes:
+            self._remove_from(nodes, uid)
+        else:
+            self._departures[uid] = Departure(frozenset(nodes), now)
+
+    def end_departures(self, *, now: float) -> None:
+        """Frees what pods had that are gone for so long that their node's plugin would have told of them."""
+        ended = [uid for uid, each in self._departures.items() if now - each.since >= DEPARTURE_SECONDS]
+        for uid in ended:
+            self._end_departure(uid)
 
     def replace_pods(self, updates: Iterable[PodUpdate], *, begun: float) -> None:
         """Takes ``updates`` for all bound pods, as read from the moment ``begun`` on.
@@ -137,7 +174,7 @@ class Ledger:
         present = {update.uid: update for update in updates}
         for uid in self._holders.keys() - present.keys():
             if not self._may_be_missed(uid, begun):
-                self.drop_pod(uid)
+                self.pod_left(uid, now=begun)
         for update in present.values():
             self.set_pod(update)
 
@@ -199,6 +236,11 @@ class Ledger:
         if uid in self._reservations:
             self.drop_pod(uid)
 
+    def release_later(self, uid: str, *, now: float) -> None:
+        """The pod is not bound by us, and may have been. Without effect on what a watch has shown."""
+        if uid in self._reservations:
+            self.pod_left(uid, now=now)
+
     def is_reserved(self, uid: str) -> bool:
         """Returns whether what the pod has is a reservation that no watch has shown as an allocation yet."""
         return uid in self._reservations
@@ -258,6 +300,7 @@ class Ledger:
         before = self._holders.get(holder.uid)
         if before == holder:
             return
+        self._end_departure(holder.uid)
         if before is not None and before.node != holder.node:
             self._doubted.setdefault(holder.uid, set()).add(before.node)
             self._doubted[holder.uid].discard(holder.node)
@@ -272,9 +315,14 @@ class Ledger:
         if uid in self._doubted and node_ledger.is_reported(uid):
             self._remove_from(self._doubted.pop(uid), uid)
 
-    def _remove(self, uid: str) -> None:
-        if holder := self._holders.pop(uid, None):
-            self._remove_from({holder.node, *self._doubted.pop(uid, ())}, uid)
+    def _forget(self, uid: str) -> set[str]:
+        """Returns the nodes on which the pod counts still."""
+        holder = self._holders.pop(uid, None)
+        return {holder.node, *self._doubted.pop(uid, ())} if holder else set()
+
+    def _end_departure(self, uid: str) -> None:
+        if departure := self._departures.pop(uid, None):
+            self._remove_from(departure.nodes, uid)
 
     def _remove_from(self, nodes: Iterable[str], uid: str) -> None:
         for node in nodes:

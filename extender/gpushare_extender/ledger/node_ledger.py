@@ -37,7 +37,7 @@ class NodeLedger:
 
     share_node: ShareNode | None = None
     holders: dict[str, Holder] = field(default_factory=dict)
-    """By pod UID."""
+    """By pod UID; also those that are gone and count still."""
     paused_reason: str = ""
     """For people: why the node takes no pods for a while. Empty when it does."""
     _booked: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -45,6 +45,8 @@ class NodeLedger:
     GPUShareNode does not name (yet) are in it, too."""
     _allocated: dict[str, int] = field(default_factory=dict)
     """Card UUID -> units in use: booked, or given out by the kubelet, whichever is more for each pod."""
+    _given_back: set[str] = field(default_factory=set)
+    """UIDs of the holders that a GPUShareNode named, and the next one did not."""
 
     @property
     def is_empty(self) -> bool:
@@ -68,8 +70,10 @@ class NodeLedger:
         return NodeRoom(mode, mode.room(list(self.cards())))
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
+        reported = set(self._reported_uids())
         before, self.share_node = self._unit_size, share_node
-        if before != self._unit_size:
+        self._given_back |= self.holders.keys() & reported.difference(self._reported_uids())
+        if before != self._unit_size or any(map(self._is_of_another_unit, self.holders.values())):
             self._booked.clear()
             for holder in self.holders.values():
                 self._book(holder)
@@ -80,7 +84,7 @@ class NodeLedger:
 
     def put(self, holder: Holder) -> None:
         """Takes the place of what the same pod had before."""
-        self.remove(holder.uid)
+        self._unbook(holder.uid)
         self.holders[holder.uid] = holder
         self._book(holder)
         for card, _ in holder.cards:
@@ -88,14 +92,25 @@ class NodeLedger:
 
     def remove(self, uid: str) -> None:
         """What the kubelet has not released yet stays in use."""
+        self._unbook(uid)
+        self._given_back.discard(uid)
+
+    def _unbook(self, uid: str) -> None:
         for card, _ in self.holders.pop(uid).cards if uid in self.holders else ():
             self._booked[card].pop(uid, None)
             self._count(card)
 
     def is_reported(self, uid: str) -> bool:
         """Whether the GPUShareNode says that the kubelet has given units to the pod."""
+        return uid in self._reported_uids()
+
+    def was_reported(self, uid: str) -> bool:
+        """Whether some GPUShareNode has said so of a holder: what the kubelet has of it is known."""
+        return uid in self._given_back or self.is_reported(uid)
+
+    def _reported_uids(self) -> Iterator[str]:
         cards = self.share_node.cards if self.share_node else ()
-        return any(holder.uid == uid for card in cards for holder in card.holders)
+        return (holder.uid for card in cards for holder in card.holders)
 
     def cards(self) -> Iterator[Card]:
         """Yields the cards of the GPUShareNode with what is allocated of them now, in order of index."""
@@ -137,15 +152,21 @@ class NodeLedger:
     def _reported(self, card: str) -> ShareNodeCard | None:
         return self.share_node.card(card) if self.share_node else None
 
-    def _in_node_unit(self, units: int, size: int) -> int:
-        """Rounded up: a pod that stayed over a change of the unit must not be counted too small."""
-        own = self._unit_size
-        return units if not own or not size or own == size else -(-units * size // own)
+    def _is_of_another_unit(self, holder: Holder) -> bool:
+        return 0 not in (holder.unit_size, self._unit_size) and holder.unit_size != self._unit_size
+
+    def _in_node_unit(self, holder: Holder, units: int) -> int:
+        """Rounded up. Not less than ``units`` before the kubelet is known to have the pod: to one that was
+        bound while the unit changed it gives as many units of the size that they have by then."""
+        if not self._is_of_another_unit(holder):
+            return units
+        converted = -(-units * holder.unit_size // self._unit_size)
+        return converted if self.is_reported(holder.uid) else max(units, converted)
 
     def _book(self, holder: Holder) -> None:
         for card, units in holder.cards:
             booked = self._booked.setdefault(card, {})
-            booked[holder.uid] = booked.get(holder.uid, 0) + self._in_node_unit(units, holder.unit_size)
+            booked[holder.uid] = booked.get(holder.uid, 0) + self._in_node_unit(holder, units)
 
     def _count(self, card: str) -> None:
         booked = self._booked.get(card, {})

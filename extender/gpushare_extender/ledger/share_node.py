@@ -58,12 +58,18 @@ class ShareNodeCard:
         """Returns the units that nobody else may get: booked, or given out by the kubelet.
 
         A pod that is in both counts once, with the larger figure; units whose holder is not named count, too.
+        However little is booked, it is never less than what the kubelet has given out. Of the pods that are
+        not booked the total tells the most that they can have, whatever their init containers lend.
         """
         given = self.given(booked)
-        unnamed = max(0, self.allocated - sum(holder.units for holder in self.holders))
-        return unnamed + sum(
-            max(booked.get(uid, 0), given.get(uid, 0)) for uid in booked.keys() | given.keys()
-        )
+        both = [holder for holder in self.holders if holder.uid in booked]
+        total = max(self.allocated, sum(holder.least for holder in self.holders))
+        named = sum(holder.units for holder in self.holders)
+        others = max(total, named) - sum(holder.units for holder in both)
+        most = total - sum(holder.least for holder in both)
+        by_pod = sum(max(booked[holder.uid], given[holder.uid]) for holder in both)
+        not_given = sum(units for uid, units in booked.items() if uid not in given)
+        return max(by_pod + min(others, most), total) + not_given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

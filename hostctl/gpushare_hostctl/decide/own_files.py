@@ -20,6 +20,10 @@ _NAMED_BY_CONTENT = re.compile(
     rf"scheduler-config-[0-9a-f]{{12}}\.yaml|{SCHEDULER_FOLDER}/(client|authorities)-[0-9a-f]{{12}}\.pem"
 )
 _UNFINISHED = ".new"
+SUM = 12
+"""Digits of a checksum in a name."""
+EXCHANGE = ".exchange"
+"""How the names of files end that are exchanged with the manifest."""
 
 
 def is_ours(path: str, *, manifest: str) -> bool:
@@ -31,6 +35,14 @@ def is_ours(path: str, *, manifest: str) -> bool:
         finished in _FIXED
         or _NAMED_BY_CONTENT.fullmatch(finished) is not None
         or re.fullmatch(rf"{name}\.([0-9a-f]{{12}}\.backup|fallback)", finished) is not None
-        or re.fullmatch(rf"{name}(\.[0-9a-f]{{12}}){{2}}\.exchange", path) is not None
+        or sums_of_exchange(path, manifest=manifest) is not None
         or path == f"{manifest}{_UNFINISHED}"
     )
+
+
+def sums_of_exchange(path: str, *, manifest: str) -> tuple[str, str] | None:
+    """Returns the checksums in the name of a file that is to be exchanged with ``manifest``: of the text that
+    is put there and of the one expected there; None for the name of any other file."""
+    name = rf"{re.escape(manifest)}\.([0-9a-f]{{{SUM}}})\.([0-9a-f]{{{SUM}}}){re.escape(EXCHANGE)}"
+    match = re.fullmatch(name, path)
+    return (match[1], match[2]) if match else None

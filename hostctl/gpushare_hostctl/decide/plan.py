@@ -290,7 +290,7 @@ def _restore_missing(snapshot: Snapshot) -> RestorePlan:
 def _restore_unedited(snapshot: Snapshot) -> RestorePlan:
     if not snapshot.files:
         return RestorePlan(result="NothingToDo", message="there is nothing of ours on this node")
-    if snapshot.record is None or snapshot.manifest == snapshot.backup:
+    if snapshot.record is None or snapshot.is_original:
         return RestorePlan(result="Restored", message="the manifest is as it was before us")
     return RestorePlan(
         result="RestoredPartially",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from gpushare_hostctl.decide import record
-from gpushare_hostctl.decide.record import InstallationRecord, checksum
+from gpushare_hostctl.decide.record import InstallationRecord, Original, checksum
 
 SCHEDULER_FOLDER = "scheduler"
 """The folder in ours with kube-scheduler's keys; it is mounted into its pod."""
@@ -65,6 +65,15 @@ class Snapshot:
             return None
         original = installed.original
         return File(content=backup.content, mode=original.mode, uid=original.uid, gid=original.gid)
+
+    @property
+    def is_original(self) -> bool:
+        """Returns whether the manifest is the one before us, be its backup there or not."""
+        installed, current = self.record, self.manifest
+        if installed is None or current is None:
+            return False
+        seen = Original(sha256=current.sha256, mode=current.mode, uid=current.uid, gid=current.gid)
+        return seen == installed.original
 
     @property
     def untouched(self) -> bool:

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from gpushare_hostctl.decide import manifest, plan, record
 from gpushare_hostctl.decide.key_pairs import AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
-from gpushare_hostctl.decide.own_files import FOLDERS, is_ours
+from gpushare_hostctl.decide.own_files import EXCHANGE, FOLDERS, SUM, is_ours, sums_of_exchange
 from gpushare_hostctl.decide.record import InstallationRecord
 from gpushare_hostctl.decide.snapshot import SCHEDULER_FOLDER, File, HostPaths, Snapshot
 from gpushare_hostctl.errors import NeedsPersonError
@@ -16,10 +16,6 @@ from gpushare_hostctl.host.files import HostFiles, is_full
 from gpushare_hostctl.host.scheduler_waiter import SchedulerWaiter
 
 _LOG = logging.getLogger(__name__)
-
-_SLOT = ".exchange"
-_SUM = 12
-"""Digits of the checksums in the name of a file that is exchanged with the manifest."""
 
 
 @dataclass(frozen=True)
@@ -117,14 +113,25 @@ class ControlPlaneNode:
     def settle(self) -> None:
         """Finishes an exchange of the manifest that ended in the middle, so that nobody's text is lost."""
         for name, file in self.files.read_folder(self.paths.folder).items():
-            sums = _sums_of_slot(name)
+            sums = sums_of_exchange(name, manifest=self._manifest_name)
             if sums is None:
                 continue
             current = self.manifest_checksum() or ""
             # What is neither the text we put nor the one we expected came out in the place of that.
-            if file.sha256[:_SUM] not in sums and current[:_SUM] == sums[0]:
+            if file.sha256[:SUM] not in sums and current[:SUM] == sums[0]:
                 self._give_back(name)
-            self.files.remove(self.paths.in_folder(name))
+            self._put_away(name, file)
+
+    def _put_away(self, name: str, file: File) -> None:
+        """Removes what was exchanged, unless it is the backup, which a full disk has sent there: that goes
+        back to its name."""
+        path = self.paths.in_folder(name)
+        snapshot = self.snapshot()
+        installed = snapshot.record
+        if installed and snapshot.backup is None and file.sha256 == installed.original.sha256:
+            self.files.move(path, self.paths.in_folder(installed.backup))
+        else:
+            self.files.remove(path)
 
     def _give_back(self, name: str) -> None:
         current = self.files.read(self.paths.manifest)
@@ -220,13 +227,7 @@ def _slot(manifest_name: str, *, put: File, expected: File) -> str:
     It tells, whenever a run ends, whose text the file holds: the one to put there, the one that was expected
     there, or somebody else's.
     """
-    return f"{manifest_name}.{put.sha256[:_SUM]}.{expected.sha256[:_SUM]}{_SLOT}"
-
-
-def _sums_of_slot(name: str) -> tuple[str, str] | None:
-    """Returns the checksums in such a name, of the text put and of the one expected; None for another."""
-    parts = name.removesuffix(_SLOT).rsplit(".", 2)
-    return (parts[1], parts[2]) if name.endswith(_SLOT) and len(parts) == 3 else None
+    return f"{manifest_name}.{put.sha256[:SUM]}.{expected.sha256[:SUM]}{EXCHANGE}"
 
 
 def _is_backup(name: str) -> bool:

@@ -76,7 +76,7 @@ class Cache:
 
     def replace_schedulers(self, schedulers: Iterable[SchedulerObject]) -> None:
         """Takes over all kube-schedulers that there are."""
-        self._schedulers = {each.node: each for each in schedulers}
+        self._schedulers = {each.name: each for each in schedulers}
 
     def _update(self, kind: Kind[T], name: str, new: _Entry[T]) -> bool:
         entries = self._entries[kind]

@@ -36,7 +36,8 @@ RENEW_ANNOTATION = f"{GROUP}/renew-after"
 DRIFT_ANNOTATION = f"{GROUP}/drift"
 """On Jobs: that kube-scheduler had lost our edit."""
 PORT_ANNOTATION = f"{GROUP}/extender-port"
-"""On the extender's DaemonSet and pods: the ports that they were made with, the one asked for first."""
+"""On the extender's DaemonSet and pods: the ports that they were made with, the one asked for first. On Jobs:
+those of the DaemonSet at the time, which somebody may delete."""
 
 
 def read_ports(text: str) -> tuple[int, ...]:

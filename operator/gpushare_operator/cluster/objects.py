@@ -101,6 +101,8 @@ class JobObject:
     spec_hash: str = ""
     inputs_hash: str = ""
     rolled_back_inputs: str = ""
+    extender_ports: tuple[int, ...] = ()
+    """Where the extender listened when the run began."""
     renew_after: datetime | None = None
     """When the host's keys are to be renewed, as it was known when the run began."""
     has_drifted: bool = False

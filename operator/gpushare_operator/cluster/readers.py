@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import datetime
+from pathlib import PurePosixPath
 from sys import intern
 from typing import Any, TypeVar
 
@@ -175,6 +176,7 @@ def read_job(body: Json) -> JobObject:
         spec_hash=annotations.get(HASH_ANNOTATION, ""),
         inputs_hash=annotations.get(INPUTS_ANNOTATION, ""),
         rolled_back_inputs=annotations.get(ROLLED_BACK_ANNOTATION, ""),
+        extender_ports=read_ports(annotations.get(PORT_ANNOTATION, "")),
         asked=_asked(annotations.get(ASKED_ANNOTATION, "")),
         renew_after=read_time(annotations.get(RENEW_ANNOTATION)),
         has_drifted=DRIFT_ANNOTATION in annotations,
@@ -238,11 +240,18 @@ def is_static(body: Json) -> bool:
 def read_scheduler(body: Json, seen: datetime) -> SchedulerObject:
     """Returns what a kubelet shows of the manifest of its kube-scheduler, as of ``seen``."""
     spec = body.get("spec", {})
-    container: Json = next(iter(spec.get("containers") or ()), {})
-    flags = [*(container.get("command") or ()), *(container.get("args") or ())]
+    commands = [
+        [*(each.get("command") or ()), *(each.get("args") or ())] for each in spec.get("containers") or ()
+    ]
+    # A container beside it has flags of its own.
+    flags = next((words for words in commands if any(map(_is_scheduler, words))), [*commands, []][0])
     return SchedulerObject(
         name=body["metadata"]["name"], node=spec.get("nodeName", ""), config=_last_config(flags), seen=seen
     )
+
+
+def _is_scheduler(word: str) -> bool:
+    return " " not in word and PurePosixPath(word).name == "kube-scheduler"
 
 
 def _last_config(flags: list[str]) -> str:

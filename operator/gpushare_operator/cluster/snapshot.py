@@ -28,7 +28,7 @@ class Snapshot:
     jobs: Mapping[str, JobObject] = field(default_factory=dict)
     pods: Mapping[str, PodObject] = field(default_factory=dict)
     schedulers: Mapping[str, SchedulerObject] = field(default_factory=dict)
-    """By node."""
+    """Of every node: there may be more than one on it."""
 
     @cached_property
     def control_planes(self) -> list[NodeObject]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import TypeAlias
 
 from gpushare_core.json_object import Json
@@ -71,6 +72,15 @@ class DeleteJob:
     uid: str
 
 
+class CapacityLeft(StrEnum):
+    """Who left resources in a node's status."""
+
+    BY_PLUGIN = "plugin"
+    """It has just gone."""
+    BY_KUBELET = "kubelet"
+    """It wrote down what it remembers of a plugin that went before."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClearCapacity:
     """Take resources out of a node's capacity and allocatable: the kubelet never forgets them by itself."""
@@ -78,6 +88,7 @@ class ClearCapacity:
     node: str
     uid: str
     resources: tuple[str, ...]
+    left: CapacityLeft = CapacityLeft.BY_PLUGIN
 
 
 Action: TypeAlias = (

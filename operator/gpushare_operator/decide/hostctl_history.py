@@ -172,6 +172,18 @@ def _as_it_counts(job: JobObject, node: NodeObject) -> JobObject:
     return replace(job, failed=True) if job.failing and not node.ready else job
 
 
+def hosts_at_work(snapshot: Snapshot) -> set[str]:
+    """Returns the hosts on which hostctl may be at work, whatever they count as otherwise: their labels or
+    their Node may be gone meanwhile."""
+    jobs = (last_job(snapshot, name) for name in snapshot.jobs_by_node)
+    return {job.node for job in jobs if job and job.active and not _is_given_up(snapshot, job)}
+
+
+def _is_given_up(snapshot: Snapshot, job: JobObject) -> bool:
+    node = snapshot.nodes.get(job.node)
+    return job.failing and (node is None or not node.ready)
+
+
 def is_done(snapshot: Snapshot, node: NodeObject, command: HostctlCommand) -> bool:
     """Returns whether the last attempt on ``node`` was ``command``, and succeeded."""
     job = last_job(snapshot, node.name)
@@ -210,14 +222,15 @@ def _has_old_keys(last: Attempt, now: datetime) -> bool:
 
 
 def _has_lost_edit(snapshot: Snapshot, job: JobObject) -> bool:
-    """Returns whether the host's kubelet shows a kube-scheduler without our configuration, long enough after
-    it was edited: an upgrade of the control plane writes the manifest anew."""
-    scheduler = snapshot.schedulers.get(job.node)
-    if scheduler is None or job.finished is None or scheduler.config.startswith(f"{HOST_FOLDER}/"):
+    """Returns whether the host's kubelet shows kube-schedulers, and none with our configuration, long enough
+    after it was edited: an upgrade of the control plane writes the manifest anew."""
+    shown = [each for each in snapshot.schedulers.values() if each.node == job.node]
+    has_ours = any(each.config.startswith(f"{HOST_FOLDER}/") for each in shown)
+    if not shown or job.finished is None or has_ours:
         return False
     # Where a repair did not help, another one is no hurry.
     patience = LONGEST_BACKOFF if job.has_drifted else EDIT_VISIBLE_AFTER
-    return scheduler.seen - job.finished >= patience
+    return min(each.seen for each in shown) - job.finished >= patience
 
 
 def _is_of(job: JobObject, node: NodeObject, command: HostctlCommand) -> bool:

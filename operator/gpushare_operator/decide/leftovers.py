@@ -12,6 +12,7 @@ from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
     Action,
+    CapacityLeft,
     ClearCapacity,
     DeleteDaemonSet,
     DeleteJob,
@@ -28,6 +29,7 @@ from gpushare_operator.decide.scheduler import (
     next_restore,
     nodes_to_restore,
     restores,
+    withdraw_runs,
 )
 from gpushare_operator.desired.hostctl_job import HostctlCommand
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, plugin_name
@@ -87,10 +89,11 @@ def edited_schedulers(snapshot: Snapshot, _: str) -> list[Leftover]:
 def restore_schedulers(teardown: Teardown) -> Iterator[Action]:
     if edited_schedulers(teardown.snapshot, teardown.policy):
         histories = restores(teardown.snapshot, teardown.installation, teardown.now)
-        yield from (create_job(history) for history in next_restore(histories))
+        yield from (create_job(history) for history in next_restore(teardown.snapshot, histories))
         # With the mark the host's extender goes, whose keys are gone already.
         done = (node for node in marked_nodes(teardown.snapshot) if _is_restored(teardown.snapshot, node))
         yield from (mark(node, None) for node in done)
+        yield from withdraw_runs(teardown.snapshot)
         yield from delete_superseded_jobs(teardown.snapshot)
 
 
@@ -165,10 +168,11 @@ def remove_labels(node: NodeObject) -> Iterator[LabelNode]:
 # Capacity on nodes.
 #
 # For five minutes after a plugin has stopped the kubelet writes what it remembers into the node's status,
-# every few seconds: the full capacity, and nothing allocatable. Then it forgets the resource; the last
-# thing that it writes is a zero. (Source: ``endpointStopGracePeriod`` and ``GetCapacity`` of its device
-# manager, and ``MachineInfo`` of its node status.) So capacity is taken out once at the beginning and once
-# at that end; in between it would be a fight that nobody wins.
+# every few seconds: the full capacity and nothing allocatable, or zeros where the plugin withdrew its list or
+# the kubelet was restarted. Then it forgets the resource; the last thing that it writes is a zero. (Source:
+# ``endpointStopGracePeriod`` and ``GetCapacity`` of its device manager, and ``MachineInfo`` of its node
+# status.) So capacity is taken out once at the beginning and once at that end; in between it would be a fight
+# that nobody wins. Zeros look alike, so time has to tell: ``repetitions`` waits.
 
 
 def capacity(snapshot: Snapshot, _: str) -> list[Leftover]:
@@ -181,9 +185,11 @@ def capacity(snapshot: Snapshot, _: str) -> list[Leftover]:
 
 def clear_capacity(teardown: Teardown) -> Iterator[Action]:
     leaving = _leaving_nodes(teardown.snapshot)
-    for node in (*leaving, *_forgotten_by_kubelet(teardown.snapshot)):
+    for node in leaving:
         if node.offered:
             yield ClearCapacity(node.name, node.uid, node.offered)
+    for node in _forgotten_by_kubelet(teardown.snapshot):
+        yield ClearCapacity(node.name, node.uid, node.offered, CapacityLeft.BY_KUBELET)
     for node in leaving:
         yield LabelNode(node.name, node.uid, {MODE_LABEL: None})
 

@@ -4,7 +4,7 @@ from gpushare_core.api.names import FIELD_MANAGER
 from gpushare_operator.cluster.managed_fields import Path, managers
 from gpushare_operator.cluster.objects import DaemonSetObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.actions import Action, ApplyDaemonSet, ApplyShareNode, ClearCapacity, CreateJob
+from gpushare_operator.decide.actions import Action, ApplyDaemonSet, ApplyShareNode, CreateJob
 from gpushare_operator.desired.drift import differences
 
 SHOWN = 3
@@ -23,8 +23,6 @@ def rival(snapshot: Snapshot, action: Action) -> str:
             return f"somebody changes {_named(paths)}" if paths else ""
         case CreateJob():
             return "somebody deletes it, or takes our labels off it"
-        case ClearCapacity():
-            return "its kubelet reports them: does another device plugin offer them?"
         case _:
             return ""
 

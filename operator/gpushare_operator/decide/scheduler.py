@@ -15,6 +15,7 @@ from gpushare_operator.decide.hostctl_history import (
     HistoryState,
     JobHistory,
     earliest_retry,
+    hosts_at_work,
     last_job,
     read_history,
 )
@@ -47,11 +48,14 @@ def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
     asked = frozenset(
         f"{policy.name}={policy.retry}" for policy in snapshot.policies.values() if policy.retry
     )
+    listening = _ports_in_force(snapshot)
     policy = decisive_policy(snapshot)
     if policy is None or policy.spec is None or not is_served(policy):
-        return SchedulerSettings(port=_port_in_force(snapshot), asked=asked)
+        return SchedulerSettings(port=_port_in_force(snapshot), listening=listening, asked=asked)
     scheduler = policy.spec.scheduler
-    return SchedulerSettings(port=scheduler.extender_port, timeout=scheduler.timeout_seconds, asked=asked)
+    return SchedulerSettings(
+        port=scheduler.extender_port, timeout=scheduler.timeout_seconds, listening=listening, asked=asked
+    )
 
 
 def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
@@ -65,9 +69,12 @@ def _port_in_force(snapshot: Snapshot) -> int:
 
 
 def _ports_in_force(snapshot: Snapshot) -> tuple[int, ...]:
+    """Returns where schedulers may call. Where somebody deleted the extender the Jobs still know."""
     extender = snapshot.daemon_sets.get(EXTENDER_NAME)
     annotations = extender.body.get("metadata", {}).get("annotations", {}) if extender else {}
-    return read_ports(str(annotations.get(PORT_ANNOTATION, "")))
+    jobs = sorted(snapshot.jobs.values(), key=lambda job: job.name)
+    known = dict.fromkeys(port for job in jobs for port in job.extender_ports)
+    return read_ports(str(annotations.get(PORT_ANNOTATION, ""))) or tuple(known)
 
 
 def plan_connection(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
@@ -85,19 +92,22 @@ def plan_connection(snapshot: Snapshot, installation: Installation, now: datetim
     actions: tuple[Action, ...] = (
         *_apply_extender(snapshot, installation, _extender_ports(snapshot, histories, port)),
         *_mark_hosts(snapshot, histories),
-        *(create_job(history) for history in _next_run(histories, hosts, former)),
+        *(create_job(history) for history in _next_run(snapshot, histories, hosts, former)),
         *delete_superseded_jobs(snapshot),
     )
     return Plan(actions, earliest_retry([*histories, *former]))
 
 
 def _next_run(
-    histories: Sequence[JobHistory], hosts: Sequence[JobHistory], former: Sequence[JobHistory]
+    snapshot: Snapshot,
+    histories: Sequence[JobHistory],
+    hosts: Sequence[JobHistory],
+    former: Sequence[JobHistory],
 ) -> list[JobHistory]:
     """Returns the host that is to be worked on now, if there is one: one at a time."""
-    if any(history.state is HistoryState.RUNNING for history in (*histories, *former)):
+    if hosts_at_work(snapshot):
         return []
-    return next_restore(former) or _next_install(histories, hosts)
+    return next_restore(snapshot, former) or _next_install(histories, hosts)
 
 
 def _extender_ports(snapshot: Snapshot, histories: Sequence[JobHistory], port: int) -> list[int]:
@@ -124,10 +134,17 @@ def _mark_hosts(snapshot: Snapshot, histories: Iterable[JobHistory]) -> Iterator
     """
     for history in histories:
         if not _is_marked(history.node):
-            if not (_was_restored(history) and history.node.name in snapshot.extender_pods):
+            if not _loses_keys(snapshot, history):
                 yield mark(history.node, str(history.next_sequence))
         elif _has_stale_mark(history):
             yield mark(history.node, None)
+
+
+def _loses_keys(snapshot: Snapshot, history: JobHistory) -> bool:
+    """Returns whether the host is being restored, or an extender is still there from before it was."""
+    job = history.last.job if history.last else None
+    is_restoring = job is not None and job.active and job.command == HostctlCommand.RESTORE
+    return is_restoring or (_was_restored(history) and history.node.name in snapshot.extender_pods)
 
 
 def _is_marked(node: NodeObject) -> bool:
@@ -203,7 +220,7 @@ def nodes_to_restore(snapshot: Snapshot) -> list[NodeObject]:
     gone needs none, nor one that a person has let go.
     """
     suspects = (*marked_nodes(snapshot), *_nodes_under_extender(snapshot))
-    names = {*snapshot.jobs_by_node, *(node.name for node in suspects)} - snapshot.let_go
+    names = {*snapshot.jobs_by_node, *(node.name for node in suspects)} - _let_go(snapshot)
     nodes = (snapshot.nodes.get(name) for name in sorted(names))
     return [node for node in nodes if node]
 
@@ -214,7 +231,31 @@ def hosts_let_go(snapshot: Snapshot) -> list[str]:
     edited = {name for name in snapshot.jobs_by_node if not _is_restored(snapshot, name)}
     marked = {node.name for node in marked_nodes(snapshot)}
     gone = edited - set(snapshot.nodes)
-    return sorted(gone | (edited | marked) & snapshot.let_go)
+    return sorted(gone | (edited | marked) & _let_go(snapshot))
+
+
+def withdraw_runs(snapshot: Snapshot) -> Iterator[DeleteJob]:
+    """Yields runs on hosts that people have let go: none may begin should such a host come back."""
+    for name in sorted(hosts_at_work(snapshot) & _let_go(snapshot)):
+        job = last_job(snapshot, name)
+        if job and not job.deleting:
+            yield DeleteJob(job.name, job.uid)
+
+
+def _let_go(snapshot: Snapshot) -> set[str]:
+    """Returns the hosts that count as lost because people said so. One whose kubelet is there is not lost:
+    the annotation may be from an earlier time. It is restored, but waited for once only."""
+    return {name for name in snapshot.let_go if _is_away(snapshot, name) or _was_not_restored(snapshot, name)}
+
+
+def _is_away(snapshot: Snapshot, name: str) -> bool:
+    node = snapshot.nodes.get(name)
+    return node is None or not node.ready
+
+
+def _was_not_restored(snapshot: Snapshot, name: str) -> bool:
+    job = last_job(snapshot, name)
+    return job is not None and job.failed and job.command == HostctlCommand.RESTORE
 
 
 def _is_restored(snapshot: Snapshot, name: str) -> bool:
@@ -226,7 +267,7 @@ def unlabelled_hosts(snapshot: Snapshot) -> list[NodeObject]:
     """Returns nodes that were edited, and carry no label any more that says so: somebody made their Node
     anew."""
     names = {name for name in snapshot.jobs_by_node if not _is_restored(snapshot, name)}
-    names -= {node.name for node in _hosts(snapshot)}
+    names -= {node.name for node in _hosts(snapshot)} | _let_go(snapshot)
     return [snapshot.nodes[name] for name in sorted(names & set(snapshot.nodes))]
 
 
@@ -265,14 +306,14 @@ def _extender_pod(snapshot: Snapshot, node: NodeObject, port: int) -> PodObject 
     return pod if pod and port in pod.extender_ports else None
 
 
-def next_restore(histories: Sequence[JobHistory]) -> list[JobHistory]:
+def next_restore(snapshot: Snapshot, histories: Sequence[JobHistory]) -> list[JobHistory]:
     """Returns the host to be restored now, if there is one: one at a time.
 
     What failed holds up nobody: the manifest that is put back has served before. A kubelet that is away would
     keep its Job waiting, so those that are there come first; where a Job was given up because of that,
     another one would only leave one more pod that cannot stop.
     """
-    if any(history.state is HistoryState.RUNNING for history in histories):
+    if hosts_at_work(snapshot):
         return []
     due = [history for history in histories if history.state is HistoryState.DUE and not _is_stuck(history)]
     return sorted(due, key=lambda history: (history.failure is not None, not history.node.ready))[:1]

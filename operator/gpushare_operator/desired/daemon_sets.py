@@ -119,7 +119,12 @@ def extender_daemon_set(installation: Installation, ports: Sequence[int]) -> Jso
 def health_port(ports: Sequence[int]) -> int:
     """Returns where the extender answers the kubelet's probes: beside the port that kube-scheduler calls."""
     beside = (ports[0] + step * sign for step in range(1, len(ports) + 2) for sign in (1, -1))
-    return next(port for port in beside if port not in ports and port <= 65535)
+    return next(port for port in beside if port not in ports and _may_be_listened_on(port))
+
+
+def _may_be_listened_on(port: int) -> bool:
+    """Returns whether the extender's user may have it, and no Service takes it over by a NodePort."""
+    return 1024 <= port <= 65535 and not 30000 <= port <= 32767
 
 
 def _extender_container(installation: Installation, ports: Sequence[int]) -> Json:

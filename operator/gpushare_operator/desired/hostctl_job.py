@@ -18,6 +18,7 @@ from gpushare_operator.cluster.labels import (
     INPUTS_ANNOTATION,
     NODE_ANNOTATION,
     NODE_UID_ANNOTATION,
+    PORT_ANNOTATION,
     RENEW_ANNOTATION,
     ROLLED_BACK_ANNOTATION,
     SEQUENCE_LABEL,
@@ -60,6 +61,8 @@ class SchedulerSettings:
     """Where the extender listens."""
     timeout: int = Scheduler().timeout_seconds
     """Seconds until an edited kube-scheduler has to serve."""
+    listening: tuple[int, ...] = ()
+    """Where the extender listens by now: any scheduler may call any of these ports."""
     asked: frozenset[str] = frozenset()
     """What people have asked for by annotations of policies."""
 
@@ -157,6 +160,7 @@ def _annotations(run: HostctlRun, node: NodeObject, occasion: Occasion) -> dict[
         NODE_UID_ANNOTATION: node.uid,
         HASH_ANNOTATION: run.work_hash,
         INPUTS_ANNOTATION: run.inputs_hash,
+        **({PORT_ANNOTATION: ",".join(map(str, ports))} if (ports := run.settings.listening) else {}),
         ASKED_ANNOTATION: json.dumps(sorted(run.settings.asked)),
         **({ROLLED_BACK_ANNOTATION: inputs} if (inputs := occasion.rolled_back_inputs) else {}),
         **({RENEW_ANNOTATION: renew_after.isoformat()} if renew_after else {}),

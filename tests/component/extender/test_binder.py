@@ -29,7 +29,7 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import StaleReservations
-from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.main import kube_client
 
@@ -38,8 +38,9 @@ POD = "/api/v1/namespaces/default/pods/a"
 BINDING = f"{POD}/binding"
 
 
-async def permitted() -> None:
+async def permitted() -> int:
     """In place of holding the Lease."""
+    return 1
 
 
 @pytest.fixture
@@ -332,7 +333,7 @@ async def test_the_pod_went_meanwhile(api: FakeApi, binder: Binder, ledger: Ledg
 
     api.fail("POST", BINDING, vanish)
     assert "gone" in await binder.bind(reference(), "n1")
-    assert used(ledger) == 0
+    assert ledger.holder("uid-a") is None
 
 
 async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
@@ -453,10 +454,11 @@ async def test_an_internal_error_does_not_pin_a_living_pod_for_ever(
     assert used(ledger) == 4
     stale = StaleReservations(client, ledger, binder.timing)
     releasing = asyncio.create_task(stale.release())
-    await api.wait_for("the units free", lambda: used(ledger) == 0)
+    await api.wait_for("the pod forgotten", lambda: ledger.holder("uid-a") is None)
     releasing.cancel()
     monkeypatch.undo()
     assert await binder.bind(reference(), "n2") == ""
+    assert used(ledger) == 0
 
 
 async def test_after_an_internal_error_the_pod_keeps_its_card_until_the_outcome_is_known(
@@ -541,15 +543,35 @@ async def test_what_waited_too_long_for_its_turn_is_not_sent(
     assert used(ledger) == 4
 
 
+@pytest.mark.parametrize("annotations", [None, {}], ids=["deleted", "its annotation removed"])
+async def test_what_was_bound_for_a_while_counts_until_the_plugin_would_have_told(
+    api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock, annotations: dict[str, str] | None
+) -> None:
+    async def lost(request: web.Request) -> web.StreamResponse:
+        assert api.bind(("default", "a"), await request.json()) is None
+        bound = api.pod("a")
+        api.delete(PODS, "a", "default")
+        if annotations is not None:
+            api.put(PODS, {**bound, "metadata": {**bound["metadata"], "annotations": annotations}})
+        return await cut(request)
+
+    api.fail("POST", BINDING, lost)
+    assert "the pod is" in await binder.bind(reference(), "n1")
+    assert (used(ledger), ledger.holder("uid-a")) == (4, None)
+    ledger.end_departures(now=clock.now + DEPARTURE_SECONDS)
+    assert used(ledger) == 0
+
+
 async def test_nor_what_waited_too_long_for_the_lease(
     api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
 ) -> None:
     asked = 0
 
-    async def renewing() -> None:
+    async def renewing() -> int:
         nonlocal asked
         asked += 1
         clock.now += binder.timing.answer_within if asked == 2 else 0.0
+        return 1
 
     binder.permit = renewing
     assert "kube-scheduler has given up" in await binder.bind(reference(), "n1")
@@ -573,8 +595,9 @@ async def test_what_took_too_long_to_begin_is_not_sent(
 async def test_what_another_extender_did_is_seen_once_the_lease_is_ours(
     api: FakeApi, binder: Binder, ledger: Ledger, node: str, answer: str
 ) -> None:
-    async def take_over() -> None:
+    async def take_over() -> int:
         ledger.set_pod(pod_update("uid-a", node=node, c0=4))
+        return 1
 
     binder.permit = take_over
     assert answer in await binder.bind(reference(), "n1")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
+from aiohttp import web
 from tests.fakes.api_server import (
     LEASES,
     PODS,
@@ -22,7 +23,6 @@ from tests.samples.extender import pod_json, reference, share_node_json
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.bind.deadlines import (
     CALL_SECONDS,
     IDLE_SECONDS,
@@ -157,10 +157,30 @@ async def test_after_a_crash_the_lease_has_to_expire_before_the_eyes_of_the_next
     two.clock.now += 1
     assert "largest free 0" in await two.bind("b")
     api.delete(PODS, "a", "default")
-    await api.wait_for(
-        "units free", lambda: two.extender.api.ledger.greatest[ResourceClass.MEMORY]["n1"] == 16
-    )
+    ledger = two.extender.api.ledger
+    await api.wait_for("the pod gone", lambda: ledger.holder("uid-a") is None)
+    ledger.end_departures(now=float("inf"))
     assert await two.bind("b") == ""
+
+
+async def test_what_was_chosen_before_another_had_the_lease_is_not_sent_after(
+    api: FakeApi, one: Running, two: Running
+) -> None:
+    """As when its machine was suspended in between: by its own clock the caller still waits."""
+
+    async def suspended(request: web.Request) -> web.StreamResponse:
+        assert "the extender one answers binds" in await two.bind("b")
+        two.clock.now += LEASE_SECONDS
+        assert await two.bind("b") == ""
+        await two.extender.finish()
+        one.clock.now += 3 * LEASE_SECONDS
+        return await cut(request)
+
+    api.fail("POST", "/api/v1/namespaces/default/pods/a/binding", suspended)
+    attempt = asyncio.create_task(one.bind("a"))
+    await api.wait_for("the Lease given back", lambda: bound(api) == ["b"] and holder(api) != "two")
+    await attempt
+    assert bound(api) == ["b"]
 
 
 async def test_at_its_end_it_gives_the_lease_back(api: FakeApi, one: Running, two: Running) -> None:

@@ -150,6 +150,21 @@ async def test_while_a_port_changes_both_are_served_and_a_taken_one_is_waited_fo
         await process.communicate()
 
 
+async def test_a_former_port_that_another_program_has_keeps_nobody_from_the_new_one(
+    kubeconfig: Path, unused_tcp_port: int
+) -> None:
+    """That it is taken may be why people chose another one; hostctl asks /readyz before it edits."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        former = taken.getsockname()[1]
+        given = ("--listen", f"127.0.0.1:{unused_tcp_port}", "--listen", f"127.0.0.1:{former}")
+        process = await start(*given, "--kubeconfig", kubeconfig)
+        try:
+            await asyncio.wait_for(_ready(unused_tcp_port), 20)
+        finally:
+            process.kill()
+            await process.communicate()
+
+
 @pytest.mark.parametrize(
     "given", [("--tls-cert",), ("--tls-cert", "--tls-key"), ("--client-ca",), ("--tls-key",)]
 )

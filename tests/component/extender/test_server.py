@@ -20,8 +20,9 @@ from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, applicat
 from gpushare_extender.ledger.ledger import Ledger
 
 
-async def permitted() -> None:
+async def permitted() -> int:
     """In place of holding the Lease."""
+    return 1
 
 
 @pytest.fixture

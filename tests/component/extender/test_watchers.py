@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -13,8 +14,8 @@ from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import METADATA_LIST, KubeClient
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.cluster.watchers import WatchHealth, watch_pods, watch_share_nodes
-from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.cluster.watchers import WatchHealth, end_departures, watch_pods, watch_share_nodes
+from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, Ledger
 
 
 class FollowedLedger:
@@ -52,6 +53,15 @@ async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
         yield opened
 
 
+def later() -> float:
+    """The time at which every plugin has told of the pods that are gone by now."""
+    return time.monotonic() + DEPARTURE_SECONDS
+
+
+async def pause(_: float) -> None:
+    await asyncio.sleep(0.005)
+
+
 @pytest.fixture
 async def followed(client: KubeClient) -> AsyncIterator[FollowedLedger]:
     """Following the cluster; complete once a test begins."""
@@ -59,6 +69,7 @@ async def followed(client: KubeClient) -> AsyncIterator[FollowedLedger]:
     tasks = [
         asyncio.create_task(watch_pods(client, ledger, GPUSHARE, pods)),
         asyncio.create_task(watch_share_nodes(client, ledger, nodes)),
+        asyncio.create_task(end_departures(ledger, later, pause)),
     ]
     followed = FollowedLedger(ledger, pods, nodes)
     await followed.wait_for("both lists", lambda: pods.listed and nodes.listed)

@@ -1,5 +1,6 @@
 """install and restore on real files, beside a kube-scheduler that restarts when its manifest changes."""
 
+import contextlib
 import copy
 import errno
 import functools
@@ -78,6 +79,31 @@ def test_nothing_is_removed_that_is_not_ours_wherever_the_folder_points(node: Fa
     assert sorted(path.name for path in pki.rglob("*") if path.is_file()) == sorted(
         each.name for each in theirs
     )
+
+
+@pytest.mark.parametrize("command", ["install", "restore"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "notes.of.today.exchange",
+        f"other.yaml.{'0' * 12}.{'1' * 12}.exchange",
+        f"kube-scheduler.yaml.{'0' * 12}.theirs.exchange",
+    ],
+)
+def test_a_file_that_only_looks_as_if_exchanged_with_the_manifest_stays(
+    node: FakeNode, command: str, name: str
+) -> None:
+    pki = node.root / "etc/kubernetes/pki"
+    pki.mkdir(parents=True)
+    (pki / name).write_text("theirs")
+    pointing_there = replace(
+        node.connected(), paths=HostPaths(manifest=PATHS.manifest, folder="/etc/kubernetes/pki")
+    )
+    if command == "install":
+        install.run(pointing_there, EXTENDER, node.mutual_tls)
+    restore.run(pointing_there)
+
+    assert (pki / name).read_text() == "theirs"
 
 
 def test_installing_again_writes_nothing(node: FakeNode) -> None:
@@ -706,6 +732,51 @@ def test_a_full_disk_does_not_stop_the_restoration(node: FakeNode) -> None:
     files.full = True
 
     assert node.restore(files=files).result == "Restored"
+    node.assert_untouched()
+
+
+def test_a_full_disk_and_a_power_loss_together_lose_no_backup(tmp_path: Path) -> None:
+    """The backup itself goes into the manifest's place: nothing else may take it for a spare copy."""
+    for point in range(1, 60):
+        node = FakeNode(tmp_path / str(point), KUBEADM)
+        node.install()
+        files = FillingHostFiles(node.root)
+        files.full = True
+        with powered(lost_after=point) as power, contextlib.suppress(PowerLossError):
+            node.restore(files=files)
+        if not power.is_lost:
+            break
+        assert node.restore(files=files).result in ("Restored", "NothingToDo"), point
+        node.assert_untouched()
+    assert point > 5
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_on_a_full_disk_no_backup_is_lost_to_who_writes_the_manifest_meanwhile(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    node.install()
+    files = FillingHostFiles(node.root)
+    files.full = True
+    edited, left = node.content, [times]
+    require = HostFiles.require
+
+    def require_late(self: HostFiles, path: str, expected: bytes) -> None:
+        if left[0] > 0 and any(node.folder.glob("*.exchange")):
+            left[0] -= 1
+            node.manifest_path.write_bytes(edited + b"# theirs\n")
+        elif node.content != node.original:
+            node.manifest_path.write_bytes(edited)
+        require(self, path, expected)
+
+    monkeypatch.setattr(HostFiles, "require", require_late)
+    # Their text less our part would take new bytes.
+    with contextlib.suppress(RetryableError, OSError):
+        node.restore(files=files)
+    monkeypatch.undo()
+    if node.folder.exists():
+        node.manifest_path.write_bytes(edited)
+        assert node.restore(files=files).result == "Restored"
     node.assert_untouched()
 
 

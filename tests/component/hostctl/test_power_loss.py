@@ -17,6 +17,7 @@ from tests.samples.hostctl import EXTENDER, KUBEADM, WITH_CONFIG
 
 from gpushare_hostctl.decide import key_pairs, manifest, yaml_edit
 from gpushare_hostctl.decide.key_pairs import CLIENT_FILE, SERVER_FILE, TRUSTED_FILE
+from gpushare_hostctl.decide.own_files import is_ours
 from gpushare_hostctl.host import system_calls
 from gpushare_hostctl.host.system_calls import exchange
 
@@ -223,6 +224,38 @@ def test_wherever_it_ends_what_others_wrote_at_that_moment_stays(
         assert node.content == upgraded, point
         assert not node.folder.exists()
     assert kept > 5
+
+
+THEIRS = (
+    "keys/theirs.pem",
+    "kube-scheduler.yaml.0123456789ab.exchange",
+    "kube-scheduler.yaml.of.today.exchange",
+    "other.yaml.0123456789ab.0123456789ab.exchange",
+    "scheduler-config-theirs.yaml",
+)
+
+
+@pytest.mark.parametrize(("prepare", "run"), RUNS_WITH_KEYS)
+def test_wherever_it_ends_all_files_are_known_and_none_of_theirs_goes(
+    tmp_path: Path, prepare: Step, run: Step
+) -> None:
+    def prepare_among_theirs(node: FakeNode) -> None:
+        for name in THEIRS:
+            path = node.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("theirs")
+        prepare(node)
+
+    points = 0
+    for point, node in cut_short(tmp_path, WITH_CONFIG, prepare_among_theirs, run):
+        points += 1
+        present = {str(path.relative_to(node.folder)) for path in node.folder.rglob("*") if path.is_file()}
+        known = {path for path in present if is_ours(path, manifest=node.manifest_path.name)}
+        assert present - known == set(THEIRS), point
+        node.restore()
+        left = [str(path.relative_to(node.folder)) for path in node.folder.rglob("*") if path.is_file()]
+        assert sorted(left) == sorted(THEIRS), point
+    assert points > 8
 
 
 @pytest.mark.parametrize(("prepare", "run"), RUNS_WITH_KEYS)

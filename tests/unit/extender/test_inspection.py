@@ -49,7 +49,7 @@ def test_a_node_shows_its_cards_and_who_has_what() -> None:
 
 def test_units_are_shown_in_the_node_s_own() -> None:
     ledger = Ledger()
-    ledger.set_share_node(share_node("n1", 16))
+    ledger.set_share_node(reporting(share_node("n1", 16), a=2))
     ledger.set_pod(pod_update("a", unit_size=GI // 4, c0=8))
     view = inspect_node(ledger, "n1")
     assert view is not None

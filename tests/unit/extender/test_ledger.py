@@ -1,5 +1,7 @@
 """The ledger's sums: GPUShareNodes, allocations and reservations, whatever the order they come in."""
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +11,8 @@ from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.ledger.holder import Holder, PodUpdate
-from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
-from gpushare_extender.ledger.share_node import ShareNode
+from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, DoesNotFitError, Ledger
+from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode
 
 
 @pytest.fixture
@@ -93,6 +95,7 @@ class TestAnotherNode:
         ledger.replace_pods([pod_update("a", node="n2", c1=16)], begun=1.0)
         assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [0, 16])
         ledger.replace_pods([], begun=2.0)
+        ledger.end_departures(now=2.0 + DEPARTURE_SECONDS)
         assert (used(ledger, "n1"), used(ledger, "n2")) == ([0, 0], [0, 0])
 
 
@@ -101,6 +104,62 @@ def test_a_pod_that_is_gone_gives_its_units_back(ledger: Ledger) -> None:
     ledger.drop_pod("a")
     ledger.drop_pod("a")
     assert used(ledger) == [0, 0]
+
+
+class TestDepartures:
+    """The kubelet may have admitted a pod that is gone before its plugin could tell."""
+
+    def test_it_counts_until_the_plugin_would_have_told_of_it(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.pod_left("a", now=100.0)
+        ledger.set_share_node(reporting(share_node("n1"), other=1))
+        ledger.end_departures(now=99.0 + DEPARTURE_SECONDS)
+        assert (used(ledger), ledger.holder("a")) == ([5, 0], None)
+        ledger.end_departures(now=100.0 + DEPARTURE_SECONDS)
+        assert used(ledger) == [1, 0]
+
+    def test_once_it_tells_that_counts_alone(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.pod_left("a", now=100.0)
+        ledger.set_share_node(reporting(share_node("n1"), 1, a=4))
+        assert used(ledger) == [0, 4]
+        ledger.set_share_node(share_node("n1"))
+        assert used(ledger) == [0, 0]
+
+    def test_what_was_told_of_and_given_back_is_free_at_once(self, ledger: Ledger) -> None:
+        """The plugin may see a pod's end earlier than the API server says that it is gone."""
+        ledger.set_share_node(reporting(share_node("n1"), a=4))
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.set_share_node(share_node("n1"))
+        ledger.pod_left("a", now=100.0)
+        assert used(ledger) == [0, 0]
+
+    def test_a_doubted_pod_counts_on_every_node(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.set_pod(pod_update("a", node="n2", c1=16))
+        ledger.pod_left("a", now=100.0)
+        assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [0, 16])
+        ledger.set_share_node(reporting(share_node("n1"), a=4))
+        assert (used(ledger, "n1"), used(ledger, "n2")) == ([4, 0], [0, 0])
+
+    def test_a_bind_that_failed_leaves_nothing(self, ledger: Ledger) -> None:
+        reserve(ledger, "a", 4)
+        ledger.release("a")
+        assert used(ledger) == [0, 0]
+
+    def test_a_pod_that_is_seen_again_counts_once(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.pod_left("a", now=100.0)
+        ledger.set_pod(pod_update("a", c1=4))
+        ledger.end_departures(now=1000.0)
+        assert used(ledger) == [0, 4]
+
+    def test_a_list_without_it_counts_from_when_it_began(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.replace_pods([], begun=100.0)
+        assert used(ledger) == [4, 0]
+        ledger.end_departures(now=100.0 + DEPARTURE_SECONDS)
+        assert used(ledger) == [0, 0]
 
 
 def test_a_pod_whose_annotation_went_holds_what_it_said(ledger: Ledger) -> None:
@@ -182,8 +241,8 @@ def test_the_node_s_strategy_chooses(ledger: Ledger, strategy: Strategy, card: s
 @pytest.mark.parametrize(
     ("unit_size", "counted"),
     [
-        pytest.param(GI // 4, 1, id="smaller units"),
-        pytest.param(GI // 4 + 1, 2, id="rounded up"),
+        pytest.param(GI // 4, 4, id="smaller units: the kubelet will give four of the present size"),
+        pytest.param(GI + 1, 5, id="rounded up"),
         pytest.param(2 * GI, 8, id="bigger units"),
         pytest.param(0, 4, id="unknown unit"),
     ],
@@ -191,6 +250,14 @@ def test_the_node_s_strategy_chooses(ledger: Ledger, strategy: Strategy, card: s
 def test_units_of_another_size_are_converted(ledger: Ledger, unit_size: int, counted: int) -> None:
     ledger.set_pod(pod_update("a", unit_size=unit_size, c0=4))
     assert used(ledger) == [counted, 0]
+
+
+def test_a_pod_bound_while_the_unit_grew_counts_as_what_the_kubelet_gives(ledger: Ledger) -> None:
+    ledger.set_pod(pod_update("a", c0=8))
+    ledger.set_share_node(share_node("n1", 8, 8, unit="2Gi", unit_size=2 * GI))
+    assert used(ledger) == [8, 0]
+    ledger.set_share_node(reporting(share_node("n1", 8, 8, unit="2Gi", unit_size=2 * GI), a=4))
+    assert used(ledger) == [4, 0]
 
 
 def test_a_change_of_the_unit_recounts_what_is_held(ledger: Ledger) -> None:
@@ -263,6 +330,7 @@ class TestReservations:
         reserve(ledger, "a", 4)
         ledger.confirm("a", now=5.0)
         ledger.replace_pods([], begun=begun)
+        ledger.end_departures(now=begun + DEPARTURE_SECONDS)
         assert used(ledger) == [units, 0]
 
     def test_a_list_takes_the_place_of_all_allocations(self, ledger: Ledger) -> None:
@@ -271,6 +339,7 @@ class TestReservations:
         ledger.replace_pods(
             [pod_update("stays", c0=2), pod_update("new", c1=1), PodUpdate("plain")], begun=1.0
         )
+        ledger.end_departures(now=1.0 + DEPARTURE_SECONDS)
         assert used(ledger) == [2, 1]
 
 
@@ -311,6 +380,19 @@ class TestReportedHolders:
         assert ledger.greatest[ResourceClass.MEMORY]["n1"] == 0
         with pytest.raises(DoesNotFitError, match="largest free 0"):
             reserve(ledger, "a", 1)
+
+    def test_what_the_kubelet_gave_out_counts_however_little_is_booked(self, ledger: Ledger) -> None:
+        """Units of several containers add up, those that an init container lends do not: the total tells."""
+        ledger.set_pod(pod_update("lender", c0=8))
+        ledger.set_pod(pod_update("a", c0=1))
+        lender = ReportedHolder("lender", "default", "lender", units=16, least=8)
+        two_containers = ReportedHolder("a", "default", "a", units=8, least=4)
+        node = share_node("n1", 24)
+        card = dataclasses.replace(node.cards[0], allocated=16, holders=(lender, two_containers))
+        ledger.set_share_node(dataclasses.replace(node, cards=(card,)))
+        assert used(ledger) == [16]
+        reserve(ledger, "b", 8)
+        assert used(ledger) == [24]
 
     def test_a_pod_in_both_books_counts_once(self, ledger: Ledger) -> None:
         ledger.set_pod(pod_update("a", c0=4))

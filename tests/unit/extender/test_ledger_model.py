@@ -13,7 +13,7 @@ from tests.samples.extender import asked, reference, reporting, share_node
 
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
-from gpushare_extender.ledger.ledger import BindState, DoesNotFitError, Ledger, Reservation
+from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, BindState, DoesNotFitError, Ledger, Reservation
 
 CARD = 8
 NODES = ("n1", "n2")
@@ -65,6 +65,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.kubelet: dict[str, Holder] = {}
         """Pods whose units the kubelet has not released, some of them unknown to the API."""
         self.reported: dict[str, dict[str, Holder]] = {node: {} for node in NODES}
+        """By the GPUShareNode that there is."""
+        self.read: dict[str, dict[str, Holder]] = {node: {} for node in NODES}
+        """As the node's plugin has read it last: a new GPUShareNode is closed until that is in it."""
 
     def tick(self) -> float:
         self.now += 1.0
@@ -160,7 +163,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert look is not None
         uid = look.reservation.holder.uid
         if look.shows_nothing and self.ledger.reservation(uid) is look.reservation:
-            self.ledger.drop_pod(uid)
+            self.ledger.release_later(uid, now=self.tick())
 
     def settled_reservations(self) -> list[Reservation]:
         """Returns those that a look can tell about."""
@@ -188,7 +191,11 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(node=st.sampled_from(NODES))
     def the_plugin_reports(self, node: str) -> None:
-        self.reported[node] = {uid: holder for uid, holder in self.kubelet.items() if holder.node == node}
+        self.read[node] = {uid: holder for uid, holder in self.kubelet.items() if holder.node == node}
+        self.write_status(node)
+
+    def write_status(self, node: str) -> None:
+        self.reported[node] = self.read[node]
         present = share_node(node, CARD, CARD)
         for index, card in enumerate(present.cards):
             units = {uid: holder.units_of(card.uuid) for uid, holder in self.reported[node].items()}
@@ -200,7 +207,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def an_update_arrives(self) -> None:
         update = self.updates.pop(0)
         if isinstance(update, Deleted):
-            self.ledger.drop_pod(update.uid)
+            self.ledger.pod_left(update.uid, now=self.tick())
         else:
             self.ledger.set_pod(PodUpdate(update.uid, update))
 
@@ -218,6 +225,13 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ledger.replace_pods(shown, begun=self.listing.begun)
         self.listing = None
 
+    @rule()
+    def the_plugins_have_had_the_time_to_report(self) -> None:
+        for node in NODES:
+            self.the_plugin_reports(node)
+        self.now += DEPARTURE_SECONDS
+        self.ledger.end_departures(now=self.now)
+
     @rule(node=st.sampled_from(NODES))
     def the_policy_goes(self, node: str) -> None:
         self.reported[node] = {}
@@ -225,8 +239,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(node=st.sampled_from(NODES))
     def the_policy_comes(self, node: str) -> None:
-        self.reported[node] = {}
-        self.ledger.set_share_node(share_node(node, CARD, CARD))
+        self.write_status(node)
 
     @invariant()
     def no_card_is_given_out_twice(self) -> None:
@@ -283,8 +296,7 @@ class LedgerMachine(RuleBasedStateMachine):
             self.an_update_arrives()
         self.the_watch_is_lost_and_a_list_begins()
         self.the_list_ends()
-        for node in NODES:
-            self.the_plugin_reports(node)
+        self.the_plugins_have_had_the_time_to_report()
         for node in NODES:
             sums = self.ledger.node(node)
             assert sums is not None

@@ -152,9 +152,26 @@ class TestHolders:
         )
         assert card.units_in_use({"a": 8, "b": 4}) == 12
 
-    def test_where_our_books_do_not_know_the_pod_all_of_it_counts(self) -> None:
+    def test_of_a_pod_that_our_books_do_not_know_the_total_tells_how_much_it_lends(self) -> None:
         card = self.card(self.share("a", "init", 8), self.share("a", "main", 6), allocated=8)
-        assert card.units_in_use({}) == 14
+        assert card.units_in_use({}) == 8
+        assert card.units_in_use({"reserved": 8}) == 16
+
+    def test_nor_does_a_lender_make_two_containers_of_another_count_more(self) -> None:
+        lender = (self.share("a", "init", 4), self.share("a", "main", 4))
+        card = self.card(*lender, self.share("b", "x", 4), self.share("b", "y", 4), allocated=12)
+        assert card.units_in_use({"a": 4, "b": 8}) == 12
+
+    def test_a_total_that_is_less_than_its_pods_have_frees_nothing(self) -> None:
+        card = self.card(self.share("a", "main", 4), self.share("b", "main", 2), allocated=0)
+        assert card.units_in_use({"a": 4}) == card.units_in_use({}) == 6
+
+    def test_beside_another_that_lends_it_counts_as_much_as_it_can_have(self) -> None:
+        card = self.card(
+            self.share("a", "init", 8), self.share("a", "main", 6), self.share("b", "main", 4), allocated=12
+        )
+        assert card.units_in_use({"a": 8}) == 12
+        assert card.units_in_use({"b": 4}) == 12
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Lists, watch events and answers in any order: the newest wins."""
 
+from tests.samples.operator import scheduler
+
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.kinds import NODES
@@ -65,3 +67,11 @@ def test_what_was_deleted_after_a_list_was_read_stays_gone() -> None:
     cache.forget(NODES, node(7))
     assert not cache.replace(listing(node(3)), "5")
     assert cache.snapshot().nodes == {}
+
+
+def test_several_schedulers_of_one_node_are_all_kept() -> None:
+    """A second kube-scheduler is often a copy of the first one's manifest, its labels included."""
+    cache = Cache()
+    both = [scheduler(name="kube-scheduler-cp", node="cp"), scheduler(name="second-cp", node="cp")]
+    cache.replace_schedulers(both)
+    assert list(cache.snapshot().schedulers.values()) == both

@@ -81,6 +81,8 @@ def test_the_extender_hears_only_who_shows_a_certificate() -> None:
         pytest.param([65535], 65534, id="last"),
         pytest.param([22766, 22767], 22765, id="the former one is beside"),
         pytest.param([65535, 65534], 65533, id="both at the end"),
+        pytest.param([1024, 1025], 1026, id="none that is root's"),
+        pytest.param([32768, 32769], 32770, id="none that a Service may take over"),
     ],
 )
 def test_probes_have_a_port_of_their_own(ports: list[int], health: int) -> None:

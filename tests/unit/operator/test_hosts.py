@@ -69,6 +69,10 @@ class TestMarks:
         worker = node("gpu-1", labels={"gpushare.io/scheduler": "connected"})
         assert due(policy(), extender(), control_plane(), worker, extender_pod("gpu-1")) == []
 
+    def test_none_is_put_on_while_the_host_is_being_restored(self) -> None:
+        """It would bring an extender that waits in the folder of keys that is about to go."""
+        assert due(policy(), extender(), untouched(), job(RESTORE, sequence=2)) == []
+
 
 class TestUnlabelledHosts:
     """Somebody made their Node anew: no extender runs there, but their schedulers would ask it."""
@@ -184,6 +188,21 @@ class TestLostEdit:
     def test_it_is_edited_again(self, shown: Any, expected: list[str]) -> None:
         assert due(*self.seen, shown, installed(finished=NOW - DAY / 2)) == expected
 
+    def test_another_static_pod_with_that_label_is_no_sign_of_it(self) -> None:
+        ours = scheduler(config="/etc/kubernetes/gpushare/scheduler-config-0.yaml")
+        second = scheduler(node="cp", name="second-scheduler-cp", config="/etc/kubernetes/second.yaml")
+        old = installed(finished=NOW - DAY / 2)
+        assert due(*self.seen, ours, second, old) == []
+        assert due(*self.seen, second, ours, old) == []
+
+    def test_the_flags_are_those_of_kube_scheduler_and_not_of_a_container_beside_it(self) -> None:
+        containers = [
+            {"name": "proxy", "command": ["proxy", "--config=/proxy.yaml"]},
+            {"name": "kube-scheduler", "command": ["/bin/kube-scheduler", "--config=/ours.yaml"]},
+        ]
+        body = {"metadata": {"name": "a"}, "spec": {"nodeName": "cp", "containers": containers}}
+        assert read_scheduler(body, NOW).config == "/ours.yaml"
+
     def test_a_repair_that_does_not_help_is_repeated_every_five_minutes_only(self) -> None:
         def repaired(minutes: int) -> Any:
             return installed(finished=NOW - timedelta(minutes=minutes), has_drifted=True)
@@ -239,6 +258,45 @@ class TestLostHosts:
         assert [type(action).__name__ for action in policy_actions(snapshot(self.named, later))] == [
             "SetFinalizers"
         ]
+
+    def test_one_whose_kubelet_is_there_is_restored_all_the_same(self) -> None:
+        """The annotation may be from a time at which it was away."""
+        seen = [self.named, control_plane("cp-2"), installed("cp-2"), extender()]
+        assert due(*seen) == ["+restore-cp-2-2"]
+        assert due(*seen, job(RESTORE, "cp-2", 2)) == []
+
+    def test_but_is_waited_for_only_once(self) -> None:
+        seen = [self.named, control_plane("cp-2"), extender()]
+        assert due(*seen, failed(RESTORE, ago=1, sequence=2, on="cp-2")) == ["DeleteDaemonSet"]
+
+    def test_a_worker_of_the_same_name_that_cannot_be_restored_is_let_go_while_a_policy_lives(self) -> None:
+        """Without /etc/kubernetes the Job's pod never starts."""
+        seen = [policy(let_go=frozenset({"cp-2"})), extender(), control_plane(), extender_pod(), installed()]
+        refused = failed(RESTORE, ago=999, sequence=2, on="cp-2")
+        assert due(*seen, node("cp-2"), refused) == []
+        assert due(policy(), *seen[1:], node("cp-2"), refused) == ["+restore-cp-2-3"]
+
+    @pytest.mark.parametrize(
+        "lost",
+        [
+            pytest.param([], id="its Node is gone"),
+            pytest.param([node("cp-2", labels={CONTROL_PLANE_LABEL: ""}, deleting=True)], id="it goes"),
+        ],
+    )
+    def test_while_hostctl_is_at_work_on_it_no_other_host_is_touched(self, lost: list[Any]) -> None:
+        at_work = job(INSTALL, "cp-2")
+        assert due(policy(), extender(), control_plane(), extender_pod(), *lost, at_work) == []
+        assert due(self.gone, extender(), control_plane(), installed(), *lost, at_work) == []
+
+    def test_nor_where_it_was_let_go_although_its_kubelet_is_there(self) -> None:
+        at_work = job(INSTALL, "cp-2")
+        seen = [self.named, extender(), control_plane(), installed(), at_work]
+        assert due(*seen, control_plane("cp-2")) == []
+
+    def test_a_run_that_waits_on_a_host_that_was_let_go_is_withdrawn_first(self) -> None:
+        """It would begin when the host comes back, beside one on another host."""
+        seen = snapshot(self.named, extender(), control_plane(), installed(), job(INSTALL, "cp-2"), self.dead)
+        assert cluster_actions(seen) == [DeleteJob("gpushare-scheduler-install-cp-2-1", "uid-job-1")]
 
     def test_letting_go_of_a_host_touches_nothing_while_the_policy_lives(self) -> None:
         lives = policy(let_go=frozenset({"cp"}))

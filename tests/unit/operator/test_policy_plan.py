@@ -1,5 +1,6 @@
 """What is planned for a policy: snapshot in, actions out."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.decide.actions import (
     ApplyDaemonSet,
     ApplyShareNode,
+    CapacityLeft,
     ClearCapacity,
     DeleteShareNode,
     LabelNode,
@@ -129,7 +131,11 @@ def test_and_at_last_the_capacity_that_the_kubelet_keeps_and_the_last_label() ->
         pytest.param(
             node("gpu-2", offered=(MEMORY,), offers_units=True), [], id="the kubelet still remembers"
         ),
-        pytest.param(node("gpu-2", offered=(MEMORY,)), [CLEAR], id="the kubelet has forgotten: zeros"),
+        pytest.param(
+            node("gpu-2", offered=(MEMORY,)),
+            [replace(CLEAR, left=CapacityLeft.BY_KUBELET)],
+            id="the kubelet has forgotten: zeros",
+        ),
         pytest.param(node("gpu-2"), [], id="nothing"),
     ],
 )

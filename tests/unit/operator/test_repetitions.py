@@ -1,5 +1,6 @@
 """What has no lasting effect is repeated ever more rarely."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from tests.samples.operator import NOW
@@ -7,6 +8,7 @@ from tests.samples.operator import NOW
 from gpushare_operator.decide.actions import (
     Action,
     ApplyDaemonSet,
+    CapacityLeft,
     ClearCapacity,
     DeleteJob,
     LabelNode,
@@ -15,6 +17,7 @@ from gpushare_operator.decide.actions import (
 from gpushare_operator.repetitions import Repetitions
 
 APPLY = ApplyDaemonSet("a", {"spec": {"x": 1}})
+CLEAR = ClearCapacity("gpu-2", "uid", ("gpushare.io/memory",), CapacityLeft.BY_KUBELET)
 
 
 def attempts(action: Action, seconds: float, *, error: str = "") -> tuple[int, Repetitions]:
@@ -38,15 +41,16 @@ def test_a_server_that_refuses_is_asked_once_a_minute() -> None:
 
 
 def test_a_kubelet_that_still_remembers_a_resource_is_waited_for_and_not_fought() -> None:
-    number, repetitions = attempts(ClearCapacity("gpu-2", "uid", ("gpushare.io/memory",)), 310)
-    assert number == 2
+    assert attempts(CLEAR, 310)[0] == 1
+    number, repetitions = attempts(CLEAR, 3600)
+    assert number == 12
     assert repetitions.contested("default") == []
 
 
-def test_capacity_that_another_plugin_reports_is_told_after_a_quarter_of_an_hour() -> None:
-    number, repetitions = attempts(ClearCapacity("gpu-2", "uid", ("gpushare.io/memory",)), 1000)
-    assert number == 5
-    assert len(repetitions.contested("default")) == 1
+def test_a_node_that_is_left_again_is_cleared_at_once() -> None:
+    _, repetitions = attempts(CLEAR, 10)
+    left_again = replace(CLEAR, left=CapacityLeft.BY_PLUGIN)
+    assert repetitions.due([left_again], NOW + timedelta(seconds=10)).actions == [left_again]
 
 
 def test_what_waits_says_until_when_and_why_it_was_refused() -> None:

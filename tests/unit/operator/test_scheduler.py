@@ -28,6 +28,7 @@ from tests.samples.operator import (
 
 from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
 from gpushare_operator.cluster.objects import JobObject
+from gpushare_operator.cluster.readers import read_job
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
     Action,
@@ -207,6 +208,19 @@ def test_each_control_plane_is_judged_by_itself() -> None:
     assert due(seen) == ["+install-cp2-1"]
 
 
+FAILED = {"conditions": [{"type": "Failed", "status": "True", "lastTransitionTime": NOW.isoformat()}]}
+
+
+def due_jobs(seen: Snapshot) -> dict[str, Any]:
+    """The body of the one Job that is due."""
+    (body,) = [
+        action.body
+        for action in plan_cluster(seen, INSTALLATION, NOW).actions
+        if isinstance(action, CreateJob)
+    ]
+    return dict(body)
+
+
 class TestPort:
     """Where the extender listens."""
 
@@ -231,6 +245,22 @@ class TestPort:
     def test_of_several_changes_in_a_row_none_is_forgotten(self) -> None:
         both = extender(body=extender_daemon_set(INSTALLATION, [11000, EXTENDER_PORT]))
         assert self.listens(self.moved, both, installed()) == [12000, 11000, EXTENDER_PORT]
+
+    def test_nor_is_one_that_a_scheduler_calls_when_somebody_deletes_the_extender(self) -> None:
+        both = extender(body=extender_daemon_set(INSTALLATION, [12000, EXTENDER_PORT]))
+        pod = extender_pod(extender_ports=(12000, EXTENDER_PORT))
+        host = control_plane("cp2")
+        begun = due_jobs(snapshot(self.moved, control_plane(), both, pod, installed(spec_hash="old")))
+        undone = read_job({**begun, "metadata": {**begun["metadata"], "uid": "u"}, "status": FAILED})
+        (action,) = [
+            each
+            for each in plan_cluster(
+                snapshot(self.moved, control_plane(), host, undone), INSTALLATION, NOW
+            ).actions
+            if isinstance(each, ApplyDaemonSet)
+        ]
+        listed = action.body["metadata"]["annotations"]["gpushare.io/extender-port"]
+        assert listed == f"12000,{EXTENDER_PORT}"
 
     def listens(self, *seen: Any) -> list[int]:
         """The ports of the DaemonSet that is applied, if one is."""
