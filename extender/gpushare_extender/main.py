@@ -128,7 +128,7 @@ class Extender:
         wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
         ledger = Ledger(wake_up.has_room)
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
-        pauses = NodePauses(client, ledger, timing, dialect.memory_resource)
+        pauses = NodePauses(client, ledger, timing, tuple(dialect.resources))
         watches = (
             Watch(lambda: watch_pods(client, ledger, dialect, pods, pauses.gone), pods),
             Watch(lambda: watch_share_nodes(client, ledger, share_nodes, pauses.reported), share_nodes),

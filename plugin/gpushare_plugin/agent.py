@@ -8,6 +8,7 @@ from pathlib import Path
 from gpushare_core.books.dialects import GPUSHARE, Dialect
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
 from gpushare_plugin.decide.admission import pods_without_units
@@ -25,8 +26,8 @@ from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
 
-ENDPOINT = "gpushare-memory.sock"
-"""Name of our socket in the kubelet's folder."""
+ENDPOINT = "gpushare-{}.sock"
+"""Name of our socket in the kubelet's folder, for each class of resources."""
 PERIOD = 10.0
 """Seconds after which everything is looked at again although nothing changed."""
 DEBOUNCE = 0.1
@@ -58,7 +59,7 @@ class Agent:
     def __init__(self, settings: Settings, client: KubeClient, resources: PodResources) -> None:
         self.state = NodeState(settings.node, settings.dialect)
         self._settings = settings
-        self._stream = DeviceStream()
+        self._streams = {resource: DeviceStream() for resource in ResourceClass}
         reservations = Reservations(asyncio.get_running_loop().time)
         self._assignment_reader = AssignmentReader(
             self.state,
@@ -69,29 +70,34 @@ class Agent:
         )
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client)
-        self._registrar = self._new_registrar(reservations)
+        self._registrars = {
+            resource: self._new_registrar(name, resource, reservations)
+            for name, resource in settings.dialect.resources.items()
+        }
         self._reconciler = Reconciler(
             state=self.state,
             client=client,
             assignment_reader=self._assignment_reader,
             reservations=reservations,
-            stream=self._stream,
+            streams=self._streams,
             registration=self._registration,
         )
         self._stopping = False
 
-    def _new_registrar(self, reservations: Reservations) -> Registrar:
+    def _new_registrar(self, name: str, resource: ResourceClass, reservations: Reservations) -> Registrar:
         allocator = Allocator(
             state=self.state,
             assignment_reader=self._assignment_reader,
             reservations=reservations,
             pod_watch=self._pod_watch,
+            resource=resource,
         )
-        plugin = DevicePlugin(allocator, self._stream)
+        stream = self._streams[resource]
+        socket = self._settings.device_plugins / ENDPOINT.format(resource)
         return Registrar(
-            PluginServer(self._settings.device_plugins / ENDPOINT, grpc_handler(plugin)),
-            resource=self.state.dialect.memory_resource,
-            stream=self._stream,
+            PluginServer(socket, grpc_handler(DevicePlugin(allocator, stream))),
+            resource=name,
+            stream=stream,
             notify=self._registration_changed,
         )
 
@@ -119,7 +125,8 @@ class Agent:
             # Also while the API server is away: what is read here shows that the process is not stuck.
             group.create_task(self._assignment_reader.run(), name="assignment reader")
             group.create_task(self._keep_reconciled(), name="reconciler")
-            group.create_task(self._registrar.run(), name="registrar")
+            for resource, registrar in self._registrars.items():
+                group.create_task(registrar.run(), name=f"registrar of {resource}")
 
     async def _report_stopping(self) -> None:
         """The scheduler sends no more pods here, which the kubelet would have to refuse."""
@@ -129,13 +136,20 @@ class Agent:
                 await self._reconciler.write_status()
 
     def _registration(self) -> RegistrationState:
-        state = self._registrar.state
+        state = self._registrar_state()
         return STOPPING if self._stopping and not state.displaced else state
+
+    def _registrar_state(self) -> RegistrationState:
+        """Returns that of what is offered; where another plugin serves the node, that."""
+        states = {resource: registrar.state for resource, registrar in self._registrars.items()}
+        layout = self.state.offering.layout or self.state.last_layout
+        offered = states[layout.unit.resource if layout else ResourceClass.MEMORY]
+        return next((state for state in states.values() if state.displaced), offered)
 
     @property
     def is_registered(self) -> bool:
         """Whether the kubelet listens to this plugin."""
-        return self._registrar.state.registered
+        return self._registrar_state().registered
 
     def liveness_problem(self) -> str:
         """Returns what ``/healthz`` complains of, or an empty text.
@@ -156,7 +170,7 @@ class Agent:
         offering = self.state.offering
         if offering.layout is None:
             return offering.postponed.message if offering.postponed else ""
-        return self._registrar.state.message
+        return self._registrar_state().message
 
     async def _read_pods_without_units(self) -> None:
         names = pods_without_units(self.state.assigned, self.state.pods)

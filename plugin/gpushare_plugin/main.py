@@ -54,7 +54,7 @@ async def serve(options: argparse.Namespace) -> int:
         return 1
     async with (
         KubeClient(credentials) as client,
-        PodResources(settings.pod_resources, settings.dialect.memory_resource) as resources,
+        PodResources(settings.pod_resources, settings.dialect.resources) as resources,
     ):
         return await run_until_stopped(Agent(settings, client, resources))
 

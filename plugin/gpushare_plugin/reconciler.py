@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from gpushare_core.clock import utc_now
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import (
     NodeAssignments,
     PodAllocation,
@@ -59,7 +60,7 @@ class Reconciler:
     client: KubeClient
     assignment_reader: AssignmentReader
     reservations: Reservations
-    stream: DeviceStream
+    streams: Mapping[ResourceClass, DeviceStream]
     registration: Callable[[], RegistrationState]
     now: Callable[[], datetime] = utc_now
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -168,13 +169,15 @@ class Reconciler:
         )
 
     def _send(self, offering: Offering) -> None:
-        if layout := offering.layout:
-            self.stream.offer(encode_devices(layout))
+        layout = offering.layout
+        for resource, stream in self.streams.items():
+            if stream.is_offering and (layout is None or layout.unit.resource is not resource):
+                stream.offer(NO_DEVICES)
+                _log.info("offering nothing of the resource %s any more", resource)
+        if layout:
+            self.streams[layout.unit.resource].offer(encode_devices(layout))
             message = "offering %d units of %s on %d cards"
             _log.info(message, layout.units, layout.unit.text, len(layout.cards))
-        elif self.stream.is_offering:
-            self.stream.offer(NO_DEVICES)
-            _log.info("offering nothing any more")
 
     def _node_assignments(self, offering: Offering) -> NodeAssignments | None:
         """None before anything was offered: no unit can have been assigned by us."""

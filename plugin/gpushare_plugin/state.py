@@ -101,10 +101,11 @@ class NodeState:
             self.pod_resources_available = False
             self.changed.set()
 
-    def put_preferred(self, uid: str, card: str) -> None:
-        """Counts one more container of the pod for which ``card`` was preferred."""
-        before = self.preferred.get(uid)
-        self.preferred[uid] = PreferredCard(card, before.containers + 1 if before else 1)
+    def put_preferred(self, uid: str, cards: Iterable[str]) -> None:
+        """Counts one more container of the pod for which ``cards`` were preferred."""
+        before = self.preferred.get(uid, PreferredCard((), 0))
+        named = dict.fromkeys([*before.cards, *cards])
+        self.preferred[uid] = PreferredCard(tuple(named), before.containers + 1)
 
 
 def _newest(before: Pod, read: Pod) -> Pod:

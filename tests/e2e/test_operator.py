@@ -146,15 +146,15 @@ def test_events_tell_the_story_where_a_user_looks(cluster: LocalCluster) -> None
 
 
 def test_what_is_not_served_yet_is_said_and_breaks_nothing(cluster: LocalCluster, product: Product) -> None:
-    exclusive = policy("exclusive", nodes=["gpu-2"], mode="Exclusive")
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(exclusive))
-    await_judged(cluster, "exclusive")
-    (told,) = [each for each in get(cluster, POLICIES)["items"] if named(each, "exclusive")]
+    mixed = policy("mixed", nodes=["gpu-2"], mode="Mixed", slicesPerCard=2)
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(mixed))
+    await_judged(cluster, "mixed")
+    (told,) = [each for each in get(cluster, POLICIES)["items"] if named(each, "mixed")]
     assert condition_of(told, "Degraded") == "UnsupportedMode"
     assert condition_of(told, "Ready") == "UnsupportedMode"
     assert [each["metadata"]["name"] for each in get(cluster, SHARE_NODES)["items"]] == ["gpu-1"]
     product.await_ready("default")
-    product.delete("exclusive")
+    product.delete("mixed")
 
 
 def as_operator(cluster: LocalCluster, call: str, path: str, body: Any) -> None:

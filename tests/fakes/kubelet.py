@@ -9,7 +9,7 @@ import asyncio
 import base64
 import json
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ import grpc
 import grpc.aio
 
 from gpushare_core.json_object import Json
-from gpushare_core.placement.requests import read_request
+from gpushare_core.placement.requests import ResourceClass, read_request
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
@@ -77,6 +77,7 @@ class FakeKubelet:
 
     directory: Path
     resource: str = "gpushare.io/memory"
+    """What was registered last: a node serves one resource at a time."""
     seed: int = 7
     plugin: Plugin | None = None
     devices: dict[str, str] = field(default_factory=dict)
@@ -155,8 +156,8 @@ class FakeKubelet:
             await channel.channel_ready()
         plugin = Plugin(channel, request)
         await plugin.call("GetDevicePluginOptions", api.Empty, api.DevicePluginOptions)(api.Empty())
+        self.plugin, self.resource = plugin, request.resource_name
         plugin.watching = asyncio.create_task(self._watch(plugin))
-        self.plugin = plugin
         self.registrations += 1
         self._notify()
         return api.Empty()
@@ -170,7 +171,8 @@ class FakeKubelet:
             async for message in stream:
                 self.lists.append(len(message))
                 listed = api.ListAndWatchResponse.FromString(message)
-                self.devices = {device.ID: device.health for device in listed.devices}
+                if plugin.request.resource_name == self.resource:
+                    self.devices = {device.ID: device.health for device in listed.devices}
                 self._write_checkpoint()
                 self._notify()
         except grpc.aio.AioRpcError:
@@ -193,13 +195,27 @@ class FakeKubelet:
             admitted = self.pods[name] = Admitted(pod["spec"], _uid(pod))
             reusable: list[str] = []
             try:
-                for container, units in read_request(pod["spec"], self.resource).containers.items():
+                for container, units in read_request(
+                    pod["spec"], {self.resource: ResourceClass.MEMORY}
+                ).containers.items():
                     await self._allocate(admitted, container, units, reusable)
                     self._write_checkpoint()
             except AdmissionError:
                 del self.pods[name]
                 raise
         return admitted
+
+    def forget_units(self, name: PodName) -> None:
+        """As after the loss of the checkpoint: the pod runs on and is listed without devices."""
+        self.pods[name].held.clear()
+        self.pods[name].variables.clear()
+        self._write_checkpoint()
+
+    async def restart_container(self, name: PodName, container: str, units: int) -> Mapping[str, str]:
+        """Allocate once more for a container that ran; returns its environment."""
+        async with self._admission:
+            await self._allocate(self.pods[name], container, units, [])
+        return self.pods[name].variables[container]
 
     def _write_checkpoint(self) -> None:
         """A new file in place of the old one, of what is assigned now: pods that end later stay in it."""

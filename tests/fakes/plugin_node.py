@@ -10,10 +10,11 @@ from typing import Any
 from tests.fakes.api_server import PODS, SHARE_NODES
 from tests.fakes.kubelet import Admitted, FakeKubelet
 from tests.fakes.plugin_api import PluginApi, plugin_api
-from tests.samples.plugin import ANNOTATION, NODE, RESOURCE, name_of, share_node_json
+from tests.samples.plugin import ANNOTATION, NODE, name_of, share_node_json
 
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.books.allocation import Allocation, decode_allocation
+from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.agent import Agent, Settings
@@ -56,7 +57,7 @@ class Node:
         )
         async with (
             KubeClient(self.api.credentials()) as client,
-            PodResources(self.kubelet.pod_resources, RESOURCE) as resources,
+            PodResources(self.kubelet.pod_resources, GPUSHARE.resources) as resources,
         ):
             self.agent = Agent(settings, client, resources)
             await self.agent.run()

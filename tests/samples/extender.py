@@ -5,6 +5,9 @@ import dataclasses
 from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.modes import MEMORY
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
+from gpushare_core.placement.sharing_mode import SharingMode
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode, ShareNodeCard
@@ -12,6 +15,16 @@ from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode, Share
 GI = 2**30
 ANNOTATION = "gpushare.io/allocation"
 RESOURCE = "gpushare.io/memory"
+
+
+def asked(units: int, resource: ResourceClass = ResourceClass.MEMORY) -> ResourceRequest:
+    """A request of one container."""
+    return ResourceRequest(resource, units, {"main": units})
+
+
+def pod_request(units: int) -> PodRequest:
+    """A request of memory; none at all for 0 units."""
+    return PodRequest((asked(units),) if units else ())
 
 
 def share_node(
@@ -22,6 +35,7 @@ def share_node(
     closed_reason: str = "",
     unit: str = "1Gi",
     unit_size: int = GI,
+    mode: SharingMode = MEMORY,
 ) -> ShareNode:
     """A node with a card for each of ``units``, named ``<node>-<index>``; two of 16 if none is given."""
     cards = tuple(
@@ -29,7 +43,13 @@ def share_node(
         for index, size in enumerate(units or (16, 16))
     )
     return ShareNode(
-        name=name, cards=cards, unit=unit, unit_size=unit_size, strategy=strategy, closed_reason=closed_reason
+        name=name,
+        cards=cards,
+        unit=unit,
+        unit_size=unit_size,
+        mode=mode,
+        strategy=strategy,
+        closed_reason=closed_reason,
     )
 
 

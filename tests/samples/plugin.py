@@ -9,7 +9,7 @@ from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments, PodAssignment
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, read_variables
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_variables
 from gpushare_plugin.decide.environment import environment
 from gpushare_plugin.decide.layout import Layout, lay_out
 from gpushare_plugin.decide.pods import Pod, PodName, read_pod
@@ -43,8 +43,8 @@ def ids(*numbers: int) -> list[str]:
     return [encode_id(number) for number in numbers]
 
 
-def container(name: str = "main", units: int = 0, **extra: Any) -> Json:
-    limits = {RESOURCE: str(units)} if units else {}
+def container(name: str = "main", units: int = 0, resource: str = RESOURCE, **extra: Any) -> Json:
+    limits = {resource: str(units)} if units else {}
     return {"name": name, "resources": {"limits": limits}, **extra}
 
 
@@ -78,7 +78,7 @@ def pod(
     body = pod_json(name, *containers, inits=inits, annotation=annotation)
     if deleting:
         body["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
-    return read_pod(body, ANNOTATION, RESOURCE)
+    return read_pod(body, ANNOTATION, GPUSHARE.resources)
 
 
 def annotation(
@@ -150,4 +150,5 @@ def stored(layout: Layout, **pods: dict[str, list[int]]) -> dict[str, dict[str, 
 
 def _entry(layout: Layout, uid: str, container: str, numbers: list[int]) -> CheckpointEntry:
     variables = environment(ids(*numbers), layout, GPUSHARE)
-    return read_variables(uid, container, array("I", sorted(numbers)), variables, GPUSHARE)
+    units = StoredUnits(uid, container, layout.unit.resource, array("I", sorted(numbers)))
+    return read_variables(units, variables, GPUSHARE)

@@ -106,7 +106,7 @@ class NodeRule(ApiModel):
     mode: Mode = Mode.MEMORY
     """Memory: units of one card. Slices: equal parts of distinct cards. Exclusive: whole cards.
     Mixed: all three. Off: this policy leaves the node alone."""
-    slices_per_card: int | None = Field(default=None, ge=1, le=64)
+    slices_per_card: int | None = Field(default=None, ge=2, le=64)
     """With mode Slices or Mixed: how many parts a card is cut into."""
     reserved_memory: Quantity = Field(default="0", description="Per card, kept out of sharing.")
     devices: Devices = Field(default_factory=Devices, json_schema_extra=_DEVICES)

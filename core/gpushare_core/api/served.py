@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from gpushare_core.api.enums import Backend, DialectName, Mode, Source
 from gpushare_core.books.dialects import DIALECTS
+from gpushare_core.placement import modes
 
-MODES = frozenset({Mode.MEMORY, Mode.OFF})
-SHARING_MODES = MODES - {Mode.OFF}
-"""The modes in which a node shares its cards."""
+MODES = frozenset({*modes.MODES, Mode.OFF})
 SOURCES = frozenset({Source.SIMULATED})
 BACKENDS = frozenset({Backend.KUBE_SCHEDULER})
 

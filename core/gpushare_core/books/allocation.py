@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from gpushare_core.placement.requests import ResourceClass
+
 Shares = Mapping[str, int]
 """Card UUID -> units."""
 
@@ -31,6 +33,8 @@ class Allocation:
     unit: str
     """Size of one unit when it was granted, for example ``1Gi``."""
     containers: dict[str, dict[str, int]]
+    resource: ResourceClass = ResourceClass.MEMORY
+    """What the units are of. An annotation that does not say it is from a version that knew only memory."""
     cards: dict[str, int] = field(default_factory=dict)
     cpu: str = "0"
     memory: str = "0"

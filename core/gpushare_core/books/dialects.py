@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from gpushare_core.placement.requests import ResourceClass
+
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
@@ -24,8 +26,13 @@ class Dialect:
     """Gets the card's whole memory in MiB."""
 
     @property
-    def resources(self) -> tuple[str, ...]:
-        return (self.memory_resource, self.slice_resource, self.card_resource)
+    def resources(self) -> dict[str, ResourceClass]:
+        """Name of an extended resource -> the class that it stands for."""
+        return {
+            self.memory_resource: ResourceClass.MEMORY,
+            self.slice_resource: ResourceClass.SLICE,
+            self.card_resource: ResourceClass.CARD,
+        }
 
 
 GPUSHARE = Dialect(

@@ -1,4 +1,4 @@
-"""Placement: which card a request gets, which nodes are better, and why something does not fit.
+"""Placement: which cards a request gets.
 
 Pure and shared by extender, plugin and command line, so that all three give the same answer.
 Amounts are units, signed: an over-full card has negative free units and fits nothing.
@@ -17,6 +17,14 @@ class Strategy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class CardRequest:
+    """What a request means on cards: ``units`` on each of ``cards`` distinct ones."""
+
+    cards: int
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """One card as the books see it."""
 
@@ -25,6 +33,8 @@ class Card:
     units: int
     allocated: int = 0
     healthy: bool = True
+    numa_node: int = -1
+    """Negative when unknown."""
 
     @property
     def free(self) -> int:
@@ -43,20 +53,9 @@ PREFERENCES: dict[Strategy, Preference] = {
 """The card with the least value wins. Another strategy is another row."""
 
 
-def choose(cards: Iterable[Card], units: int, strategy: Strategy = Strategy.BINPACK) -> Card | None:
-    """Returns the card that ``units`` go to, None when no card has room. Lowest index on ties."""
-    return min((card for card in cards if card.fits(units)), key=PREFERENCES[strategy], default=None)
-
-
-def largest_free(cards: Iterable[Card]) -> int:
-    """Returns the free units of the emptiest healthy card; 0 when there is none or all are over-full."""
-    return max((card.free for card in cards if card.healthy and card.free > 0), default=0)
-
-
-def explain(units: int, largest: int, *, biggest: int | None = None) -> str:
-    """Returns for people why ``units`` do not fit where the emptiest card has ``largest`` units free.
-
-    ``biggest`` is the size of the biggest card: it is named where even an empty card would not do.
-    """
-    reason = f"insufficient GPU memory in one card: asked {units}, largest free {largest}"
-    return reason if biggest is None or units <= biggest else f"{reason}, biggest card {biggest}"
+def choose(
+    cards: Iterable[Card], request: CardRequest, strategy: Strategy = Strategy.BINPACK
+) -> tuple[Card, ...]:
+    """Returns the distinct cards that ``request`` gets, none when it does not fit. Lowest index on ties."""
+    fitting = sorted((card for card in cards if card.fits(request.units)), key=PREFERENCES[strategy])
+    return tuple(fitting[: request.cards]) if len(fitting) >= request.cards else ()

@@ -5,21 +5,39 @@ before the others and lend them their devices, restartable ones stay and add up.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from gpushare_core.json_object import Json
 from gpushare_core.placement.quantity import parse_amount, sum_amounts
 
 
+class ResourceClass(StrEnum):
+    """What of a card a pod asks for."""
+
+    MEMORY = "memory"
+    SLICE = "slice"
+    CARD = "card"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRequest:
+    """What one pod asks of one class."""
+
+    resource: ResourceClass
+    total: int
+    """The most that the pod holds at any moment."""
+    containers: Mapping[str, int] = field(default_factory=dict)
+    """Container name -> amount, only those that ask; in the order in which the kubelet starts them."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodRequest:
-    """What one pod asks for: units of an extended resource, CPU and memory."""
+    """What one pod asks for: amounts of the resource classes, CPU and memory."""
 
-    containers: Mapping[str, int]
-    """Container name -> units, only those that ask; in the order in which the kubelet starts them."""
-    total: int
-    """Units: the most that the pod holds at any moment."""
+    resources: tuple[ResourceRequest, ...] = ()
+    """One for each class that the pod asks for."""
     init_containers: frozenset[str] = frozenset()
     """Names of the ordinary init containers, whether they ask or not."""
     cpu: str = "0"
@@ -27,29 +45,55 @@ class PodRequest:
     """Quantities: the requests of the containers that run together."""
 
     @property
+    def single(self) -> ResourceRequest | None:
+        """What a pod asks that asks for one class; None for all others. No node takes a pod of several."""
+        return self.resources[0] if len(self.resources) == 1 else None
+
+    @property
+    def containers(self) -> Mapping[str, int]:
+        """Container name -> amount of the single class."""
+        return self.single.containers if self.single else {}
+
+    @property
+    def total(self) -> int:
+        """The most of the single class that the pod holds at any moment."""
+        return self.single.total if self.single else 0
+
+    @property
     def running_containers(self) -> dict[str, int]:
         """``containers`` without the ordinary init containers: those that PodResources shows."""
         return {name: units for name, units in self.containers.items() if name not in self.init_containers}
 
 
-def read_request(spec: Json, resource: str) -> PodRequest:
-    """Returns what ``spec`` (a PodSpec as JSON) asks of ``resource``.
+def read_request(spec: Json, resources: Mapping[str, ResourceClass]) -> PodRequest:
+    """Returns what ``spec`` (a PodSpec as JSON) asks of the extended ``resources``, given by their names.
 
     Amounts that are no whole numbers count as nothing: the API server refuses fractions of extended
     resources, so only a foreign caller can send one.
     """
     init, main = spec.get("initContainers") or (), spec.get("containers") or ()
-    init_units, main_units = ([_units(each, resource) for each in part] for part in (init, main))
-    containers = zip((*init, *main), (*init_units, *main_units), strict=True)
-    restartable = [_restartable(container) for container in init]
-    ordinary = [container for container, stays in zip(init, restartable, strict=True) if not stays]
-    running = [container for container, stays in zip(init, restartable, strict=True) if stays]
+    ordinary = [container for container in init if not _restartable(container)]
+    running = [container for container in init if _restartable(container)]
+    requests = (_resource_request(init, main, name, resource) for name, resource in resources.items())
     return PodRequest(
-        containers={container["name"]: units for container, units in containers if units},
-        total=_total(zip(init_units, restartable, strict=True), sum(main_units)),
+        resources=tuple(request for request in requests if request.total),
         init_containers=frozenset(container["name"] for container in ordinary),
         cpu=_sum_requests([*running, *main], "cpu"),
         memory=_sum_requests([*running, *main], "memory"),
+    )
+
+
+def _resource_request(
+    init: Iterable[Json], main: Iterable[Json], name: str, resource: ResourceClass
+) -> ResourceRequest:
+    """Returns what the containers ask of ``resource``, which the extended resource ``name`` stands for."""
+    init_units = [(_units(container, name), _restartable(container)) for container in init]
+    main_units = [_units(container, name) for container in main]
+    amounts = zip((*init, *main), (*(units for units, _ in init_units), *main_units), strict=True)
+    return ResourceRequest(
+        resource,
+        _total(init_units, sum(main_units)),
+        {container["name"]: units for container, units in amounts if units},
     )
 
 

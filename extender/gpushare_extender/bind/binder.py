@@ -11,6 +11,7 @@ from gpushare_core.books.dialects import Dialect
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
+from gpushare_core.placement.modes import several_classes_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
@@ -165,10 +166,10 @@ class Binder:
             raise NotBoundError(f"cannot read the pod to learn what it asks for: {error}") from error
         if present.metadata.uid != pod.uid:
             raise NotBoundError("the pod is gone: another one has its name now")
-        request = present.request(self.dialect.memory_resource)
-        if not request.total:
-            resource = self.dialect.memory_resource
-            raise NotBoundError(f"the pod asks for no {resource}: the gpushare extender binds no others")
+        request = present.request(self.dialect.resources)
+        if not request.resources:
+            resources = " or ".join(self.dialect.resources)
+            raise NotBoundError(f"the pod asks for no {resources}: the gpushare extender binds no others")
         return request
 
     async def _read_pod(self, pod: PodReference) -> Pod:
@@ -190,9 +191,10 @@ class Binder:
         self, pod: PodReference, node: str, request: PodRequest, *, holding: int, answer_due: float
     ) -> None:
         earlier = self.ledger.reservation(pod.uid)
-        holder = self._reserve(pod, node, request.total)
-        unit = self.ledger.unit_in_force(node)
-        allocation = allocation_of(holder, request, unit=unit, now=self.timing.now())
+        holder = self._reserve(pod, node, request)
+        share_node = self.ledger.share_node(node)
+        assert share_node
+        allocation = allocation_of(holder, request, share_node, now=self.timing.now())
         write = BindingWrite(
             client=self.client,
             binding=share_binding(pod, allocation, annotation=self.dialect.allocation_annotation),
@@ -213,9 +215,11 @@ class Binder:
         self.ledger.confirm(pod.uid, now=self.timing.clock())
         self.bound(pod, node)
 
-    def _reserve(self, pod: PodReference, node: str, units: int) -> Holder:
+    def _reserve(self, pod: PodReference, node: str, request: PodRequest) -> Holder:
         """Choosing and reserving are one step: no await may come between them."""
+        if request.single is None:
+            raise NotBoundError(several_classes_reason(request))
         try:
-            return self.ledger.reserve(pod, node=node, units=units)
+            return self.ledger.reserve(pod, node=node, request=request.single)
         except DoesNotFitError as error:
             raise NotBoundError(str(error)) from error

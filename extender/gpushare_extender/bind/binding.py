@@ -16,6 +16,7 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.ledger.share_node import ShareNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +49,15 @@ def share_binding(pod: PodReference, allocation: Allocation, *, annotation: str)
     return Binding(pod, allocation.node, {annotation: encode_allocation(allocation)})
 
 
-def allocation_of(holder: Holder, request: PodRequest, *, unit: str, now: datetime) -> Allocation:
-    """Returns the durable form of a reservation: one card, spread over the containers that request units."""
-    card = holder.cards[0].card
+def allocation_of(holder: Holder, request: PodRequest, share_node: ShareNode, *, now: datetime) -> Allocation:
+    """Returns the durable form of a reservation on ``share_node``: what each container has of its cards."""
     return Allocation(
         node=holder.node,
         uid=holder.uid,
         at=rfc3339(now),
-        unit=unit,
-        containers={name: {card: units} for name, units in request.containers.items()},
+        unit=share_node.unit,
+        resource=share_node.mode.resource,
+        containers=share_node.mode.containers(request, [card for card, _ in holder.cards]),
         cards=dict(holder.cards),
         cpu=request.cpu,
         memory=request.memory,

@@ -45,8 +45,8 @@ class NodePauses:
     client: KubeClient
     ledger: Ledger
     timing: BindTiming
-    resource: str
-    """The extended resource that pods of ours ask for."""
+    resources: tuple[str, ...]
+    """The extended resources that pods of ours ask for."""
     _recent: dict[str, RecentBind] = field(default_factory=dict, init=False)
     """By pod UID, oldest first."""
     _rejections: dict[str, int] = field(default_factory=dict, init=False)
@@ -96,8 +96,9 @@ class NodePauses:
             pod = await self.client.read(Request(path=path), shape=PodState)
         except (ApiError, UnreachableError):
             return
-        if pod.uid == bind.pod.uid and (reason := rejection_for(self.resource, pod)):
-            self._pause(bind, reason)
+        reasons = [reason for name in self.resources if (reason := rejection_for(name, pod))]
+        if pod.uid == bind.pod.uid and reasons:
+            self._pause(bind, reasons[0])
 
     def _pause(self, bind: RecentBind, reason: str) -> None:
         count = self._rejections[bind.node] = self._rejections.get(bind.node, 0) + 1

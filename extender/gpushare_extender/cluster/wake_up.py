@@ -18,6 +18,7 @@ from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import storage_capacities
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.decide.refused_pods import RefusedPods
 
 NAME = "gpushare-wake-up"
@@ -42,9 +43,9 @@ class WakeUp:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _room: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    def has_room(self, units: int) -> None:
-        """Some card has ``units`` free, more than before."""
-        if self.refused.has_room(units):
+    def has_room(self, resource: ResourceClass, amount: int) -> None:
+        """``amount`` of ``resource`` fits some node, more than before."""
+        if self.refused.has_room(resource, amount):
             self._room.set()
 
     async def run(self) -> None:

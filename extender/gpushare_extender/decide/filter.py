@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from gpushare_core.placement.modes import several_classes_reason
+from gpushare_core.placement.requests import PodRequest, ResourceRequest
 from gpushare_extender.ledger.ledger import Ledger, UnfitReason, unfit_reason
-from gpushare_extender.ledger.node_ledger import FreeUnits
+from gpushare_extender.ledger.node_ledger import NodeRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,21 +19,24 @@ class FilterResult:
     """Node -> why not; evicting pods would be of no use."""
 
 
-def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, units: int) -> FilterResult:
-    """Returns which of the nodes in ``names`` take a pod that requests ``units`` on one card.
+def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequest) -> FilterResult:
+    """Returns which of the nodes in ``names`` take a pod with ``request``.
 
     A pod that already holds units (the scheduler tries again after a bind whose end it did not see) only
     passes where it holds them: it must not get a second share.
     """
-    if units <= 0:
+    if not request.resources:
         return FilterResult(names)
     if holder := ledger.holder(uid):
         return _only(holder.node, names)
-    free = ledger.largest_free
-    passing = [name for name in names if free.get(name, 0) >= units]
+    asked = request.single
+    if asked is None:
+        return FilterResult([], unresolvable=dict.fromkeys(names, several_classes_reason(request)))
+    greatest, amount = ledger.greatest[asked.resource], asked.total
+    passing = [name for name in names if greatest.get(name, 0) >= amount]
     if len(passing) == len(names):
         return FilterResult(passing)
-    return _with_reasons(ledger, names, passing=passing, units=units)
+    return _with_reasons(ledger, names, passing=passing, asked=asked)
 
 
 def _only(node: str, names: list[str]) -> FilterResult:
@@ -40,17 +45,19 @@ def _only(node: str, names: list[str]) -> FilterResult:
     return FilterResult(passing, unresolvable={name: message for name in names if name != node})
 
 
-def _with_reasons(ledger: Ledger, names: list[str], *, passing: list[str], units: int) -> FilterResult:
+def _with_reasons(
+    ledger: Ledger, names: list[str], *, passing: list[str], asked: ResourceRequest
+) -> FilterResult:
     """Hundreds of nodes have few different reasons: each is put into words once."""
     result = FilterResult(passing)
-    reasons: dict[FreeUnits, UnfitReason] = {}
+    reasons: dict[NodeRoom, UnfitReason] = {}
     fits = set(passing)
     for name in names:
         if name in fits:
             continue
-        free = ledger.free_units(name)
-        if free and free not in reasons:
-            reasons[free] = unfit_reason(units, free)
-        reason = reasons[free] if free else ledger.unfit_reason(name, units)
+        room = ledger.room(name)
+        if room and room not in reasons:
+            reasons[room] = unfit_reason(asked, room)
+        reason = reasons[room] if room else ledger.unfit_reason(name, asked)
         (result.failed if reason.resolvable else result.unresolvable)[name] = reason.message
     return result

@@ -3,10 +3,12 @@
 Whole pods are large, and every filter brings one.
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
 from gpushare_core.json_object import Json
-from gpushare_core.placement.requests import PodRequest, read_request
+from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
 
 
 class Resources(msgspec.Struct, omit_defaults=True):
@@ -44,7 +46,7 @@ class Pod(msgspec.Struct):
     metadata: PodMetadata = msgspec.field(default_factory=PodMetadata)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
 
-    def request(self, resource: str) -> PodRequest:
-        """Returns what the pod asks of the extended ``resource``, and of CPU and memory besides."""
+    def request(self, resources: Mapping[str, ResourceClass]) -> PodRequest:
+        """Returns what the pod asks of the extended ``resources``, and of CPU and memory besides."""
         spec: Json = msgspec.to_builtins(self.spec)
-        return read_request(spec, resource)
+        return read_request(spec, resources)

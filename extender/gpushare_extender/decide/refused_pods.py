@@ -7,6 +7,8 @@ is healthy again, or just that the extender hears of a deletion a moment later t
 
 from collections import OrderedDict
 
+from gpushare_core.placement.requests import ResourceClass, ResourceRequest
+
 MOST_PODS = 1024
 """The ones refused longest ago are forgotten first; whatever wakes others wakes them, too."""
 
@@ -16,29 +18,33 @@ class RefusedPods:
 
     def __init__(self, most: int = MOST_PODS) -> None:
         self._most = most
-        self._units: OrderedDict[str, int] = OrderedDict()
+        self._requests: OrderedDict[str, ResourceRequest] = OrderedDict()
         self._would_fit: set[str] = set()
 
-    def refused(self, uid: str, units: int) -> None:
-        """The pod, which asks for ``units``, fits no node as things are now."""
+    def refused(self, uid: str, request: ResourceRequest) -> None:
+        """The pod, which asks for ``request``, fits no node as things are now."""
         self.settled(uid)
-        self._units[uid] = units
-        if len(self._units) > self._most:
-            self._units.popitem(last=False)
+        self._requests[uid] = request
+        if len(self._requests) > self._most:
+            self._requests.popitem(last=False)
 
     def settled(self, uid: str) -> None:
         """The pod fits somewhere."""
-        self._units.pop(uid, None)
+        self._requests.pop(uid, None)
         self._would_fit.discard(uid)
 
-    def has_room(self, units: int) -> bool:
-        """A card has ``units`` free, more than before. Returns whether a pod waits that would fit."""
-        self._would_fit.update(uid for uid, asked in self._units.items() if asked <= units)
+    def has_room(self, resource: ResourceClass, amount: int) -> bool:
+        """``amount`` of ``resource`` fits a node, more than before. Returns whether a pod waits for it."""
+        self._would_fit.update(
+            uid
+            for uid, asked in self._requests.items()
+            if asked.resource is resource and asked.total <= amount
+        )
         return bool(self._would_fit)
 
     def take_waiting(self) -> bool:
         """Returns whether pods would fit that were not tried since, and takes these for tried."""
         waiting, self._would_fit = self._would_fit, set()
         for uid in waiting:
-            self._units.pop(uid, None)
+            self._requests.pop(uid, None)
         return bool(waiting)

@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from gpushare_core.books.dialects import Dialect
+from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
 from gpushare_extender.decide.pod import Pod
@@ -69,30 +70,30 @@ class ExtenderApi:
             return ExtenderFilterResult(error="not the arguments of a filter: no Pod")
         if message := self.health.not_listed():
             return ExtenderFilterResult(error=message)
-        units = self._units(args.pod)
+        asked = self._request(args.pod)
         uid = args.pod.metadata.uid
         if args.node_names is not None:
-            result = self._filter_names(args.node_names, uid=uid, units=units)
+            result = self._filter_names(args.node_names, uid=uid, request=asked)
             return _filter_result(result, node_names=result.passing)
-        return self._filter_items(args.nodes or NodeItems(), uid=uid, units=units)
+        return self._filter_items(args.nodes or NodeItems(), uid=uid, request=asked)
 
-    def _filter_items(self, nodes: NodeItems, *, uid: str, units: int) -> ExtenderFilterResult:
+    def _filter_items(self, nodes: NodeItems, *, uid: str, request: PodRequest) -> ExtenderFilterResult:
         """For a scheduler that sends whole nodes, and takes whole nodes for an answer."""
         items = _named(nodes)
-        result = self._filter_names(list(items), uid=uid, units=units)
+        result = self._filter_names(list(items), uid=uid, request=request)
         return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
 
-    def _filter_names(self, names: list[str], *, uid: str, units: int) -> FilterResult:
-        result = filter_nodes(self.ledger, names, uid=uid, units=units)
+    def _filter_names(self, names: list[str], *, uid: str, request: PodRequest) -> FilterResult:
+        result = filter_nodes(self.ledger, names, uid=uid, request=request)
         if result.passing:
             self.refused.settled(uid)
-        else:
-            self.refused.refused(uid, units)
+        elif request.single:
+            self.refused.refused(uid, request.single)
         return result
 
-    def _units(self, pod: Pod) -> int:
+    def _request(self, pod: Pod) -> PodRequest:
         """Returns what the caller says that the pod requests: good for an answer, not for a bind."""
-        return pod.request(self.dialect.memory_resource).total
+        return pod.request(self.dialect.resources)
 
     async def prioritize(self, request: web.Request) -> web.Response:
         """Status 400 makes the scheduler go on without scores: a worse node beats no node."""
@@ -103,7 +104,8 @@ class ExtenderApi:
             return _json({"error": f"not the arguments of a prioritize: {error}"}, status=400)
         if args.pod is None:
             return _json({"error": "not the arguments of a prioritize: no Pod"}, status=400)
-        scores = prioritize_nodes(self.ledger, names, units=self._units(args.pod))
+        asked = self._request(args.pod).single
+        scores = prioritize_nodes(self.ledger, names, asked) if asked else dict.fromkeys(names, 0)
         return _json([HostPriority(name, score) for name, score in scores.items()])
 
     async def bind(self, request: web.Request) -> web.Response:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
-from gpushare_core.placement.card_choice import Card, explain
+from gpushare_core.placement.modes import other_class_reason
+from gpushare_core.placement.requests import ResourceClass, ResourceRequest
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
-from gpushare_extender.ledger.node_ledger import FreeUnits, NodeLedger
+from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNode
 
@@ -68,18 +69,19 @@ class UnfitReason:
     """Whether it would fit if other pods went."""
 
 
-def unfit_reason(units: int, free: FreeUnits) -> UnfitReason:
-    """Returns why ``units`` do not fit into ``free``."""
-    message = explain(units, free.largest, biggest=free.biggest_card)
-    return UnfitReason(message, resolvable=units <= free.biggest_card)
+def unfit_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason:
+    """Returns why ``request`` does not fit ``node``."""
+    if request.resource is not node.mode.resource:
+        return UnfitReason(other_class_reason(node.mode, request.resource), resolvable=False)
+    message = node.mode.explain(request.total, node.room)
+    return UnfitReason(message, resolvable=request.total <= node.room.possible)
 
 
 class Ledger:
     """Use from one thread. The sums are right after every method."""
 
-    def __init__(self, has_room: Callable[[int], None] = lambda _units: None) -> None:
-        """``has_room`` is told how many units a node's emptiest card has free, whenever that is more than
-        before."""
+    def __init__(self, has_room: Callable[[ResourceClass, int], None] = lambda _class, _amount: None) -> None:
+        """``has_room`` is told which amount of what fits a node, whenever that is more than before."""
         self._has_room = has_room
         self._nodes: dict[str, NodeLedger] = {}
         self._holders: dict[str, Holder] = {}
@@ -90,11 +92,11 @@ class Ledger:
         """By pod UID, in the order in which they were seen."""
         self._reservations: dict[str, Reservation] = {}
         """By pod UID."""
-        self._free_units: dict[str, FreeUnits] = {}
+        self._rooms: dict[str, NodeRoom] = {}
         """Of every node that takes pods of ours."""
-        self._largest_free: dict[str, int] = {}
-        self.largest_free: Mapping[str, int] = MappingProxyType(self._largest_free)
-        """Free units of the emptiest healthy card of every node that takes pods of ours."""
+        self._greatest: dict[ResourceClass, dict[str, int]] = {resource: {} for resource in ResourceClass}
+        self.greatest: Mapping[ResourceClass, Mapping[str, int]] = MappingProxyType(self._greatest)
+        """The greatest amount that fits every node that takes pods of ours, by what it serves."""
 
     # GPUShareNodes
 
@@ -178,40 +180,44 @@ class Ledger:
 
     # Reservations
 
-    def reserve(self, pod: PodReference, *, node: str, units: int) -> Holder:
-        """Chooses a card of ``node`` and keeps ``units`` of it for ``pod``, in one step.
+    def reserve(self, pod: PodReference, *, node: str, request: ResourceRequest) -> Holder:
+        """Chooses cards of ``node`` for ``request`` and keeps their units for ``pod``, in one step.
 
-        A pod keeps the card of an abandoned reservation: the Binding of that one may still take effect.
+        A pod keeps the cards of an abandoned reservation: the Binding of that one may still take effect.
 
         Raises:
             DoesNotFitError: the request does not fit, or the pod already has units.
         """
-        holder = self._taken_up(pod, node) or self._chosen(pod, node, units)
+        holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request)
         self._reservations[pod.uid] = Reservation(holder, BindState.UNDER_WAY)
         self._put(holder)
         return holder
 
-    def _taken_up(self, pod: PodReference, node: str) -> Holder | None:
+    def _taken_up(self, pod: PodReference, node: str, request: ResourceRequest) -> Holder | None:
         """Returns what is reserved for ``pod`` already, or None when it has nothing."""
         present, reservation = self._holders.get(pod.uid), self._reservations.get(pod.uid)
         if present is None:
             return None
         share_node = self.share_node(node)
-        is_same = share_node and (present.node, present.unit_size) == (node, share_node.unit_size)
+        is_same = (
+            share_node
+            and share_node.mode.resource is request.resource
+            and (present.node, present.unit_size) == (node, share_node.unit_size)
+        )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
             raise DoesNotFitError(f"pod already holds units on node {present.node}")
         return present
 
-    def _chosen(self, pod: PodReference, node: str, units: int) -> Holder:
-        share_node, card = self.share_node(node), self._choose(node, units)
-        if share_node is None or card is None:
-            raise DoesNotFitError(self.unfit_reason(node, units).message)
+    def _chosen(self, pod: PodReference, node: str, request: ResourceRequest) -> Holder:
+        share_node, chosen = self.share_node(node), self._choose(node, request)
+        if share_node is None or not chosen:
+            raise DoesNotFitError(self.unfit_reason(node, request).message)
         return Holder(
             uid=pod.uid,
             namespace=pod.namespace,
             name=pod.name,
             node=node,
-            cards=(CardUnits(card.uuid, units),),
+            cards=tuple(CardUnits(card, units) for card, units in chosen.items()),
             unit_size=share_node.unit_size,
         )
 
@@ -271,23 +277,18 @@ class Ledger:
         """Returns the names of the nodes with a GPUShareNode, sorted."""
         return sorted(name for name, node_ledger in self._nodes.items() if node_ledger.share_node)
 
-    def unit_in_force(self, node: str) -> str:
-        """Returns the size of one unit as the GPUShareNode writes it, or an empty text."""
-        share_node = self.share_node(node)
-        return share_node.unit if share_node else ""
-
-    def free_units(self, node: str) -> FreeUnits | None:
+    def room(self, node: str) -> NodeRoom | None:
         """Returns None for a node that takes no pods of ours."""
-        return self._free_units.get(node)
+        return self._rooms.get(node)
 
-    def unfit_reason(self, node: str, units: int) -> UnfitReason:
-        """Returns why ``units`` do not fit ``node``; to be asked only where they do not."""
+    def unfit_reason(self, node: str, request: ResourceRequest) -> UnfitReason:
+        """Returns why ``request`` does not fit ``node``; to be asked only where it does not."""
         node_ledger = self._nodes.get(node)
         if node_ledger is None or node_ledger.share_node is None:
             return UnfitReason(UNKNOWN_NODE, resolvable=False)
         if node_ledger.closed_reason:
             return UnfitReason(node_ledger.closed_reason, resolvable=False)
-        return unfit_reason(units, self._free_units[node])
+        return unfit_reason(request, self._rooms[node])
 
     # Upkeep
 
@@ -328,9 +329,9 @@ class Ledger:
             self._nodes[node].remove(uid)
             self._update_index(node)
 
-    def _choose(self, node: str, units: int) -> Card | None:
+    def _choose(self, node: str, request: ResourceRequest) -> Mapping[str, int]:
         node_ledger = self._nodes.get(node)
-        return node_ledger.choose(units) if node_ledger else None
+        return node_ledger.choose(request) if node_ledger else {}
 
     def _node_ledger(self, node: str) -> NodeLedger:
         return self._nodes.setdefault(node, NodeLedger())
@@ -338,14 +339,19 @@ class Ledger:
     def _update_index(self, node: str) -> None:
         """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
         node_ledger = self._nodes[node]
-        free, before = node_ledger.free_units(), self._largest_free.get(node, 0)
-        if free is None:
-            self._free_units.pop(node, None)
-            self._largest_free.pop(node, None)
-        else:
-            self._free_units[node] = free
-            self._largest_free[node] = free.largest
-            if free.largest > before:
-                self._has_room(free.largest)
+        room, before = node_ledger.room(), self._rooms.pop(node, None)
+        served = room.mode.resource if room else None
+        if before and before.mode.resource is not served:
+            del self._greatest[before.mode.resource][node]
+        if room:
+            self._rooms[node] = room
+            self._set_greatest(node, room)
         if node_ledger.is_empty:
             del self._nodes[node]
+
+    def _set_greatest(self, node: str, room: NodeRoom) -> None:
+        resource, amount = room.mode.resource, room.room.greatest
+        before = self._greatest[resource].get(node, 0)
+        self._greatest[resource][node] = amount
+        if amount > before:
+            self._has_room(resource, amount)

@@ -1,25 +1,25 @@
 """The sums of one node: its cards, and which pods have how much of them. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gpushare_core.placement.card_choice import Card, choose, largest_free
+from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.node_ranking import Candidate
+from gpushare_core.placement.requests import ResourceRequest
+from gpushare_core.placement.sharing_mode import Room, SharingMode
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
 
-class FreeUnits(NamedTuple):
-    """What the healthy cards of a node offer to one request.
+class NodeRoom(NamedTuple):
+    """What a node offers to one request.
 
     A tuple, for a filter hashes it for every node that fails.
     """
 
-    largest: int
-    """Free units of the emptiest card."""
-    biggest_card: int
-    """Units of the biggest card, free or not."""
+    mode: SharingMode
+    room: Room
 
 
 class Share(NamedTuple):
@@ -62,13 +62,12 @@ class NodeLedger:
         """The GPUShareNode if the node takes pods of ours."""
         return None if self.closed_reason else self.share_node
 
-    def free_units(self) -> FreeUnits | None:
+    def room(self) -> NodeRoom | None:
         """Returns None for a node that takes no pods of ours."""
         if self.open_share_node is None:
             return None
-        cards = list(self.cards())
-        biggest = max((card.units for card in cards if card.healthy), default=0)
-        return FreeUnits(largest_free(cards), biggest)
+        mode = self.open_share_node.mode
+        return NodeRoom(mode, mode.room(list(self.cards())))
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
         reported = set(self._reported_uids())
@@ -116,19 +115,23 @@ class NodeLedger:
     def cards(self) -> Iterator[Card]:
         """Yields the cards of the GPUShareNode with what is allocated of them now, in order of index."""
         for card in self.share_node.cards if self.share_node else ():
-            yield Card(card.uuid, card.index, card.units, self._allocated.get(card.uuid, 0), card.healthy)
+            allocated = self._allocated.get(card.uuid, 0)
+            yield Card(card.uuid, card.index, card.units, allocated, card.healthy, card.numa_node)
 
-    def choose(self, units: int) -> Card | None:
-        """Returns the card that ``units`` would go to now, or None when they do not fit."""
+    def choose(self, request: ResourceRequest) -> Mapping[str, int]:
+        """Returns card UUID -> units that ``request`` would get now; empty when it does not fit."""
         share_node = self.open_share_node
-        return choose(self.cards(), units, share_node.strategy) if share_node else None
+        if share_node is None or share_node.mode.resource is not request.resource:
+            return {}
+        return share_node.mode.choose(self.cards(), request.total, share_node.strategy)
 
-    def candidate(self, units: int) -> Candidate | None:
-        """Returns what ranking needs to know, or None when ``units`` do not fit."""
-        share_node, card = self.open_share_node, self.choose(units)
-        if share_node is None or card is None:
+    def candidate(self, request: ResourceRequest) -> Candidate | None:
+        """Returns what ranking needs to know, or None when ``request`` does not fit."""
+        share_node, chosen = self.open_share_node, self.choose(request)
+        if share_node is None or not chosen:
             return None
-        return Candidate(share_node.compute_score, sum(self._allocated.values()), card.free - units)
+        left_over = sum(card.free - chosen[card.uuid] for card in self.cards() if card.uuid in chosen)
+        return Candidate(share_node.compute_score, sum(self._allocated.values()), left_over)
 
     def shares(self, card: str) -> Iterator[Share]:
         """Yields what each pod has of ``card`` (UUID), in the node's unit, in no particular order."""

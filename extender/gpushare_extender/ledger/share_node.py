@@ -8,12 +8,12 @@ from typing import NamedTuple
 import msgspec
 
 from gpushare_core.api.names import REGISTERED
-from gpushare_core.api.served import SHARING_MODES
 from gpushare_core.books.dialects import DIALECTS, GPUSHARE
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.modes import MEMORY, MODES, mode_serving
 from gpushare_core.placement.quantity import parse_memory
-
-_MODES = sorted(SHARING_MODES)
+from gpushare_core.placement.sharing_mode import SharingMode
+from gpushare_core.placement.units import parse_unit
 
 
 class ReportedHolder(NamedTuple):
@@ -39,6 +39,8 @@ class ShareNodeCard:
     allocated: int = 0
     """Units that the kubelet has given out."""
     holders: tuple[ReportedHolder, ...] = ()
+    numa_node: int = -1
+    """Negative when unknown."""
 
     def given(self, booked: Mapping[str, int]) -> dict[str, int]:
         """Returns what the kubelet has given to each pod, by UID.
@@ -81,6 +83,7 @@ class ShareNode:
     """The unit in force, as written."""
     unit_size: int = 0
     """Bytes; 0 when the unit is unknown."""
+    mode: SharingMode = MEMORY
     strategy: Strategy = Strategy.BINPACK
     compute_score: int = 0
     """Of the node's fastest card."""
@@ -123,6 +126,7 @@ class _Card(msgspec.Struct):
     allocated: int = msgspec.field(name="allocatedUnits", default=0)
     pods: list[_PodShare] | None = None
     compute_score: int = msgspec.field(name="computeScore", default=0)
+    numa_node: int = msgspec.field(name="numaNode", default=-1)
 
 
 class _Status(msgspec.Struct):
@@ -174,6 +178,7 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
         unit=sys.intern(status.unit),
         unit_size=unit_size(status.unit),
+        mode=_mode(status.unit),
         strategy=_strategy(node.spec.strategy),
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),
@@ -188,6 +193,7 @@ def _card(card: _Card) -> ShareNodeCard:
         card.health == "Healthy",
         card.allocated,
         tuple(_holders(card.pods or ())),
+        card.numa_node,
     )
 
 
@@ -204,6 +210,14 @@ def _holders(shares: Iterable[_PodShare]) -> Iterable[ReportedHolder]:
         )
 
 
+def _mode(unit: str) -> SharingMode:
+    """Returns the mode in force: another one than in the spec while pods keep that from being applied."""
+    try:
+        return mode_serving(parse_unit(unit).resource)
+    except ValueError:  # nothing is served
+        return MEMORY
+
+
 def _strategy(name: str) -> Strategy:
     return next((strategy for strategy in Strategy if strategy == name), Strategy.BINPACK)
 
@@ -212,8 +226,8 @@ def _closed_reason(node: _ShareNode, status: _Status) -> str:
     """Returns the first reason, in the order in which an administrator would want to know, or nothing."""
     if node.metadata.deleting:
         return "node is being taken out of GPU sharing"
-    if node.spec.mode not in _MODES:
-        return f"GPU sharing mode {node.spec.mode or 'unknown'} is not served, only {', '.join(_MODES)}"
+    if node.spec.mode not in MODES:
+        return f"GPU sharing mode {node.spec.mode or 'unknown'} is not served, only {', '.join(MODES)}"
     if node.spec.dialect not in DIALECTS:
         return f"GPU sharing dialect {node.spec.dialect} is not served, only {', '.join(DIALECTS)}"
     return _not_registered(status.conditions or ()) or _no_healthy_card(status.cards or ())

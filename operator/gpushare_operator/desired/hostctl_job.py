@@ -83,8 +83,7 @@ class HostctlRun:
         return [
             "--extender-url",
             f"https://127.0.0.1:{self.settings.port}/gpushare",
-            "--managed-resource",
-            GPUSHARE.memory_resource,
+            *(part for name in GPUSHARE.resources for part in ("--managed-resource", name)),
             "--prioritize-verb",
             "prioritize",
         ]

@@ -100,7 +100,7 @@ class PodWatch:
         ended = (watched and name not in self._state.pods) or item["status"].get("phase") in FINISHED
         if item["spec"].get("nodeName") == self._state.name and not ended:
             dialect = self._state.dialect
-            self._state.put_pod(read_pod(item, dialect.allocation_annotation, dialect.memory_resource))
+            self._state.put_pod(read_pod(item, dialect.allocation_annotation, dialect.resources))
 
     def _handle_refusal(self, name: PodName, error: ApiError) -> None:
         if not error.is_not_found:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.books.allocation import sum_shares
+from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.requests import PodRequest
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
 from gpushare_plugin.decide.layout import Layout
@@ -195,7 +196,7 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     if not all(assignment.containers.get(name) for name in running):
         return None
     containers = {name: _shares(assignment, name, assignments) for name in running}
-    return _with_init_containers(pod, request, containers, assignments.preferred)
+    return _with_init_containers(pod, request, containers, assignments)
 
 
 def _stored_allocation(pod: Pod, entries: Sequence[CheckpointEntry], layout: Layout) -> PodAllocation:
@@ -213,8 +214,8 @@ def _stored_allocation(pod: Pod, entries: Sequence[CheckpointEntry], layout: Lay
 
 def _stored_shares(entry: CheckpointEntry, numbers: "array[int]", layout: Layout) -> dict[str, int]:
     """The card is the one that the container sees, whatever the layout says now."""
-    if entry.card and numbers:
-        return {entry.card: len(numbers)}
+    if entry.cards and numbers:
+        return {card: units for card, units in entry.shares(numbers).items() if units}
     return layout.shares(numbers)
 
 
@@ -226,22 +227,31 @@ def _shares(assignment: PodAssignment, container: str, assignments: NodeAssignme
 
 
 def _with_init_containers(
-    pod: Pod, request: PodRequest, containers: dict[str, dict[str, int]], preferred: PreferredCards
+    pod: Pod, request: PodRequest, containers: dict[str, dict[str, int]], assignments: NodeAssignments
 ) -> PodAllocation | None:
     cards = sum_shares(containers)
     init = {name: units for name, units in request.containers.items() if name in request.init_containers}
     if not init:
         return PodAllocation(pod, containers, cards)
-    card = next(iter(cards), None) or _preferred_card(pod, preferred) or pod.annotated_card
-    if card is None:
+    mode = mode_serving(assignments.layout.unit.resource)
+    held = mode.on_cards(request.total)
+    likely = _likely_cards(pod, cards, assignments.preferred)[: held.cards]
+    if len(likely) < held.cards:
         return None
     beyond = max(0, request.total - sum(cards.values()))
-    cards[card] = cards.get(card, 0) + beyond
-    return PodAllocation(pod, {**{name: {card: units} for name, units in init.items()}, **containers}, cards)
+    for card in likely:
+        added = max(0, min(beyond, held.units - cards.get(card, 0)))
+        cards[card] = cards.get(card, 0) + added
+        beyond -= added
+    shares = {name: mode.on_cards(units) for name, units in init.items()}
+    lent = {name: dict.fromkeys(likely[: each.cards], each.units) for name, each in shares.items()}
+    return PodAllocation(pod, {**lent, **containers}, cards)
 
 
-def _preferred_card(pod: Pod, preferred: PreferredCards) -> str | None:
-    return preferred[pod.uid].card if pod.uid in preferred else None
+def _likely_cards(pod: Pod, seen: Iterable[str], preferred: PreferredCards) -> list[str]:
+    """Returns the cards on which units of ``pod`` can lie that are not shown, the likeliest first."""
+    named = preferred[pod.uid].cards if pod.uid in preferred else ()
+    return [*dict.fromkeys([*seen, *named, *pod.annotated_cards])]
 
 
 def _is_known(assignment: PodAssignment, pods: Pods) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.books.allocation import Allocation, encode_allocation
-from gpushare_core.placement.units import MemoryUnit
+from gpushare_core.placement.units import Unit
 from gpushare_plugin.decide.allocations import NodeAssignments, PodAllocation, admitted_allocations
 from gpushare_plugin.decide.pods import Pod, PodName
 from gpushare_plugin.decide.unit_change import parse_unit
@@ -34,15 +34,16 @@ def _agrees(annotated: Allocation | None, held: PodAllocation, assignments: Node
     return (
         annotated is not None
         and annotated.node == assignments.node
-        and _is_same_size(annotated.unit, assignments.layout.unit)
+        and _means_the_same(annotated.unit, assignments.layout.unit)
+        and annotated.resource is assignments.layout.unit.resource
         and annotated.containers == held.containers
         and annotated.held() == held.cards
     )
 
 
-def _is_same_size(annotated: str, unit: MemoryUnit) -> bool:
+def _means_the_same(annotated: str, unit: Unit) -> bool:
     parsed = parse_unit(annotated)
-    return parsed is not None and parsed.size == unit.size
+    return parsed is not None and parsed.meaning == unit.meaning
 
 
 def _allocation(held: PodAllocation, assignments: NodeAssignments, now: datetime) -> Allocation:
@@ -54,6 +55,7 @@ def _allocation(held: PodAllocation, assignments: NodeAssignments, now: datetime
         uid=held.pod.uid,
         at=before.at if before else rfc3339(now),
         unit=assignments.layout.unit.text,
+        resource=assignments.layout.unit.resource,
         containers={name: dict(shares) for name, shares in held.containers.items()},
         cards=dict(held.cards),
         cpu=requested.cpu if requested else "0",

@@ -17,8 +17,9 @@ from gpushare_core.api.names import (
     UNIT_TOO_FINE,
 )
 from gpushare_core.api.share_node import NodeSpec
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.layout import Layout, PlacedCard
-from gpushare_plugin.decide.offering import KUBELET_SILENT, LAYOUT_UNKNOWN, Offering
+from gpushare_plugin.decide.offering import KUBELET_SILENT, LAYOUT_UNKNOWN, Offering, desired_unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,15 @@ def _unit_change_blocked(spec: NodeSpec, offering: Offering) -> ConditionState:
     if not offering.blocked_by or offering.layout is None:
         return condition_false(UNIT_CHANGE_BLOCKED, "NotBlocked")
     pods = "1 pod holds" if offering.blocked_by == 1 else f"{offering.blocked_by} pods hold"
-    change = f"mode {spec.mode}" if offering.problem else f"memoryUnit {spec.memory_unit}"
+    change = f"mode {spec.mode}" if offering.problem else _change(spec, offering.layout)
     message = f"{change} is applied when {pods} no more units of {offering.layout.unit.text}"
     return condition_true(UNIT_CHANGE_BLOCKED, "PodsHoldUnits", message)
+
+
+def _change(spec: NodeSpec, layout: Layout) -> str:
+    """Returns which field of the policy asks for another unit than that of ``layout``."""
+    desired = desired_unit(spec)
+    if desired.resource is not layout.unit.resource:
+        return f"mode {spec.mode}"
+    is_memory = desired.resource is ResourceClass.MEMORY
+    return f"memoryUnit {spec.memory_unit}" if is_memory else f"slicesPerCard {spec.slices_per_card}"

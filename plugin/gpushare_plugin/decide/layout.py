@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from gpushare_core.api.share_node import CardStatus, Health, NodeStatus
 from gpushare_core.placement.quantity import parse_memory
-from gpushare_core.placement.units import MemoryUnit
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import Unit, parse_unit
 from gpushare_plugin.devices.card import PhysicalCard
 
 GONE = "the card is gone: it was there when its units were given out"
@@ -51,7 +52,7 @@ Places = Mapping[str, int]
 class Layout:
     """All cards of a node in the order of their units."""
 
-    unit: MemoryUnit
+    unit: Unit
     cards: tuple[PlacedCard, ...]
 
     @property
@@ -88,8 +89,8 @@ class Layout:
         """Whether every ID stands for the same memory of the same card in both."""
         return other is not None and self._meaning() == other._meaning()
 
-    def _meaning(self) -> tuple[int, list[tuple[str, int, int]]]:
-        return self.unit.size, [(placed.uuid, placed.first, placed.card.memory) for placed in self.cards]
+    def _meaning(self) -> tuple[tuple[ResourceClass, int], list[tuple[str, int, int]]]:
+        return self.unit.meaning, [(placed.uuid, placed.first, placed.card.memory) for placed in self.cards]
 
 
 def _first(placed: PlacedCard) -> int:
@@ -97,7 +98,7 @@ def _first(placed: PlacedCard) -> int:
 
 
 def lay_out(
-    cards: Sequence[PhysicalCard], unit: MemoryUnit, *, reserved: int, places: Places | None = None
+    cards: Sequence[PhysicalCard], unit: Unit, *, reserved: int, places: Places | None = None
 ) -> Layout:
     """Returns units of ``unit`` laid out over ``cards``; ``reserved`` bytes of each stay out of sharing.
 
@@ -115,7 +116,7 @@ def lay_out(
     return Layout(unit, tuple(sorted(placed, key=lambda each: (each.first, each.room))))
 
 
-def _place(card: PhysicalCard, first: int, unit: MemoryUnit, reserved: int) -> PlacedCard:
+def _place(card: PhysicalCard, first: int, unit: Unit, reserved: int) -> PlacedCard:
     return PlacedCard(card, first, unit.units_in(card.memory), unit.units_in(card.memory, reserved=reserved))
 
 
@@ -164,7 +165,7 @@ def recorded_layout(status: NodeStatus) -> Layout | None:
     if not status.memory_unit or not status.cards:
         return None
     try:
-        unit = MemoryUnit.parse(status.memory_unit)
+        unit = parse_unit(status.memory_unit)
         cards = [_recorded(card) for card in status.cards]
     except ValueError:  # no plugin wrote that
         return None

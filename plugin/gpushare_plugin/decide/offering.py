@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.served import Problem, dialect_problem, mode_problem, source_problem
 from gpushare_core.api.share_node import GPUShareNode, NodeSpec
+from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.quantity import parse_memory
-from gpushare_core.placement.units import MemoryUnit
+from gpushare_core.placement.units import MemoryUnit, Unit, UnitFields
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.device_list import MESSAGE_LIMIT, finest_unit, fits
 from gpushare_plugin.decide.layout import Layout, keep_places, lay_out, recorded_layout
@@ -130,7 +131,7 @@ def postponed(before: Offering, problem: Problem) -> Offering:
 
 def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]) -> Offering:
     """Raises ``ContradictionError`` where it is not known what units in use mean."""
-    desired = MemoryUnit.parse(share_node.spec.memory_unit)
+    desired = desired_unit(share_node.spec)
     witnesses = stored_witnesses(snapshot.assigned)
     served = _recorded_unit(snapshot, share_node)
     if witnesses:
@@ -138,7 +139,7 @@ def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]
     in_force = unit_in_force(desired, served, held)
     present = snapshot.cards or ()
     layout = _layout(snapshot, present, in_force.unit, witnesses, held=bool(held))
-    if fits(layout, limit=snapshot.limit):
+    if fits(layout, limit=snapshot.limit) or not isinstance(layout.unit, MemoryUnit):
         return Offering(layout=layout, blocked_by=in_force.blocked_by)
     reserved = _reserved(share_node.spec)
     cards = [placed.card for placed in layout.cards]
@@ -152,9 +153,7 @@ def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]
     )
 
 
-def _last_good(
-    snapshot: Snapshot, unit: MemoryUnit, witnesses: Sequence[Witness], *, held: bool
-) -> Layout | None:
+def _last_good(snapshot: Snapshot, unit: Unit, witnesses: Sequence[Witness], *, held: bool) -> Layout | None:
     """Returns what worked before: ``unit`` with the cards that were offered, others as far as they fit."""
     known = known_layout(snapshot)
     before = {*(known.places if known else ()), *(witness.card for witness in witnesses)}
@@ -171,7 +170,7 @@ def _last_good(
 def _layout(
     snapshot: Snapshot,
     present: Sequence[PhysicalCard],
-    unit: MemoryUnit,
+    unit: Unit,
     witnesses: Sequence[Witness],
     *,
     held: bool,
@@ -185,7 +184,7 @@ def _layout(
     """
     reserved = _reserved(snapshot.share_node.spec) if snapshot.share_node else 0
     known = known_layout(snapshot)
-    if held and known and known.unit.size == unit.size and agrees(known, witnesses):
+    if held and known and known.unit.meaning == unit.meaning and agrees(known, witnesses):
         _verify_record(snapshot, known)
         cards = keep_places(present, _cards(known), held=True)
         return lay_out(cards, unit, reserved=reserved, places=known.places)
@@ -228,7 +227,7 @@ def _verify_record(snapshot: Snapshot, known: Layout) -> None:
         )
 
 
-def _other_witnesses(snapshot: Snapshot, unit: MemoryUnit) -> list[Witness]:
+def _other_witnesses(snapshot: Snapshot, unit: Unit) -> list[Witness]:
     """Returns what annotations witness, where no layout is recorded.
 
     Raises:
@@ -265,7 +264,14 @@ def _problem(spec: NodeSpec) -> Problem | None:
     problem = mode_problem(spec.mode) or dialect_problem(spec.dialect) or source_problem(spec.devices.source)
     if problem is None and parse_unit(spec.memory_unit) is None:
         return Problem("InvalidUnit", f"memoryUnit {spec.memory_unit!r} is no size: use one such as 1Gi")
+    if problem is None and spec.mode is Mode.SLICES and spec.slices_per_card is None:
+        return Problem("InvalidUnit", "mode Slices needs slicesPerCard, such as 2")
     return problem
+
+
+def desired_unit(spec: NodeSpec) -> Unit:
+    """Returns what ``spec``, of a mode that is served, calls one unit. Raises ``ValueError`` if nothing."""
+    return MODES[spec.mode].unit(UnitFields(spec.memory_unit, spec.slices_per_card))
 
 
 def _as_before(snapshot: Snapshot, share_node: GPUShareNode) -> Layout | None:
@@ -281,7 +287,7 @@ def _as_before(snapshot: Snapshot, share_node: GPUShareNode) -> Layout | None:
     return lay_out(cards, known.unit, reserved=_reserved(share_node.spec), places=known.places)
 
 
-def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> MemoryUnit | None:
+def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> Unit | None:
     if snapshot.last_layout:
         return snapshot.last_layout.unit
     return parse_unit(share_node.status.memory_unit)

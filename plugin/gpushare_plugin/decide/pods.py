@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpushare_core.books.allocation import Allocation, MalformedAllocationError, decode_allocation
 from gpushare_core.json_object import Json
-from gpushare_core.placement.requests import PodRequest, read_request
+from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 """On the object that the kubelet makes for a static pod: the UID that the kubelet itself uses."""
@@ -60,10 +60,9 @@ class Pod:
             return None
 
     @property
-    def annotated_card(self) -> str | None:
-        """UUID of the card that the pod was promised; None where there is no annotation."""
-        allocation = self.allocation
-        return next(iter(allocation.held()), None) if allocation else None
+    def annotated_cards(self) -> tuple[str, ...]:
+        """UUIDs of the cards that the pod was promised; empty where there is no annotation."""
+        return tuple(self.allocation.held()) if self.allocation else ()
 
 
 Pods = Mapping[PodName, Pod]
@@ -84,13 +83,13 @@ def read_metadata(item: Json, annotation: str) -> Pod:
     )
 
 
-def read_pod(item: Json, annotation: str, resource: str) -> Pod:
-    """Returns a pod by its whole object; ``resource`` is the extended resource that it may ask for."""
+def read_pod(item: Json, annotation: str, resources: Mapping[str, ResourceClass]) -> Pod:
+    """Returns a pod by its whole object; ``resources`` are the extended resources that it may ask for."""
     status = item.get("status") or {}
     running = status.get("phase") == "Running"
     return replace(
         read_metadata(item, annotation),
-        request=read_request(item["spec"], resource),
+        request=read_request(item["spec"], resources),
         running=running,
         started=running or bool(status.get("startTime")),
     )

@@ -1,18 +1,20 @@
-"""Which units a container shall get: all of one card, and of the right one."""
+"""Which units a container shall get: on the right cards, and laid on them as the mode has it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gpushare_core.placement.card_choice import Card, Strategy, choose, explain, largest_free
+from gpushare_core.placement.card_choice import Card, Strategy
+from gpushare_core.placement.modes import mode_serving
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.unit_ids import UnitSet
 
 
 @dataclass(frozen=True, slots=True)
 class PreferredCard:
-    """What GetPreferredAllocation answered for a pod: the card, and for how many of its containers."""
+    """What GetPreferredAllocation answered for a pod: the cards, and for how many of its containers."""
 
-    card: str
+    cards: tuple[str, ...]
     containers: int = 1
 
 
@@ -29,8 +31,8 @@ class ContainerRequest:
     """Units that the pod as a whole still needs, this container's included."""
     pod_cards: frozenset[str] = frozenset()
     """Cards that hold units of the pod already."""
-    annotated_card: str | None = None
-    """The card that the extender chose."""
+    annotated_cards: tuple[str, ...] = ()
+    """The cards that the extender chose."""
     promised: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods were promised there."""
     forgotten: Mapping[str, int] = field(default_factory=dict)
@@ -38,7 +40,7 @@ class ContainerRequest:
 
 
 class NothingFitsError(Exception):
-    """No card can give what is asked; the text tells the user what was asked and what there is."""
+    """No cards can give what is asked; the text tells the user what was asked and what there is."""
 
 
 def choose_units(
@@ -48,23 +50,51 @@ def choose_units(
     available: UnitSet,
     included: Iterable[int],
     strategy: Strategy,
-) -> tuple[str, list[int]]:
-    """Returns the card's UUID and exactly ``request.units`` units of it, ``included`` among them.
+) -> tuple[tuple[str, ...], list[int]]:
+    """Returns the cards' UUIDs and exactly ``request.units`` units of them, ``included`` among them.
 
     ``available`` contains ``included``, and is used up.
 
     Raises:
-        NothingFitsError: no single card has that many.
+        NothingFitsError: no cards have that many.
     """
     counts = {
         placed.uuid: available.count(placed.numbers) - request.forgotten.get(placed.uuid, 0)
         for placed in layout.cards
     }
-    uuid = choose_card(request, layout, counts, strategy)
-    (placed,) = (placed for placed in layout.cards if placed.uuid == uuid)
-    chosen = list(included)
+    chosen = [*included]
+    shares: Mapping[str, int]
+    if layout.unit.resource is ResourceClass.MEMORY:
+        shares = {choose_card(request, layout, counts, strategy): request.units - len(chosen)}
+    else:
+        shares = choose_distinct(request, layout, counts, strategy, count=request.units - len(chosen))
+    cards = tuple(dict.fromkeys([*layout.shares(chosen), *shares]))
     available.discard(chosen)
-    return uuid, [*chosen, *available.lowest(request.units - len(chosen), placed.numbers)]
+    for placed in layout.cards:
+        chosen += available.lowest(shares.get(placed.uuid, 0), placed.numbers)
+    return cards, chosen
+
+
+def choose_distinct(
+    request: ContainerRequest, layout: Layout, available: Mapping[str, int], strategy: Strategy, *, count: int
+) -> Mapping[str, int]:
+    """Returns card UUID -> 1 for ``count`` cards of which the pod has nothing yet, by these rules.
+
+    1. The annotated cards, if all of them have room. 2. By the placement engine, leaving others what they
+    were promised. 3. Without that consideration.
+
+    Raises:
+        NothingFitsError: too few cards have room.
+    """
+    others = {uuid: units for uuid, units in available.items() if uuid not in request.pod_cards}
+    annotated = [uuid for uuid in request.annotated_cards if uuid not in request.pod_cards][:count]
+    if len(annotated) == count and all(others.get(uuid, 0) > 0 for uuid in annotated):
+        return dict.fromkeys(annotated, 1)
+    mode = mode_serving(layout.unit.resource)
+    for promised in (request.promised, {}):
+        if chosen := mode.choose(_cards(layout, others, promised), count, strategy):
+            return chosen
+    raise NothingFitsError(mode.explain(count, mode.room(_cards(layout, others, {}))))
 
 
 def choose_card(
@@ -72,7 +102,7 @@ def choose_card(
 ) -> str:
     """Returns the UUID of the card, by these rules in this order.
 
-    1. All containers of a pod share one card. 2. The annotated card, if it has room for the whole pod.
+    1. All containers of a pod share one card. 2. An annotated card, if it has room for the whole pod.
     3. By the placement engine, leaving others what they were promised. 4. Without that consideration.
 
     Raises:
@@ -80,12 +110,15 @@ def choose_card(
     """
     if request.pod_cards:
         return _same_card(request, available)
-    if request.annotated_card and available.get(request.annotated_card, 0) >= request.pod_units:
-        return request.annotated_card
+    for card in request.annotated_cards:
+        if available.get(card, 0) >= request.pod_units:
+            return card
+    mode = mode_serving(layout.unit.resource)
     for promised in (request.promised, {}):
-        if card := choose(_cards(layout, available, promised), request.pod_units, strategy):
-            return card.uuid
-    raise NothingFitsError(explain(request.pod_units, largest_free(_cards(layout, available, {}))))
+        if chosen := mode.choose(_cards(layout, available, promised), request.pod_units, strategy):
+            return next(iter(chosen))
+    room = mode.room(_cards(layout, available, {}))
+    raise NothingFitsError(mode.explain(request.pod_units, room))
 
 
 def _same_card(request: ContainerRequest, available: Mapping[str, int]) -> str:
@@ -103,9 +136,10 @@ def _cards(layout: Layout, available: Mapping[str, int], promised: Mapping[str, 
         Card(
             placed.uuid,
             placed.card.index,
-            units=available.get(placed.uuid, 0),
-            allocated=promised.get(placed.uuid, 0),
+            units=placed.units,
+            allocated=placed.units - available.get(placed.uuid, 0) + promised.get(placed.uuid, 0),
             healthy=placed.card.healthy,
+            numa_node=placed.card.numa_node,
         )
         for placed in layout.cards
     ]

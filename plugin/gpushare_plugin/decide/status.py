@@ -7,6 +7,7 @@ from gpushare_core.api.conditions import ConditionState, dated_conditions
 from gpushare_core.api.policy import MemoryTotals, UnitTotals
 from gpushare_core.api.share_node import CardStatus, GPUShareNode, Health, NodeStatus, PodShare
 from gpushare_core.placement.quantity import format_memory
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.version import VERSION
 from gpushare_plugin.decide.allocations import PodAllocation
 from gpushare_plugin.decide.layout import Layout, PlacedCard
@@ -60,7 +61,7 @@ def _card(placed: PlacedCard, layout: Layout, allocations: Sequence[PodAllocatio
         first_unit=placed.first,
         units=placed.units,
         allocated_units=sum(allocation.cards.get(card.uuid, 0) for allocation in allocations),
-        used_memory=quantity_text(card.used, like=layout.unit.text),
+        used_memory=quantity_text(card.used, like=_family(layout)),
         compute_score=card.compute_score,
         numa_node=card.numa_node,
         health=Health.HEALTHY if card.healthy else Health.UNHEALTHY,
@@ -97,13 +98,19 @@ def _units(cards: list[CardStatus]) -> UnitTotals:
 def _memory(layout: Layout | None, cards: list[CardStatus]) -> MemoryTotals:
     if layout is None:
         return MemoryTotals()
-    size, text = layout.unit.size, layout.unit.text
-    totals = _units(cards)
+    text, memories = _family(layout), {placed.uuid: placed.card.memory for placed in layout.cards}
+    total = sum(layout.unit.memory_of(card.units, memories[card.uuid]) for card in cards)
+    allocated = sum(layout.unit.memory_of(card.allocated_units, memories[card.uuid]) for card in cards)
     return MemoryTotals(
-        total=quantity_text(totals.total * size, like=text),
-        allocated=quantity_text(totals.allocated * size, like=text),
+        total=quantity_text(total, like=text),
+        allocated=quantity_text(allocated, like=text),
         used=quantity_text(sum(placed.card.used for placed in layout.cards), like=text),
     )
+
+
+def _family(layout: Layout) -> str:
+    """Returns a quantity in the suffixes that are to be written."""
+    return layout.unit.text if layout.unit.resource is ResourceClass.MEMORY else "1Gi"
 
 
 def quantity_text(size: int, like: str = "1Gi") -> str:

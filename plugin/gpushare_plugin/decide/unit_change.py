@@ -1,10 +1,12 @@
-"""When a new memory unit takes effect: a unit does not change its size while a pod holds some."""
+"""When a new unit takes effect, or a new mode: units do not change what they mean while a pod holds some."""
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpushare_core.placement.units import MemoryUnit
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import Unit
+from gpushare_core.placement.units import parse_unit as parse
 from gpushare_plugin.decide.allocations import AssignedDevices, orphans
 from gpushare_plugin.decide.pods import Pod, Pods
 
@@ -13,7 +15,7 @@ from gpushare_plugin.decide.pods import Pod, Pods
 class HeldUnit:
     """The unit in which one pod holds memory, or was promised some."""
 
-    unit: MemoryUnit | None
+    unit: Unit | None
     """As annotated; None where there is no annotation."""
     admitted: bool
     """Whether the kubelet has assigned the pod its units."""
@@ -23,7 +25,7 @@ class HeldUnit:
 class UnitInForce:
     """``unit`` is served; ``blocked_by`` pods keep the desired one from being."""
 
-    unit: MemoryUnit
+    unit: Unit
     blocked_by: int = 0
 
 
@@ -43,7 +45,7 @@ def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
     return known + [HeldUnit(None, admitted=True)] * (len(unknown) + len(unlisted))
 
 
-def unit_in_force(desired: MemoryUnit, recorded: MemoryUnit | None, held: Iterable[HeldUnit]) -> UnitInForce:
+def unit_in_force(desired: Unit, recorded: Unit | None, held: Iterable[HeldUnit]) -> UnitInForce:
     """Returns ``desired``, unless pods hold units of another size.
 
     ``recorded`` is the unit that was served until now. Where that is not known, as after a policy was
@@ -51,29 +53,29 @@ def unit_in_force(desired: MemoryUnit, recorded: MemoryUnit | None, held: Iterab
     """
     held = list(held)
     served = recorded or most_annotated(held) or desired
-    if served.size == desired.size:
+    if served.meaning == desired.meaning:
         return UnitInForce(desired)
-    blocking = sum(pod.admitted or _size(pod) == served.size for pod in held)
+    blocking = sum(pod.admitted or _meaning(pod) == served.meaning for pod in held)
     return UnitInForce(served, blocking) if blocking else UnitInForce(desired)
 
 
-def parse_unit(text: str) -> MemoryUnit | None:
+def parse_unit(text: str) -> Unit | None:
     """Returns the unit that a program or a person wrote down, or None for what is no unit."""
     try:
-        return MemoryUnit.parse(text)
+        return parse(text)
     except ValueError:
         return None
 
 
-def _annotated_unit(pod: Pod) -> MemoryUnit | None:
+def _annotated_unit(pod: Pod) -> Unit | None:
     return parse_unit(pod.allocation.unit) if pod.allocation else None
 
 
-def _size(held: HeldUnit) -> int | None:
-    return held.unit.size if held.unit else None
+def _meaning(held: HeldUnit) -> tuple[ResourceClass, int] | None:
+    return held.unit.meaning if held.unit else None
 
 
-def most_annotated(held: list[HeldUnit]) -> MemoryUnit | None:
+def most_annotated(held: list[HeldUnit]) -> Unit | None:
     """Returns the unit of most pods, or None; admitted pods know better than promised ones."""
     admitted = Counter(pod.unit for pod in held if pod.unit and pod.admitted)
     promised = Counter(pod.unit for pod in held if pod.unit)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from gpushare_core.placement.quantity import MIB
-from gpushare_core.placement.units import MemoryUnit
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import CardPart, MemoryUnit, Unit
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.layout import GONE, Layout
 from gpushare_plugin.decide.pods import Pods
@@ -34,10 +35,22 @@ class Witness:
     """MiB of the units; 0 when unknown."""
     card_memory: int = 0
     """MiB of the whole card; 0 when unknown."""
+    resource: ResourceClass = ResourceClass.MEMORY
 
-    def is_of(self, unit: MemoryUnit) -> bool:
+    def is_of(self, unit: Unit) -> bool:
         """Whether the units have this size, as far as that is known."""
-        return not self.memory or _mebibytes(self.units, unit) == self.memory
+        if self.resource is not unit.resource or not self.memory:
+            return self.resource is unit.resource
+        return unit.memory_of(self.units, self.card_memory * MIB) // MIB == self.memory
+
+    @property
+    def told_unit(self) -> Unit | None:
+        """The size of one unit that follows from what the container was told."""
+        if self.memory < self.units or self.memory == 0:
+            return None
+        if self.resource is ResourceClass.MEMORY:
+            return MemoryUnit.parse(f"{self.memory // self.units}Mi")
+        return CardPart(self.resource, max(1, self.card_memory * self.units // self.memory))
 
 
 class ContradictionError(Exception):
@@ -50,17 +63,18 @@ def stored_witnesses(assigned: AssignedDevices) -> list[Witness]:
     return [
         Witness(
             holder=names.get(uid, f"pod with UID {uid}"),
-            card=entry.card,
-            lowest=entry.numbers[0],
-            highest=entry.numbers[-1],
-            units=len(entry.numbers),
-            index=entry.index,
-            memory=entry.memory,
-            card_memory=entry.card_memory,
+            card=card.uuid,
+            lowest=card.numbers[0],
+            highest=card.numbers[-1],
+            units=len(card.numbers),
+            index=card.index,
+            memory=card.memory,
+            card_memory=card.card_memory,
+            resource=entry.resource,
         )
         for uid, containers in assigned.stored.items()
         for entry in containers.values()
-        if entry.card and entry.numbers
+        for card in entry.cards
     ]
 
 
@@ -74,6 +88,7 @@ def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> lis
             highest=max(numbers),
             units=len(numbers),
             memory=_mebibytes(len(numbers), parse_unit(allocation.unit)),
+            resource=allocation.resource,
         )
         for pod in pods.values()
         if (allocation := pod.allocation) and allocation.node == node and (assignment := assigned.of(pod))
@@ -84,8 +99,9 @@ def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> lis
     ]
 
 
-def _mebibytes(units: int, unit: MemoryUnit | None) -> int:
-    return units * unit.size // MIB if unit else 0
+def _mebibytes(units: int, unit: Unit | None) -> int:
+    """0 where it depends on the card."""
+    return unit.memory_of(units, 0) // MIB if unit else 0
 
 
 def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[Witness]) -> list[str]:
@@ -94,15 +110,13 @@ def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[Witness]) -> list
     return sorted(str(each.name) for each in assigned.pods_with_units() if str(each.name) not in known)
 
 
-def witnessed_unit(candidates: Iterable[MemoryUnit | None], witnesses: Sequence[Witness]) -> MemoryUnit:
+def witnessed_unit(candidates: Iterable[Unit | None], witnesses: Sequence[Witness]) -> Unit:
     """Returns the first of ``candidates`` in which all ``witnesses`` hold memory, else the one they tell.
 
     Raises:
         ContradictionError: no size of a unit goes with all of them.
     """
-    told = (
-        MemoryUnit.parse(f"{each.memory // each.units}Mi") for each in witnesses if each.memory >= each.units
-    )
+    told = (each.told_unit for each in witnesses)
     for unit in (*candidates, *told):
         if unit is not None and all(witness.is_of(unit) for witness in witnesses):
             return unit
@@ -138,9 +152,7 @@ class WitnessedCard:
     """Units that it has room for in any case; less than ``room`` where nobody told its size."""
 
     @classmethod
-    def of(
-        cls, witnesses: Sequence[Witness], present: PhysicalCard | None, unit: MemoryUnit
-    ) -> "WitnessedCard":
+    def of(cls, witnesses: Sequence[Witness], present: PhysicalCard | None, unit: Unit) -> "WitnessedCard":
         """Returns the card of these ``witnesses``, as large as they say and not smaller than they need."""
         lowest = min(witness.lowest for witness in witnesses)
         highest = max(witness.highest for witness in witnesses)
@@ -148,11 +160,12 @@ class WitnessedCard:
         memory = present.memory if present else 0
         if told and memory // MIB != told:
             memory = told * MIB
-        memory = max(memory, (highest - lowest + 1) * unit.size)
+        memory = max(memory, unit.least_memory(highest - lowest + 1))
         index = next((each.index for each in witnesses if each.index is not None), None)
         card = replace(present, memory=memory) if present else _gone(witnesses[0].card, memory, lowest)
         room = unit.units_in(memory)
-        least = room if told else highest - lowest + 1
+        fixed = told or unit.resource is not ResourceClass.MEMORY  # parts do not depend on the card's size
+        least = room if fixed else highest - lowest + 1
         return cls(card if index is None else replace(card, index=index), lowest, highest, room, least)
 
 
@@ -161,7 +174,7 @@ def _gone(uuid: str, memory: int, index: int) -> PhysicalCard:
 
 
 def witnessed_cards(
-    witnesses: Iterable[Witness], present: Iterable[PhysicalCard], unit: MemoryUnit
+    witnesses: Iterable[Witness], present: Iterable[PhysicalCard], unit: Unit
 ) -> list[WitnessedCard]:
     """Returns the cards of which units are held, in the order of these units."""
     by_uuid = {card.uuid: card for card in present}
@@ -172,7 +185,7 @@ def witnessed_cards(
     return sorted(cards, key=lambda each: each.lowest)
 
 
-def placed_cards(cards: Sequence[WitnessedCard], unit: MemoryUnit) -> list[tuple[PhysicalCard, int]]:
+def placed_cards(cards: Sequence[WitnessedCard], unit: Unit) -> list[tuple[PhysicalCard, int]]:
     """Returns each card with a place that contains all its units in use, where no card overlaps another.
 
     Raises:
@@ -189,7 +202,7 @@ def placed_cards(cards: Sequence[WitnessedCard], unit: MemoryUnit) -> list[tuple
             raise ContradictionError(_overlap(cards))
         usual = each.lowest // room * room  # where it lies if all cards are of one size
         first = usual if earliest <= usual <= latest else earliest
-        shrunk = each.card if room == each.room else replace(each.card, memory=room * unit.size)
+        shrunk = each.card if room == each.room else replace(each.card, memory=unit.least_memory(room))
         placed.append((shrunk, first))
         end = first + room
     return placed

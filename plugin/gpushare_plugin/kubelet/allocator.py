@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.decide.admission import (
     admission_candidates,
@@ -46,9 +47,11 @@ class Allocator:
     assignment_reader: AssignmentReader
     reservations: Reservations
     pod_watch: PodWatch
+    resource: ResourceClass
+    """What the kubelet asks for."""
 
     async def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
-        """Returns exactly as many IDs as requested, all of one card.
+        """Returns exactly as many IDs as requested, on cards as the mode has it.
 
         The kubelet would fill up a short answer from anywhere.
 
@@ -60,7 +63,7 @@ class Allocator:
         layout = self._layout()  # not an earlier one: what was asked on the way took its time
         included = list(known_numbers(request.must_include_deviceIDs))
         container = self._container_request(request.allocation_size, included, pod, layout)
-        card, numbers = choose_units(
+        cards, numbers = choose_units(
             container,
             layout,
             available=self._available(request.available_deviceIDs, included),
@@ -68,7 +71,7 @@ class Allocator:
             strategy=self.state.strategy,
         )
         self.reservations.promise(numbers)
-        self._record(pod, card, container)
+        self._record(pod, cards, container)
         return [encode_id(number) for number in numbers]
 
     def environment(self, ids: Sequence[str]) -> dict[str, str]:
@@ -82,9 +85,14 @@ class Allocator:
         return environment(ids, self._layout(), self.state.dialect)
 
     def _layout(self) -> Layout:
-        if self.state.offering.layout is None:
+        layout = self.state.offering.layout
+        if layout is None:
             raise NothingOfferedError(f"node {self.state.name} does not share its cards")
-        return self.state.offering.layout
+        if layout.unit.resource is not self.resource:
+            raise NothingOfferedError(
+                f"node {self.state.name} does not serve the resource {self.resource} (any more)"
+            )
+        return layout
 
     async def _admitted_pod(self, units: int) -> Pod | None:
         """Returns the pod that the kubelet admits, by its PodResources; without them the likeliest one."""
@@ -110,7 +118,7 @@ class Allocator:
             units=units,
             pod_units=max(units, _total(pod) - len(assigned)),
             pod_cards=frozenset(layout.shares([*included, *assigned])) | self._preferred_cards(pod),
-            annotated_card=pod.annotated_card if pod else None,
+            annotated_cards=pod.annotated_cards if pod else (),
             promised=promised_units(others, self.state.assigned),
             forgotten=forgotten_units(others, self.state.assigned),
         )
@@ -119,8 +127,11 @@ class Allocator:
         return self.state.assigned.numbers_of(pod) if pod else []
 
     def _preferred_cards(self, pod: Pod | None) -> frozenset[str]:
+        """Where each card is another one only as long as PodResources do not show them: a container that
+        restarts after the kubelet lost its checkpoint has to get its own cards again."""
         preferred = self.state.preferred.get(pod.uid) if pod else None
-        return frozenset((preferred.card,)) if preferred else frozenset()
+        shown = self.resource is not ResourceClass.MEMORY and self.state.pod_resources_available
+        return frozenset(preferred.cards) if preferred and not shown else frozenset()
 
     def _available(self, ids: Iterable[str], included: list[int]) -> UnitSet:
         """Returns what the kubelet calls available, less what PodResources show as assigned, or it is taking.
@@ -133,14 +144,15 @@ class Allocator:
         available.discard(number for number in taken if number not in kept)
         return available
 
-    def _record(self, pod: Pod | None, card: str, request: ContainerRequest) -> None:
+    def _record(self, pod: Pod | None, cards: Sequence[str], request: ContainerRequest) -> None:
+        named = ",".join(cards)
         if pod is None:
-            _log.warning("units for a pod that nobody knows", extra={"card": card})
+            _log.warning("units for a pod that nobody knows", extra={"card": named})
             return
-        self.state.put_preferred(pod.uid, card)
-        if request.annotated_card not in (None, card):
+        self.state.put_preferred(pod.uid, cards)
+        if request.annotated_cards and not set(cards) <= set(request.annotated_cards):
             message = "%d units from another card than annotated, which has no room"
-            _log.warning(message, request.units, extra={"pod": str(pod.name), "card": card})
+            _log.warning(message, request.units, extra={"pod": str(pod.name), "card": named})
 
 
 def _total(pod: Pod | None) -> int:

@@ -14,7 +14,8 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from gpushare_core.books.dialects import Dialect
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, read_variables
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_variables
 from gpushare_plugin.decide.unit_ids import known_numbers
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
@@ -65,7 +66,7 @@ class CheckpointFile:
         self._entries: tuple[CheckpointEntry, ...] = ()
 
     def read(self) -> tuple[CheckpointEntry, ...]:
-        """Returns the entries of the dialect's resource.
+        """Returns the entries of the dialect's resources.
 
         Raises:
             CheckpointUnreadableError: what pods have is not known from here.
@@ -84,11 +85,13 @@ class CheckpointFile:
 
     def _decoded(self, content: bytes) -> Iterator[CheckpointEntry]:
         for entry in _DECODER.decode(content).data.entries or ():
-            if _RESOURCE.decode(entry).name == self._dialect.memory_resource:
-                yield self._entry(_ENTRY.decode(entry))
+            name = _RESOURCE.decode(entry).name
+            if isinstance(name, str) and (resource := self._dialect.resources.get(name)):
+                yield self._entry(_ENTRY.decode(entry), resource)
 
-    def _entry(self, entry: _Entry) -> CheckpointEntry:
+    def _entry(self, entry: _Entry, resource: ResourceClass) -> CheckpointEntry:
         ids = chain.from_iterable(_IDS.decode(entry.device_ids).values())
         variables = api.ContainerAllocateResponse.FromString(entry.alloc_resp).envs
         numbers = array("I", sorted(set(known_numbers(ids))))
-        return read_variables(entry.pod_uid, entry.container_name, numbers, variables, self._dialect)
+        units = StoredUnits(entry.pod_uid, entry.container_name, resource, numbers)
+        return read_variables(units, variables, self._dialect)

@@ -1,6 +1,7 @@
 """Client of the kubelet's PodResources API: which units it has assigned to which containers."""
 
 import asyncio
+from collections.abc import Collection
 from pathlib import Path
 
 import grpc
@@ -30,9 +31,9 @@ class PodResourcesUnavailableError(Exception):
 class PodResources:
     """Use as an asynchronous context manager."""
 
-    def __init__(self, socket: Path, resource: str) -> None:
+    def __init__(self, socket: Path, resources: Collection[str]) -> None:
         self._socket = socket
-        self._resource = resource
+        self._resources = frozenset(resources)
 
     async def __aenter__(self) -> "PodResources":
         self._channel = grpc.aio.insecure_channel(f"unix://{self._socket}", options=_OPTIONS)
@@ -54,7 +55,7 @@ class PodResources:
         """
         try:
             async with asyncio.timeout(timeout):
-                return read_assigned(await self._list(), self._resource)
+                return read_assigned(await self._list(), self._resources)
         except grpc.aio.AioRpcError as error:
             raise PodResourcesUnavailableError(
                 f"{self._socket}: {error.code().name} {error.details()}"
@@ -73,20 +74,20 @@ class PodResources:
             await asyncio.sleep(BUSY_DELAY)
 
 
-def read_assigned(response: api.ListPodResourcesResponse, resource: str) -> AssignedDevices:
-    """Returns what ``response`` says of ``resource``."""
-    assignments = (_assignment(pod, resource) for pod in response.pod_resources)
+def read_assigned(response: api.ListPodResourcesResponse, resources: Collection[str]) -> AssignedDevices:
+    """Returns what ``response`` says of ``resources``. A node has units of one of them at a time."""
+    assignments = (_assignment(pod, resources) for pod in response.pod_resources)
     return AssignedDevices({assignment.name: assignment for assignment in assignments})
 
 
-def _assignment(pod: api.PodResources, resource: str) -> PodAssignment:
+def _assignment(pod: api.PodResources, resources: Collection[str]) -> PodAssignment:
     return PodAssignment.of_ids(
         PodName(pod.namespace, pod.name),
-        {container.name: _ids(container, resource) for container in pod.containers},
+        {container.name: _ids(container, resources) for container in pod.containers},
     )
 
 
-def _ids(container: api.ContainerResources, resource: str) -> list[str]:
+def _ids(container: api.ContainerResources, resources: Collection[str]) -> list[str]:
     """The kubelet lists every device in an entry of its own."""
-    own = (devices for devices in container.devices if devices.resource_name == resource)
+    own = (devices for devices in container.devices if devices.resource_name in resources)
     return [unit_id for devices in own for unit_id in devices.device_ids]

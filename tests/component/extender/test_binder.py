@@ -9,12 +9,22 @@ import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_answer, passing, status
 from tests.fakes.extender_clock import FakeClock
-from tests.samples.extender import ANNOTATION, GI, pod_json, pod_update, reference, share_node
+from tests.samples.extender import (
+    ANNOTATION,
+    GI,
+    RESOURCE,
+    pod_json,
+    pod_request,
+    pod_update,
+    reference,
+    share_node,
+)
 
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
+from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
@@ -85,11 +95,45 @@ async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, l
         "at": "2026-11-21T10:00:00Z",
         "unit": "1Gi",
         "containers": {"main": {"n1-0": 4}},
+        "resource": "memory",
         "cards": {"n1-0": 4},
         "cpu": "500m",
         "memory": "256Mi",
     }
     assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
+
+
+async def test_slices_are_bound_on_distinct_cards(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
+    halves = share_node("n1", 2, 2, 2, mode=MODES["Slices"], unit="1/2 card", unit_size=0)
+    ledger.set_share_node(halves)
+    pod = pod_json("a", units=None)
+    pod["spec"]["containers"] += [
+        {"name": name, "resources": {"limits": {"gpushare.io/slice": amount}}}
+        for name, amount in (("one", "1"), ("two", "2"))
+    ]
+    api.put(PODS, pod)
+    assert await binder.bind(reference(), "n1") == ""
+    written = allocation(api)
+    assert (written["resource"], written["unit"]) == ("slice", "1/2 card")
+    assert written["containers"] == {"one": {"n1-0": 1}, "two": {"n1-1": 1, "n1-2": 1}}
+    assert written["cards"] == {"n1-0": 1, "n1-1": 1, "n1-2": 1}
+
+
+@pytest.mark.parametrize(
+    ("limits", "refusal"),
+    [
+        pytest.param({"gpushare.io/slice": "1"}, "in mode Memory serves memory", id="another class"),
+        pytest.param({"gpushare.io/slice": "1", RESOURCE: "1"}, "only mode Mixed allows", id="two classes"),
+    ],
+)
+async def test_what_the_node_does_not_serve_is_not_bound(
+    api: FakeApi, binder: Binder, limits: dict[str, str], refusal: str
+) -> None:
+    pod = pod_json("a", units=None)
+    pod["spec"]["containers"][0]["resources"]["limits"] = limits
+    api.put(PODS, pod)
+    assert refusal in await binder.bind(reference(), "n1")
+    assert not api.pod("a")["spec"].get("nodeName")
 
 
 async def test_the_pod_is_read_from_the_api_servers_cache(api: FakeApi, binder: Binder) -> None:
@@ -329,7 +373,7 @@ async def test_a_server_that_is_not_there_releases_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def as_if_read(*_: object) -> PodRequest:
-        return PodRequest({"main": 4}, 4)
+        return pod_request(4)
 
     monkeypatch.setattr(Binder, "_read_request", as_if_read)
     there = api.credentials()

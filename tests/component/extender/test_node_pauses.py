@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
 from tests.fakes.extender_clock import FakeClock
-from tests.samples.extender import pod_json, reference, share_node_json
+from tests.samples.extender import pod_json, pod_request, reference, share_node_json
 
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.kube.client import KubeClient
@@ -32,7 +32,7 @@ class Setting:
         self.clock = FakeClock()
         self.ledger = Ledger()
         timing = BindTiming(clock=self.clock, sleep=self.sleep)
-        self.pauses = NodePauses(client, self.ledger, timing, "gpushare.io/memory")
+        self.pauses = NodePauses(client, self.ledger, timing, tuple(GPUSHARE.resources))
         self.binder = Binder(client, self.ledger, GPUSHARE, self.permitted, bound=self.pauses.bound)
         self.health = WatchHealth("pods"), WatchHealth("gpusharenodes")
         self.tasks = [
@@ -69,7 +69,7 @@ class Setting:
 
     def refusal(self) -> str:
         """Why n1 takes no pod; an empty text when it does."""
-        return filter_nodes(self.ledger, ["n1"], uid="new", units=1).unresolvable.get("n1", "")
+        return filter_nodes(self.ledger, ["n1"], uid="new", request=pod_request(1)).unresolvable.get("n1", "")
 
     async def pass_time(self, seconds: float) -> None:
         self.clock.now += seconds
@@ -89,7 +89,10 @@ async def setting() -> AsyncIterator[Setting]:
         await asyncio.gather(*setting.tasks, return_exceptions=True)
 
 
-@pytest.mark.parametrize("reason", ["UnexpectedAdmissionError", "OutOfgpushare.io/memory"])
+REASONS = ["UnexpectedAdmissionError", "OutOfgpushare.io/memory", "OutOfgpushare.io/slice"]
+
+
+@pytest.mark.parametrize("reason", REASONS)
 async def test_a_rejected_pod_pauses_its_node(setting: Setting, reason: str) -> None:
     await setting.reject("a", reason)
     assert setting.refusal() == (

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, FakeApi, fake_api, json_answer, status
-from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
+from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, share_node
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
@@ -32,7 +32,7 @@ async def client(api: FakeApi) -> AsyncIterator[KubeClient]:
 def ledger() -> Ledger:
     ledger = Ledger()
     ledger.set_share_node(share_node("n1"))
-    ledger.reserve(reference("a"), node="n1", units=4)
+    ledger.reserve(reference("a"), node="n1", request=asked(4))
     ledger.confirm("uid-a", now=0.0)
     return ledger
 
@@ -106,14 +106,14 @@ async def test_what_was_confirmed_just_now_is_left_to_the_watch(
 async def test_what_a_defect_left_unconfirmed_is_freed_with_its_pod(
     client: KubeClient, ledger: Ledger
 ) -> None:
-    ledger.reserve(reference("c"), node="n1", units=4)
+    ledger.reserve(reference("c"), node="n1", request=asked(4))
     ledger.abandon("uid-c", now=0.0)
     await look_once(client, ledger)
     assert ledger.holder("uid-c") is None
 
 
 async def test_a_bind_task_looks_after_its_units_itself(client: KubeClient, ledger: Ledger) -> None:
-    ledger.reserve(reference("c"), node="n1", units=4)
+    ledger.reserve(reference("c"), node="n1", request=asked(4))
     await look(client, ledger, 100.0, 200.0)
     assert ledger.holder("uid-c") is not None
 
@@ -121,13 +121,13 @@ async def test_a_bind_task_looks_after_its_units_itself(client: KubeClient, ledg
 async def test_an_answer_older_than_a_bind_that_has_ended_since_frees_nothing(
     api: FakeApi, client: KubeClient, ledger: Ledger
 ) -> None:
-    ledger.reserve(reference("c"), node="n1", units=4)
+    ledger.reserve(reference("c"), node="n1", request=asked(4))
     ledger.abandon("uid-c", now=0.0)
     api.put(PODS, pod_json("c"))
 
     async def bound_meanwhile(_: object) -> web.StreamResponse:
         unbound = api.pod("c")
-        ledger.reserve(reference("c"), node="n1", units=4)
+        ledger.reserve(reference("c"), node="n1", request=asked(4))
         ledger.confirm("uid-c", now=100.0)
         return web.json_response(unbound)
 
@@ -153,7 +153,7 @@ class TestOfALivingPod:
 
     @pytest.fixture(autouse=True)
     def reserved(self, ledger: Ledger) -> None:
-        ledger.reserve(reference("c"), node="n1", units=4)
+        ledger.reserve(reference("c"), node="n1", request=asked(4))
         ledger.abandon("uid-c", now=100.0)
 
     @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ class TestOfALivingPod:
         self, api: FakeApi, client: KubeClient, ledger: Ledger
     ) -> None:
         async def begin(_: object) -> None:
-            ledger.reserve(reference("c"), node="n1", units=4)
+            ledger.reserve(reference("c"), node="n1", request=asked(4))
 
         api.put(PODS, pod_json("c"))
         api.fail("GET", POD_C, begin)

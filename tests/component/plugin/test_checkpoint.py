@@ -10,7 +10,8 @@ import pytest
 from tests.samples.plugin import RESOURCE, ids
 
 from gpushare_core.books.dialects import GPUSHARE
-from gpushare_plugin.decide.checkpoint import CheckpointEntry
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredCard
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
@@ -48,10 +49,11 @@ def test_entries_of_the_resource_are_read_with_what_was_answered(tmp_path: Path)
             uid="uid-a",
             container="main",
             numbers=array("I", [16, 17]),
-            card="GPU-1",
-            index=1,
-            memory=2048,
-            card_memory=16384,
+            cards=(
+                StoredCard(
+                    uuid="GPU-1", numbers=array("I", [16, 17]), index=1, memory=2048, card_memory=16384
+                ),
+            ),
         ),
     )
 
@@ -74,10 +76,33 @@ def test_what_is_odd_of_another_resource_is_none_of_ours(tmp_path: Path, foreign
     assert [each.uid for each in CheckpointFile(tmp_path, GPUSHARE).read()] == ["uid-a"]
 
 
+def test_each_of_several_cards_is_read_with_its_unit(tmp_path: Path) -> None:
+    variables = {
+        "NVIDIA_VISIBLE_DEVICES": "GPU-0,GPU-1",
+        "GPUSHARE_CARD_INDEX": "0,1",
+        "GPUSHARE_MEMORY_MIB": "8192,4096",
+        "GPUSHARE_CARD_MEMORY_MIB": "16384,8192",
+    }
+    write(tmp_path, entry({"-1": ids(3, 1)}, resource="gpushare.io/slice", **variables))
+    (read,) = CheckpointFile(tmp_path, GPUSHARE).read()
+    assert read.resource is ResourceClass.SLICE
+    assert read.cards == (
+        StoredCard(uuid="GPU-0", numbers=array("I", [1]), index=0, memory=8192, card_memory=16384),
+        StoredCard(uuid="GPU-1", numbers=array("I", [3]), index=1, memory=4096, card_memory=8192),
+    )
+    assert read.shares(array("I", [3])) == {"GPU-0": 0, "GPU-1": 1}
+
+
+def test_an_answer_of_more_cards_than_units_is_no_witness(tmp_path: Path) -> None:
+    write(tmp_path, entry({"-1": ids(3)}, NVIDIA_VISIBLE_DEVICES="GPU-0,GPU-1"))
+    (read,) = CheckpointFile(tmp_path, GPUSHARE).read()
+    assert read.cards == ()
+
+
 def test_an_answer_that_names_no_card_is_no_witness(tmp_path: Path) -> None:
     write(tmp_path, entry({"-1": ids(3)}, GPUSHARE_CARD_INDEX="none"))
     (read,) = CheckpointFile(tmp_path, GPUSHARE).read()
-    assert (read.card, read.index, read.memory, read.card_memory) == ("", None, 0, 0)
+    assert read.cards == ()
 
 
 def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ async def swap_recorded_cards(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", [pytest.param({}, id="as before"), pytest.param({"mode": "Exclusive"}, id="a mode not served")]
+    "spec", [pytest.param({}, id="as before"), pytest.param({"mode": "Mixed"}, id="a mode not served")]
 )
 async def test_without_a_checkpoint_nothing_is_offered_while_record_and_annotations_contradict(
     node: Node, spec: Json

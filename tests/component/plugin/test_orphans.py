@@ -103,4 +103,4 @@ async def test_a_static_pod_is_known_by_its_mirror(node: Node) -> None:
     await node.until("the annotation read again", lambda: node.knows("static-gpu-1"))
     assert node.agent is not None
     mirrored = node.agent.state.pods[name_of("static-gpu-1")]
-    assert (mirrored.uid, mirrored.kubelet_uid, mirrored.annotated_card) == ("mirror", "hash", CARDS[0])
+    assert (mirrored.uid, mirrored.kubelet_uid, mirrored.annotated_cards) == ("mirror", "hash", (CARDS[0],))

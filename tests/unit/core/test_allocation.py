@@ -13,6 +13,7 @@ from gpushare_core.books.allocation import (
     encode_allocation,
     sum_shares,
 )
+from gpushare_core.placement.requests import ResourceClass
 
 SHARES = st.dictionaries(st.text(max_size=8), st.integers(0, 2**31), max_size=3)
 ALLOCATIONS = st.builds(
@@ -23,6 +24,7 @@ ALLOCATIONS = st.builds(
     unit=st.sampled_from(["1Gi", "256Mi", ""]),
     containers=st.dictionaries(st.text(max_size=8), SHARES, max_size=4),
     cards=SHARES,
+    resource=st.sampled_from(ResourceClass),
     cpu=st.just("500m"),
     memory=st.just("1Gi"),
 )
@@ -50,12 +52,16 @@ def test_what_is_written_is_read_again(written: Allocation) -> None:
     assert decode_allocation(encode_allocation(written), uid=written.uid) == written
 
 
+def test_an_annotation_from_before_there_were_classes_is_of_memory() -> None:
+    assert decode_allocation(text(), uid="u").resource is ResourceClass.MEMORY
+
+
 def test_it_is_written_compactly_in_a_fixed_order() -> None:
     assert encode_allocation(
         allocation(at="2026-11-21T10:00:00Z", cards={"GPU-0": 4}, cpu="2", memory="8Gi")
     ) == (
         '{"node":"gpu-1","uid":"u","at":"2026-11-21T10:00:00Z","unit":"1Gi","containers":{"main":{"GPU-0":4}},'
-        '"cards":{"GPU-0":4},"cpu":"2","memory":"8Gi"}'
+        '"resource":"memory","cards":{"GPU-0":4},"cpu":"2","memory":"8Gi"}'
     )
 
 

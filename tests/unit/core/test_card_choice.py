@@ -1,10 +1,10 @@
-"""One card takes the whole request, the right one, and a refusal says what there is."""
+"""A request goes to distinct cards that have room, and to the right ones."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.placement.card_choice import Card, Strategy, choose, explain, largest_free
+from gpushare_core.placement.card_choice import Card, CardRequest, Strategy, choose
 
 CARDS = st.lists(
     st.builds(
@@ -19,6 +19,13 @@ CARDS = st.lists(
 )
 UNITS = st.integers(-1, 24)
 STRATEGIES = st.sampled_from(Strategy)
+
+
+REQUESTS = st.builds(CardRequest, cards=st.integers(1, 4), units=UNITS)
+
+
+def on_one(units: int) -> CardRequest:
+    return CardRequest(cards=1, units=units)
 
 
 def cards(*allocated: int, units: int = 16) -> list[Card]:
@@ -45,9 +52,7 @@ def cards(*allocated: int, units: int = 16) -> list[Card]:
     ],
 )
 def test_the_request_goes_to(present: list[Card], units: int, strategy: Strategy, index: int) -> None:
-    chosen = choose(present, units, strategy)
-    assert chosen is not None
-    assert chosen.index == index
+    assert [card.index for card in choose(present, on_one(units), strategy)] == [index]
 
 
 @pytest.mark.parametrize(
@@ -62,48 +67,40 @@ def test_the_request_goes_to(present: list[Card], units: int, strategy: Strategy
     ],
 )
 def test_the_request_goes_nowhere(present: list[Card], units: int) -> None:
-    assert choose(present, units) is None
+    assert choose(present, on_one(units)) == ()
 
 
-@given(CARDS, UNITS, STRATEGIES)
-def test_a_chosen_card_is_healthy_and_never_over_committed(
-    present: list[Card], units: int, strategy: Strategy
+@pytest.mark.parametrize(
+    ("present", "count", "strategy", "indices"),
+    [
+        pytest.param(cards(0, 12, 8), 2, Strategy.BINPACK, [1, 2], id="the tightest first"),
+        pytest.param(cards(0, 12, 8), 2, Strategy.SPREAD, [0, 2], id="spread: the emptiest first"),
+        pytest.param(cards(0, 14, 0), 2, Strategy.BINPACK, [0, 2], id="not the one without room"),
+        pytest.param(cards(0, 14, 14), 2, Strategy.BINPACK, [], id="room on too few cards"),
+    ],
+)
+def test_a_request_of_several_cards_goes_to(
+    present: list[Card], count: int, strategy: Strategy, indices: list[int]
 ) -> None:
-    chosen = choose(present, units, strategy)
-    if chosen is not None:
-        assert chosen.healthy
-        assert chosen.allocated + units <= chosen.units
+    chosen = choose(present, CardRequest(cards=count, units=4), strategy)
+    assert [card.index for card in chosen] == indices
 
 
-@given(CARDS, st.integers(1, 24), STRATEGIES)
-def test_a_card_is_found_wherever_the_largest_free_has_room(
-    present: list[Card], units: int, strategy: Strategy
+@given(CARDS, REQUESTS, STRATEGIES)
+def test_chosen_cards_are_distinct_healthy_and_never_over_committed(
+    present: list[Card], request: CardRequest, strategy: Strategy
 ) -> None:
-    assert (choose(present, units, strategy) is not None) == (units <= largest_free(present))
+    chosen = choose(present, request, strategy)
+    assert len({id(card) for card in chosen}) in (0, request.cards)
+    assert all(card.healthy and card.allocated + request.units <= card.units for card in chosen)
 
 
 @given(CARDS, st.integers(1, 24))
 def test_binpack_leaves_the_least_and_spread_the_most(present: list[Card], units: int) -> None:
     free = [card.free for card in present if card.fits(units)]
-    tight, wide = choose(present, units, Strategy.BINPACK), choose(present, units, Strategy.SPREAD)
-    assert [card.free for card in (tight, wide) if card] == ([min(free), max(free)] if free else [])
+    tight, wide = (choose(present, on_one(units), each) for each in (Strategy.BINPACK, Strategy.SPREAD))
+    assert [card.free for card in (*tight, *wide)] == ([min(free), max(free)] if free else [])
 
 
 def test_every_strategy_can_place() -> None:
-    assert all(choose(cards(0), 1, strategy) for strategy in Strategy)
-
-
-@pytest.mark.parametrize(
-    ("biggest", "text"),
-    [
-        pytest.param(None, "insufficient GPU memory in one card: asked 20, largest free 16", id="plain"),
-        pytest.param(24, "insufficient GPU memory in one card: asked 20, largest free 16", id="for now"),
-        pytest.param(
-            16,
-            "insufficient GPU memory in one card: asked 20, largest free 16, biggest card 16",
-            id="for ever",
-        ),
-    ],
-)
-def test_a_refusal_says_what_was_asked_and_what_there_is(biggest: int | None, text: str) -> None:
-    assert explain(20, 16, biggest=biggest) == text
+    assert all(choose(cards(0), on_one(1), strategy) for strategy in Strategy)

@@ -4,10 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, read_request
 
 RESOURCE = "gpushare.io/memory"
+RESOURCES = GPUSHARE.resources
 
 
 def container(name: str, units: object = None, *, sidecar: bool = False, **requests: str) -> Json:
@@ -66,13 +68,13 @@ def spec(*containers: Json, init: tuple[Json, ...] = ()) -> Json:
     ],
 )
 def test_a_pod_asks_for(asked: Json, containers: dict[str, int], total: int) -> None:
-    request = read_request(asked, RESOURCE)
+    request = read_request(asked, RESOURCES)
     assert (request.containers, request.total) == (containers, total)
 
 
 def test_containers_come_in_the_order_in_which_they_start() -> None:
     asked = spec(container("z", "1"), container("a", "1"), init=(container("m", "1"),))
-    assert list(read_request(asked, RESOURCE).containers) == ["m", "z", "a"]
+    assert list(read_request(asked, RESOURCES).containers) == ["m", "z", "a"]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_containers_come_in_the_order_in_which_they_start() -> None:
     ],
 )
 def test_an_amount_counts_as(amount: object, units: int) -> None:
-    assert read_request(spec(container("main", amount)), RESOURCE).total == units
+    assert read_request(spec(container("main", amount)), RESOURCES).total == units
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_an_amount_counts_as(amount: object, units: int) -> None:
     ],
 )
 def test_a_pod_that_asks_for_nothing(empty: Json) -> None:
-    assert read_request(empty, RESOURCE) == PodRequest({}, 0)
+    assert read_request(empty, RESOURCES) == PodRequest()
 
 
 @given(
@@ -119,7 +121,7 @@ def test_the_total_lies_between_the_peak_and_the_sum(main: list[int], init: list
             container(f"i{place}", str(units), sidecar=stays) for place, (units, stays) in enumerate(init)
         ),
     )
-    total = read_request(asked, RESOURCE).total
+    total = read_request(asked, RESOURCES).total
     staying = sum(units for units, stays in init if stays)
     assert max([sum(main) + staying, *(units for units, _ in init)]) <= total
     assert total <= sum(main) + sum(units for units, _ in init)
@@ -131,17 +133,17 @@ def test_requests_of_containers_that_run_together_add_up() -> None:
         container("plain"),
         init=(container("sidecar", cpu="1", sidecar=True), container("init", cpu="8")),
     )
-    assert read_request(asked, RESOURCE).cpu == "1500m"
+    assert read_request(asked, RESOURCES).cpu == "1500m"
 
 
 @pytest.mark.parametrize("cpu", [pytest.param("lots", id="a word"), pytest.param("-1", id="negative")])
 def test_a_request_that_nobody_can_read_counts_as_nothing(cpu: str) -> None:
-    assert read_request(spec(container("main", cpu=cpu), container("other", cpu="1")), RESOURCE).cpu == "0"
+    assert read_request(spec(container("main", cpu=cpu), container("other", cpu="1")), RESOURCES).cpu == "0"
 
 
 def test_a_limit_stands_for_a_request_that_is_not_there() -> None:
     limited = {"name": "a", "resources": {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}}
-    request = read_request(spec(limited), RESOURCE)
+    request = read_request(spec(limited), RESOURCES)
     assert (request.cpu, request.memory) == ("1", "1Gi")
 
 
@@ -150,6 +152,32 @@ def test_ordinary_init_containers_are_named_apart() -> None:
         container("main", "4"),
         init=(container("init", "3"), container("sidecar", "2", sidecar=True)),
     )
-    request = read_request(asked, RESOURCE)
+    request = read_request(asked, RESOURCES)
     assert request.init_containers == {"init"}
     assert request.running_containers == {"sidecar": 2, "main": 4}
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked"),
+    [
+        pytest.param({}, [], id="nothing"),
+        pytest.param({"gpushare.io/slice": "2"}, [("slice", 2)], id="slices"),
+        pytest.param({"gpushare.io/card": "1"}, [("card", 1)], id="cards"),
+        pytest.param(
+            {"gpushare.io/slice": "2", "gpushare.io/memory": "4"},
+            [("memory", 4), ("slice", 2)],
+            id="two classes",
+        ),
+    ],
+)
+def test_every_class_is_read_by_itself(limits: Json, asked: list[tuple[str, int]]) -> None:
+    request = read_request(spec({"name": "a", "resources": {"limits": limits}}), RESOURCES)
+    assert [(each.resource, each.total) for each in request.resources] == asked
+    assert (request.single is not None) == (len(asked) == 1)
+
+
+def test_a_pod_of_several_classes_has_amounts_of_none() -> None:
+    """No node admits it, so nothing may be counted for it."""
+    limits = {"gpushare.io/slice": "2", "gpushare.io/memory": "4"}
+    request = read_request(spec({"name": "a", "resources": {"limits": limits}}), RESOURCES)
+    assert (request.containers, request.total) == ({}, 0)

@@ -10,9 +10,9 @@ from gpushare_core.api.served import Problem, backend_problem, dialect_problem, 
     ("found", "reason", "told"),
     [
         pytest.param(
-            mode_problem(Mode.SLICES),
+            mode_problem(Mode.MIXED),
             "UnsupportedMode",
-            "mode Slices is not served by this version; use Memory or Off",
+            "mode Mixed is not served by this version; use Exclusive or Memory or Off or Slices",
             id="mode",
         ),
         pytest.param(
@@ -43,6 +43,8 @@ def test_it_says_what_works_instead(found: Problem | None, reason: str, told: st
     "found",
     [
         pytest.param(mode_problem(Mode.MEMORY), id="mode Memory"),
+        pytest.param(mode_problem(Mode.SLICES), id="mode Slices"),
+        pytest.param(mode_problem(Mode.EXCLUSIVE), id="mode Exclusive"),
         pytest.param(mode_problem(Mode.OFF), id="mode Off"),
         pytest.param(source_problem(Source.SIMULATED), id="simulated cards"),
         pytest.param(dialect_problem(DialectName.GPUSHARE), id="our own dialect"),

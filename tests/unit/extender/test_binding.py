@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
-from tests.samples.extender import ANNOTATION, annotation, holder, pod_json, reference
+from tests.samples.extender import ANNOTATION, annotation, holder, pod_json, reference, share_node
 
 from gpushare_core.books.allocation import Allocation, decode_allocation
 from gpushare_core.json_object import Json
-from gpushare_core.placement.requests import PodRequest
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_extender.bind.binding import (
     Binding,
     BindingOutcome,
@@ -21,8 +21,12 @@ from gpushare_extender.decide.pod_state import PodState
 NOW = datetime(2026, 11, 21, 10, 0, 0, 999, UTC)
 ALLOCATION = allocation_of(
     holder("uid-a", c1=6),
-    PodRequest({"init": 5, "main": 4, "side": 2}, 6, cpu="1500m", memory="1Gi"),
-    unit="1Gi",
+    PodRequest(
+        (ResourceRequest(ResourceClass.MEMORY, 6, {"init": 5, "main": 4, "side": 2}),),
+        cpu="1500m",
+        memory="1Gi",
+    ),
+    share_node("n1"),
     now=NOW,
 )
 SHARE = share_binding(reference("a"), ALLOCATION, annotation=ANNOTATION)

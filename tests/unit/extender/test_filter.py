@@ -3,8 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.samples.extender import pod_update, share_node
+from tests.samples.extender import asked, pod_request, pod_update, share_node
 
+from gpushare_core.placement.modes import MODES
+from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
 from gpushare_extender.ledger.ledger import Ledger
 
@@ -26,19 +28,20 @@ def ledger() -> Ledger:
     return ledger
 
 
+SLICES = MODES["Slices"]
 ALL = ["n1", "n2", "n3", "n4", "n5"]
 
 
 def test_a_pod_that_asks_for_nothing_passes_everywhere(ledger: Ledger) -> None:
-    assert filter_nodes(ledger, ALL, uid="p", units=0) == FilterResult(ALL)
+    assert filter_nodes(ledger, ALL, uid="p", request=pod_request(0)) == FilterResult(ALL)
 
 
 def test_nodes_with_room_on_one_card_pass_in_the_order_offered(ledger: Ledger) -> None:
-    assert filter_nodes(ledger, ["n2", "n1"], uid="p", units=4) == FilterResult(["n2", "n1"])
+    assert filter_nodes(ledger, ["n2", "n1"], uid="p", request=pod_request(4)) == FilterResult(["n2", "n1"])
 
 
 def test_every_node_that_fails_says_why(ledger: Ledger) -> None:
-    result = filter_nodes(ledger, ALL, uid="p", units=12)
+    result = filter_nodes(ledger, ALL, uid="p", request=pod_request(12))
     assert result.passing == ["n1"]
     assert result.failed == {"n2": "insufficient GPU memory in one card: asked 12, largest free 4"}
     assert result.unresolvable == {
@@ -49,20 +52,53 @@ def test_every_node_that_fails_says_why(ledger: Ledger) -> None:
 
 
 def test_more_than_any_card_holds_fails_although_the_node_has_it(ledger: Ledger) -> None:
-    result = filter_nodes(ledger, ["n1"], uid="p", units=20)
+    result = filter_nodes(ledger, ["n1"], uid="p", request=pod_request(20))
     assert result.unresolvable == {
         "n1": "insufficient GPU memory in one card: asked 20, largest free 16, biggest card 16"
     }
 
 
 def test_a_pod_that_holds_units_passes_only_where_it_holds_them(ledger: Ledger) -> None:
-    result = filter_nodes(ledger, ["n1", "n2"], uid="a", units=12)
+    result = filter_nodes(ledger, ["n1", "n2"], uid="a", request=pod_request(12))
     assert (result.passing, list(result.unresolvable)) == (["n2"], ["n1"])
     assert "already holds GPU memory on node n2" in result.unresolvable["n1"]
 
 
+@pytest.mark.parametrize(
+    ("request_", "reason"),
+    [
+        pytest.param(
+            PodRequest((asked(1, ResourceClass.SLICE),)),
+            "the pod asks for the resource slice, and this node in mode Memory serves memory",
+            id="a class that the node does not serve",
+        ),
+        pytest.param(
+            PodRequest((asked(4), asked(1, ResourceClass.CARD))),
+            "the pod asks for the resources memory and card together: only mode Mixed allows that",
+            id="two classes",
+        ),
+    ],
+)
+def test_what_no_eviction_would_help(ledger: Ledger, request_: PodRequest, reason: str) -> None:
+    result = filter_nodes(ledger, ["n1", "n2"], uid="p", request=request_)
+    assert result == FilterResult([], unresolvable={"n1": reason, "n2": reason})
+
+
+def test_slices_need_a_card_each() -> None:
+    ledger = Ledger()
+    ledger.replace_share_nodes(
+        [share_node(name, 2, 2, 2, mode=SLICES, unit="1/2 card", unit_size=0) for name in ("n1", "n2")]
+    )
+    ledger.set_pod(pod_update("a", node="n2", unit_size=0, c0=2))
+    ledger.set_pod(pod_update("b", node="n2", unit_size=0, c1=2))
+    result = filter_nodes(ledger, ["n1", "n2"], uid="p", request=PodRequest((asked(2, ResourceClass.SLICE),)))
+    assert result == FilterResult(["n1"], {"n2": "needs 2 cards with a free slice, has 1"})
+    most = filter_nodes(ledger, ["n1"], uid="p", request=PodRequest((asked(4, ResourceClass.SLICE),)))
+    assert most.unresolvable == {"n1": "needs 4 cards with a free slice, has 3, of 3 in all"}
+
+
 def test_no_nodes_offered(ledger: Ledger) -> None:
-    assert filter_nodes(ledger, [], uid="p", units=4) == FilterResult([])
+    assert filter_nodes(ledger, [], uid="p", request=pod_request(4)) == FilterResult([])
 
 
 @given(
@@ -76,7 +112,9 @@ def test_every_offered_node_is_answered_exactly_once(used: list[int], units: int
         ledger.set_share_node(share_node(f"n{index}", 16))
         ledger.set_pod(pod_update(f"p{index}", node=f"n{index}", c0=amount))
     names = [f"n{index}" for index in offered]
-    result = filter_nodes(ledger, names, uid="new", units=units)
+    result = filter_nodes(ledger, names, uid="new", request=pod_request(units))
     assert sorted([*result.passing, *result.failed, *result.unresolvable]) == sorted(names)
     if units:
-        assert result.passing == [name for name in names if ledger.largest_free.get(name, -1) >= units]
+        assert result.passing == [
+            name for name in names if ledger.greatest[ResourceClass.MEMORY].get(name, -1) >= units
+        ]

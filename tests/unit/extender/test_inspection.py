@@ -1,7 +1,7 @@
 """The ledger as people and tools see it."""
 
 import msgspec
-from tests.samples.extender import GI, pod_update, reference, reporting, share_node
+from tests.samples.extender import GI, asked, pod_update, reference, reporting, share_node
 
 from gpushare_extender.http.inspection import inspect_all, inspect_node
 from gpushare_extender.ledger.ledger import Ledger
@@ -12,7 +12,7 @@ def test_a_node_shows_its_cards_and_who_has_what() -> None:
     ledger.set_share_node(share_node("n1", 16, 8, sick=(1,)))
     ledger.set_pod(pod_update("b", c0=2, c1=1))
     ledger.set_pod(pod_update("a", c0=4))
-    ledger.reserve(reference("c", uid="c"), node="n1", units=3)
+    ledger.reserve(reference("c", uid="c"), node="n1", request=asked(3))
     view = msgspec.to_builtins(inspect_node(ledger, "n1"))
     pods = [
         {"namespace": "default", "name": name, "uid": name, "units": units, "reserved": reserved}

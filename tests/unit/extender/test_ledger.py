@@ -3,12 +3,16 @@
 import dataclasses
 
 import pytest
-from tests.samples.extender import GI, holder, pod_update, reference, reporting, share_node
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.samples.extender import GI, asked, holder, pod_update, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.modes import MODES
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.ledger.holder import Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, DoesNotFitError, Ledger
-from gpushare_extender.ledger.share_node import ReportedHolder
+from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode
 
 
 @pytest.fixture
@@ -20,7 +24,7 @@ def ledger() -> Ledger:
 
 
 def reserve(ledger: Ledger, uid: str, units: int, node: str = "n1") -> Holder:
-    return ledger.reserve(reference(uid, uid=uid), node=node, units=units)
+    return ledger.reserve(reference(uid, uid=uid), node=node, request=asked(units))
 
 
 def used(ledger: Ledger, node: str = "n1") -> list[int]:
@@ -32,7 +36,7 @@ def test_an_allocation_takes_units_of_its_card(ledger: Ledger) -> None:
     ledger.set_pod(pod_update("a", c0=4))
     ledger.set_pod(pod_update("b", c0=12))
     assert used(ledger) == [16, 0]
-    assert dict(ledger.largest_free) == {"n1": 16, "n2": 16}
+    assert dict(ledger.greatest[ResourceClass.MEMORY]) == {"n1": 16, "n2": 16}
 
 
 def test_the_same_update_twice_counts_once(ledger: Ledger) -> None:
@@ -169,7 +173,7 @@ def test_a_pod_whose_annotation_went_holds_what_it_said(ledger: Ledger) -> None:
 def test_an_over_full_card_fits_nothing(ledger: Ledger) -> None:
     ledger.set_pod(pod_update("a", c0=24))
     ledger.set_pod(pod_update("b", c1=17))
-    assert ledger.largest_free["n1"] == 0
+    assert ledger.greatest[ResourceClass.MEMORY]["n1"] == 0
     with pytest.raises(DoesNotFitError, match="asked 1, largest free 0"):
         reserve(ledger, "c", 1)
 
@@ -177,7 +181,7 @@ def test_an_over_full_card_fits_nothing(ledger: Ledger) -> None:
 def test_allocations_wait_for_their_card_to_appear() -> None:
     ledger = Ledger()
     ledger.set_pod(pod_update("a", c0=4))
-    assert dict(ledger.largest_free) == {}
+    assert dict(ledger.greatest[ResourceClass.MEMORY]) == {}
     ledger.set_share_node(share_node("n1"))
     assert used(ledger) == [4, 0]
 
@@ -194,7 +198,7 @@ def test_a_node_without_its_share_node_takes_no_pods_but_keeps_its_sums(ledger: 
     ledger.set_pod(pod_update("a", c0=4))
     ledger.drop_share_node("n1")
     ledger.drop_share_node("never seen")
-    assert "n1" not in ledger.largest_free
+    assert "n1" not in ledger.greatest[ResourceClass.MEMORY]
     with pytest.raises(DoesNotFitError, match="does not share GPU cards"):
         reserve(ledger, "b", 1)
     ledger.set_share_node(share_node("n1"))
@@ -203,13 +207,13 @@ def test_a_node_without_its_share_node_takes_no_pods_but_keeps_its_sums(ledger: 
 
 def test_nodes_that_are_not_listed_any_more_take_no_pods(ledger: Ledger) -> None:
     ledger.replace_share_nodes([share_node("n2"), share_node("n3")])
-    assert sorted(ledger.largest_free) == ["n2", "n3"]
+    assert sorted(ledger.greatest[ResourceClass.MEMORY]) == ["n2", "n3"]
     assert ledger.node("n1") is None
 
 
 def test_a_closed_node_takes_no_pods(ledger: Ledger) -> None:
     ledger.set_share_node(share_node("n1", closed_reason="not today"))
-    assert "n1" not in ledger.largest_free
+    assert "n1" not in ledger.greatest[ResourceClass.MEMORY]
     with pytest.raises(DoesNotFitError, match="not today"):
         reserve(ledger, "a", 1)
 
@@ -272,7 +276,7 @@ class TestReservations:
             DoesNotFitError, match="insufficient GPU memory in one card: asked 12, largest free 4"
         ):
             reserve(ledger, "c", 12)
-        assert ledger.largest_free["n1"] == 4
+        assert ledger.greatest[ResourceClass.MEMORY]["n1"] == 4
 
     def test_released_units_are_free_again(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 12)
@@ -363,7 +367,7 @@ def test_why_a_request_does_not_fit(
     ledger.set_share_node(share_node("n3", closed_reason="not today"))
     ledger.set_pod(pod_update("a", node="n2", c0=4))
     ledger.set_pod(pod_update("b", node="n2", c1=8))
-    reason = ledger.unfit_reason(node, units)
+    reason = ledger.unfit_reason(node, asked(units))
     assert message in reason.message
     assert reason.resolvable is resolvable
 
@@ -373,7 +377,7 @@ class TestReportedHolders:
 
     def test_a_holder_that_the_api_no_longer_knows_counts(self, ledger: Ledger) -> None:
         ledger.set_share_node(reporting(share_node("n1", 16), ghost=16))
-        assert ledger.largest_free["n1"] == 0
+        assert ledger.greatest[ResourceClass.MEMORY]["n1"] == 0
         with pytest.raises(DoesNotFitError, match="largest free 0"):
             reserve(ledger, "a", 1)
 
@@ -412,9 +416,9 @@ class TestReportedHolders:
         ledger.set_pod(pod_update("a", c0=16))
         ledger.set_share_node(reporting(share_node("n1", 16), a=16))
         ledger.drop_pod("a")
-        assert (used(ledger), ledger.largest_free["n1"]) == ([16], 0)
+        assert (used(ledger), ledger.greatest[ResourceClass.MEMORY]["n1"]) == ([16], 0)
         ledger.set_share_node(share_node("n1", 16))
-        assert (used(ledger), ledger.largest_free["n1"]) == ([0], 16)
+        assert (used(ledger), ledger.greatest[ResourceClass.MEMORY]["n1"]) == ([0], 16)
 
     def test_a_pod_of_the_same_name_is_another_one(self, ledger: Ledger) -> None:
         ledger.set_share_node(reporting(share_node("n1"), former=8))
@@ -449,3 +453,70 @@ class TestReportedHolders:
         ledger.drop_share_node("n1")
         ledger.set_share_node(share_node("n1"))
         assert used(ledger) == [0, 0]
+
+
+def slices(name: str = "n1", *, cards: int = 3) -> ShareNode:
+    return share_node(name, *[2] * cards, mode=MODES["Slices"], unit="1/2 card", unit_size=0)
+
+
+def test_a_request_of_slices_reserves_one_on_each_of_distinct_cards() -> None:
+    ledger = Ledger()
+    ledger.set_share_node(slices())
+    first = ledger.reserve(reference("a"), node="n1", request=asked(2, ResourceClass.SLICE))
+    second = ledger.reserve(reference("b"), node="n1", request=asked(3, ResourceClass.SLICE))
+    assert first.cards == (("n1-0", 1), ("n1-1", 1))
+    assert sorted(second.cards) == [("n1-0", 1), ("n1-1", 1), ("n1-2", 1)]
+    with pytest.raises(DoesNotFitError, match="needs 2 cards with a free slice, has 1"):
+        ledger.reserve(reference("c"), node="n1", request=asked(2, ResourceClass.SLICE))
+
+
+def test_what_a_node_serves_is_indexed_by_its_mode_alone() -> None:
+    room: list[tuple[ResourceClass, int]] = []
+    ledger = Ledger(lambda resource, amount: room.append((resource, amount)))
+    ledger.set_share_node(share_node("n1"))
+    ledger.set_share_node(slices())
+    assert dict(ledger.greatest[ResourceClass.MEMORY]) == {}
+    assert dict(ledger.greatest[ResourceClass.SLICE]) == {"n1": 3}
+    assert room == [(ResourceClass.MEMORY, 16), (ResourceClass.SLICE, 3)]
+
+
+def test_a_lost_bind_is_not_taken_up_in_another_mode() -> None:
+    ledger = Ledger()
+    ledger.set_share_node(slices())
+    ledger.reserve(reference("a"), node="n1", request=asked(2, ResourceClass.SLICE))
+    ledger.abandon("uid-a", now=0.0)
+    ledger.set_share_node(share_node("n1", 1, 1, mode=MODES["Exclusive"], unit="1 card", unit_size=0))
+    with pytest.raises(DoesNotFitError, match="already holds"):
+        ledger.reserve(reference("a"), node="n1", request=asked(2, ResourceClass.SLICE))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=30),
+    st.sampled_from(["Slices", "Exclusive"]),
+)
+def test_no_card_is_over_committed_and_none_given_twice_to_a_pod(
+    steps: list[tuple[int, bool]], mode: str
+) -> None:
+    """Pods come, each asking for some cards, and go."""
+    ledger, sharing = Ledger(), MODES[mode]
+    size = 2 if mode == "Slices" else 1
+    ledger.set_share_node(share_node("n1", *[size] * 4, mode=sharing, unit_size=0))
+    running: list[str] = []
+    for number, (amount, ends) in enumerate(steps):
+        fits = ledger.greatest[sharing.resource]["n1"] >= amount
+        try:
+            held = ledger.reserve(reference(f"p{number}"), node="n1", request=asked(amount, sharing.resource))
+        except DoesNotFitError:
+            assert not fits
+        else:
+            assert fits
+            assert len({card for card, _ in held.cards}) == amount
+            running.append(held.uid)
+        if ends and running:
+            ledger.drop_pod(running.pop(0))
+        node = ledger.node("n1")
+        assert node
+        assert all(0 <= card.allocated <= card.units for card in node.cards())
+    for uid in running:
+        ledger.drop_pod(uid)
+    assert ledger.greatest[sharing.resource]["n1"] == 4

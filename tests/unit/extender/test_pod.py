@@ -4,27 +4,32 @@ import msgspec
 import pytest
 from tests.samples.extender import RESOURCE, container_json
 
+from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
-from gpushare_core.placement.requests import PodRequest
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_extender.decide.pod import Pod, PodSpec
 
 
+def memory(total: int, **containers: int) -> tuple[ResourceRequest, ...]:
+    return (ResourceRequest(ResourceClass.MEMORY, total, containers),)
+
+
 def request_of(*containers: Json) -> PodRequest:
-    return msgspec.convert({"spec": {"containers": containers}}, Pod).request(RESOURCE)
+    return msgspec.convert({"spec": {"containers": containers}}, Pod).request(GPUSHARE.resources)
 
 
 def test_units_per_container_and_cpu_and_memory_together() -> None:
     containers = container_json("a", 4), container_json("b", 2), container_json("c")
-    assert request_of(*containers) == PodRequest({"a": 4, "b": 2}, 6, cpu="1500m", memory="768Mi")
+    assert request_of(*containers) == PodRequest(memory(6, a=4, b=2), cpu="1500m", memory="768Mi")
 
 
 def test_an_amount_nobody_can_read_does_not_keep_the_pod_from_running() -> None:
     odd = {"name": "a", "resources": {"limits": {RESOURCE: "4"}, "requests": {"cpu": "lots"}}}
-    assert request_of(odd) == PodRequest({"a": 4}, 4, cpu="0", memory="0")
+    assert request_of(odd) == PodRequest(memory(4, a=4), cpu="0", memory="0")
 
 
 @pytest.mark.parametrize(
     "spec", [PodSpec(), PodSpec(containers=[], init_containers=[])], ids=["no lists", "empty lists"]
 )
 def test_a_spec_without_containers_requests_nothing(spec: PodSpec) -> None:
-    assert Pod(spec=spec).request(RESOURCE) == PodRequest({}, 0, cpu="0", memory="0")
+    assert Pod(spec=spec).request(GPUSHARE.resources) == PodRequest(cpu="0", memory="0")

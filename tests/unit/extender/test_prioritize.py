@@ -1,7 +1,7 @@
 """Among the nodes that take a pod, the ones that keep whole cards free come first."""
 
 import pytest
-from tests.samples.extender import reference
+from tests.samples.extender import asked, reference
 
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_extender.decide.prioritize import prioritize_nodes
@@ -24,7 +24,7 @@ def ledger_of(*nodes: ShareNode, **reserved: int) -> Ledger:
     ledger = Ledger()
     ledger.replace_share_nodes(nodes)
     for name, units in reserved.items():
-        ledger.reserve(reference("held", uid=f"on-{name}"), node=name, units=units)
+        ledger.reserve(reference("held", uid=f"on-{name}"), node=name, request=asked(units))
     return ledger
 
 
@@ -50,4 +50,4 @@ def ledger_of(*nodes: ShareNode, **reserved: int) -> Ledger:
     ],
 )
 def test_better_nodes_score_higher(ledger: Ledger, units: int, expected: dict[str, int]) -> None:
-    assert prioritize_nodes(ledger, sorted(expected), units=units) == expected
+    assert prioritize_nodes(ledger, sorted(expected), asked(units)) == expected

@@ -1,7 +1,9 @@
 """Pods that were refused and would fit now."""
 
 import pytest
+from tests.samples.extender import asked
 
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.decide.refused_pods import RefusedPods
 
 
@@ -9,26 +11,26 @@ from gpushare_extender.decide.refused_pods import RefusedPods
 def refused() -> RefusedPods:
     """``small`` asks for 4, ``big`` for 16; both fit nowhere."""
     refused = RefusedPods()
-    refused.refused("small", 4)
-    refused.refused("big", 16)
+    refused.refused("small", asked(4))
+    refused.refused("big", asked(16))
     return refused
 
 
 @pytest.mark.parametrize(("units", "waits"), [(3, False), (4, True), (16, True)])
 def test_room_for_one_of_them_is_news(refused: RefusedPods, units: int, *, waits: bool) -> None:
-    assert refused.has_room(units) is waits
+    assert refused.has_room(ResourceClass.MEMORY, units) is waits
     assert refused.take_waiting() is waits
     assert refused.take_waiting() is False
 
 
 def test_a_pod_tried_since_is_not_waiting_any_more(refused: RefusedPods) -> None:
-    refused.has_room(4)
-    refused.refused("small", 4)
+    refused.has_room(ResourceClass.MEMORY, 4)
+    refused.refused("small", asked(4))
     assert refused.take_waiting() is False
 
 
 def test_nor_one_that_fits_now(refused: RefusedPods) -> None:
-    refused.has_room(4)
+    refused.has_room(ResourceClass.MEMORY, 4)
     refused.settled("small")
     refused.settled("never refused")
     assert refused.take_waiting() is False
@@ -37,6 +39,6 @@ def test_nor_one_that_fits_now(refused: RefusedPods) -> None:
 def test_those_refused_longest_ago_are_forgotten_first() -> None:
     refused = RefusedPods(most=2)
     for uid, units in (("a", 1), ("b", 9), ("c", 9)):
-        refused.refused(uid, units)
-    assert refused.has_room(1) is False
-    assert refused.has_room(9) is True
+        refused.refused(uid, asked(units))
+    assert refused.has_room(ResourceClass.MEMORY, 1) is False
+    assert refused.has_room(ResourceClass.MEMORY, 9) is True

@@ -66,7 +66,7 @@ def registration_failed(node: Json) -> None:
 
 
 def other_mode(node: Json) -> None:
-    node["spec"]["mode"] = "Slices"
+    node["spec"]["mode"] = "Mixed"
 
 
 def other_dialect(node: Json) -> None:
@@ -95,7 +95,7 @@ def nonsense(node: Json) -> None:
     [
         pytest.param(no_status, "not registered with the kubelet yet", id="plugin has not started"),
         pytest.param(registration_failed, "yet: the kubelet is away", id="registration failed"),
-        pytest.param(other_mode, "mode Slices is not served, only Memory", id="other mode"),
+        pytest.param(other_mode, "mode Mixed is not served, only Memory, Slices, Exclusive", id="other mode"),
         pytest.param(other_dialect, "dialect example.com is not served", id="other dialect"),
         pytest.param(all_sick, "no healthy GPU card", id="all cards sick"),
         pytest.param(no_cards, "no healthy GPU card", id="no cards"),
@@ -172,3 +172,19 @@ class TestHolders:
         )
         assert card.units_in_use({"a": 8}) == 12
         assert card.units_in_use({"b": 4}) == 12
+
+
+@pytest.mark.parametrize(
+    ("unit", "mode"),
+    [
+        pytest.param("1Gi", "Memory", id="memory"),
+        pytest.param("1/4 card", "Slices", id="slices"),
+        pytest.param("1 card", "Exclusive", id="cards"),
+        pytest.param("", "Memory", id="nothing is served yet"),
+    ],
+)
+def test_the_mode_is_the_one_in_force(unit: str, mode: str) -> None:
+    node = share_node_json()
+    node["spec"]["mode"] = "Slices"  # as while pods keep it from being applied
+    node["status"]["memoryUnit"] = unit
+    assert read(node).mode.name == mode

@@ -99,7 +99,7 @@ class TestConflict:
     @pytest.mark.parametrize(
         "edited",
         [
-            pytest.param(policy("older", rule("gpu-1", mode="Exclusive")), id="unserved"),
+            pytest.param(policy("older", rule("gpu-1", mode="Mixed")), id="unserved"),
             pytest.param(policy("older", spec=None), id="unreadable"),
         ],
     )
@@ -110,7 +110,7 @@ class TestConflict:
         assert assign(world, self.younger).lost == {"gpu-1": "older"}
 
     def test_an_edit_that_cannot_be_applied_takes_no_node_from_a_policy_in_force(self) -> None:
-        edited = policy("older", rule("gpu-1", mode="Exclusive"))
+        edited = policy("older", rule("gpu-1", mode="Mixed"))
         world = snapshot(edited, self.younger, node("gpu-1"), share("gpu-1", self.younger))
         assert assign(world, edited) == Assignment()
         assert assign(world, self.younger).enabled.keys() == {"gpu-1"}
@@ -121,7 +121,7 @@ class TestConflict:
 
 names = st.sampled_from(["gpu-1", "gpu-2", "gpu-3"])
 rules = st.lists(
-    st.builds(rule, names, mode=st.sampled_from(["Memory", "Off", "Exclusive"])), min_size=1, max_size=4
+    st.builds(rule, names, mode=st.sampled_from(["Memory", "Off", "Mixed"])), min_size=1, max_size=4
 )
 
 

@@ -161,7 +161,10 @@ def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
     ("asked", "reason", "works"),
     [
         pytest.param(
-            spec(rule("a", mode="Mixed", slicesPerCard=2)), "UnsupportedMode", "Memory or Off", id="mode"
+            spec(rule("a", mode="Mixed", slicesPerCard=2)),
+            "UnsupportedMode",
+            "Exclusive or Memory",
+            id="mode",
         ),
         pytest.param(spec({"names": ["gpu-1"]}), "UnsupportedSource", "Simulated", id="source"),
         pytest.param(spec(rule("a"), dialect="tuya.com"), "UnsupportedDialect", "gpushare.io", id="dialect"),
@@ -191,7 +194,7 @@ def test_an_invalid_spec_is_said_and_nothing_crashes() -> None:
     ("edited", "reason"),
     [
         pytest.param(policy(spec=None, error="nodes: Field required"), "InvalidSpec", id="unreadable"),
-        pytest.param(policy("default", rule("gpu-1", mode="Exclusive")), "UnsupportedMode", id="unserved"),
+        pytest.param(policy("default", rule("gpu-1", mode="Mixed")), "UnsupportedMode", id="unserved"),
     ],
 )
 def test_an_edit_that_cannot_be_applied_says_what_stays(edited: PolicyObject, reason: str) -> None:

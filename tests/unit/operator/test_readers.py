@@ -11,6 +11,7 @@ from gpushare_operator.cluster.labels import ASKED_ANNOTATION, PORT_ANNOTATION
 from gpushare_operator.cluster.readers import read_job, read_node, read_pod, read_policy, read_share_node
 
 MEMORY = "gpushare.io/memory"
+SLICE, CARD = "gpushare.io/slice", "gpushare.io/card"
 
 
 def meta(name: str = "x", version: int = 1, **extra: Any) -> Json:
@@ -86,6 +87,9 @@ def test_a_policy_with_a_broken_status_is_read_as_without() -> None:
         pytest.param({"capacity": {"cpu": "1"}}, False, (), id="others' resources"),
         pytest.param({"capacity": {MEMORY: "0"}}, False, (MEMORY,), id="zero is shown"),
         pytest.param({"allocatable": {MEMORY: "4"}}, False, (MEMORY,), id="allocatable"),
+        pytest.param(
+            {"capacity": {SLICE: "4", CARD: "0"}}, False, (CARD, SLICE), id="the resources of every mode"
+        ),
     ],
 )
 def test_a_node_is_read(status: Json, *, ready: bool, offered: tuple[str, ...]) -> None:

@@ -99,7 +99,7 @@ def test_a_listing_made_during_the_call_tells_the_pod(
 
 def test_without_a_checkpoint_our_own_answers_tell_that_an_init_container_has_its_units() -> None:
     unseen = pod("a", container(), inits=(container("first", 4),))
-    answered = {"uid-a": PreferredCard("GPU-0")}
+    answered = {"uid-a": PreferredCard(("GPU-0",))}
     assert admitted_by_listing(assigned(a={"main": []}), by_name(unseen), {}, 4) == unseen
     assert admitted_by_listing(assigned(a={"main": []}), by_name(unseen), answered, 4) is None
 
@@ -120,7 +120,7 @@ def test_a_pod_is_served_when_the_kubelet_has_nothing_more_to_ask(
 ) -> None:
     """It takes for an init container what an earlier one leaves, and asks us for the rest."""
     unseen = pod("a", container(), inits=inits)
-    answered = {"uid-a": PreferredCard("GPU-0", containers=answers)}
+    answered = {"uid-a": PreferredCard(("GPU-0",), containers=answers)}
     arrived = admitted_by_arrival(AssignedDevices(), by_name(unseen), answered, 4)
     assert [each.name.name for each in (arrived,) if each] == asked_again
     if not any("restartPolicy" in each for each in inits):
@@ -170,11 +170,11 @@ def test_while_the_spec_is_not_read_the_annotation_tells_the_size() -> None:
         pytest.param(AssignedDevices(), {}, "a", id="the oldest promise"),
         pytest.param(assigned(a={"main": [0]}), {}, "b", id="the oldest that is not assigned anything"),
         pytest.param(
-            AssignedDevices(), {"uid-a": PreferredCard("GPU-0")}, "b", id="the oldest that was not served"
+            AssignedDevices(), {"uid-a": PreferredCard(("GPU-0",))}, "b", id="the oldest that was not served"
         ),
         pytest.param(
             AssignedDevices(),
-            {"uid-a": PreferredCard("GPU-0"), "uid-b": PreferredCard("GPU-0")},
+            {"uid-a": PreferredCard(("GPU-0",)), "uid-b": PreferredCard(("GPU-0",))},
             None,
             id="all were served",
         ),
@@ -192,7 +192,7 @@ def test_without_a_listing_a_pod_that_was_begun_is_finished_first() -> None:
     pods = by_name(simple("a", 2), TWO)  # two was created before a was promised
     assert admitted_by_arrival(nothing, pods, {}, 2) == pods[name_of("two")]
     pods = by_name(simple("a", 2, at="2026-11-21T08:00:00Z"), TWO)
-    begun = {"uid-two": PreferredCard("GPU-0")}
+    begun = {"uid-two": PreferredCard(("GPU-0",))}
     assert admitted_by_arrival(nothing, pods, begun, 2) == pods[name_of("two")]
 
 

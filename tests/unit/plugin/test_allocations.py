@@ -6,6 +6,7 @@ import pytest
 from tests.samples.plugin import (
     annotation,
     assigned,
+    card,
     container,
     layout,
     name_of,
@@ -14,6 +15,9 @@ from tests.samples.plugin import (
     sidecar,
 )
 
+from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import CardPart
 from gpushare_plugin.decide.allocations import (
     AssignedDevices,
     PodAllocation,
@@ -24,8 +28,11 @@ from gpushare_plugin.decide.allocations import (
     pod_allocation,
     promised_units,
 )
+from gpushare_plugin.decide.layout import lay_out
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
+
+SLICE = GPUSHARE.slice_resource
 
 Expected = tuple[dict[str, dict[str, int]], dict[str, int]] | None
 """Container -> card -> units, and card -> units."""
@@ -36,7 +43,7 @@ ONLY_INIT = pod("a", container(), inits=(container("first", 4),))
 ONLY_INIT_ANNOTATED = pod(
     "a", container(), inits=(container("first", 4),), annotation=annotation({"first": {"GPU-1": 4}})
 )
-PREFERRED = {"uid-a": PreferredCard("GPU-0")}
+PREFERRED = {"uid-a": PreferredCard(("GPU-0",))}
 
 
 @pytest.mark.parametrize(
@@ -87,6 +94,32 @@ def test_what_a_pod_holds_includes_what_podresources_do_not_show(
 ) -> None:
     allocation = pod_allocation(one, node_assignments(held, preferred))
     assert allocation == (PodAllocation(one, *expected) if expected else None)
+
+
+HALVES = lay_out([card(0), card(1), card(2)], CardPart(ResourceClass.SLICE, 2), reserved=0)
+"""GPU-0 has units 0 and 1, GPU-1 has 2 and 3, GPU-2 has 4 and 5."""
+SLICED = pod("a", container("main", 1, SLICE), inits=(container("first", 2, SLICE),))
+
+
+@pytest.mark.parametrize(
+    ("held", "preferred", "expected"),
+    [
+        pytest.param(
+            {"main": [2]},
+            {"uid-a": PreferredCard(("GPU-2", "GPU-1"), 1)},
+            ({"first": {"GPU-1": 1, "GPU-2": 1}, "main": {"GPU-1": 1}}, {"GPU-1": 1, "GPU-2": 1}),
+            id="the card that is seen and the one that was preferred",
+        ),
+        pytest.param({"main": [2]}, {}, None, id="nobody knows the other card"),
+        pytest.param({"main": []}, {}, None, id="not admitted yet"),
+    ],
+)
+def test_of_slices_each_is_on_a_card_of_its_own(
+    held: dict[str, list[int]], preferred: PreferredCards, expected: Expected
+) -> None:
+    assignments = replace(node_assignments(assigned(a=held), preferred), layout=HALVES)
+    allocation = pod_allocation(SLICED, assignments)
+    assert allocation == (PodAllocation(SLICED, *expected) if expected else None)
 
 
 def test_promises_are_what_was_annotated_and_not_admitted_yet() -> None:

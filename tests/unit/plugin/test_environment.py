@@ -1,10 +1,13 @@
 """A container gets the card that its units lie on: nothing else is looked at."""
 
 import pytest
-from tests.samples.plugin import ids, layout
+from tests.samples.plugin import GIB, card, ids, layout
 
 from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import WHOLE_CARD, CardPart, Unit
 from gpushare_plugin.decide.environment import UnusableUnitsError, environment
+from gpushare_plugin.decide.layout import Layout, lay_out
 
 LAYOUT = layout(reserved=2**30)
 
@@ -34,4 +37,48 @@ def test_the_variables_follow_from_the_units() -> None:
 def test_units_that_are_not_of_one_card_are_refused(asked: list[str], message: str) -> None:
     with pytest.raises(UnusableUnitsError) as refusal:
         environment(asked, LAYOUT, GPUSHARE)
+    assert message in str(refusal.value)
+
+
+def parts(unit: Unit, *memories: int) -> Layout:
+    return lay_out([card(index, memory=each * GIB) for index, each in enumerate(memories)], unit, reserved=0)
+
+
+SLICES = parts(CardPart(ResourceClass.SLICE, 2), 16, 8, 16)
+
+
+def test_slices_name_every_card_with_its_part_of_its_memory() -> None:
+    assert environment(ids(4, 3, 0), SLICES, GPUSHARE) == {
+        "NVIDIA_VISIBLE_DEVICES": "GPU-0,GPU-1,GPU-2",
+        "GPUSHARE_CARD": "GPU-0,GPU-1,GPU-2",
+        "GPUSHARE_CARD_INDEX": "0,1,2",
+        "GPUSHARE_UNITS": "3",
+        "GPUSHARE_MEMORY_MIB": "8192,4096,8192",
+        "GPUSHARE_CARD_MEMORY_MIB": "16384,8192,16384",
+    }
+
+
+def test_whole_cards_come_with_all_their_memory() -> None:
+    variables = environment(ids(1, 0), parts(WHOLE_CARD, 16, 8), GPUSHARE)
+    assert variables["NVIDIA_VISIBLE_DEVICES"] == "GPU-0,GPU-1"
+    assert variables["GPUSHARE_MEMORY_MIB"] == variables["GPUSHARE_CARD_MEMORY_MIB"] == "16384,8192"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        pytest.param(
+            ids(0, 1), "asked 2 units of as many cards, the kubelet chose 2 of GPU-0", id="two of one card"
+        ),
+        pytest.param(
+            ids(0, 1, 2),
+            "asked 3 units of as many cards, the kubelet chose 2 of GPU-0, 1 of GPU-1",
+            id="two of one of two cards",
+        ),
+        pytest.param([], "asked 0 units", id="none"),
+    ],
+)
+def test_two_slices_of_one_card_are_refused(asked: list[str], message: str) -> None:
+    with pytest.raises(UnusableUnitsError) as refusal:
+        environment(asked, SLICES, GPUSHARE)
     assert message in str(refusal.value)

@@ -18,7 +18,7 @@ METADATA = replace(READ, request=None)
 def state() -> NodeState:
     made = NodeState(NODE)
     made.put_pod(READ)
-    made.put_preferred(READ.uid, "GPU-0")
+    made.put_preferred(READ.uid, ("GPU-0",))
     made.changed.clear()
     return made
 
@@ -103,8 +103,8 @@ def test_pods_that_are_not_listed_any_more_are_forgotten(state: NodeState) -> No
 
 
 def test_preferred_cards_count_the_containers(state: NodeState) -> None:
-    state.put_preferred(READ.uid, "GPU-0")
-    assert state.preferred[READ.uid] == PreferredCard("GPU-0", containers=2)
+    state.put_preferred(READ.uid, ("GPU-0",))
+    assert state.preferred[READ.uid] == PreferredCard(("GPU-0",), containers=2)
 
 
 def test_an_assignment_that_says_the_same_is_no_change(state: NodeState) -> None:

@@ -20,7 +20,8 @@ from tests.samples.plugin import (
     stored,
 )
 
-from gpushare_core.placement.units import MemoryUnit
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import CardPart, MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.layout import GONE, Layout, lay_out
 from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
@@ -273,3 +274,31 @@ def _overlaps(made: Layout) -> Iterator[str]:
         if numbers & taken:
             yield placed.uuid
         taken |= numbers
+
+
+def halves(*cards: PhysicalCard) -> Layout:
+    return lay_out(cards, CardPart(ResourceClass.SLICE, 2), reserved=0)
+
+
+def test_without_a_record_slices_in_use_tell_mode_and_cards() -> None:
+    """What is asked for now is another mode, and cards were added in front."""
+    before = halves(card(1), card(2))
+    held = with_checkpoint(before, a={"main": [1, 2]})
+    made = decided(held, cards=(card(0), card(1), card(2))).layout
+    assert made is not None
+    assert (made.unit.text, made.shares([1, 2])) == ("1/2 card", {"GPU-1": 1, "GPU-2": 1})
+
+
+def test_a_card_that_is_gone_keeps_the_room_of_all_its_slices() -> None:
+    before = halves(card(0), card(1))
+    made = decided(with_checkpoint(before, a={"main": [2]}), cards=(card(0),)).layout
+    assert made is not None
+    assert [(each.uuid, each.first, each.units) for each in made.cards] == [("GPU-0", 0, 2), ("GPU-1", 2, 2)]
+
+
+def test_slices_of_two_sizes_are_a_contradiction() -> None:
+    quarters = lay_out([card(0), card(1)], CardPart(ResourceClass.SLICE, 4), reserved=0)
+    stored_both = {**stored(halves(card(0)), a={"main": [0]}), **stored(quarters, b={"main": [4]})}
+    seen = stored_witnesses(AssignedDevices({}, stored_both))
+    with pytest.raises(ContradictionError, match="hold units of different sizes"):
+        witnessed_unit((), seen)

@@ -1,0 +1,36 @@
+"""What the modes have in common in which a request gets one unit on each of several distinct cards."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+
+from gpushare_core.placement.card_choice import CardRequest
+from gpushare_core.placement.requests import PodRequest
+from gpushare_core.placement.sharing_mode import Room, SharingMode
+
+
+class DistinctCards(SharingMode):
+    """An amount is a number of cards, also over all containers of a pod."""
+
+    def on_cards(self, amount: int) -> CardRequest:
+        return CardRequest(cards=amount, units=1)
+
+    def greatest(self, units: Iterable[int]) -> int:
+        return sum(each > 0 for each in units)
+
+    def explain(self, amount: int, room: Room) -> str:
+        """Names the number of cards where even empty ones would not do."""
+        reason = f"needs {self._free(amount)}, has {room.greatest}"
+        return reason if amount <= room.possible else f"{reason}, of {room.possible} in all"
+
+    def containers(self, request: PodRequest, cards: Sequence[str]) -> dict[str, dict[str, int]]:
+        """Ordinary init containers lend their cards to those after them, as in the kubelet."""
+        given: dict[str, dict[str, int]] = {}
+        staying = 0
+        for name, amount in request.containers.items():
+            given[name] = dict.fromkeys(cards[staying : staying + amount], 1)
+            staying += 0 if name in request.init_containers else amount
+        return given
+
+    @abstractmethod
+    def _free(self, amount: int) -> str:
+        """Returns for people what ``amount`` cards have to be."""

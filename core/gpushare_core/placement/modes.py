@@ -1,0 +1,30 @@
+"""The modes of sharing, one row each, and why a pod does not fit a node for its mode alone."""
+
+from gpushare_core.placement.exclusive_mode import ExclusiveMode
+from gpushare_core.placement.memory_mode import MemoryMode
+from gpushare_core.placement.requests import PodRequest, ResourceClass
+from gpushare_core.placement.sharing_mode import SharingMode
+from gpushare_core.placement.slices_mode import SlicesMode
+
+MEMORY = MemoryMode()
+
+MODES: dict[str, SharingMode] = {mode.name: mode for mode in (MEMORY, SlicesMode(), ExclusiveMode())}
+"""By the name that the API has for them."""
+
+_BY_RESOURCE = {mode.resource: mode for mode in MODES.values()}
+
+
+def mode_serving(resource: ResourceClass) -> SharingMode:
+    """Returns the mode in which a node serves ``resource``."""
+    return _BY_RESOURCE[resource]
+
+
+def other_class_reason(mode: SharingMode, asked: ResourceClass) -> str:
+    """Returns for people why a pod that asks for the class ``asked`` fits no node in ``mode``."""
+    return f"the pod asks for the resource {asked}, and this node in mode {mode.name} serves {mode.resource}"
+
+
+def several_classes_reason(request: PodRequest) -> str:
+    """Returns for people why a pod that asks for several classes fits nowhere."""
+    asked = " and ".join(each.resource for each in request.resources)
+    return f"the pod asks for the resources {asked} together: only mode Mixed allows that"

@@ -1,0 +1,61 @@
+"""What a mode of sharing is: all that differs between the ways in which a node shares its cards."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+from gpushare_core.placement.card_choice import Card, CardRequest, Strategy, choose
+from gpushare_core.placement.requests import PodRequest, ResourceClass
+from gpushare_core.placement.units import Unit, UnitFields
+
+
+class Room(NamedTuple):
+    """What the healthy cards of a node offer to one request."""
+
+    greatest: int
+    """The greatest amount that fits now."""
+    possible: int
+    """The greatest amount that would fit if nothing was allocated."""
+
+
+class SharingMode(ABC):
+    """One way of sharing. Amounts are of its resource class, units are those of cards."""
+
+    name: ClassVar[str]
+    """As the API writes it."""
+    resource: ClassVar[ResourceClass]
+    """What nodes in this mode serve."""
+
+    @abstractmethod
+    def unit(self, fields: UnitFields, /) -> Unit:
+        """Returns what ``fields`` call one unit. Raises ``ValueError`` when they say none."""
+
+    @abstractmethod
+    def on_cards(self, amount: int) -> CardRequest:
+        """Returns how ``amount`` lies on cards."""
+
+    @abstractmethod
+    def greatest(self, units: Iterable[int]) -> int:
+        """Returns the greatest amount that fits cards with so many ``units`` free, each; 0 when none does."""
+
+    @abstractmethod
+    def explain(self, amount: int, room: Room) -> str:
+        """Returns for people why ``amount`` does not fit where there is ``room``."""
+
+    @abstractmethod
+    def containers(self, request: PodRequest, cards: Sequence[str]) -> dict[str, dict[str, int]]:
+        """Returns container -> card UUID -> units, for a pod whose units lie on ``cards``."""
+
+    def choose(
+        self, cards: Iterable[Card], amount: int, strategy: Strategy = Strategy.BINPACK
+    ) -> Mapping[str, int]:
+        """Returns card UUID -> units for ``amount``; empty when it does not fit."""
+        request = self.on_cards(amount)
+        return {card.uuid: request.units for card in choose(cards, request, strategy)}
+
+    def room(self, cards: Sequence[Card]) -> Room:
+        """Returns what ``cards`` offer to one request."""
+        healthy = [card for card in cards if card.healthy]
+        return Room(
+            self.greatest(card.free for card in healthy), self.greatest(card.units for card in healthy)
+        )
