@@ -5,13 +5,14 @@
 """
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import grpc
 from tests.e2e.observe import PODS, SHARE_NODES, Json, get
-from tests.e2e.workloads import MEMORY
+from tests.e2e.workloads import CARD, MEMORY, SLICE
 
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_localcluster.cluster import LocalCluster
@@ -19,6 +20,7 @@ from gpushare_plugin.decide.unit_ids import decode_id
 from gpushare_plugin.kubelet.pod_resources import LIST
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 
+RESOURCES = (MEMORY, SLICE, CARD)
 SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
 
@@ -33,16 +35,19 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Units of one card."""
+    """What one container has: its card, or several in order with commas between them, and units of all."""
 
     card: str
     units: int
 
     @classmethod
-    def of_units(cls, units: frozenset["Unit"], layout: "Layout") -> "Share | None":
-        """The card that ``units`` lie on; several cards are named together, which no other book says."""
-        cards = sorted({layout.card(unit) for unit in units})
-        return cls(" and ".join(cards), len(units)) if units else None
+    def of(cls, shares: Mapping[str, int]) -> "Share | None":
+        """``shares``: card -> units."""
+        return cls(",".join(sorted(shares)), sum(shares.values())) if shares else None
+
+    @property
+    def cards(self) -> list[str]:
+        return self.card.split(",")
 
 
 Unit = tuple[str, str]
@@ -70,11 +75,18 @@ def read_layout(nodes: Iterable[Json]) -> Layout:
 
 
 def _rooms(status: Json) -> list[tuple[str, range]]:
-    unit = parse_memory(status.get("memoryUnit") or "1Gi")
+    unit = status.get("memoryUnit") or "1Gi"
     return [
-        (card["uuid"], range(card["firstUnit"], card["firstUnit"] + parse_memory(card["memory"]) // unit))
+        (card["uuid"], range(card["firstUnit"], card["firstUnit"] + units_of_card(card["memory"], unit)))
         for card in status.get("cards", ())
     ]
+
+
+def units_of_card(memory: str, unit: str) -> int:
+    """How many units a card of ``memory`` has; ``unit`` is memory, ``1/4 card`` or ``1 card``."""
+    if unit.endswith(" card"):
+        return int(Fraction(1) / Fraction(unit.removesuffix(" card")))
+    return parse_memory(memory) // parse_memory(unit)
 
 
 Book = dict[Key, Share]
@@ -100,7 +112,7 @@ class Books:
 
     def _differences(self) -> Iterable[str]:
         for key in sorted({*self.annotation, *self.kubelet, *self.environment, *self.status}):
-            granted = Share.of_units(self.kubelet.get(key, frozenset()), self.layout)
+            granted = Share.of(Counter(map(self.layout.card, self.kubelet.get(key, frozenset()))))
             told = [self.annotation.get(key), granted, self.environment.get(key), self.status.get(key)]
             if len(set(told)) != 1 or told[0] is None:
                 yield f"{key}: annotation, PodResources, environment, status say {told}"
@@ -152,8 +164,8 @@ def _from_annotations(pods: Sequence[Json]) -> Book:
         if allocation.get("uid") != metadata["uid"]:
             continue
         for name, shares in allocation.get("containers", {}).items():
-            for card, units in shares.items():
-                book[Key(metadata["namespace"], metadata["name"], name)] = Share(card, units)
+            if share := Share.of(shares):
+                book[Key(metadata["namespace"], metadata["name"], name)] = share
     return book
 
 
@@ -166,7 +178,7 @@ def _from_kubelets(cluster: LocalCluster, nodes: Iterable[str], namespace: str) 
                     unit
                     for each in container.devices
                     for unit in each.device_ids
-                    if each.resource_name == MEMORY
+                    if each.resource_name in RESOURCES
                 }
                 if units and pod.namespace == namespace:
                     key = Key(pod.namespace, pod.name, container.name)
@@ -194,7 +206,7 @@ def _from_environments(cluster: LocalCluster, namespace: str) -> Book:
     ]
     return {
         Key(each.namespace, each.pod, each.container): Share(
-            each.env["GPUSHARE_CARD"], int(each.env["GPUSHARE_UNITS"])
+            ",".join(sorted(each.env["GPUSHARE_CARD"].split(","))), int(each.env["GPUSHARE_UNITS"])
         )
         for each in records
         if "GPUSHARE_CARD" in each.env
@@ -202,9 +214,10 @@ def _from_environments(cluster: LocalCluster, namespace: str) -> Book:
 
 
 def _from_status(cards: Iterable[Json], namespace: str) -> Book:
-    return {
-        Key(pod["namespace"], pod["name"], pod["container"]): Share(card["uuid"], pod["units"])
-        for card in cards
-        for pod in card.get("pods", ())
-        if pod["namespace"] == namespace
-    }
+    found: dict[Key, dict[str, int]] = defaultdict(dict)
+    for card in cards:
+        for pod in card.get("pods", ()):
+            if pod["namespace"] == namespace:
+                key = Key(pod["namespace"], pod["name"], pod["container"])
+                found[key][card["uuid"]] = pod["units"]
+    return {key: share for key, shares in found.items() if (share := Share.of(shares))}

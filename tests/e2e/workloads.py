@@ -7,10 +7,12 @@ from gpushare_core.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 
 MEMORY = "gpushare.io/memory"
+SLICE = "gpushare.io/slice"
+CARD = "gpushare.io/card"
 
 
-def container(name: str, units: int, *, command: str = "exec sleep infinity") -> Json:
-    resources = {"limits": {MEMORY: str(units)}} if units else {}
+def container(name: str, units: int, *, command: str = "exec sleep infinity", resource: str = MEMORY) -> Json:
+    resources = {"limits": {resource: str(units)}} if units else {}
     return {"name": name, "image": "busybox:stable", "command": ["sh", "-c", command], "resources": resources}
 
 
@@ -22,13 +24,16 @@ def pod(
     on: str | None = None,
     restart: str = "Always",
     command: str = "exec sleep infinity",
+    resource: str = MEMORY,
 ) -> Json:
     """A pod with a container for every entry of ``units``.
 
     ``node`` binds it past the scheduler by ``nodeName``; ``on`` only lets the scheduler choose that node.
     """
     spec: Json = {
-        "containers": [container(each, amount, command=command) for each, amount in units.items()],
+        "containers": [
+            container(each, amount, command=command, resource=resource) for each, amount in units.items()
+        ],
         "terminationGracePeriodSeconds": 1,
         "restartPolicy": restart,
     }

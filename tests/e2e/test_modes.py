@@ -1,0 +1,127 @@
+"""Modes side by side: slices on one node, whole cards on another, memory on the third."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.e2e.books import Key, read_books
+from tests.e2e.observe import PODS, Json, condition, is_true, watch_until
+from tests.e2e.outcomes import is_running
+from tests.e2e.product import Product, policy
+from tests.e2e.workloads import CARD, MEMORY, SLICE, create, pod
+
+from gpushare_localcluster.cluster import LocalCluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("three_modes")]
+
+NODES = {SLICE: "gpu-1", CARD: "gpu-2", MEMORY: "gpu-3"}
+CARDS = 4
+
+
+def three_modes_policy() -> Json:
+    body = policy("default", nodes=[NODES[MEMORY]], cards=CARDS)
+    (memory,) = body["spec"]["nodes"]
+    slices = {**memory, "names": [NODES[SLICE]], "mode": "Slices", "slicesPerCard": 2}
+    exclusive = {**memory, "names": [NODES[CARD]], "mode": "Exclusive"}
+    body["spec"]["nodes"] = [memory, slices, exclusive]
+    return body
+
+
+@pytest.fixture(scope="module")
+def three_modes(product: Product) -> Iterator[None]:
+    product.apply(three_modes_policy())
+    product.await_ready("default")
+    yield
+    product.delete("default")
+
+
+def run(cluster: LocalCluster, namespace: str, name: str, amount: int, resource: str) -> list[str]:
+    """Run a pod and return its cards."""
+    create(cluster, namespace, [pod(name, {"main": amount}, resource=resource)])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(each["metadata"]["name"] == name and is_running(each) for each in pods),
+        what=f"pod {name} runs",
+    )
+    return read_books(cluster, namespace).environment[Key(namespace, name, "main")].cards
+
+
+def node_of(cluster: LocalCluster, namespace: str, name: str) -> str:
+    return cluster.kubectl("get", "pod", name, "-n", namespace, "-o", "jsonpath={.spec.nodeName}")
+
+
+def refusal(cluster: LocalCluster, namespace: str, name: str) -> str:
+    def message(pods: Any) -> str:
+        found = [each for each in pods if each["metadata"]["name"] == name]
+        return str(condition(found[0], "PodScheduled").get("message", "")) if found else ""
+
+    return message(
+        watch_until(
+            cluster,
+            PODS.format(namespace=namespace),
+            lambda pods: bool(message(pods)),
+            what=f"{name} is refused",
+        )
+    )
+
+
+@pytest.mark.usefixtures("books_agree")
+@pytest.mark.parametrize(("resource", "amount"), [(SLICE, 3), (CARD, 3), (MEMORY, 12)])
+def test_a_pod_gets_what_it_asks_for_where_that_is_shared(
+    cluster: LocalCluster, namespace: str, resource: str, amount: int
+) -> None:
+    cards = run(cluster, namespace, "one", amount, resource)
+    assert node_of(cluster, namespace, "one") == NODES[resource]
+    assert len(set(cards)) == (1 if resource == MEMORY else amount)
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_two_slices_are_of_two_cards_and_both_halves_of_a_card_are_used(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    cards = [run(cluster, namespace, f"pod-{number}", 2, SLICE) for number in range(4)]
+    assert all(len(set(each)) == 2 for each in cards)
+    used = [card for each in cards for card in each]
+    assert {card: used.count(card) for card in used} == dict.fromkeys(used, 2)
+    assert len(set(used)) == CARDS
+
+
+def test_more_slices_than_cards_wait_and_say_why(cluster: LocalCluster, namespace: str) -> None:
+    create(cluster, namespace, [pod("five", {"main": 5}, resource=SLICE)])
+    assert f"needs 5 cards with a free slice, has {CARDS}" in refusal(cluster, namespace, "five")
+
+
+def test_whole_cards_are_nobody_elses(cluster: LocalCluster, namespace: str) -> None:
+    first = run(cluster, namespace, "three", 3, CARD)
+    create(cluster, namespace, [pod("two", {"main": 2}, resource=CARD)])
+    assert "needs 2 free cards, has 1" in refusal(cluster, namespace, "two")
+    (last,) = run(cluster, namespace, "one", 1, CARD)
+    assert last not in first
+
+
+def test_a_change_of_mode_waits_for_the_pods_that_hold_slices(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    run(cluster, namespace, "holder", 2, SLICE)
+    changed = three_modes_policy()
+    changed["spec"]["nodes"][1] = {**changed["spec"]["nodes"][0], "names": [NODES[SLICE]]}
+    product.apply(changed)
+    blocked = product.share_node(
+        NODES[SLICE], lambda node: is_true(node, "UnitChangeBlocked"), what="the change is blocked"
+    )
+    assert "1 pod" in condition(blocked, "UnitChangeBlocked")["message"]
+    cluster.kubectl("delete", "pod", "holder", "-n", namespace)
+    product.share_node(
+        NODES[SLICE],
+        lambda node: node["status"]["memoryUnit"] == "1Gi" and is_true(node, "Registered"),
+        what="memory is shared when the pod is gone",
+    )
+    create(cluster, namespace, [pod("memory", {"main": 4}, on=NODES[SLICE])])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(each["metadata"]["name"] == "memory" and is_running(each) for each in pods),
+        what="a pod that asks for memory runs where slices were",
+    )
+    product.apply(three_modes_policy())
