@@ -4,7 +4,7 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-SECOND_CLUSTER = frozenset({"test_lifecycle", "test_nodes"})
+SECOND_CLUSTER = frozenset({"test_lifecycle", "test_nodes", "test_scheduler_connection"})
 """Modules that take about as long as all others with a cluster together.
 
 Those that start more clusters are among the others, one after the other: machines usually lend 128 inotify

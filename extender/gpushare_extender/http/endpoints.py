@@ -61,7 +61,8 @@ async def serving(
     async with contextlib.AsyncExitStack() as stack:
         listeners = _Listeners(stack, problems, drain)
         missing = await listeners.open([*calls, *health])
-        is_answered = len(calls) > 1 and not set(calls) <= set(missing)
+        unanswered = {each.address for each in missing}
+        is_answered = len(calls) > 1 and any(each.address not in unanswered for each in calls)
         if missing and not is_answered:
             raise CannotServeError(problems[str(missing[0].address)])
         trying = asyncio.create_task(listeners.open_later(missing))

@@ -176,7 +176,7 @@ async def test_half_of_mutual_tls_is_refused(given: tuple[str, ...]) -> None:
 async def test_with_tls_only_the_health_port_answers_without_a_certificate(
     kubeconfig: Path, tmp_path: Path, unused_tcp_port_factory: Callable[[], int]
 ) -> None:
-    port, health = unused_tcp_port_factory(), unused_tcp_port_factory()
+    port, former, health = (unused_tcp_port_factory() for _ in range(3))
     files = (
         "--tls-cert",
         tmp_path / "c.pem",
@@ -189,6 +189,8 @@ async def test_with_tls_only_the_health_port_answers_without_a_certificate(
         *(
             "--listen",
             f"127.0.0.1:{port}",
+            "--listen",
+            f"127.0.0.1:{former}",
             "--health-listen",
             f"127.0.0.1:{health}",
             "--kubeconfig",
@@ -203,8 +205,9 @@ async def test_with_tls_only_the_health_port_answers_without_a_certificate(
             shutil.copy(PAIRS / source, tmp_path / target)
         await asyncio.wait_for(_until(health, "/readyz", 200), 20)
         await asyncio.wait_for(_until(health, "/gpushare/inspect", 404), 20)
-        with pytest.raises(aiohttp.ClientError):
-            await post(port, "/gpushare/bind", BIND)
+        for each in (port, former):
+            with pytest.raises(aiohttp.ClientError):
+                await post(each, "/gpushare/bind", BIND)
     finally:
         process.terminate()
         await process.communicate()

@@ -43,6 +43,13 @@ async def test_a_pod_deleted_by_force_counts_until_the_kubelet_lets_go(one_pod: 
     await node.until("the end", lambda: node.share_node.status.summary == "0/16 0/16", within=3)
 
 
+def knows_uid(node: Node, name: str) -> bool:
+    """Whether what the kubelet has of the pod was read after it was admitted."""
+    assigned = node.agent.state.assigned if node.agent else None
+    listed = assigned.pods.get(name_of(name)) if assigned else None
+    return bool(assigned and listed and assigned.stored.get(listed.uid))
+
+
 async def test_a_pod_whose_init_container_alone_has_units_counts_until_the_kubelet_lets_go(
     node: Node,
 ) -> None:
@@ -51,6 +58,8 @@ async def test_a_pod_whose_init_container_alone_has_units_counts_until_the_kubel
         pod_json("init", container(), inits=(container("first", 4),), annotation=text, uid="init")
     )
     await node.until("the pod", lambda: holders(node) == {("init", CARDS[0], 4, False)})
+    # A pod that is listed without devices is known by its UID only if it was still there at that reading.
+    await node.until("the checkpoint's entry", lambda: knows_uid(node, "init"))
     node.api.delete(PODS, "init", "default")
     await node.until("the mark", lambda: holders(node) == {("init", CARDS[0], 4, True)})
     node.kubelet.pods.pop(name_of("init"))
