@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests.samples.extender import GI, asked, holder, pod_update, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.modes import MODES
+from gpushare_core.placement.modes import MODES, mode_serving
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import parse_unit
 from gpushare_extender.ledger.holder import Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, DoesNotFitError, Ledger
 from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode
@@ -239,30 +240,30 @@ def test_the_node_s_strategy_chooses(ledger: Ledger, strategy: Strategy, card: s
 
 
 @pytest.mark.parametrize(
-    ("unit_size", "counted"),
+    ("unit", "counted"),
     [
-        pytest.param(GI // 4, 4, id="smaller units: the kubelet will give four of the present size"),
-        pytest.param(GI + 1, 5, id="rounded up"),
-        pytest.param(2 * GI, 8, id="bigger units"),
-        pytest.param(0, 4, id="unknown unit"),
+        pytest.param("256Mi", 4, id="smaller units: the kubelet will give four of the present size"),
+        pytest.param(str(GI + 1), 5, id="rounded up"),
+        pytest.param("2Gi", 8, id="bigger units"),
+        pytest.param("much", 4, id="unknown unit"),
     ],
 )
-def test_units_of_another_size_are_converted(ledger: Ledger, unit_size: int, counted: int) -> None:
-    ledger.set_pod(pod_update("a", unit_size=unit_size, c0=4))
+def test_units_of_another_size_are_converted(ledger: Ledger, unit: str, counted: int) -> None:
+    ledger.set_pod(pod_update("a", unit=unit, c0=4))
     assert used(ledger) == [counted, 0]
 
 
 def test_a_pod_bound_while_the_unit_grew_counts_as_what_the_kubelet_gives(ledger: Ledger) -> None:
     ledger.set_pod(pod_update("a", c0=8))
-    ledger.set_share_node(share_node("n1", 8, 8, unit="2Gi", unit_size=2 * GI))
+    ledger.set_share_node(share_node("n1", 8, 8, unit="2Gi"))
     assert used(ledger) == [8, 0]
-    ledger.set_share_node(reporting(share_node("n1", 8, 8, unit="2Gi", unit_size=2 * GI), a=4))
+    ledger.set_share_node(reporting(share_node("n1", 8, 8, unit="2Gi"), a=4))
     assert used(ledger) == [4, 0]
 
 
 def test_a_change_of_the_unit_recounts_what_is_held(ledger: Ledger) -> None:
     ledger.set_pod(pod_update("a", c0=4))
-    ledger.set_share_node(share_node("n1", 64, 64, unit="256Mi", unit_size=GI // 4))
+    ledger.set_share_node(share_node("n1", 64, 64, unit="256Mi"))
     assert used(ledger) == [16, 0]
     ledger.drop_pod("a")
     assert used(ledger) == [0, 0]
@@ -444,7 +445,7 @@ class TestReportedHolders:
         assert used(ledger) == [10, 0]
 
     def test_a_pod_of_an_earlier_unit_is_counted_in_the_node_s_own(self, ledger: Ledger) -> None:
-        ledger.set_pod(pod_update("a", unit_size=GI // 4, c0=16))
+        ledger.set_pod(pod_update("a", unit="256Mi", c0=16))
         ledger.set_share_node(reporting(share_node("n1"), a=4))
         assert used(ledger) == [4, 0]
 
@@ -456,7 +457,7 @@ class TestReportedHolders:
 
 
 def slices(name: str = "n1", *, cards: int = 3) -> ShareNode:
-    return share_node(name, *[2] * cards, mode=MODES["Slices"], unit="1/2 card", unit_size=0)
+    return share_node(name, *[2] * cards, mode=MODES["Slices"], unit="1/2 card")
 
 
 def test_a_request_of_slices_reserves_one_on_each_of_distinct_cards() -> None:
@@ -485,7 +486,7 @@ def test_a_lost_bind_is_not_taken_up_in_another_mode() -> None:
     ledger.set_share_node(slices())
     ledger.reserve(reference("a"), node="n1", request=asked(2, ResourceClass.SLICE))
     ledger.abandon("uid-a", now=0.0)
-    ledger.set_share_node(share_node("n1", 1, 1, mode=MODES["Exclusive"], unit="1 card", unit_size=0))
+    ledger.set_share_node(share_node("n1", 1, 1, mode=MODES["Exclusive"], unit="1 card"))
     with pytest.raises(DoesNotFitError, match="already holds"):
         ledger.reserve(reference("a"), node="n1", request=asked(2, ResourceClass.SLICE))
 
@@ -499,8 +500,8 @@ def test_no_card_is_over_committed_and_none_given_twice_to_a_pod(
 ) -> None:
     """Pods come, each asking for some cards, and go."""
     ledger, sharing = Ledger(), MODES[mode]
-    size = 2 if mode == "Slices" else 1
-    ledger.set_share_node(share_node("n1", *[size] * 4, mode=sharing, unit_size=0))
+    size, unit = (2, "1/2 card") if mode == "Slices" else (1, "1 card")
+    ledger.set_share_node(share_node("n1", *[size] * 4, mode=sharing, unit=unit))
     running: list[str] = []
     for number, (amount, ends) in enumerate(steps):
         fits = ledger.greatest[sharing.resource]["n1"] >= amount
@@ -520,3 +521,37 @@ def test_no_card_is_over_committed_and_none_given_twice_to_a_pod(
     for uid in running:
         ledger.drop_pod(uid)
     assert ledger.greatest[sharing.resource]["n1"] == 4
+
+
+@pytest.mark.parametrize(
+    ("unit", "node_unit", "units", "least"),
+    [
+        pytest.param("1/2 card", "1Gi", 16, 8, id="a slice on a card that serves memory now"),
+        pytest.param("1 card", "1/2 card", 2, 2, id="a whole card on one that is cut"),
+        pytest.param("8Gi", "1/4 card", 4, 2, id="memory on a card that is cut"),
+        pytest.param("1/2 card", "1/4 card", 4, 2, id="a greater slice"),
+    ],
+)
+def test_units_of_another_mode_never_count_for_less(
+    unit: str, node_unit: str, units: int, least: int
+) -> None:
+    """Also where the status is there before the annotation, and where the mode changes under the pod."""
+    mode = mode_serving(parse_unit(node_unit).resource)
+    node = share_node("n1", units, units, mode=mode, unit=node_unit)
+    early, late = Ledger(), Ledger()
+    early.set_pod(pod_update("a", unit=unit, c0=1))
+    early.set_share_node(node)
+    late.set_share_node(node)
+    late.set_pod(pod_update("a", unit=unit, c0=1))
+    assert used(early)[0] >= least
+    assert used(late) == used(early)
+    assert used(early)[1] == 0
+
+
+def test_units_of_another_mode_are_recounted_when_the_mode_comes_back() -> None:
+    ledger = Ledger()
+    ledger.set_share_node(slices())
+    ledger.set_pod(pod_update("a", unit="1/2 card", c0=1))
+    ledger.set_share_node(share_node("n1"))
+    ledger.set_share_node(slices())
+    assert used(ledger) == [1, 0, 0]
