@@ -117,16 +117,14 @@ def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[P
     """Yields what the pods have that the API server does not know (any more)."""
     for assignment in orphans(assignments.assigned, pods):
         pod = Pod(name=assignment.name, uid=assignment.uid)
-        stored = assignments.assigned.stored_of(pod)
-        yield replace(
-            _stored_allocation(pod, [*stored.values()], assignments.layout)
-            if stored
-            else _listed_allocation(pod, assignment, assignments.layout),
-            orphaned=True,
-        )
+        yield replace(_seen_allocation(pod, assignment, assignments), orphaned=True)
 
 
-def _listed_allocation(pod: Pod, assignment: PodAssignment, layout: Layout) -> PodAllocation:
+def _seen_allocation(pod: Pod, assignment: PodAssignment, assignments: NodeAssignments) -> PodAllocation:
+    """Returns what the kubelet has of ``pod``, whatever it asks for."""
+    layout = assignments.layout
+    if stored := assignments.assigned.stored_of(pod):
+        return _stored_allocation(pod, [*stored.values()], layout)
     containers = {name: layout.shares(numbers) for name, numbers in assignment.containers.items() if numbers}
     return PodAllocation(pod, containers, sum_shares(containers))
 
@@ -184,12 +182,14 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
 
     The kubelet keeps the units of ordinary init containers until the pod ends, but PodResources do not show
     them. Where the checkpoint does not either, their card is the one where the pod's other units are; failing
-    that the card that was preferred, or the annotated one.
+    that the card that was preferred, or the annotated one. Of cards that nobody knows nothing is told.
     """
     assigned, request = assignments.assigned, pod.request
     assignment, stored = assigned.of(pod), assigned.stored_of(pod)
-    if assignment is None or request is None or not request.containers:
+    if assignment is None or request is None or not request.resources:
         return None
+    if request.single is None:
+        return _seen_allocation(pod, assignment, assignments) if assigned.has_units(pod) else None
     if all(stored.get(name) for name in request.containers):
         return _stored_allocation(pod, [stored[name] for name in request.containers], assignments.layout)
     running = request.running_containers
@@ -236,7 +236,7 @@ def _with_init_containers(
     mode = mode_serving(assignments.layout.unit.resource)
     held = mode.on_cards(request.total)
     likely = _likely_cards(pod, cards, assignments.preferred)[: held.cards]
-    if len(likely) < held.cards:
+    if not likely:
         return None
     beyond = max(0, request.total - sum(cards.values()))
     for card in likely:
