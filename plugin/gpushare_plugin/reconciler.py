@@ -83,8 +83,7 @@ class Reconciler:
         return await self.write_status() and offered
 
     def _stand_by(self) -> None:
-        """What IDs mean is the other plugin's affair now. Once that leaves they mean what it has recorded, and
-        until that is read nothing is offered."""
+        """What IDs mean is the other plugin's affair now: once that leaves, what it has recorded."""
         self.state.stand_by()
         for stream in self.streams.values():
             if stream.is_offering:
