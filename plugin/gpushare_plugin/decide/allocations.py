@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpushare_core.books.allocation import sum_shares
+from gpushare_core.books.allocation import Shares, sum_shares
 from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.requests import PodRequest
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
@@ -145,6 +145,17 @@ def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
     The kubelet has lost its checkpoint; it asks again only for a container that restarts.
     """
     return containers_without_units(pod, assigned) if pod.running else []
+
+
+def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int) -> Shares:
+    """Returns what a forgotten container that asks for ``units`` has by the annotation of its pod.
+
+    The kubelet does not say which container restarts: nothing where several ask for as many.
+    """
+    containers = pod.allocation.containers if pod.allocation else {}
+    shares = [containers.get(name, {}) for name in forgotten_containers(pod, assigned)]
+    asking = [each for each in shares if sum(each.values()) == units]
+    return asking[0] if len(asking) == 1 else {}
 
 
 def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
