@@ -167,10 +167,10 @@ class Agent:
         """
         if not (self._share_node_watch.synced.is_set() and self._pod_watch.synced.is_set()):
             return "waiting for the API server"
-        offering = self.state.offering
-        if offering.layout is None:
+        offering, registration = self.state.offering, self._registrar_state()
+        if offering.layout is None and not registration.displaced:
             return offering.postponed.message if offering.postponed else ""
-        return self._registrar_state().message
+        return registration.message
 
     async def _read_pods_without_units(self) -> None:
         names = pods_without_units(self.state.assigned, self.state.pods)

@@ -75,11 +75,19 @@ class Reconciler:
         written: it has to be tried again soon.
         """
         if self.registration().displaced:
+            self._stand_by()
             return True
         await self._find_cards()
         offered = await self._offer()
         await self._repair_annotations()
         return await self.write_status() and offered
+
+    def _stand_by(self) -> None:
+        """What IDs mean is the other plugin's affair now: once that leaves, what it has recorded."""
+        self.state.stand_by()
+        for stream in self.streams.values():
+            if stream.is_offering:
+                stream.offer_later(NO_DEVICES)
 
     async def _find_cards(self) -> None:
         share_node = self.state.share_node

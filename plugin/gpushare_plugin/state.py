@@ -80,6 +80,11 @@ class NodeState:
                 self.pods[name] = replace(self.pods[name], version=0)
             self.put_pod(pod)
 
+    def stand_by(self) -> None:
+        """Forgets what was offered: another plugin serves the node."""
+        self.offering, self.last_layout = Offering(postponed=STARTING), None
+        self.preferred.clear()
+
     def put_assigned(self, assigned: AssignedDevices) -> None:
         """Stores what PodResources answered."""
         self.assigned_known = True

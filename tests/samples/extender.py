@@ -10,7 +10,7 @@ from gpushare_core.placement.requests import PodRequest, ResourceClass, Resource
 from gpushare_core.placement.sharing_mode import SharingMode
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode, ShareNodeCard
+from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode, ShareNodeCard, unit_meaning
 
 GI = 2**30
 ANNOTATION = "gpushare.io/allocation"
@@ -34,7 +34,6 @@ def share_node(
     strategy: Strategy = Strategy.BINPACK,
     closed_reason: str = "",
     unit: str = "1Gi",
-    unit_size: int = GI,
     mode: SharingMode = MEMORY,
 ) -> ShareNode:
     """A node with a card for each of ``units``, named ``<node>-<index>``; two of 16 if none is given."""
@@ -46,7 +45,7 @@ def share_node(
         name=name,
         cards=cards,
         unit=unit,
-        unit_size=unit_size,
+        unit_meaning=unit_meaning(unit),
         mode=mode,
         strategy=strategy,
         closed_reason=closed_reason,
@@ -66,14 +65,16 @@ def reference(name: str = "a", *, uid: str = "") -> PodReference:
     return PodReference("default", name, uid or f"uid-{name}")
 
 
-def holder(uid: str, *, node: str = "n1", unit_size: int = GI, **cards: int) -> Holder:
+def holder(uid: str, *, node: str = "n1", unit: str = "1Gi", **cards: int) -> Holder:
     """``c0=4`` stands for 4 units of the node's card 0."""
     shares = tuple(CardUnits(f"{node}-{card.removeprefix('c')}", units) for card, units in cards.items())
-    return Holder(uid=uid, namespace="default", name=uid, node=node, cards=shares, unit_size=unit_size)
+    return Holder(
+        uid=uid, namespace="default", name=uid, node=node, cards=shares, unit_meaning=unit_meaning(unit)
+    )
 
 
-def pod_update(uid: str, *, node: str = "n1", unit_size: int = GI, **cards: int) -> PodUpdate:
-    return PodUpdate(uid, holder(uid, node=node, unit_size=unit_size, **cards))
+def pod_update(uid: str, *, node: str = "n1", unit: str = "1Gi", **cards: int) -> PodUpdate:
+    return PodUpdate(uid, holder(uid, node=node, unit=unit, **cards))
 
 
 def share_node_json(name: str = "n1", *, cards: int = 2, units: int = 16) -> Json:

@@ -7,6 +7,7 @@ from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments, PodAssignment
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_variables
@@ -89,6 +90,7 @@ def annotation(
     at: str = "2026-11-21T10:00:00Z",
     cards: dict[str, int] | None = None,
     uid: str = "",
+    resource: ResourceClass = ResourceClass.MEMORY,
 ) -> str:
     """An allocation of the pod that ``pod`` or ``pod_json`` makes with it, unless it is another's ``uid``."""
     return encode_allocation(
@@ -97,6 +99,7 @@ def annotation(
             uid=uid,
             at=at,
             unit=unit,
+            resource=resource,
             containers=containers or {"main": {"GPU-0": 4}},
             cards=cards or {},
         )

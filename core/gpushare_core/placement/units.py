@@ -7,6 +7,9 @@ from typing import ClassVar, Protocol
 from gpushare_core.placement.quantity import MIB, parse_memory
 from gpushare_core.placement.requests import ResourceClass
 
+Meaning = tuple[ResourceClass, int]
+"""What a unit is of, and its size: of memory in bytes, else how many of it make a card."""
+
 
 class Unit(Protocol):
     """What an amount of 1 stands for on a card."""
@@ -20,7 +23,7 @@ class Unit(Protocol):
         """As the status of a GPUShareNode and annotations write it; ``parse_unit`` reads it."""
 
     @property
-    def meaning(self) -> tuple[ResourceClass, int]:
+    def meaning(self) -> Meaning:
         """Equal for units that are written differently and mean the same."""
 
     def units_in(self, memory: int, *, reserved: int = 0) -> int:
@@ -51,7 +54,7 @@ class MemoryUnit:
         return cls(text=text, size=size)
 
     @property
-    def meaning(self) -> tuple[ResourceClass, int]:
+    def meaning(self) -> Meaning:
         return self.resource, self.size
 
     def units_in(self, memory: int, *, reserved: int = 0) -> int:
@@ -76,7 +79,7 @@ class CardPart:
         return "1 card" if self.resource is ResourceClass.CARD else f"1/{self.parts} card"
 
     @property
-    def meaning(self) -> tuple[ResourceClass, int]:
+    def meaning(self) -> Meaning:
         return self.resource, self.parts
 
     def units_in(self, memory: int, *, reserved: int = 0) -> int:
@@ -102,6 +105,19 @@ class UnitFields:
 
 
 _SLICE = re.compile("1/([1-9][0-9]?) card")
+
+
+def convert_units(units: int, given: Meaning, wanted: Meaning) -> int | None:
+    """Returns how many units that are ``wanted`` contain ``units`` that are ``given``.
+
+    None between classes: what one is of the other depends on the card.
+    """
+    (resource, size), (wanted_resource, wanted_size) = given, wanted
+    if resource is not wanted_resource:
+        return None
+    if resource is ResourceClass.MEMORY:
+        return -(-units * size // wanted_size)
+    return -(-units * wanted_size // size)
 
 
 def parse_unit(text: str) -> Unit:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import msgspec
 
 from gpushare_core.books.allocation import MalformedAllocationError, decode_allocation
+from gpushare_core.placement.units import Meaning
 from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.ledger.share_node import unit_size
+from gpushare_extender.ledger.share_node import unit_meaning
 
 
 class CardUnits(NamedTuple):
@@ -28,8 +29,8 @@ class Holder:
     name: str
     node: str
     cards: tuple[CardUnits, ...]
-    unit_size: int = 0
-    """Bytes of one unit; 0 stands for the node's own unit."""
+    unit_meaning: Meaning | None = None
+    """None stands for the node's own unit."""
 
     @property
     def pod(self) -> PodReference:
@@ -103,5 +104,5 @@ def _holder(metadata: _Metadata, text: str) -> Holder:
         name=sys.intern(metadata.name),
         node=sys.intern(allocation.node),
         cards=tuple(CardUnits(sys.intern(card), units) for card, units in allocation.held().items()),
-        unit_size=unit_size(allocation.unit),
+        unit_meaning=unit_meaning(allocation.unit),
     )

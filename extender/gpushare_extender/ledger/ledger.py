@@ -202,7 +202,7 @@ class Ledger:
         is_same = (
             share_node
             and share_node.mode.resource is request.resource
-            and (present.node, present.unit_size) == (node, share_node.unit_size)
+            and (present.node, present.unit_meaning) == (node, share_node.unit_meaning)
         )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
             raise DoesNotFitError(f"pod already holds units on node {present.node}")
@@ -218,7 +218,7 @@ class Ledger:
             name=pod.name,
             node=node,
             cards=tuple(CardUnits(card, units) for card, units in chosen.items()),
-            unit_size=share_node.unit_size,
+            unit_meaning=share_node.unit_meaning,
         )
 
     def confirm(self, uid: str, *, now: float) -> None:

@@ -8,6 +8,7 @@ from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.node_ranking import Candidate
 from gpushare_core.placement.requests import ResourceRequest
 from gpushare_core.placement.sharing_mode import Room, SharingMode
+from gpushare_core.placement.units import Meaning, convert_units
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
@@ -71,9 +72,9 @@ class NodeLedger:
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
         reported = set(self._reported_uids())
-        before, self.share_node = self._unit_size, share_node
+        before, self.share_node = self._unit_meaning, share_node
         self._given_back |= self.holders.keys() & reported.difference(self._reported_uids())
-        if before != self._unit_size or any(map(self._is_of_another_unit, self.holders.values())):
+        if before != self._unit_meaning or any(map(self._is_of_another_unit, self.holders.values())):
             self._booked.clear()
             for holder in self.holders.values():
                 self._book(holder)
@@ -146,27 +147,31 @@ class NodeLedger:
                 yield Share(other.namespace, other.name, other.uid, other.units)
 
     @property
-    def _unit_size(self) -> int:
-        return self.share_node.unit_size if self.share_node else 0
+    def _unit_meaning(self) -> Meaning | None:
+        return self.share_node.unit_meaning if self.share_node else None
 
     def _reported(self, card: str) -> ShareNodeCard | None:
         return self.share_node.card(card) if self.share_node else None
 
     def _is_of_another_unit(self, holder: Holder) -> bool:
-        return 0 not in (holder.unit_size, self._unit_size) and holder.unit_size != self._unit_size
+        meanings = (holder.unit_meaning, self._unit_meaning)
+        return None not in meanings and holder.unit_meaning != self._unit_meaning
 
-    def _in_node_unit(self, holder: Holder, units: int) -> int:
+    def _in_node_unit(self, holder: Holder, card: str, units: int) -> int:
         """Rounded up. Not less than ``units`` before the kubelet is known to have the pod: to one that was
         bound while the unit changed it gives as many units of the size that they have by then."""
-        if not self._is_of_another_unit(holder):
+        if holder.unit_meaning is None or self._unit_meaning is None:
             return units
-        converted = -(-units * holder.unit_size // self._unit_size)
+        converted = convert_units(units, holder.unit_meaning, self._unit_meaning)
+        if converted is None:  # no card serves two classes
+            reported = self._reported(card)
+            return max(units, reported.units if reported else 0)
         return converted if self.is_reported(holder.uid) else max(units, converted)
 
     def _book(self, holder: Holder) -> None:
         for card, units in holder.cards:
             booked = self._booked.setdefault(card, {})
-            booked[holder.uid] = booked.get(holder.uid, 0) + self._in_node_unit(holder, units)
+            booked[holder.uid] = booked.get(holder.uid, 0) + self._in_node_unit(holder, card, units)
 
     def _count(self, card: str) -> None:
         booked = self._booked.get(card, {})

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -11,9 +12,8 @@ from gpushare_core.api.names import REGISTERED
 from gpushare_core.books.dialects import DIALECTS, GPUSHARE
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MEMORY, MODES, mode_serving
-from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.sharing_mode import SharingMode
-from gpushare_core.placement.units import parse_unit
+from gpushare_core.placement.units import Meaning, parse_unit
 
 
 class ReportedHolder(NamedTuple):
@@ -81,8 +81,8 @@ class ShareNode:
     """In order of index."""
     unit: str = ""
     """The unit in force, as written."""
-    unit_size: int = 0
-    """Bytes; 0 when the unit is unknown."""
+    unit_meaning: Meaning | None = None
+    """None when the unit is unknown."""
     mode: SharingMode = MEMORY
     strategy: Strategy = Strategy.BINPACK
     compute_score: int = 0
@@ -163,22 +163,24 @@ def read_share_node(raw: msgspec.Raw | bytes) -> ShareNode:
     return _share_node(node, node.status or _Status())
 
 
-def unit_size(unit: str) -> int:
-    """Returns the bytes of one ``unit``, or 0 when it cannot be read."""
+@lru_cache(maxsize=256)
+def unit_meaning(unit: str) -> Meaning | None:
+    """Returns what ``unit`` means, or None when it cannot be read. A whole cluster has few different ones."""
     try:
-        return parse_memory(unit)
+        return parse_unit(unit).meaning
     except ValueError:
-        return 0
+        return None
 
 
 def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
-    cards = status.cards or []
+    """The mode is the one in force: another one than in the spec while pods keep that from being applied."""
+    cards, meaning = status.cards or [], unit_meaning(status.unit)
     return ShareNode(
         name=sys.intern(node.metadata.name),
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
         unit=sys.intern(status.unit),
-        unit_size=unit_size(status.unit),
-        mode=_mode(status.unit),
+        unit_meaning=meaning,
+        mode=mode_serving(meaning[0]) if meaning else MEMORY,
         strategy=_strategy(node.spec.strategy),
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),
@@ -208,14 +210,6 @@ def _holders(shares: Iterable[_PodShare]) -> Iterable[ReportedHolder]:
         yield ReportedHolder(
             sys.intern(uid), sys.intern(first.namespace), sys.intern(first.name), sum(units), max(units)
         )
-
-
-def _mode(unit: str) -> SharingMode:
-    """Returns the mode in force: another one than in the spec while pods keep that from being applied."""
-    try:
-        return mode_serving(parse_unit(unit).resource)
-    except ValueError:  # nothing is served
-        return MEMORY
 
 
 def _strategy(name: str) -> Strategy:

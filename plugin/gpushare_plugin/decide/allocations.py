@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpushare_core.books.allocation import sum_shares
+from gpushare_core.books.allocation import Shares, sum_shares
 from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.requests import PodRequest
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
@@ -117,16 +117,14 @@ def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[P
     """Yields what the pods have that the API server does not know (any more)."""
     for assignment in orphans(assignments.assigned, pods):
         pod = Pod(name=assignment.name, uid=assignment.uid)
-        stored = assignments.assigned.stored_of(pod)
-        yield replace(
-            _stored_allocation(pod, [*stored.values()], assignments.layout)
-            if stored
-            else _listed_allocation(pod, assignment, assignments.layout),
-            orphaned=True,
-        )
+        yield replace(_seen_allocation(pod, assignment, assignments), orphaned=True)
 
 
-def _listed_allocation(pod: Pod, assignment: PodAssignment, layout: Layout) -> PodAllocation:
+def _seen_allocation(pod: Pod, assignment: PodAssignment, assignments: NodeAssignments) -> PodAllocation:
+    """Returns what the kubelet has of ``pod``, whatever it asks for."""
+    layout = assignments.layout
+    if stored := assignments.assigned.stored_of(pod):
+        return _stored_allocation(pod, [*stored.values()], layout)
     containers = {name: layout.shares(numbers) for name, numbers in assignment.containers.items() if numbers}
     return PodAllocation(pod, containers, sum_shares(containers))
 
@@ -147,6 +145,17 @@ def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
     The kubelet has lost its checkpoint; it asks again only for a container that restarts.
     """
     return containers_without_units(pod, assigned) if pod.running else []
+
+
+def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int) -> Shares:
+    """Returns what a forgotten container that asks for ``units`` has by the annotation of its pod.
+
+    The kubelet does not say which container restarts: nothing where several ask for as many.
+    """
+    containers = pod.allocation.containers if pod.allocation else {}
+    shares = [containers.get(name, {}) for name in forgotten_containers(pod, assigned)]
+    asking = [each for each in shares if sum(each.values()) == units]
+    return asking[0] if len(asking) == 1 else {}
 
 
 def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
@@ -184,12 +193,14 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
 
     The kubelet keeps the units of ordinary init containers until the pod ends, but PodResources do not show
     them. Where the checkpoint does not either, their card is the one where the pod's other units are; failing
-    that the card that was preferred, or the annotated one.
+    that the card that was preferred, or the annotated one. Of cards that nobody knows nothing is told.
     """
     assigned, request = assignments.assigned, pod.request
     assignment, stored = assigned.of(pod), assigned.stored_of(pod)
-    if assignment is None or request is None or not request.containers:
+    if assignment is None or request is None or not request.resources:
         return None
+    if request.single is None:
+        return _seen_allocation(pod, assignment, assignments) if assigned.has_units(pod) else None
     if all(stored.get(name) for name in request.containers):
         return _stored_allocation(pod, [stored[name] for name in request.containers], assignments.layout)
     running = request.running_containers
@@ -236,7 +247,7 @@ def _with_init_containers(
     mode = mode_serving(assignments.layout.unit.resource)
     held = mode.on_cards(request.total)
     likely = _likely_cards(pod, cards, assignments.preferred)[: held.cards]
-    if len(likely) < held.cards:
+    if not likely:
         return None
     beyond = max(0, request.total - sum(cards.values()))
     for card in likely:

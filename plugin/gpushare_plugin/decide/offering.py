@@ -25,6 +25,7 @@ from gpushare_plugin.decide.witnesses import (
     Witness,
     agrees,
     annotated_witnesses,
+    contradicting,
     has_sizes,
     placed_cards,
     stored_witnesses,
@@ -216,12 +217,9 @@ def _verify_record(snapshot: Snapshot, known: Layout) -> None:
     if snapshot.last_layout is not None:
         return
     _require_assigned(snapshot)
-    annotated = _annotated(snapshot)
-    if doubtful := {
-        each.holder for each in annotated if not agrees(known, [each]) or not each.is_of(known.unit)
-    }:
+    if doubtful := contradicting(known, snapshot.assigned, snapshot.pods, _node_name(snapshot)):
         raise ContradictionError(
-            f"by this GPUShareNode the units of {', '.join(sorted(doubtful))} lie on another card, or have"
+            f"by this GPUShareNode the units of {', '.join(doubtful)} lie on another card, or have"
             " another size, than by their annotations: delete these pods, or let the plugin read the"
             " checkpoint of the kubelet"
         )
@@ -255,8 +253,11 @@ def _require_assigned(snapshot: Snapshot) -> None:
 
 
 def _annotated(snapshot: Snapshot) -> list[Witness]:
-    node = snapshot.share_node.metadata.name if snapshot.share_node else ""
-    return annotated_witnesses(snapshot.assigned, snapshot.pods, node)
+    return annotated_witnesses(snapshot.assigned, snapshot.pods, _node_name(snapshot))
+
+
+def _node_name(snapshot: Snapshot) -> str:
+    return snapshot.share_node.metadata.name if snapshot.share_node else ""
 
 
 def _problem(spec: NodeSpec) -> Problem | None:

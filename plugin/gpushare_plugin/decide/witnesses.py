@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from gpushare_core.books.allocation import Shares
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import CardPart, MemoryUnit, Unit
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
 from gpushare_plugin.decide.layout import GONE, Layout
-from gpushare_plugin.decide.pods import Pods
+from gpushare_plugin.decide.pods import PodName, Pods
 from gpushare_plugin.decide.unit_change import parse_unit
 from gpushare_plugin.devices.card import PhysicalCard
 
@@ -36,6 +37,7 @@ class Witness:
     card_memory: int = 0
     """MiB of the whole card; 0 when unknown."""
     resource: ResourceClass = ResourceClass.MEMORY
+    container: str = ""
 
     def is_of(self, unit: Unit) -> bool:
         """Whether the units have this size, as far as that is known."""
@@ -71,6 +73,7 @@ def stored_witnesses(assigned: AssignedDevices) -> list[Witness]:
             memory=card.memory,
             card_memory=card.card_memory,
             resource=entry.resource,
+            container=entry.container,
         )
         for uid, containers in assigned.stored.items()
         for entry in containers.values()
@@ -79,24 +82,62 @@ def stored_witnesses(assigned: AssignedDevices) -> list[Witness]:
 
 
 def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> list[Witness]:
-    """Returns what annotations say of containers of ``node`` which the checkpoint tells nothing of."""
+    """Returns what annotations say of containers of ``node`` which the checkpoint tells nothing of.
+
+    Of one with several cards nobody says which of its units lies on which.
+    """
     return [
         Witness(
-            holder=str(pod.name),
+            holder=str(each.pod),
             card=card,
-            lowest=min(numbers),
-            highest=max(numbers),
-            units=len(numbers),
-            memory=_mebibytes(len(numbers), parse_unit(allocation.unit)),
-            resource=allocation.resource,
+            lowest=min(each.numbers),
+            highest=max(each.numbers),
+            units=len(each.numbers),
+            memory=_mebibytes(len(each.numbers), each.unit),
+            resource=each.resource,
+            container=each.container,
         )
-        for pod in pods.values()
-        if (allocation := pod.allocation) and allocation.node == node and (assignment := assigned.of(pod))
-        for container, numbers in assignment.containers.items()
-        if numbers and container not in assigned.stored_of(pod)
-        for card, units in allocation.containers.get(container, {}).items()
-        if units == len(numbers)
+        for each in _annotated_containers(assigned, pods, node)
+        for card, units in each.shares.items()
+        if units == len(each.numbers)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class _AnnotatedContainer:
+    """Units that a container has, and where they lie by its pod's annotation."""
+
+    pod: PodName
+    container: str
+    numbers: Sequence[int]
+    shares: Shares
+    unit: Unit | None
+    resource: ResourceClass
+
+    def contradicts(self, layout: Layout) -> bool:
+        """Whether ``layout`` has the same units on other cards, or as units of another size."""
+        if sum(self.shares.values()) != len(self.numbers):
+            return False
+        lie_elsewhere = layout.shares(self.numbers) != {card: n for card, n in self.shares.items() if n}
+        return lie_elsewhere or (self.unit is not None and self.unit.meaning != layout.unit.meaning)
+
+
+def _annotated_containers(assigned: AssignedDevices, pods: Pods, node: str) -> Iterator[_AnnotatedContainer]:
+    """Yields the containers that hold units, of which annotations tell and the checkpoint does not."""
+    for pod in pods.values():
+        allocation, assignment = pod.allocation, assigned.of(pod)
+        if allocation is None or assignment is None or allocation.node != node:
+            continue
+        unit, stored = parse_unit(allocation.unit), assigned.stored_of(pod)
+        for name, numbers in assignment.containers.items():
+            if numbers and name not in stored and (shares := allocation.containers.get(name)):
+                yield _AnnotatedContainer(pod.name, name, numbers, shares, unit, allocation.resource)
+
+
+def contradicting(layout: Layout, assigned: AssignedDevices, pods: Pods, node: str) -> list[str]:
+    """Returns the pods of ``node`` by whose annotations units mean something else than in ``layout``."""
+    annotated = _annotated_containers(assigned, pods, node)
+    return sorted({str(each.pod) for each in annotated if each.contradicts(layout)})
 
 
 def _mebibytes(units: int, unit: Unit | None) -> int:
@@ -105,9 +146,19 @@ def _mebibytes(units: int, unit: Unit | None) -> int:
 
 
 def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[Witness]) -> list[str]:
-    """Returns the pods that hold units of which no witness says anything."""
-    known = {witness.holder for witness in witnesses}
-    return sorted(str(each.name) for each in assigned.pods_with_units() if str(each.name) not in known)
+    """Returns the pods with a container that holds units of which no witness says anything."""
+    known = {(witness.holder, witness.container) for witness in witnesses}
+    return sorted(
+        str(each.name)
+        for each in assigned.pods_with_units()
+        if any((str(each.name), container) not in known for container in _holding(each, assigned))
+    )
+
+
+def _holding(assignment: PodAssignment, assigned: AssignedDevices) -> set[str]:
+    """Returns the names of the containers that hold units."""
+    listed = {name for name, numbers in assignment.containers.items() if numbers}
+    return listed | assigned.stored.get(assignment.uid, {}).keys()
 
 
 def witnessed_unit(candidates: Iterable[Unit | None], witnesses: Sequence[Witness]) -> Unit:

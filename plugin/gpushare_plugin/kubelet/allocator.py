@@ -13,7 +13,7 @@ from gpushare_plugin.decide.admission import (
     pods_to_read,
     pods_without_units,
 )
-from gpushare_plugin.decide.allocations import forgotten_units, promised_units
+from gpushare_plugin.decide.allocations import forgotten_units, promised_units, shares_to_get_again
 from gpushare_plugin.decide.environment import environment
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod
@@ -118,10 +118,16 @@ class Allocator:
             units=units,
             pod_units=max(units, _total(pod) - len(assigned)),
             pod_cards=frozenset(layout.shares([*included, *assigned])) | self._preferred_cards(pod),
-            annotated_cards=pod.annotated_cards if pod else (),
+            annotated_cards=self._annotated_cards(pod, units),
             promised=promised_units(others, self.state.assigned),
             forgotten=forgotten_units(others, self.state.assigned),
         )
+
+    def _annotated_cards(self, pod: Pod | None, units: int) -> tuple[str, ...]:
+        """Of a pod that runs those of the container that restarts: the others run on theirs still."""
+        if pod is None:
+            return ()
+        return tuple(shares_to_get_again(pod, self.state.assigned, units)) or pod.annotated_cards
 
     def _assigned_numbers(self, pod: Pod | None) -> list[int]:
         return self.state.assigned.numbers_of(pod) if pod else []

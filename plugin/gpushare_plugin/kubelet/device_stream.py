@@ -24,7 +24,7 @@ class DeviceStream:
 
     @property
     def opened(self) -> int:
-        """How many streams there were, the ones that have ended included."""
+        """Grows with every stream."""
         return self._newest
 
     @property
@@ -36,6 +36,14 @@ class DeviceStream:
         """Sends ``message`` to the kubelet, unless it has it already."""
         if message != self._message:
             self._message = message
+            self._notify()
+
+    def offer_later(self, message: bytes) -> None:
+        """Sends ``message`` to whoever listens next. What is open now gets nothing any more: the kubelet
+        takes a list also from a plugin that another one has displaced, for that of the other."""
+        if message != self._message:
+            self._message, self._open = message, False
+            self._newest += 1
             self._notify()
 
     async def changed(self) -> None:

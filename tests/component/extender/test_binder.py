@@ -11,7 +11,6 @@ from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_an
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import (
     ANNOTATION,
-    GI,
     RESOURCE,
     pod_json,
     pod_request,
@@ -104,7 +103,7 @@ async def test_node_and_annotation_land_together(api: FakeApi, binder: Binder, l
 
 
 async def test_slices_are_bound_on_distinct_cards(api: FakeApi, binder: Binder, ledger: Ledger) -> None:
-    halves = share_node("n1", 2, 2, 2, mode=MODES["Slices"], unit="1/2 card", unit_size=0)
+    halves = share_node("n1", 2, 2, 2, mode=MODES["Slices"], unit="1/2 card")
     ledger.set_share_node(halves)
     pod = pod_json("a", units=None)
     pod["spec"]["containers"] += [
@@ -497,7 +496,7 @@ async def test_its_reservation_of_another_unit_is_not_taken_up(
     api.fail("POST", BINDING, cut)
     monkeypatch.setattr("gpushare_extender.bind.binding_write.binding_outcome", lambda *_: 1 / 0)
     assert "internal error" in await binder.bind(reference(), "n1")
-    ledger.set_share_node(share_node("n1", unit="2Gi", unit_size=2 * GI))
+    ledger.set_share_node(share_node("n1", unit="2Gi"))
     assert "already holds units on node n1" in await binder.bind(reference(), "n1")
     assert len(api.requests("POST", BINDING)) == 1
 

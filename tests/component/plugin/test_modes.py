@@ -101,6 +101,24 @@ async def test_a_container_whose_slice_the_kubelet_forgot_gets_its_own_again(nod
     assert again["GPUSHARE_CARD"] == CARDS[0]
 
 
+async def test_of_several_containers_that_were_forgotten_one_that_restarts_gets_its_own_cards(
+    node: Node,
+) -> None:
+    """The other one runs on its card although the kubelet calls that free."""
+    node.share(mode="Exclusive", devices=DEVICES)
+    await node.kubelet.until("three cards", lambda it: (it.resource, len(it.devices)) == (CARD, 3))
+    await node.until_registered()
+    await node.run_pod(pod_json("a", container("one", 1, CARD), container("two", 2, CARD)))
+    await node.until("the annotation", lambda: node.allocation("a") is not None)
+    before = node.allocation("a")
+    assert before
+    node.api.put(PODS, {**node.api.pod("a"), "status": {"phase": "Running"}})
+    node.kubelet.forget_units(name_of("a"))
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    again = await node.kubelet.restart_container(name_of("a"), "two", 2)
+    assert set(again["GPUSHARE_CARD"].split(",")) == before.containers["two"].keys()
+
+
 async def test_init_containers_lend_their_slices(node: Node) -> None:
     await slices(node)
     pod = pod_json(

@@ -9,7 +9,9 @@ import grpc
 import grpc.aio
 import pytest
 from tests.fakes.plugin_node import Node
+from tests.samples.plugin import container, pod_json
 
+from gpushare_core.books.dialects import GPUSHARE
 from gpushare_plugin.kubelet import registration
 from gpushare_plugin.kubelet.plugin_server import PluginServer
 
@@ -45,11 +47,35 @@ async def test_the_older_one_stands_by_and_comes_back(
     node.api.patched.clear()
     await asyncio.sleep(1)
     assert node.api.patched == []
+    assert list(node.kubelet.devices.values()) == ["Healthy"] * 32
     assert node.kubelet.registrations == 2
     await successor.stop_plugin()
     await node.until("its return", lambda: node.agent is not None and node.agent.is_registered)
     await node.until_registered()
     assert list(node.kubelet.devices.values()) == ["Healthy"] * 32
+
+
+async def test_what_the_older_one_knew_is_forgotten_when_it_comes_back(
+    node: Node, successor: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mode has changed since, and there is no checkpoint to tell."""
+    monkeypatch.setattr(registration, "WATCHDOG_PERIOD", 0.05)
+    node.kubelet.writes_checkpoint = False
+    node.kubelet.checkpoint.unlink(missing_ok=True)
+    await node.until("the older one stands by", lambda: _is_displaced(node))
+    node.share(mode="Slices", slicesPerCard=4)
+    await node.kubelet.until("eight slices", lambda it: [*it.devices.values()] == ["Healthy"] * 8)
+    await node.run_pod(pod_json("a", container(units=1, resource=GPUSHARE.slice_resource)))
+    held = {"a": {node.share_node.status.cards[0].uuid: 1}}
+    await node.until("its slice", lambda: node.on_cards() == held)
+    annotation = node.allocation("a")
+    registrations = node.kubelet.registrations
+    await successor.stop_plugin()
+    await node.kubelet.until("its return", lambda it: it.registrations > registrations)
+    await node.until_registered()
+    await node.kubelet.until("the slices again", lambda it: [*it.devices.values()] == ["Healthy"] * 8)
+    assert node.share_node.status.memory_unit == "1/4 card"
+    assert (node.on_cards(), node.allocation("a")) == (held, annotation)
 
 
 def _is_displaced(node: Node) -> bool:

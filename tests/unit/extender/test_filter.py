@@ -87,10 +87,10 @@ def test_what_no_eviction_would_help(ledger: Ledger, request_: PodRequest, reaso
 def test_slices_need_a_card_each() -> None:
     ledger = Ledger()
     ledger.replace_share_nodes(
-        [share_node(name, 2, 2, 2, mode=SLICES, unit="1/2 card", unit_size=0) for name in ("n1", "n2")]
+        [share_node(name, 2, 2, 2, mode=SLICES, unit="1/2 card") for name in ("n1", "n2")]
     )
-    ledger.set_pod(pod_update("a", node="n2", unit_size=0, c0=2))
-    ledger.set_pod(pod_update("b", node="n2", unit_size=0, c1=2))
+    ledger.set_pod(pod_update("a", node="n2", unit="1/2 card", c0=2))
+    ledger.set_pod(pod_update("b", node="n2", unit="1/2 card", c1=2))
     result = filter_nodes(ledger, ["n1", "n2"], uid="p", request=PodRequest((asked(2, ResourceClass.SLICE),)))
     assert result == FilterResult(["n1"], {"n2": "needs 2 cards with a free slice, has 1"})
     most = filter_nodes(ledger, ["n1"], uid="p", request=PodRequest((asked(4, ResourceClass.SLICE),)))

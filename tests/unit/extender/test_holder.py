@@ -6,6 +6,7 @@ import pytest
 from tests.samples.extender import ANNOTATION, GI, annotation, pod_json
 
 from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, read_pod
 
 
@@ -21,7 +22,7 @@ def test_an_annotated_pod_holds_what_its_annotation_says() -> None:
         name="a",
         node="n1",
         cards=(CardUnits("n1-0", 4), CardUnits("n1-1", 2)),
-        unit_size=GI,
+        unit_meaning=(ResourceClass.MEMORY, GI),
     )
 
 
@@ -66,4 +67,4 @@ def test_an_unreadable_annotation_counts_as_nothing_and_names_the_pod(text: str)
 def test_an_unreadable_unit_leaves_the_units_as_they_are() -> None:
     held = read(**{ANNOTATION: annotation(unit="much", c0=4)}).holder
     assert held is not None
-    assert (held.unit_size, held.units_of("n1-0")) == (0, 4)
+    assert (held.unit_meaning, held.units_of("n1-0")) == (None, 4)

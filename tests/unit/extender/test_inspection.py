@@ -1,7 +1,7 @@
 """The ledger as people and tools see it."""
 
 import msgspec
-from tests.samples.extender import GI, asked, pod_update, reference, reporting, share_node
+from tests.samples.extender import asked, pod_update, reference, reporting, share_node
 
 from gpushare_extender.http.inspection import inspect_all, inspect_node
 from gpushare_extender.ledger.ledger import Ledger
@@ -50,7 +50,7 @@ def test_a_node_shows_its_cards_and_who_has_what() -> None:
 def test_units_are_shown_in_the_node_s_own() -> None:
     ledger = Ledger()
     ledger.set_share_node(reporting(share_node("n1", 16), a=2))
-    ledger.set_pod(pod_update("a", unit_size=GI // 4, c0=8))
+    ledger.set_pod(pod_update("a", unit="256Mi", c0=8))
     view = inspect_node(ledger, "n1")
     assert view is not None
     assert view.cards[0].pods[0].units == view.cards[0].allocated == 2

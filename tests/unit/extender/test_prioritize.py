@@ -4,6 +4,7 @@ import pytest
 from tests.samples.extender import asked, reference
 
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
@@ -14,7 +15,7 @@ def node(name: str, *, cards: int = 2, score: int = 100, strategy: Strategy = St
         name=name,
         cards=tuple(ShareNodeCard(f"{name}-{index}", index, 16, healthy=True) for index in range(cards)),
         unit="1Gi",
-        unit_size=2**30,
+        unit_meaning=(ResourceClass.MEMORY, 2**30),
         strategy=strategy,
         compute_score=score,
     )

@@ -9,6 +9,7 @@ from tests.samples.extender import GI, share_node_json
 
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.ledger.share_node import (
     ReportedHolder,
     ShareNode,
@@ -26,7 +27,7 @@ def test_a_registered_node_takes_pods() -> None:
         name="n1",
         cards=(ShareNodeCard("n1-0", 0, 16, healthy=True), ShareNodeCard("n1-1", 1, 16, healthy=True)),
         unit="1Gi",
-        unit_size=GI,
+        unit_meaning=(ResourceClass.MEMORY, GI),
         strategy=Strategy.BINPACK,
         closed_reason="",
     )
@@ -120,7 +121,7 @@ def test_a_sick_card_is_kept_apart_from_the_healthy_ones() -> None:
 def test_an_unreadable_unit_has_no_size(unit: str) -> None:
     node = share_node_json()
     node["status"]["memoryUnit"] = unit
-    assert read(node).unit_size == 0
+    assert read(node).unit_meaning is None
 
 
 def test_what_is_no_object_is_an_error() -> None:

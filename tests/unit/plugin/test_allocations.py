@@ -13,6 +13,7 @@ from tests.samples.plugin import (
     node_assignments,
     pod,
     sidecar,
+    stored,
 )
 
 from gpushare_core.books.dialects import GPUSHARE
@@ -110,7 +111,12 @@ SLICED = pod("a", container("main", 1, SLICE), inits=(container("first", 2, SLIC
             ({"first": {"GPU-1": 1, "GPU-2": 1}, "main": {"GPU-1": 1}}, {"GPU-1": 1, "GPU-2": 1}),
             id="the card that is seen and the one that was preferred",
         ),
-        pytest.param({"main": [2]}, {}, None, id="nobody knows the other card"),
+        pytest.param(
+            {"main": [2]},
+            {},
+            ({"first": {"GPU-1": 1}, "main": {"GPU-1": 1}}, {"GPU-1": 1}),
+            id="nobody knows the other card: what is seen counts",
+        ),
         pytest.param({"main": []}, {}, None, id="not admitted yet"),
     ],
 )
@@ -120,6 +126,22 @@ def test_of_slices_each_is_on_a_card_of_its_own(
     assignments = replace(node_assignments(assigned(a=held), preferred), layout=HALVES)
     allocation = pod_allocation(SLICED, assignments)
     assert allocation == (PodAllocation(SLICED, *expected) if expected else None)
+
+
+BOTH = pod("a", container("main", 1, SLICE), container("other", 4))
+"""No mode serves both. A kubelet that never heard of one of the two resources admits such a pod, for it takes
+that for one that the cluster counts: ``removeMissingExtendedResources`` of its predicates."""
+
+
+@pytest.mark.parametrize("in_checkpoint", [True, False])
+def test_what_the_kubelet_gave_counts_whatever_the_pod_asks(*, in_checkpoint: bool) -> None:
+    listed = assigned(a={"main": [2], "other": []})
+    assignments = {name: replace(each, uid="uid-a") for name, each in listed.pods.items()}
+    held = AssignedDevices(assignments, stored(HALVES, a={"main": [2]}) if in_checkpoint else {})
+    allocation = pod_allocation(BOTH, replace(node_assignments(held), layout=HALVES))
+    assert allocation == PodAllocation(BOTH, {"main": {"GPU-1": 1}}, {"GPU-1": 1})
+    nothing = replace(node_assignments(assigned(a={"main": [], "other": []})), layout=HALVES)
+    assert pod_allocation(BOTH, nothing) is None
 
 
 def test_promises_are_what_was_annotated_and_not_admitted_yet() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -20,12 +21,14 @@ from tests.samples.plugin import (
     stored,
 )
 
+from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import CardPart, MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.layout import GONE, Layout, lay_out
 from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
 from gpushare_plugin.decide.pods import Pod
+from gpushare_plugin.decide.status import node_status
 from gpushare_plugin.decide.witnesses import (
     ContradictionError,
     Witness,
@@ -39,6 +42,7 @@ from gpushare_plugin.decide.witnesses import (
 )
 from gpushare_plugin.devices.card import PhysicalCard
 
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
 GI, HALF = MemoryUnit.parse("1Gi"), MemoryUnit.parse("512Mi")
 
 
@@ -52,6 +56,7 @@ def witness(name: str, low: int, high: int, *, memory: int = 0, size: int = 0, u
         units=units or high - low + 1,
         memory=memory * 1024,
         card_memory=size * 1024,
+        container="main",
     )
 
 
@@ -302,3 +307,45 @@ def test_slices_of_two_sizes_are_a_contradiction() -> None:
     seen = stored_witnesses(AssignedDevices({}, stored_both))
     with pytest.raises(ContradictionError, match="hold units of different sizes"):
         witnessed_unit((), seen)
+
+
+SLICE = GPUSHARE.slice_resource
+THREE = (card(0), card(1), card(2))
+
+
+def sliced(containers: dict[str, dict[str, int]], unit: str = "1/2 card") -> Pod:
+    text = annotation(containers, unit=unit, resource=ResourceClass.SLICE)
+    asking = [container(name, sum(shares.values()), SLICE) for name, shares in containers.items()]
+    return pod("a", *asking, annotation=text)
+
+
+def after_restart(held: AssignedDevices, one: Pod, recorded: Layout | None) -> Offering:
+    """Without checkpoint."""
+    node = share_node(mode="Slices", slicesPerCard=2)
+    if recorded:
+        node = node.model_copy(update={"status": node_status(node, recorded, [], [], now=NOW)})
+    return decide_offering(
+        Snapshot(share_node=node, cards=THREE, last_layout=None, assigned=held, pods=by_name(one))
+    )
+
+
+def test_a_record_by_which_several_slices_lie_on_other_cards_is_not_believed() -> None:
+    held, one = assigned(a={"main": [2, 4]}), sliced({"main": {"GPU-1": 1, "GPU-2": 1}})
+    right, wrong = halves(*THREE), halves(card(2), card(0), card(1))
+    assert after_restart(held, one, right).layout == right
+    refused = after_restart(held, one, wrong)
+    assert (refused.layout, refused.postponed and refused.postponed.reason) == (None, "LayoutUnknown")
+
+
+def test_a_record_by_which_slices_have_another_size_is_not_believed() -> None:
+    """As in a backup; on the first card the numbers do not tell."""
+    quarters = lay_out(THREE, CardPart(ResourceClass.SLICE, 4), reserved=0)
+    refused = after_restart(assigned(a={"main": [0]}), sliced({"main": {"GPU-0": 1}}), quarters)
+    assert (refused.layout, refused.postponed and refused.postponed.reason) == (None, "LayoutUnknown")
+
+
+def test_a_witness_speaks_for_its_container_alone() -> None:
+    """Nobody tells which of the other container's units lies on which card."""
+    held = assigned(a={"x": [0], "y": [2, 4]})
+    one = sliced({"x": {"GPU-0": 1}, "y": {"GPU-1": 1, "GPU-2": 1}})
+    assert unwitnessed(held, annotated_witnesses(held, by_name(one), NODE)) == ["default/a"]
