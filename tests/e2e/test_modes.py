@@ -95,7 +95,7 @@ def test_more_slices_than_cards_wait_and_say_why(cluster: LocalCluster, namespac
 def test_whole_cards_are_nobody_elses(cluster: LocalCluster, namespace: str) -> None:
     first = run(cluster, namespace, "three", 3, CARD)
     create(cluster, namespace, [pod("two", {"main": 2}, resource=CARD)])
-    assert "needs 2 free cards, has 1" in refusal(cluster, namespace, "two")
+    assert "Insufficient gpushare.io/card" in refusal(cluster, namespace, "two")
     (last,) = run(cluster, namespace, "one", 1, CARD)
     assert last not in first
 
