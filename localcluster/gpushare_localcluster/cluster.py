@@ -175,7 +175,7 @@ class LocalCluster:
         kubelets = {f"node {node.name}": node / "log" / "kubelet.log" for node in nodes}
         return {"supervisor": self._supervisor_log, **logs, **kubelets}
 
-    def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 240.0) -> str:
+    def kubectl(self, *arguments: str, stdin: str | None = None, timeout: float = 300.0) -> str:
         """Returns what kubectl prints. Raises LocalClusterError with its error message if it fails."""
         command = self.kubectl_command(arguments)
         done = subprocess.run(

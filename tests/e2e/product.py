@@ -28,7 +28,7 @@ class Product:
     def apply(self, policy: Json) -> None:
         self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(policy))
 
-    def await_ready(self, policy: str, *, seconds: float = 120.0) -> Json:
+    def await_ready(self, policy: str, *, seconds: float = 240.0) -> Json:
         """Wait until the policy is Ready at its present generation, and return it."""
 
         def ready(policies: Any) -> bool:
@@ -44,7 +44,7 @@ class Product:
         )
         return next(each for each in seen if named(each, policy))
 
-    def delete(self, policy: str, *, seconds: float = 180.0) -> None:
+    def delete(self, policy: str, *, seconds: float = 240.0) -> None:
         """Delete the policy and wait until everything was taken back."""
         self.cluster.kubectl("delete", "gpusharepolicy", policy, f"--timeout={seconds:g}s")
 

@@ -64,7 +64,7 @@ def test_an_upgrade_that_undoes_the_edit_is_noticed_and_edited_again(
     product.apply(policy("default", nodes=["gpu-1"]))
     product.await_ready("default")
     edit_manifest(cluster, before)
-    message = await_reason(cluster, "SchedulerConfigured", "ConnectionLost", seconds=180)
+    message = await_reason(cluster, "SchedulerConfigured", "ConnectionLost", seconds=300)
     assert f"{CONTROL_PLANE}: its kube-scheduler runs without our configuration" in message
     product.await_ready("default")
     assert b"/etc/kubernetes/gpushare/" in manifest.read_bytes()
@@ -136,10 +136,10 @@ def test_a_policy_that_comes_back_while_another_one_goes_is_in_force_at_once(
         JOBS,
         lambda jobs: any("-restore-" in each["metadata"]["name"] and is_complete(each) for each in jobs),
         what="the scheduler is restored",
-        seconds=180,
+        seconds=240,
     )
     product.apply(policy("again", nodes=["gpu-2"]))
-    product.await_ready("again", seconds=180)
+    product.await_ready("again")
     cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s")
     product.delete("again")
 

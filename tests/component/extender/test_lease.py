@@ -325,6 +325,14 @@ def test_the_times_fit_each_other() -> None:
     assert IDLE_SECONDS >= UNCERTAIN_SECONDS
 
 
+async def hold_after_reading(api: FakeApi, lease: BindLease, gates: list[asyncio.Event]) -> None:
+    """Take the Lease, whose first reading of the books is let through."""
+    holding = asyncio.create_task(lease.hold())
+    await api.wait_for("a reading", lambda: len(gates) == 1)
+    gates[0].set()
+    await asyncio.wait_for(holding, 5)
+
+
 class TestReading:
     """What holders before did is read after the Lease was taken, each time."""
 
@@ -364,10 +372,7 @@ class TestReading:
     async def test_one_is_enough_while_nobody_else_had_it(
         self, api: FakeApi, lease: BindLease, clock: HandClock, gates: list[asyncio.Event]
     ) -> None:
-        holding = asyncio.create_task(lease.hold())
-        await api.wait_for("a reading", lambda: len(gates) == 1)
-        gates[0].set()
-        await asyncio.wait_for(holding, 5)
+        await hold_after_reading(api, lease, gates)
         clock.now += LEASE_SECONDS
         await asyncio.wait_for(lease.hold(), 5)
         assert len(gates) == 1
@@ -375,10 +380,7 @@ class TestReading:
     async def test_a_renewal_that_the_api_server_could_not_make_does_not_end_the_holding(
         self, api: FakeApi, lease: BindLease, clock: HandClock, gates: list[asyncio.Event]
     ) -> None:
-        holding = asyncio.create_task(lease.hold())
-        await api.wait_for("a reading", lambda: len(gates) == 1)
-        gates[0].set()
-        await asyncio.wait_for(holding, 5)
+        await hold_after_reading(api, lease, gates)
         clock.now += LEASE_SECONDS - UNCERTAIN_SECONDS + 1
         api.fail("PUT", LEASE, status(429, "slow down"))
         with pytest.raises(NotHeldError):

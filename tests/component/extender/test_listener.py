@@ -90,6 +90,19 @@ async def dialer() -> AsyncIterator[Dialer]:
     await dialer.close()
 
 
+def slow_application(arrived: asyncio.Event, free: asyncio.Event) -> web.Application:
+    """Sets ``arrived`` with a request, and answers it when ``free`` is set."""
+
+    async def slow(_: web.Request) -> web.Response:
+        arrived.set()
+        await free.wait()
+        return web.Response(text="heard")
+
+    app = web.Application(middlewares=[read_in_time])
+    app.router.add_post("/", slow)
+    return app
+
+
 class TestDeadlines:
     @pytest.mark.parametrize("data", [HALF_SENT, b"POST / HT"], ids=["body", "headers"])
     async def test_half_sent_requests_are_not_kept(self, dialer: Dialer, data: bytes) -> None:
@@ -114,14 +127,7 @@ class TestDeadlines:
 
     async def test_nor_those_that_came_while_one_was_answered(self, dialer: Dialer) -> None:
         arrived, free = asyncio.Event(), asyncio.Event()
-
-        async def slow(_: web.Request) -> web.Response:
-            arrived.set()
-            await free.wait()
-            return web.Response(text="heard")
-
-        app = web.Application(middlewares=[read_in_time])
-        app.router.add_post("/", slow)
+        app = slow_application(arrived, free)
         async with serving(ListenerLimits(Patience(read=0.2)), app=app) as port:
             await dialer.dial(port, WHOLE)
             await asyncio.wait_for(arrived.wait(), 5)
@@ -191,14 +197,7 @@ class TestRoom:
 
     async def test_one_whose_request_is_being_answered_stays(self, tls: ServerTls, dialer: Dialer) -> None:
         arrived, free = asyncio.Event(), asyncio.Event()
-
-        async def slow(_: web.Request) -> web.Response:
-            arrived.set()
-            await free.wait()
-            return web.Response(text="heard")
-
-        app = web.Application(middlewares=[read_in_time])
-        app.router.add_post("/", slow)
+        app = slow_application(arrived, free)
         async with serving(ListenerLimits(proven=1), tls=tls, app=app) as port:
             await dialer.dial(port, tls=caller_tls())
             asking = asyncio.create_task(dialer.ask(0))

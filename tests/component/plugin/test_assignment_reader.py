@@ -71,25 +71,26 @@ async def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-async def test_an_older_answer_that_comes_later_is_not_believed(bench: Bench) -> None:
+async def overtaken_reading(bench: Bench) -> asyncio.Task[None]:
+    """Returns a reading that is not answered yet; a later one already was."""
     early = asyncio.create_task(bench.reader.read())
     await bench.answers.asked(1)
     late = asyncio.create_task(bench.reader.read_during_call(timeout=3))
     await bench.answers.asked(2)
     bench.answers.calls[1].set_result(assigned(a={"main": [0, 1]}))
     await late
+    return early
+
+
+async def test_an_older_answer_that_comes_later_is_not_believed(bench: Bench) -> None:
+    early = await overtaken_reading(bench)
     bench.answers.calls[0].set_result(assigned(a={"main": []}))
     await early
     assert list(bench.state.assigned.pods[name_of("a")].containers["main"]) == [0, 1]
 
 
 async def test_a_failure_that_began_earlier_is_not_believed(bench: Bench) -> None:
-    early = asyncio.create_task(bench.reader.read())
-    await bench.answers.asked(1)
-    late = asyncio.create_task(bench.reader.read_during_call(timeout=3))
-    await bench.answers.asked(2)
-    bench.answers.calls[1].set_result(assigned(a={"main": [0, 1]}))
-    await late
+    early = await overtaken_reading(bench)
     bench.answers.calls[0].set_exception(PodResourcesUnavailableError("too slow"))
     await early
     assert bench.state.pod_resources_available
