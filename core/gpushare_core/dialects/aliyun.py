@@ -3,7 +3,7 @@
 Source: AliyunContainerService/gpushare-scheduler-extender and gpushare-device-plugin.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -72,6 +72,10 @@ class AliyunCodec(Codec):
 
     def card_of(self, device_id: str, /) -> str | None:
         return card_before(device_id, "-_-")
+
+    def stored_card(self, variables: Mapping[str, str], _device_nodes: Collection[str], /) -> int | None:
+        index = variables.get(INDEX, "")
+        return int(index) if is_number(index) else None
 
 
 def _read_containers(text: str) -> dict[str, dict[int, int]]:
