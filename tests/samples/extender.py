@@ -3,7 +3,7 @@
 import dataclasses
 
 from gpushare_core.books.allocation import Allocation, encode_allocation
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MEMORY
@@ -20,7 +20,7 @@ RESOURCE = "gpushare.io/memory"
 
 def asked(units: int, resource: ResourceClass = ResourceClass.MEMORY) -> ResourceRequest:
     """A request of one container."""
-    return ResourceRequest(GPUSHARE.name_of(resource), resource, units, {"main": units})
+    return ResourceRequest(GPUSHARE.resource_name(resource), resource, units, {"main": units})
 
 
 def pod_request(units: int) -> PodRequest:

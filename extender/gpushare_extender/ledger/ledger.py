@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
-from gpushare_core.books.dialects import RESOURCES
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.modes import other_resource_reason
 from gpushare_core.placement.requests import ResourceRequest
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate

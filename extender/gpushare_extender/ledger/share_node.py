@@ -9,7 +9,8 @@ from typing import NamedTuple
 import msgspec
 
 from gpushare_core.api.names import REGISTERED
-from gpushare_core.books.dialects import DIALECTS, GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MEMORY, MODES, mode_serving
 from gpushare_core.placement.requests import ResourceClass
@@ -17,7 +18,7 @@ from gpushare_core.placement.sharing_mode import SharingMode
 from gpushare_core.placement.units import Meaning, parse_unit
 
 SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
-    (dialect.name, mode.name): {dialect.name_of(mode.resource): mode.resource}
+    (dialect.name, mode.name): {dialect.resource_name(mode.resource): mode.resource}
     for dialect in DIALECTS.values()
     for mode in MODES.values()
 }
