@@ -3,7 +3,7 @@
 Source: AliyunContainerService/gpushare-scheduler-extender and gpushare-device-plugin.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -11,7 +11,9 @@ from gpushare_core.books.allocation import Allocation
 from gpushare_core.dialects.codec import Codec, card_before
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
+from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError, is_number, read_number
+from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 
 INDEX = "ALIYUN_COM_GPU_MEM_IDX"
@@ -33,7 +35,7 @@ class AliyunCodec(Codec):
     read_keys = (CONTAINERS,)
 
     def variables(self, grant: ContainerGrant, /) -> dict[str, str]:
-        if grant.resource is not ResourceClass.MEMORY:
+        if grant.resource is not ResourceClass.MEMORY or len(grant.cards) != 1:
             return {}
         (card,) = grant.cards
         return {
@@ -46,9 +48,10 @@ class AliyunCodec(Codec):
     def bind_annotations(
         self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
     ) -> dict[str, str]:
-        if allocation.resource is not ResourceClass.MEMORY:
+        held = [*allocation.held().items()]
+        if allocation.resource is not ResourceClass.MEMORY or len(held) != 1:
             return {}
-        ((uuid, units),) = allocation.held().items()
+        ((uuid, units),) = held
         return {
             INDEX: str(cards[uuid].index),
             POD_UNITS: str(units),
@@ -76,6 +79,28 @@ class AliyunCodec(Codec):
     def stored_card(self, variables: Mapping[str, str], _device_nodes: Collection[str], /) -> int | None:
         index = variables.get(INDEX, "")
         return int(index) if is_number(index) else None
+
+    def inspection(self, nodes: Sequence[InspectedNode], error: str, /) -> Json:
+        return {"nodes": [_node(node) for node in nodes], **({"error": error} if error else {})}
+
+
+def _node(node: InspectedNode) -> Json:
+    return {
+        "name": node.name,
+        "totalGPU": node.units,
+        "usedGPU": node.allocated,
+        "devs": [
+            {
+                "id": card.index,
+                "totalGPU": card.units,
+                "usedGPU": card.allocated,
+                "pods": [
+                    {"name": pod.name, "namespace": pod.namespace, "usedGPU": pod.units} for pod in card.pods
+                ],
+            }
+            for card in node.cards
+        ],
+    }
 
 
 def _read_containers(text: str) -> dict[str, dict[int, int]]:

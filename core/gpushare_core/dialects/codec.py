@@ -1,11 +1,13 @@
 """What a dialect says in its own words: of a container, on a pod, in the IDs of devices."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 from gpushare_core.books.allocation import Allocation
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
+from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import CardName, LegacyAllocation
+from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 
 
@@ -71,6 +73,14 @@ class Codec:
         ``_variables`` and ``_device_nodes`` (paths): as the kubelet keeps them. None where they do not say.
         """
         return None
+
+    def inspection(self, _nodes: Sequence[InspectedNode], _error: str, /) -> Json:
+        """Returns what the system's inspect path answers.
+
+        Raises:
+            NotImplementedError: the system has none.
+        """
+        raise NotImplementedError
 
 
 def card_before(device_id: str, separator: str) -> str | None:

@@ -32,7 +32,7 @@ class VolcanoCodec(Codec):
     assignment_keys = (ASSIGNED,)
 
     def variables(self, grant: ContainerGrant, /) -> dict[str, str]:
-        if grant.resource is not ResourceClass.MEMORY:
+        if grant.resource is not ResourceClass.MEMORY or len(grant.cards) != 1:
             return {}
         (card,) = grant.cards
         return {ALLOCATED: str(card.memory // MIB), TOTAL: str(card.card_memory // MIB)}

@@ -9,7 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from gpushare_core.api.names import REGISTERED
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MEMORY, MODES, mode_serving
@@ -93,6 +95,7 @@ class ShareNode:
     unit_meaning: Meaning | None = None
     """None when the unit is unknown."""
     mode: SharingMode = MEMORY
+    dialect: Dialect = GPUSHARE
     resources: Mapping[str, ResourceClass] = field(default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name])
     """Extended resources that the node serves, by their names -> what each stands for."""
     strategy: Strategy = Strategy.BINPACK
@@ -103,6 +106,10 @@ class ShareNode:
 
     def card(self, uuid: str) -> ShareNodeCard | None:
         return next((card for card in self.cards if card.uuid == uuid), None)
+
+    def places(self) -> dict[str, CardPlace]:
+        """Returns card UUID -> what the node's dialect calls the card."""
+        return {card.uuid: CardPlace(card.index, card.units) for card in self.cards}
 
 
 class _Metadata(msgspec.Struct):
@@ -193,6 +200,7 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
         unit=sys.intern(status.unit),
         unit_meaning=meaning,
         mode=mode,
+        dialect=DIALECTS.get(node.spec.dialect, GPUSHARE),
         resources=SERVED.get((node.spec.dialect, mode.name), {}),
         strategy=_strategy(node.spec.strategy),
         compute_score=max((card.compute_score for card in cards), default=0),
