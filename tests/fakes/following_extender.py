@@ -82,11 +82,13 @@ async def following(api: FakeApi) -> AsyncIterator[FollowingExtender]:
             asyncio.create_task(watch_pods(client, ledger, pods)),
             asyncio.create_task(watch_share_nodes(client, ledger, nodes)),
         ]
-        yield FollowingExtender(api, ledger, health, SchedulerCaller(session, server))
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await server.close()
+        try:
+            yield FollowingExtender(api, ledger, health, SchedulerCaller(session, server))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await server.close()
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
 """Pods that a replaced system bound: they run on, and nobody has written our annotation for them yet.
 
 Nobody protected what that system wrote on them. So it counts only on a node whose policy has the system's
-dialect, only where our books do not know the pod, and for no more than the pod itself asks for.
+dialect, only where our books do not know the pod, and tells no more than the card: how much, the pod's own
+request says.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -57,7 +58,7 @@ def legacy_shares(legacy: LegacyPod, share_node: ShareNode) -> LegacyShares | No
     if claim is None or asked is None or share_node.unit_meaning is None:
         return None
     uuids = {card.index: card.uuid for card in share_node.cards}
-    units = {uuids[index]: units for index, units in claim.bounded(asked.total).items() if index in uuids}
+    units = {uuids[index]: units for index, units in claim.shares(asked.total).items() if index in uuids}
     return LegacyShares(units, _meaning(asked, share_node.unit_meaning)) if units else None
 
 

@@ -84,7 +84,7 @@ async def test_what_they_had_is_free_when_they_are_gone(api: FakeApi) -> None:
 async def test_what_the_plugin_reports_of_them_counts_once(
     api: FakeApi, reported: dict[int, dict[str, int]], used: list[int]
 ) -> None:
-    pod = asking({"aliyun.com": 6}, "old", node="n1", annotations=left_by("aliyun.com", card=1))
+    pod = asking({"aliyun.com": 4}, "old", node="n1", annotations=left_by("aliyun.com", card=1))
     async with extender_of(api, dialect_node(reported=reported), pod) as extender:
         assert extender.used() == used
 
@@ -123,10 +123,10 @@ async def test_others_do_not_count(api: FakeApi, pod: Json) -> None:
     ("claimed", "asked", "used"),
     [
         pytest.param(900, 4, [4, 0], id="more than it asks for"),
-        pytest.param(2, 4, [2, 0], id="less: it runs with what it was given"),
+        pytest.param(2, 4, [4, 0], id="less: the kubelet gave it what it asks for"),
     ],
 )
-async def test_no_pod_counts_for_more_than_it_asks_for(
+async def test_a_pod_counts_for_what_it_asks_for_whatever_is_claimed(
     api: FakeApi, claimed: int, asked: int, used: list[int]
 ) -> None:
     pod = asking({"aliyun.com": asked}, "old", node="n1", annotations=left_by("aliyun.com", units=claimed))
