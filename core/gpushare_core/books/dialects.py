@@ -24,6 +24,8 @@ class Dialect:
     """Gets the container's share in MiB."""
     card_memory_variable: str
     """Gets the card's whole memory in MiB."""
+    unit_variable: str = "GPUSHARE_UNIT"
+    """Gets what one unit is, as annotations write it: the kubelet keeps that for us."""
 
     @property
     def resources(self) -> dict[str, ResourceClass]:

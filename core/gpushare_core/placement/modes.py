@@ -21,10 +21,10 @@ def mode_serving(resource: ResourceClass) -> SharingMode:
 
 def other_class_reason(mode: SharingMode, asked: ResourceClass) -> str:
     """Returns for people why a pod that asks for the class ``asked`` fits no node in ``mode``."""
-    return f"the pod asks for the resource {asked}, and this node in mode {mode.name} serves {mode.resource}"
+    return f"node(s) in mode {mode.name} serve the resource {mode.resource}, and the pod asks for {asked}"
 
 
 def several_classes_reason(request: PodRequest) -> str:
     """Returns for people why a pod that asks for several classes fits nowhere."""
     asked = " and ".join(each.resource for each in request.resources)
-    return f"the pod asks for the resources {asked} together: only mode Mixed allows that"
+    return f"node(s) serve no pod that asks for {asked} together: only mode Mixed allows that"
