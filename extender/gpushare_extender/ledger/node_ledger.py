@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.node_ranking import Candidate
-from gpushare_core.placement.requests import ResourceClass, ResourceRequest
+from gpushare_core.placement.requests import ResourceRequest
 from gpushare_core.placement.sharing_mode import Room, SharingMode
 from gpushare_core.placement.units import Meaning, convert_units
 from gpushare_extender.ledger.holder import Holder
@@ -16,14 +16,25 @@ _MOST_CANDIDATES = 8
 """Remembered for each node: how many different requests a burst may mix without a cost."""
 
 
-class NodeRoom(NamedTuple):
-    """What a node offers to one request.
+class ResourceRoom(NamedTuple):
+    """What a node offers of one resource to one request."""
 
-    A tuple, for a filter hashes it for every node that fails.
-    """
-
+    name: str
+    """Of the extended resource."""
     mode: SharingMode
     room: Room
+
+
+NodeRoom = tuple[ResourceRoom, ...]
+"""What a node offers of each resource that it serves.
+
+Tuples, for a filter hashes them for every node that fails.
+"""
+
+
+def room_of(name: str, rooms: NodeRoom) -> ResourceRoom | None:
+    """Returns what ``rooms`` offer of the resource ``name``, or None where it is not served."""
+    return next((each for each in rooms if each.name == name), None)
 
 
 class Share(NamedTuple):
@@ -53,9 +64,9 @@ class NodeLedger:
     """UIDs of the holders that a GPUShareNode named, and the next one did not."""
     _cards: tuple[Card, ...] | None = None
     """None after a change."""
-    _candidates: dict[tuple[ResourceClass, int], Candidate | None] = field(default_factory=dict)
-    """By class and amount of a request, as long as nothing changes: pods come in bursts of equals, and each
-    of them asks about every node."""
+    _candidates: dict[tuple[str, int], Candidate | None] = field(default_factory=dict)
+    """By extended resource and amount of a request, as long as nothing changes: pods come in bursts of
+    equals, and each of them asks about every node."""
 
     @property
     def is_empty(self) -> bool:
@@ -75,8 +86,8 @@ class NodeLedger:
         """Returns None for a node that takes no pods of ours."""
         if self.open_share_node is None:
             return None
-        mode = self.open_share_node.mode
-        return NodeRoom(mode, mode.room(self.cards()))
+        mode, cards = self.open_share_node.mode, self.cards()
+        return tuple(ResourceRoom(name, mode, mode.room(cards)) for name in self.open_share_node.resources)
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
         reported = set(self._reported_uids())
@@ -137,7 +148,7 @@ class NodeLedger:
     def choose(self, request: ResourceRequest) -> Mapping[str, int]:
         """Returns card UUID -> units that ``request`` would get now; empty when it does not fit."""
         share_node = self.open_share_node
-        if share_node is None or share_node.mode.resource is not request.resource:
+        if share_node is None or request.name not in share_node.resources:
             return {}
         return share_node.mode.choose(self.cards(), request.total, share_node.strategy)
 
@@ -146,7 +157,7 @@ class NodeLedger:
         share_node = self.open_share_node
         if share_node is None:
             return None
-        key = (request.resource, request.total)
+        key = (request.name, request.total)
         if key not in self._candidates:
             if len(self._candidates) == _MOST_CANDIDATES:
                 self._candidates.clear()
@@ -154,14 +165,11 @@ class NodeLedger:
         return self._candidates[key]
 
     def _candidate(self, share_node: ShareNode, request: ResourceRequest) -> Candidate | None:
-        if share_node.mode.resource is not request.resource:
-            return None
-        cards = self.cards()
-        chosen = share_node.mode.choose(cards, request.total, share_node.strategy)
+        chosen = self.choose(request)
         if not chosen:
             return None
         return Candidate.of_cards(
-            cards,
+            self.cards(),
             chosen,
             resource=request.resource,
             holds=frozenset({request.resource} if self._allocated else ()),

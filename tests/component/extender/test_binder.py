@@ -121,9 +121,7 @@ async def test_slices_are_bound_on_distinct_cards(api: FakeApi, binder: Binder, 
 @pytest.mark.parametrize(
     ("limits", "refusal"),
     [
-        pytest.param(
-            {"gpushare.io/slice": "1"}, "in mode Memory serve the resource memory", id="another class"
-        ),
+        pytest.param({"gpushare.io/slice": "1"}, "that serve gpushare.io/memory", id="another class"),
         pytest.param({"gpushare.io/slice": "1", RESOURCE: "1"}, "only mode Mixed allows", id="two classes"),
     ],
 )
