@@ -40,6 +40,11 @@ class Card:
     def free(self) -> int:
         return self.units - self.allocated
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether nobody has anything of it, and somebody could."""
+        return self.healthy and self.allocated == 0 < self.units
+
     def fits(self, units: int) -> bool:
         return self.healthy and 0 < units <= self.free
 

@@ -26,7 +26,8 @@ class MemoryMode(SharingMode):
     def explain(self, amount: int, room: Room) -> str:
         """Names the biggest card where even an empty one would not do."""
         reason = f"insufficient GPU memory in one card: asked {amount}, largest free {room.greatest}"
-        return reason if amount <= room.possible else f"{reason}, biggest card {room.possible}"
+        biggest = f", biggest card {room.possible}" if amount > room.possible else ""
+        return f"{reason}{biggest}{room.remark}"
 
     def containers(self, request: PodRequest, cards: Sequence[str]) -> dict[str, dict[str, int]]:
         (card,) = cards

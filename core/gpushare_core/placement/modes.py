@@ -23,7 +23,7 @@ def mode_serving(resource: ResourceClass) -> SharingMode:
 
 def other_resource_reason(asked: str, served: Iterable[str]) -> str:
     """Returns for people why a pod that asks for ``asked`` fits no node that serves ``served``."""
-    return f"the pod asks for {asked}, and this node serves {' and '.join(served)}"
+    return f"node(s) that serve {' and '.join(served)}, and the pod asks for {asked}"
 
 
 def several_resources_reason(request: PodRequest) -> str:

@@ -16,6 +16,15 @@ class Room(NamedTuple):
     """The greatest amount that fits now."""
     possible: int
     """The greatest amount that would fit if nothing was allocated."""
+    unhealthy: int = 0
+    """Cards that offer nothing because they are unhealthy."""
+
+    @property
+    def remark(self) -> str:
+        """What a refusal adds for people; empty where every card counts."""
+        if self.unhealthy > 1:
+            return f"; {self.unhealthy} unhealthy cards do not count"
+        return "; 1 unhealthy card does not count" if self.unhealthy else ""
 
 
 class SharingMode(ABC):
@@ -57,5 +66,7 @@ class SharingMode(ABC):
         """Returns what ``cards`` offer to one request."""
         healthy = [card for card in cards if card.healthy]
         return Room(
-            self.greatest(card.free for card in healthy), self.greatest(card.units for card in healthy)
+            self.greatest(card.free for card in healthy),
+            self.greatest(card.units for card in healthy),
+            len(cards) - len(healthy),
         )

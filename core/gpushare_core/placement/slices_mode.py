@@ -10,6 +10,7 @@ class SlicesMode(DistinctCards):
 
     name = "Slices"
     resource = ResourceClass.SLICE
+    things = "GPU slices"
 
     def unit(self, fields: UnitFields, /) -> Unit:
         if fields.slices_per_card is None:

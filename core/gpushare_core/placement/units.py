@@ -29,8 +29,8 @@ class Unit(Protocol):
     def units_in(self, memory: int, *, reserved: int = 0) -> int:
         """Returns the units of a card of ``memory`` bytes of which ``reserved`` stay out of sharing."""
 
-    def memory_of(self, units: int, memory: int, /) -> int:
-        """Returns the bytes that ``units`` are of a card of ``memory`` bytes."""
+    def memory_of(self, units: int, shared: int, /) -> int:
+        """Returns the bytes that ``units`` are of a card of which ``shared`` bytes are not reserved."""
 
     def least_memory(self, units: int, /) -> int:
         """Returns the bytes that a card with so many ``units`` has at least."""
@@ -60,7 +60,7 @@ class MemoryUnit:
     def units_in(self, memory: int, *, reserved: int = 0) -> int:
         return max(0, memory - reserved) // self.size
 
-    def memory_of(self, units: int, _memory: int, /) -> int:
+    def memory_of(self, units: int, _shared: int, /) -> int:
         return units * self.size
 
     def least_memory(self, units: int, /) -> int:
@@ -69,7 +69,7 @@ class MemoryUnit:
 
 @dataclass(frozen=True, slots=True)
 class CardPart:
-    """One of ``parts`` equal parts of a card; with one part the whole card."""
+    """One of ``parts`` equal parts of what is shared of a card; with one part all of it."""
 
     resource: ResourceClass
     parts: int
@@ -85,9 +85,9 @@ class CardPart:
     def units_in(self, memory: int, *, reserved: int = 0) -> int:
         return self.parts if memory > reserved else 0
 
-    def memory_of(self, units: int, memory: int, /) -> int:
-        """In whole MiB, so that it follows from the card's memory in MiB, as containers are told it."""
-        return memory // MIB * units // self.parts * MIB
+    def memory_of(self, units: int, shared: int, /) -> int:
+        """In whole MiB, as containers are told it."""
+        return shared // MIB * units // self.parts * MIB
 
     def least_memory(self, _units: int, /) -> int:
         return 1

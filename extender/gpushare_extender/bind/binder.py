@@ -152,7 +152,7 @@ class Binder:
         """
         holder = self.ledger.holder(pod.uid)
         if holder and holder.node != node:
-            raise NotBoundError(f"the pod already holds GPU memory on node {holder.node}")
+            raise NotBoundError(f"the pod already holds its share of cards on node {holder.node}")
         return holder is not None and not self.ledger.is_unconfirmed(pod.uid)
 
     async def _read_request(self, pod: PodReference) -> PodRequest:

@@ -40,7 +40,7 @@ def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequ
 
 
 def _only(node: str, names: list[str]) -> FilterResult:
-    message = f"pod already holds GPU memory on node {node}, where it is being bound"
+    message = f"node(s) other than {node}, where the pod already holds its share of cards and is being bound"
     passing = [name for name in names if name == node]
     return FilterResult(passing, unresolvable={name: message for name in names if name != node})
 

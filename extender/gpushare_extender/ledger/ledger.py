@@ -23,7 +23,7 @@ from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom, room_of
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNode
 
-UNKNOWN_NODE = "node does not share GPU cards"
+UNKNOWN_NODE = "node(s) that share no GPU cards"
 
 
 DEPARTURE_SECONDS = 5.0

@@ -12,6 +12,9 @@ from gpushare_core.placement.units import Meaning, convert_units
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
+_MOST_CANDIDATES = 8
+"""Remembered for each node: how many different requests a burst may mix without a cost."""
+
 
 class ResourceRoom(NamedTuple):
     """What a node offers of one resource to one request."""
@@ -59,6 +62,11 @@ class NodeLedger:
     """Card UUID -> units in use: booked, or given out by the kubelet, whichever is more for each pod."""
     _given_back: set[str] = field(default_factory=set)
     """UIDs of the holders that a GPUShareNode named, and the next one did not."""
+    _cards: tuple[Card, ...] | None = None
+    """None after a change."""
+    _candidates: dict[tuple[str, int], Candidate | None] = field(default_factory=dict)
+    """By extended resource and amount of a request, as long as nothing changes: pods come in bursts of
+    equals, and each of them asks about every node."""
 
     @property
     def is_empty(self) -> bool:
@@ -78,7 +86,7 @@ class NodeLedger:
         """Returns None for a node that takes no pods of ours."""
         if self.open_share_node is None:
             return None
-        mode, cards = self.open_share_node.mode, list(self.cards())
+        mode, cards = self.open_share_node.mode, self.cards()
         return tuple(ResourceRoom(name, mode, mode.room(cards)) for name in self.open_share_node.resources)
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
@@ -90,6 +98,7 @@ class NodeLedger:
             for holder in self.holders.values():
                 self._book(holder)
         self._allocated.clear()
+        self._changed()
         named = (card.uuid for card in share_node.cards) if share_node else ()
         for card in {*self._booked, *named}:
             self._count(card)
@@ -124,11 +133,17 @@ class NodeLedger:
         cards = self.share_node.cards if self.share_node else ()
         return (holder.uid for card in cards for holder in card.holders)
 
-    def cards(self) -> Iterator[Card]:
-        """Yields the cards of the GPUShareNode with what is allocated of them now, in order of index."""
-        for card in self.share_node.cards if self.share_node else ():
-            allocated = self._allocated.get(card.uuid, 0)
-            yield Card(card.uuid, card.index, card.units, allocated, card.healthy, card.numa_node)
+    def cards(self) -> tuple[Card, ...]:
+        """Returns the cards of the GPUShareNode with what is allocated of them now, in order of index."""
+        if self._cards is None:
+            self._cards = tuple(
+                Card(card.uuid, card.index, card.units, self._in_use(card), card.healthy, card.numa_node)
+                for card in (self.share_node.cards if self.share_node else ())
+            )
+        return self._cards
+
+    def _in_use(self, card: ShareNodeCard) -> int:
+        return self._allocated.get(card.uuid, 0)
 
     def choose(self, request: ResourceRequest) -> Mapping[str, int]:
         """Returns card UUID -> units that ``request`` would get now; empty when it does not fit."""
@@ -139,11 +154,27 @@ class NodeLedger:
 
     def candidate(self, request: ResourceRequest) -> Candidate | None:
         """Returns what ranking needs to know, or None when ``request`` does not fit."""
-        share_node, chosen = self.open_share_node, self.choose(request)
-        if share_node is None or not chosen:
+        share_node = self.open_share_node
+        if share_node is None:
             return None
-        left_over = sum(card.free - chosen[card.uuid] for card in self.cards() if card.uuid in chosen)
-        return Candidate(share_node.compute_score, sum(self._allocated.values()), left_over)
+        key = (request.name, request.total)
+        if key not in self._candidates:
+            if len(self._candidates) == _MOST_CANDIDATES:
+                self._candidates.clear()
+            self._candidates[key] = self._candidate(share_node, request)
+        return self._candidates[key]
+
+    def _candidate(self, share_node: ShareNode, request: ResourceRequest) -> Candidate | None:
+        chosen = self.choose(request)
+        if not chosen:
+            return None
+        return Candidate.of_cards(
+            self.cards(),
+            chosen,
+            resource=request.resource,
+            holds=frozenset({request.resource} if self._allocated else ()),
+            compute_score=share_node.compute_score,
+        )
 
     def shares(self, card: str) -> Iterator[Share]:
         """Yields what each pod has of ``card`` (UUID), in the node's unit, in no particular order."""
@@ -184,7 +215,13 @@ class NodeLedger:
             booked = self._booked.setdefault(card, {})
             booked[holder.uid] = booked.get(holder.uid, 0) + self._in_node_unit(holder, card, units)
 
+    def _changed(self) -> None:
+        """What was derived from the sums is to be derived anew."""
+        self._cards = None
+        self._candidates.clear()
+
     def _count(self, card: str) -> None:
+        self._changed()
         booked = self._booked.get(card, {})
         reported = self._reported(card)
         allocated = reported.units_in_use(booked) if reported else sum(booked.values())

@@ -232,11 +232,11 @@ def _strategy(name: str) -> Strategy:
 def _closed_reason(node: _ShareNode, status: _Status) -> str:
     """Returns the first reason, in the order in which an administrator would want to know, or nothing."""
     if node.metadata.deleting:
-        return "node is being taken out of GPU sharing"
+        return "node(s) being taken out of GPU sharing"
     if node.spec.mode not in MODES:
-        return f"GPU sharing mode {node.spec.mode or 'unknown'} is not served, only {', '.join(MODES)}"
+        return f"node(s) in mode {node.spec.mode or 'unknown'}, which is not served, only {', '.join(MODES)}"
     if node.spec.dialect not in DIALECTS:
-        return f"GPU sharing dialect {node.spec.dialect} is not served, only {', '.join(DIALECTS)}"
+        return f"node(s) in dialect {node.spec.dialect}, which is not served, only {', '.join(DIALECTS)}"
     return _not_registered(status.conditions or ()) or _no_healthy_card(status.cards or ())
 
 
@@ -244,9 +244,9 @@ def _not_registered(conditions: Iterable[_Condition]) -> str:
     registered = next((condition for condition in conditions if condition.type == REGISTERED), None)
     if registered is not None and registered.status == "True":
         return ""
-    reason = "GPU cards are not registered with the kubelet yet"
+    reason = "node(s) whose GPU cards are not registered with the kubelet yet"
     return f"{reason}: {registered.message}" if registered is not None and registered.message else reason
 
 
 def _no_healthy_card(cards: Iterable[_Card]) -> str:
-    return "" if any(card.health == "Healthy" for card in cards) else "node has no healthy GPU card"
+    return "" if any(card.health == "Healthy" for card in cards) else "node(s) without a healthy GPU card"

@@ -43,10 +43,11 @@ def _number(unit_id: str, layout: Layout) -> int:
 
 def _variables(cards: Sequence[PlacedCard], units: int, layout: Layout, dialect: Dialect) -> dict[str, str]:
     """``units`` are those of each card. What concerns a card is a list, in the order of the units."""
-    shares = [layout.unit.memory_of(units, placed.card.memory) for placed in cards]
+    shares = [layout.memory_of(units, placed) for placed in cards]
     return {
         **dict.fromkeys(dialect.card_variables, ",".join(placed.uuid for placed in cards)),
         dialect.index_variable: ",".join(str(placed.card.index) for placed in cards),
+        dialect.unit_variable: layout.unit.text,
         dialect.units_variable: str(units * len(cards)),
         dialect.memory_variable: ",".join(str(share // MIB) for share in shares),
         dialect.card_memory_variable: ",".join(str(placed.card.memory // MIB) for placed in cards),

@@ -96,10 +96,12 @@ def nonsense(node: Json) -> None:
     [
         pytest.param(no_status, "not registered with the kubelet yet", id="plugin has not started"),
         pytest.param(registration_failed, "yet: the kubelet is away", id="registration failed"),
-        pytest.param(other_mode, "mode Mixed is not served, only Memory, Slices, Exclusive", id="other mode"),
-        pytest.param(other_dialect, "dialect example.com is not served", id="other dialect"),
-        pytest.param(all_sick, "no healthy GPU card", id="all cards sick"),
-        pytest.param(no_cards, "no healthy GPU card", id="no cards"),
+        pytest.param(
+            other_mode, "mode Mixed, which is not served, only Memory, Slices, Exclusive", id="other mode"
+        ),
+        pytest.param(other_dialect, "dialect example.com, which is not served", id="other dialect"),
+        pytest.param(all_sick, "without a healthy GPU card", id="all cards sick"),
+        pytest.param(no_cards, "without a healthy GPU card", id="no cards"),
         pytest.param(being_deleted, "being taken out of GPU sharing", id="being deleted"),
         pytest.param(nonsense, "cannot be read", id="unreadable"),
     ],
