@@ -52,6 +52,14 @@ def dialect_node(
     }
 
 
+def mixed_node(name: str, dialect: str, *cards: int, unit: str = "1Gi") -> Json:
+    """A GPUShareNode in mode Mixed: each card is two slices, or so many units, or one card."""
+    node = dialect_node(name, dialect, *cards, mode="Mixed", unit=f"{unit}, 1/2 card, 1 card")
+    for card in node["status"]["cards"]:
+        card["offers"] = {"memory": card["units"], "slice": 2, "card": 1}
+    return node
+
+
 def asking(
     amounts: Mapping[str, int],
     name: str = "a",

@@ -83,6 +83,12 @@ class Codec:
         raise NotImplementedError
 
 
+def shares_of_class(allocation: Allocation) -> dict[str, int]:
+    """Returns card UUID -> units of the class ``allocation.resource``; a pod of several has others too."""
+    held = allocation.held().items()
+    return {card: units for card, units in held if allocation.unit_of(card) == allocation.unit}
+
+
 def card_before(device_id: str, separator: str) -> str | None:
     """Returns what stands before ``separator`` and the number at the end of ``device_id``."""
     card, found, number = device_id.rpartition(separator)

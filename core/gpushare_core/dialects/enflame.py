@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from gpushare_core.books.allocation import Allocation
-from gpushare_core.dialects.codec import Codec, card_before
+from gpushare_core.dialects.codec import Codec, card_before, shares_of_class
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.dialects.inspection import InspectedNode
@@ -31,7 +31,7 @@ class EnflameCodec(Codec):
     def bind_annotations(
         self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
     ) -> dict[str, str]:
-        held = [*allocation.held().items()]
+        held = [*shares_of_class(allocation).items()]
         if allocation.resource is not ResourceClass.MEMORY or len(held) != 1:
             return {}
         ((uuid, units),) = held

@@ -10,6 +10,9 @@ from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
 
+MEMORY = ResourceClass.MEMORY
+"""The only class that the systems show: a card that serves another one now is full, of nobody's pods."""
+
 
 def inspect_dialect(ledger: Ledger, dialect: Dialect, node: str = "") -> Json:
     """Returns what the inspect path of ``dialect`` answers, for all its nodes or for ``node`` alone."""
@@ -26,9 +29,9 @@ def _inspected(ledger: Ledger, dialect: Dialect, name: str) -> InspectedNode | N
     share_node = node.share_node if node else None
     if node is None or share_node is None or share_node.dialect is not dialect:
         return None
-    if dialect.resource_name(ResourceClass.MEMORY) not in share_node.resources:
+    if dialect.resource_name(MEMORY) not in share_node.resources:
         return None
-    return InspectedNode(name=name, cards=tuple(_card(ledger, node, card) for card in node.cards()))
+    return InspectedNode(name=name, cards=tuple(_card(ledger, node, card) for card in node.cards(MEMORY)))
 
 
 def _card(ledger: Ledger, node: NodeLedger, card: Card) -> InspectedCard:
@@ -36,7 +39,7 @@ def _card(ledger: Ledger, node: NodeLedger, card: Card) -> InspectedCard:
         index=card.index,
         units=card.units,
         allocated=card.allocated,
-        pods=tuple(_pods(ledger, node, card.uuid)),
+        pods=tuple(_pods(ledger, node, card.uuid)) if node.lock_of(card.uuid) is MEMORY else (),
     )
 
 

@@ -55,11 +55,11 @@ def legacy_shares(legacy: LegacyPod, share_node: ShareNode) -> LegacyShares | No
     """Returns what ``legacy`` has of the cards of ``share_node``; None where nothing of it is to be believed,
     and while the node's cards are not known."""
     claim, asked = legacy.claims.get(share_node.dialect.name), _asked(legacy, share_node)
-    if claim is None or asked is None or share_node.unit_meaning is None:
+    if claim is None or asked is None or not share_node.meanings:
         return None
     uuids = {card.index: card.uuid for card in share_node.cards}
     units = {uuids[index]: units for index, units in claim.shares(asked.total).items() if index in uuids}
-    return LegacyShares(units, _meaning(asked, share_node.unit_meaning)) if units else None
+    return LegacyShares(units, _meaning(asked, share_node)) if units else None
 
 
 def _asked(legacy: LegacyPod, share_node: ShareNode) -> ResourceRequest | None:
@@ -68,10 +68,10 @@ def _asked(legacy: LegacyPod, share_node: ShareNode) -> ResourceRequest | None:
     return next((each for each in legacy.request.resources if each.name in names), None)
 
 
-def _meaning(asked: ResourceRequest, node: Meaning) -> Meaning:
-    """The replaced system had the same unit. Where the node now serves another class, the pod's units mean
+def _meaning(asked: ResourceRequest, share_node: ShareNode) -> Meaning:
+    """The replaced system had the same unit. Where the node now serves other classes, the pod's units mean
     nothing there: the class alone says that the whole card is taken."""
-    return node if node[0] is asked.resource else (asked.resource, 1)
+    return share_node.meaning_of(asked.resource) or (asked.resource, 1)
 
 
 class LegacyPods:

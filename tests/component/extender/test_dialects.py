@@ -14,7 +14,7 @@ from tests.fakes.replaced_tools import (
     read_annotations,
     read_gcu_inspect,
 )
-from tests.samples.dialects import MEMORY_RESOURCE, asking, dialect_node, left_by
+from tests.samples.dialects import MEMORY_RESOURCE, asking, dialect_node, left_by, mixed_node
 
 from gpushare_core.json_object import Json
 
@@ -178,9 +178,9 @@ class TestTwoDialectsAtOnce:
         async with extender_of(api, *self.NODES) as extender:
             assert await extender.filter(pod, *self.NAMES) == [node]
             other = next(name for name in self.NAMES if name != node)
-            reason = f"the pod asks for {MEMORY_RESOURCE[dialect]}, and this node serves "
-            assert (await extender.refusal(pod, other)).startswith(reason)
-            assert reason in await extender.bind(pod, other)
+            told = f"the pod asks for {MEMORY_RESOURCE[dialect]}"
+            assert told in await extender.refusal(pod, other)
+            assert told in await extender.bind(pod, other)
             assert await extender.bind(pod, node) == ""
 
     async def test_each_tool_sees_the_nodes_of_its_dialect_only(self, api: FakeApi) -> None:
@@ -239,6 +239,52 @@ class TestInspect:
     async def test_version(self, api: FakeApi) -> None:
         async with extender_of(api) as extender:
             assert await extender.text("/version") == "0.1.0"
+
+
+class TestMixed:
+    """Cards that serve one class at a time, under the names of each system."""
+
+    async def test_tuyas_names_take_cards_as_published(self, api: FakeApi) -> None:
+        """Halves of two cards, then memory, then a whole card: of four cards none is left."""
+        async with extender_of(api, mixed_node("n1", "tuya.com", 86, 86, 86, 86)) as extender:
+            for name, resource, amount in (
+                ("halves", "tuya.com/sgpu", 2),
+                ("memory", "tuya.com/vcuda-memory", 10),
+                ("whole", "nvidia.com/gpu", 1),
+            ):
+                assert await extender.filter(asking({resource: amount}, name), "n1") == ["n1"]
+                assert await extender.bind(asking({resource: amount}, name)) == ""
+            assert await extender.filter(asking({"nvidia.com/gpu": 1}, "b"), "n1") == []
+            assert await extender.filter(asking({"tuya.com/vcuda-memory": 76}, "m"), "n1") == ["n1"]
+            assert await extender.filter(asking({"tuya.com/vcuda-memory": 77}, "m"), "n1") == []
+            assert await extender.filter(asking({"tuya.com/sgpu": 2}, "s"), "n1") == ["n1"]
+            assert await extender.filter(asking({"tuya.com/sgpu": 3}, "s"), "n1") == []
+
+    async def test_a_card_that_serves_another_class_is_full_of_nobodys_pods(self, api: FakeApi) -> None:
+        async with extender_of(api, mixed_node("n1", "aliyun.com", 16, 16)) as extender:
+            assert await extender.bind(asking({"gpushare.io/card": 1}, "whole")) == ""
+            assert await extender.bind(asking({"aliyun.com": 4}, "part")) == ""
+            inspected = read_aliyun_inspect(await extender.text("/gpushare-scheduler/inspect"))
+        assert inspected == {"n1": {0: CardUse(16, 16, {}), 1: CardUse(16, 4, {"part": 4})}}
+        read = read_annotations("aliyun.com", api.pod("part")["metadata"]["annotations"])
+        keys = ("ALIYUN_COM_GPU_MEM_IDX", "ALIYUN_COM_GPU_MEM_POD", "ALIYUN_COM_GPU_MEM_DEV")
+        assert [read[key] for key in keys] == [1, 4, 16]
+
+    async def test_a_pod_of_two_classes_is_annotated_for_its_memory(self, api: FakeApi) -> None:
+        pod = asking({"aliyun.com": 4})
+        limits = {"gpushare.io/slice": "1"}
+        pod["spec"]["containers"].append({"name": "slice", "resources": {"limits": limits}})
+        async with extender_of(api, mixed_node("n1", "aliyun.com", 16, 16)) as extender:
+            assert await extender.bind(pod) == ""
+        read = read_annotations("aliyun.com", api.pod("a")["metadata"]["annotations"])
+        assert (read["ALIYUN_COM_GPU_MEM_POD"], read["ALIYUN_COM_GPU_MEM_DEV"]) == (4, 16)
+
+    async def test_a_pod_of_the_replaced_system_locks_its_card(self, api: FakeApi) -> None:
+        old = asking({"aliyun.com": 4}, "old", node="n1", annotations=left_by("aliyun.com", card=1))
+        async with extender_of(api, mixed_node("n1", "aliyun.com", 16, 16), old) as extender:
+            assert await extender.filter(asking({"gpushare.io/card": 1}), "n1") == ["n1"]
+            assert await extender.filter(asking({"gpushare.io/card": 2}), "n1") == []
+            assert await extender.filter(asking({"aliyun.com": 12}, "b"), "n1") == ["n1"]
 
 
 class TestNamesThatOthersOfferAsWell:
