@@ -170,6 +170,7 @@ class _Card(msgspec.Struct):
 
 
 class _Status(msgspec.Struct):
+    dialect: str = ""
     unit: str = msgspec.field(name="memoryUnit", default="")
     conditions: list[_Condition] | None = None
     cards: list[_Card] | None = None
@@ -222,16 +223,17 @@ def node_unit(unit: str) -> NodeUnit | None:
 
 
 def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
-    """The mode is the one in force: another one than in the spec while pods keep that from being applied."""
+    """Mode and dialect are those in force: others than in the spec while pods keep these from being applied."""
     cards, unit = status.cards or [], node_unit(status.unit)
+    dialect = DIALECTS.get(status.dialect or node.spec.dialect, GPUSHARE)
     mode = mode_dividing(unit) if unit else MEMORY
     return ShareNode(
         name=sys.intern(node.metadata.name),
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
         unit=sys.intern(status.unit),
-        dialect=DIALECTS.get(node.spec.dialect, GPUSHARE),
+        dialect=dialect,
         meanings=unit.meanings if unit else (),
-        resources=SERVED.get((node.spec.dialect, mode.name), {}),
+        resources=SERVED.get((dialect.name, mode.name), {}),
         strategy=_strategy(node.spec.strategy),
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),
