@@ -223,7 +223,7 @@ def node_unit(unit: str) -> NodeUnit | None:
 
 
 def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
-    """Mode and dialect are those in force: others than in the spec while pods keep these from being applied."""
+    """Mode and dialect are those in force: others than in the spec while pods are in the way of these."""
     cards, unit = status.cards or [], node_unit(status.unit)
     dialect = DIALECTS.get(status.dialect or node.spec.dialect, GPUSHARE)
     mode = mode_dividing(unit) if unit else MEMORY
