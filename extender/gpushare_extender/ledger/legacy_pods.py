@@ -8,6 +8,7 @@ request says.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import PodRequest, ResourceRequest
@@ -63,8 +64,8 @@ def legacy_shares(legacy: LegacyPod, share_node: ShareNode) -> LegacyShares | No
 
 
 def _asked(legacy: LegacyPod, share_node: ShareNode) -> ResourceRequest | None:
-    """Returns what the pod asks for in the words of the node's dialect."""
-    names = share_node.dialect.resources
+    """Returns what the pod asks for by the system's own names: of others it said nothing."""
+    names = share_node.dialect.resources.keys() - GPUSHARE.resources.keys()
     return next((each for each in legacy.request.resources if each.name in names), None)
 
 

@@ -109,6 +109,7 @@ async def test_our_annotation_takes_the_place_of_theirs(api: FakeApi) -> None:
         pytest.param(old(left_by("enflame.com")), id="of another system"),
         pytest.param(old(ALIYUN, {"enflame.com": 4}), id="asks for another's"),
         pytest.param(old(ALIYUN, {"cpu": 4}), id="forged: asks for nothing"),
+        pytest.param(old(ALIYUN, {"gpushare.io/card": 1}), id="forged: asks for what the system lacks"),
         pytest.param(old(left_by("aliyun.com", card=7)), id="forged: no such card"),
         pytest.param(old({**ALIYUN, "ALIYUN_COM_GPU_MEM_IDX": "-1"}), id="malformed"),
     ],
