@@ -7,6 +7,9 @@ from typing import TypeAlias
 CardName: TypeAlias = str | int
 """UUID of a card, or its index where a system names cards by that."""
 
+_MOST_DIGITS = 18
+"""Of a number that 64 bits hold."""
+
 
 class MalformedAnnotationsError(ValueError):
     """Annotations that the system would not have written; the text says which."""
@@ -54,7 +57,4 @@ def read_number(annotations: Mapping[str, str], key: str) -> int:
 
 def is_number(text: str) -> bool:
     """Whether ``text`` is a decimal number that a 64-bit integer holds."""
-    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
-
-
-MOST_DIGITS = 18
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS

@@ -27,7 +27,8 @@ class LegacyPodReader:
 
     client: KubeClient
     pulse: Callable[[], None] = lambda: None
-    """Called at every attempt."""
+    """Called while the API server is away. Where it answers and does not tell of a pod, the watch that waits
+    for that shows no sign of life: then this process has to start over."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _read: dict[str, tuple[str, PodRequest] | None] = field(default_factory=dict, init=False)
     """Pod UID -> node and request; None where the pod was gone."""
@@ -64,17 +65,25 @@ class LegacyPodReader:
 
     async def _until_read(self, legacy: LegacyPod) -> tuple[str, PodRequest] | None:
         backoff = Backoff(sleep=self.sleep)
-        request = Request(path=pod_path(legacy.pod.namespace, legacy.pod.name))
         while True:
-            self.pulse()
             try:
-                pod = await self.client.read(request, shape=Pod)
-            except (ApiError, UnreachableError) as error:
-                if isinstance(error, ApiError) and error.is_not_found:
-                    return None
-                message = "cannot read a pod of the replaced system, trying again: %s"
-                _log.warning(message, error, extra={"pod": str(legacy.pod)})
-                await backoff.wait()
-                continue
-            is_bound = pod.metadata.uid == legacy.pod.uid and pod.spec.node_name
-            return (pod.spec.node_name, pod.request(RESOURCES)) if is_bound else None
+                return await self._read_pod(legacy)
+            except UnreachableError as error:
+                self.pulse()
+                problem: Exception = error
+            except ApiError as error:
+                problem = error
+            message = "cannot read a pod of the replaced system, trying again: %s"
+            _log.warning(message, problem, extra={"pod": str(legacy.pod)})
+            await backoff.wait()
+
+    async def _read_pod(self, legacy: LegacyPod) -> tuple[str, PodRequest] | None:
+        request = Request(path=pod_path(legacy.pod.namespace, legacy.pod.name))
+        try:
+            pod = await self.client.read(request, shape=Pod)
+        except ApiError as error:
+            if error.is_not_found:
+                return None
+            raise
+        is_bound = pod.metadata.uid == legacy.pod.uid and pod.spec.node_name
+        return (pod.spec.node_name, pod.request(RESOURCES)) if is_bound else None

@@ -1,13 +1,19 @@
 """Pods that a replaced system bound: they run, and have no annotation of ours. Their units count."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 
 import pytest
-from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api, status
+from tests.fakes.api_server import PODS, SHARE_NODES, Answer, FakeApi, cut, fake_api, status
 from tests.fakes.following_extender import extender_of, following
 from tests.samples.dialects import asking, dialect_node, left_by
 
 from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
+from gpushare_extender.cluster.legacy_pods import LegacyPodReader
+from gpushare_extender.ledger.holder import PodUpdate
+from gpushare_extender.ledger.legacy_pods import LegacyPod
+from gpushare_extender.ledger.pod_reference import PodReference
 
 REPLACED = ("aliyun.com", "volcano.sh", "enflame.com")
 """Those of which it is published what they leave on pods."""
@@ -154,6 +160,32 @@ async def test_nothing_is_answered_while_a_pod_cannot_be_read(api: FakeApi) -> N
         assert answer["Error"]
         await extender.until("the pod counts", lambda: extender.used() == [4, 0])
         await extender.until("answers", lambda: not extender.health.not_listed())
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_alive"),
+    [
+        pytest.param(cut, True, id="the API server is away: for the watch as well"),
+        pytest.param(
+            status(500), False, id="it does not tell of this pod: starting over is all that is left"
+        ),
+    ],
+)
+async def test_the_watch_counts_as_alive_while_a_pod_cannot_be_read_if(
+    api: FakeApi, failure: Answer, is_alive: bool
+) -> None:
+    async def no_sleep(_: float) -> None:
+        await asyncio.sleep(0)
+
+    pulses: list[None] = []
+    api.put(PODS, old(ALIYUN))
+    api.fail("GET", OLD, *[failure] * 3)
+    update = PodUpdate("uid-old", legacy=LegacyPod(pod=PodReference("default", "old", "uid-old"), claims={}))
+    async with KubeClient(api.credentials()) as client:
+        reader = LegacyPodReader(client, lambda: pulses.append(None), no_sleep)
+        found = (await reader.complete(update)).legacy
+    assert found
+    assert (found.node, found.request.total, bool(pulses)) == ("n1", 4, is_alive)
 
 
 async def test_each_is_read_once_however_often_it_changes(api: FakeApi) -> None:
