@@ -172,7 +172,7 @@ async def test_nothing_is_answered_while_a_pod_cannot_be_read(api: FakeApi) -> N
     ],
 )
 async def test_the_watch_counts_as_alive_while_a_pod_cannot_be_read_if(
-    api: FakeApi, failure: Answer, is_alive: bool
+    api: FakeApi, failure: Answer, *, is_alive: bool
 ) -> None:
     async def no_sleep(_: float) -> None:
         await asyncio.sleep(0)
