@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from gpushare_core.api.conditions import TRUE, Condition
-from gpushare_core.api.names import COMPONENT_LABEL, POLICY_LABEL
+from gpushare_core.api.names import COMPONENT_LABEL, FIELD_MANAGER, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.books.dialects import DIALECTS
 from gpushare_core.json_object import Json
@@ -31,6 +31,7 @@ from gpushare_operator.cluster.labels import (
     SEQUENCE_LABEL,
     read_ports,
 )
+from gpushare_operator.cluster.managed_fields import managers
 from gpushare_operator.cluster.objects import (
     DaemonSetObject,
     JobObject,
@@ -92,12 +93,7 @@ def _policy_status(body: Json) -> PolicyStatus:
 
 def read_node(body: Json) -> NodeObject:
     metadata, status = body["metadata"], body.get("status", {})
-    amounts = [
-        (name, amount)
-        for part in ("capacity", "allocatable")
-        for name, amount in (status.get(part) or {}).items()
-        if name in EXTENDED_RESOURCES
-    ]
+    amounts = _extended_resources(status)
     return NodeObject(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -105,8 +101,26 @@ def read_node(body: Json) -> NodeObject:
         labels={intern(key): intern(value) for key, value in (metadata.get("labels") or {}).items()},
         ready=_is_condition_true(status, "Ready"),
         deleting=_is_deleting(body),
-        offered=tuple(sorted({name for name, _ in amounts})),
-        offers_units=any(amount != "0" for _, amount in amounts),
+        own_labels=_own_labels(metadata),
+        offered=tuple(sorted(amounts)),
+        zeros=frozenset(name for name, pair in amounts.items() if set(pair) <= {"", "0"}),
+        counts={name: pair for name, pair in amounts.items() if name in COUNT_RESOURCES},
+    )
+
+
+def _extended_resources(status: Json) -> dict[str, tuple[str, str]]:
+    """Returns capacity and allocatable by name; empty where only the other one is there."""
+    capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
+    names = EXTENDED_RESOURCES & (capacity.keys() | allocatable.keys())
+    return {name: (capacity.get(name, ""), allocatable.get(name, "")) for name in names}
+
+
+def _own_labels(metadata: Json) -> frozenset[str]:
+    """Returns labels of dialects that nobody else has set since the operator did."""
+    present = DIALECT_LABELS & (metadata.get("labels") or {}).keys()
+    fields, body = metadata.get("managedFields") or (), {"metadata": metadata}
+    return frozenset(
+        key for key in present if managers(fields, body, ("metadata", "labels", key)) == {FIELD_MANAGER}
     )
 
 
