@@ -12,11 +12,12 @@ from pydantic import BaseModel, ValidationError
 from gpushare_core.api.conditions import TRUE, Condition
 from gpushare_core.api.names import COMPONENT_LABEL, FIELD_MANAGER, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
-from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
     COMMAND_LABEL,
+    DIALECT_LABELS,
     DRIFT_ANNOTATION,
     HASH_ANNOTATION,
     INPUTS_ANNOTATION,
@@ -44,8 +45,9 @@ from gpushare_operator.cluster.objects import (
 
 Totals = TypeVar("Totals", bound=BaseModel)
 
-EXTENDED_RESOURCES = frozenset(GPUSHARE.resources)
-"""Those that only our plugins offer."""
+COUNT_RESOURCES = frozenset(dialect.count_resource for dialect in DIALECTS.values()) - {""}
+EXTENDED_RESOURCES = COUNT_RESOURCES | RESOURCES.keys()
+"""What nodes show in any dialect; others' plugins may offer some of it, too."""
 
 
 def read_policy(body: Json) -> PolicyObject:

@@ -7,7 +7,7 @@ ours is touched there.
 from collections.abc import Iterator
 
 from gpushare_core.api.enums import Mode
-from gpushare_core.api.names import DIALECT_LABEL, UNIT_CHANGE_BLOCKED
+from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, UNIT_CHANGE_BLOCKED
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
@@ -38,19 +38,20 @@ def own_names(node: NodeObject) -> tuple[str, ...]:
     return tuple(name for name in node.offered if name in ours)
 
 
-def dialect_in_force(node: NodeObject, share: ShareNodeObject | None, desired: str) -> Dialect:
+def dialect_in_force(node: NodeObject, share: ShareNodeObject | None, desired: str, mode: str) -> Dialect:
     """Returns the dialect that ``node`` speaks: pods that hold units may be in the way of ``desired``."""
-    if DIALECT_LABEL in node.labels and not is_settled(share):
+    if DIALECT_LABEL in node.labels and not is_settled(share, desired, mode):
         return recorded_dialect(node)
     return DIALECTS[desired]
 
 
-def is_settled(share: ShareNodeObject | None) -> bool:
-    """Returns whether the plugin has put in force what is asked of it."""
+def is_settled(share: ShareNodeObject | None, dialect: str, mode: str) -> bool:
+    """Returns whether the plugin has put ``dialect`` and ``mode`` in force."""
     if share is None or share.observed_generation != share.generation:
         return False
     blocked = share.conditions.get(UNIT_CHANGE_BLOCKED)
-    return blocked is None or blocked.status != "True"
+    asked = (share.spec.get("dialect", GPUSHARE.name), share.spec.get("mode"))
+    return asked == (dialect, mode) and (blocked is None or blocked.status != "True")
 
 
 def stale_names(node: NodeObject, dialect: Dialect) -> tuple[str, ...]:
@@ -74,14 +75,55 @@ def forgotten_names(snapshot: Snapshot, node: NodeObject) -> tuple[str, ...]:
 
 def is_ours(snapshot: Snapshot, node: NodeObject) -> bool:
     """Returns whether anything says that ``node`` shares its cards, or has done so until now."""
-    return is_marked(node) or bool(snapshot.policies_on(node.name))
+    return bool(lasting_labels(node) or snapshot.policies_on(node.name))
 
 
-def is_marked(node: NodeObject) -> bool:
-    """Returns whether ``node`` has labels of ours that outlast those of its policy."""
-    return bool(node.own_labels) or not LASTING_LABELS.isdisjoint(node.labels)
+def lasting_labels(node: NodeObject) -> list[str]:
+    """Returns the labels of ``node`` that are ours and may outlast that of its policy."""
+    ours = {MODE_LABEL, DIALECT_LABEL} & node.labels.keys()
+    return sorted(ours | node.own_labels)
 
 
 def served_classes(mode: str) -> frozenset[ResourceClass]:
     """Returns the classes that a node in ``mode`` offers through its kubelet."""
     return frozenset({MODES[mode].resource}) if mode in MODES else frozenset(ResourceClass)
+
+
+def managed_resources(snapshot: Snapshot) -> tuple[str, ...]:
+    """Returns the extended resources for which schedulers are to ask the extender.
+
+    Names that only dialects in use have are managed for every class, so that a change of mode edits no
+    scheduler. A name that others use, too, such as ``nvidia.com/gpu``, is managed only where a node serves
+    it: else the pods of others would come to the extender.
+    """
+    names = (name for dialect, mode in _in_use(snapshot) for name in _managed(dialect, mode))
+    return tuple(dict.fromkeys(names)) or tuple(GPUSHARE.resources)
+
+
+def ignored_resources(snapshot: Snapshot) -> tuple[str, ...]:
+    """Returns what pods may ask for in a dialect in use without any node offering it."""
+    return tuple(
+        dict.fromkeys(name for dialect, _ in _in_use(snapshot) for name in dialect.ignored_resources)
+    )
+
+
+def _managed(dialect: Dialect, mode: str) -> Iterator[str]:
+    served = served_classes(mode)
+    for name, resource in dialect.resources.items():
+        if name in REMEMBERED or resource in served:
+            yield name
+
+
+def _in_use(snapshot: Snapshot) -> list[tuple[Dialect, str]]:
+    """Returns dialect and mode of what policies ask for and of what nodes have, in a fixed order."""
+    in_use = {*snapshot.dialects_on_nodes, *_asked_for(snapshot)}
+    order = list(DIALECTS)
+    known = sorted((order.index(name), mode) for name, mode in in_use if name in DIALECTS)
+    return [(DIALECTS[order[position]], mode) for position, mode in known]
+
+
+def _asked_for(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    for policy in snapshot.policies.values():
+        if policy.spec and is_served(policy) and not policy.deleting:
+            modes = {rule.mode for rule in policy.spec.nodes} - {Mode.OFF}
+            yield from ((policy.spec.dialect, mode) for mode in modes)
