@@ -91,6 +91,7 @@ def share(name: str, owner: PolicyObject, **extra: Any) -> ShareNodeObject:
         "spec_hash": digest(spec),
         "observed_generation": 1,
         "conditions": share_condition("Registered"),
+        "unit": "1Gi",
         "units": UnitTotals(total=32),
         "memory": MemoryTotals(total="32Gi"),
         "cards": 2,

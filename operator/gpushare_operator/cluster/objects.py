@@ -69,6 +69,8 @@ class ShareNodeObject:
     observed_generation: int = 0
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """By type."""
+    unit: str = ""
+    """What a unit is, as it is in force; empty when the plugin has not said so."""
     units: UnitTotals = field(default_factory=UnitTotals)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
     cards: int = 0

@@ -139,6 +139,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         spec_hash=intern((metadata.get("annotations") or {}).get(HASH_ANNOTATION, "")),
         observed_generation=status.get("observedGeneration", 0),
         conditions=_conditions_by_type(status),
+        unit=intern(str(status.get("memoryUnit", ""))),
         units=_totals(UnitTotals, status.get("units")),
         memory=_totals(MemoryTotals, status.get("memory")),
         cards=len(cards),

@@ -10,6 +10,7 @@ from gpushare_core.placement.quantity import format_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.version import VERSION
 from gpushare_plugin.decide.allocations import PodAllocation
+from gpushare_plugin.decide.card_summary import card_summary
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 
 
@@ -28,7 +29,7 @@ def node_status(
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
         memory_unit=layout.unit.text if layout else "",
-        summary=" ".join(f"{card.allocated_units}/{card.units}" for card in cards),
+        summary=_summary(layout, cards),
         conditions=dated_conditions(
             conditions,
             before=share_node.status.conditions,
@@ -87,6 +88,10 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation]) -> Iterable[PodShar
 
 def _by_name(share: PodShare) -> tuple[str, str, str, str]:
     return (share.namespace, share.name, share.uid, share.container)
+
+
+def _summary(layout: Layout | None, cards: list[CardStatus]) -> str:
+    return " ".join(card_summary(card, layout.unit.resource) for card in cards) if layout else ""
 
 
 def _units(cards: list[CardStatus]) -> UnitTotals:

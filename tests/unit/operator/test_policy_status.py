@@ -73,7 +73,7 @@ def test_totals_are_sums_over_the_nodes() -> None:
     status = policy_status(snapshot(serving(both, "gpu-1", "gpu-2"), busy), both, INSTALLATION, now=NOW)
     assert status.nodes.to_json() == {"enabled": 2, "ready": 2, "summary": "2/2"}
     assert status.cards.to_json() == {"total": 4, "healthy": 3}
-    assert status.units.to_json() == {"total": 64, "allocated": 5}
+    assert status.units.to_json() == {"total": 64, "allocated": 5, "unit": "1Gi", "summary": "5/64"}
     assert status.memory.to_json() == {"total": "64Gi", "allocated": "5Gi", "used": "1536Mi"}
 
 
