@@ -105,7 +105,7 @@ def test_a_container_that_asks_for_two_resources_is_refused(
     with pytest.raises(LocalClusterError, match=f"container main asks for gpushare.io/memory and {second}"):
         create(cluster, namespace, [both])
     both["spec"] = {"containers": [{**main, "resources": {}}], "initContainers": [{**main, "name": "init"}]}
-    with pytest.raises(LocalClusterError, match="container init asks for gpushare.io/memory and"):
+    with pytest.raises(LocalClusterError, match=r"container init asks for gpushare\.io/memory and"):
         create(cluster, namespace, [both])
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from gpushare_core.api.conditions import ConditionState, dated_conditions
 from gpushare_core.api.policy import MemoryTotals, UnitTotals
 from gpushare_core.api.share_node import CardStatus, GPUShareNode, Health, NodeStatus, PodShare
+from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.quantity import format_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.version import VERSION
@@ -91,7 +92,10 @@ def _by_name(share: PodShare) -> tuple[str, str, str, str]:
 
 
 def _summary(layout: Layout | None, cards: list[CardStatus]) -> str:
-    return " ".join(card_summary(card, layout.unit.resource) for card in cards) if layout else ""
+    if layout is None:
+        return ""
+    mode = mode_serving(layout.unit.resource).name
+    return " ".join(card_summary(card, mode) for card in cards)
 
 
 def _units(cards: list[CardStatus]) -> UnitTotals:

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import random
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def managed_resources(cluster: Cluster) -> list[str]:
         each["spec"]["template"]["spec"]["containers"][0]["args"] for each in cluster.api.of(JOBS).values()
     ]
     (args,) = [each for each in runs if each[0] == "install"]
-    return [value for flag, value in zip(args, args[1:], strict=False) if flag == "--managed-resource"]
+    return [value for flag, value in pairwise(args) if flag == "--managed-resource"]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda each: each.name)
