@@ -27,9 +27,15 @@ def recorded_dialect(node: NodeObject) -> Dialect:
     return DIALECTS.get(node.labels.get(DIALECT_LABEL, ""), GPUSHARE)
 
 
+_NAMES = {
+    dialect.name: frozenset({*dialect.resources, dialect.count_resource} - {""})
+    for dialect in DIALECTS.values()
+}
+
+
 def names_of(dialect: Dialect) -> frozenset[str]:
     """Returns the extended resources that nodes show in ``dialect``."""
-    return frozenset({*dialect.resources, dialect.count_resource} - {""})
+    return _NAMES[dialect.name]
 
 
 def own_names(node: NodeObject) -> tuple[str, ...]:
@@ -42,7 +48,7 @@ def dialect_in_force(node: NodeObject, share: ShareNodeObject | None, desired: s
     """Returns the dialect that ``node`` speaks: pods that hold units may be in the way of ``desired``."""
     if DIALECT_LABEL in node.labels and not is_settled(share, desired, mode):
         return recorded_dialect(node)
-    return DIALECTS[desired]
+    return DIALECTS.get(desired) or recorded_dialect(node)
 
 
 def is_settled(share: ShareNodeObject | None, dialect: str, mode: str) -> bool:
@@ -56,8 +62,8 @@ def is_settled(share: ShareNodeObject | None, dialect: str, mode: str) -> bool:
 
 def stale_names(node: NodeObject, dialect: Dialect) -> tuple[str, ...]:
     """Returns what ``node`` shows of its recorded dialect and would not show in ``dialect``."""
-    kept = names_of(dialect)
-    return tuple(name for name in own_names(node) if name not in kept)
+    stale = names_of(recorded_dialect(node)) - names_of(dialect)
+    return tuple(name for name in node.offered if name in stale)
 
 
 def shows_counts(node: NodeObject, names: tuple[str, ...]) -> bool:

@@ -47,9 +47,9 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
         (
             *_run_plugin(snapshot, policy, assignment, installation),
             *_apply_share_nodes(snapshot, policy, assignment),
-            *clear_former_dialects(snapshot, desired),
-            *label_nodes(snapshot, desired),
-            *show_counts(snapshot, desired),
+            *clear_former_dialects(desired),
+            *label_nodes(policy.name, desired),
+            *show_counts(desired),
             *_release_nodes(snapshot, policy, assignment),
         )
     )
