@@ -71,6 +71,8 @@ class ShareNodeObject:
     """By type."""
     unit: str = ""
     """What a unit is, as it is in force; empty when the plugin has not said so."""
+    dialect: str = ""
+    """By whose names units are offered; empty when the plugin has not said so."""
     units: UnitTotals = field(default_factory=UnitTotals)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
     cards: int = 0

@@ -140,6 +140,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         observed_generation=status.get("observedGeneration", 0),
         conditions=_conditions_by_type(status),
         unit=intern(str(status.get("memoryUnit", ""))),
+        dialect=intern(str(status.get("dialect", ""))),
         units=_totals(UnitTotals, status.get("units")),
         memory=_totals(MemoryTotals, status.get("memory")),
         cards=len(cards),

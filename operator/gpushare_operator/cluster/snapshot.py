@@ -62,8 +62,9 @@ class Snapshot:
     @cached_property
     def dialects_on_nodes(self) -> frozenset[tuple[str, str]]:
         """Returns dialect and mode of all GPUShareNodes, and those that the labels of nodes record."""
-        specs = (share.spec for share in self.share_nodes.values())
-        asked = {(str(spec.get("dialect", GROUP)), str(spec.get("mode", ""))) for spec in specs}
+        shares = [(share.dialect, share.spec) for share in self.share_nodes.values()]
+        asked = {(str(spec.get("dialect", GROUP)), str(spec.get("mode", ""))) for _, spec in shares}
+        asked |= {(spoken, str(spec.get("mode", ""))) for spoken, spec in shares if spoken}
         labels = (node.labels for node in self.nodes.values())
         shown = {(each[DIALECT_LABEL], each.get(MODE_LABEL, "")) for each in labels if DIALECT_LABEL in each}
         return frozenset(asked | shown)

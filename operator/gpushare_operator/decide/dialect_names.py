@@ -46,6 +46,8 @@ def own_names(node: NodeObject) -> tuple[str, ...]:
 
 def dialect_in_force(node: NodeObject, share: ShareNodeObject | None, desired: str, mode: str) -> Dialect:
     """Returns the dialect that ``node`` speaks: pods that hold units may be in the way of ``desired``."""
+    if share and share.dialect in DIALECTS:
+        return DIALECTS[share.dialect]
     if DIALECT_LABEL in node.labels and not is_settled(share, desired, mode):
         return recorded_dialect(node)
     return DIALECTS.get(desired) or recorded_dialect(node)

@@ -72,6 +72,15 @@ def test_on_a_node_the_names_of_its_recorded_dialect_are_ours(
     assert own_names(node("gpu-1", labels=labels, offered=offered)) == expected
 
 
+def test_what_the_plugin_says_of_its_dialect_decides() -> None:
+    recorded = node("gpu-1", labels={DIALECT_LABEL: "aliyun.com"})
+    answered = share("gpu-1", speaking("volcano.sh"), dialect="enflame.com")
+    assert dialect_in_force(recorded, answered, "volcano.sh", "Memory") is DIALECTS["enflame.com"]
+    unknown = share("gpu-1", speaking("volcano.sh"), dialect="of another version")
+    assert dialect_in_force(recorded, unknown, "volcano.sh", "Memory") is DIALECTS["volcano.sh"]
+    assert "enflame.com/gcu-memory" in managed_resources(snapshot(speaking("volcano.sh"), answered))
+
+
 @pytest.mark.parametrize(
     ("share_of", "expected"),
     [
