@@ -19,9 +19,9 @@ ALIYUN = "system:serviceaccount:kube-system:gpushare-schd-extender"
 GROUPS = ["--as-group=system:serviceaccounts", "--as-group=system:authenticated"]
 
 
-def annotate(cluster: LocalCluster, namespace: str, *options: str, key: str, name: str = "plain") -> None:
-    patch = json.dumps({"metadata": {"annotations": {key: "0"}}})
-    cluster.kubectl("patch", "pod", name, "-n", namespace, "--type=merge", "-p", patch, *options)
+def annotate(cluster: LocalCluster, namespace: str, *options: str, key: str, value: str = "0") -> None:
+    patch = json.dumps({"metadata": {"annotations": {key: value}}})
+    cluster.kubectl("patch", "pod", "plain", "-n", namespace, "--type=merge", "-p", patch, *options)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_another_systems_account_sets_those_of_its_dialect_only(
         (ALIYUN, "volcano.sh/gpu-assigned"),
     ]:
         with pytest.raises(LocalClusterError, match="scheduler extender and the plugins only"):
-            annotate(cluster, namespace, f"--as={account}", *GROUPS, key=key)
+            annotate(cluster, namespace, f"--as={account}", *GROUPS, key=key, value="1")
 
 
 def test_a_copy_with_annotations_of_a_dialect_is_no_forgery(cluster: LocalCluster, namespace: str) -> None:

@@ -105,7 +105,7 @@ def test_numbers_of_cards_follow_the_cards(cluster: LocalCluster, product: Produ
     await_shown(cluster, "gpu-1", "aliyun.com", labels={"gpushare": "true"})
 
 
-@pytest.mark.parametrize("dialect", ["volcano.sh", "gpushare.io", "aliyun.com"])
+@pytest.mark.parametrize("dialect", ["volcano.sh", "gpushare.io"])
 def test_a_change_of_dialect_is_followed(cluster: LocalCluster, product: Product, dialect: str) -> None:
     product.apply(speaking("gpu-1", dialect))
     product.await_ready("speaks-on-gpu-1")
