@@ -26,9 +26,11 @@ def rule(mode: str = "Memory", *names: str) -> dict[str, Any]:
     return {"names": list(names or [GPU]), "mode": mode, "devices": CARDS, **slices}
 
 
-def cluster_with(dialect: str, mode: str = "Memory", **labels: str) -> Cluster:
+def cluster_with(dialect: str, mode: str = "Memory", gpushare: str = "") -> Cluster:
+    """``gpushare``: the value of the administrator's label of that name, if there is one."""
     cluster = Cluster()
-    cluster.add_node(GPU, **labels)
+    theirs = {"gpushare": gpushare} if gpushare else {}
+    cluster.add_node(GPU, control_plane=False, **theirs)
     cluster.add_node(OTHER)
     cluster.add_node("cp", control_plane=True)
     cluster.add_policy("default", rule(mode), dialect=dialect)

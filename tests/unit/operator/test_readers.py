@@ -120,7 +120,7 @@ def test_amounts_are_kept_of_numbers_of_cards_only() -> None:
     ],
 )
 def test_a_label_of_a_dialect_is_ours_if_the_operator_set_it_last(managers: list[str], own: set[str]) -> None:
-    fields = {"f:metadata": {"f:labels": {".": {}, "f:gpushare": {}, "f:mine": {}}}}
+    fields: Json = {"f:metadata": {"f:labels": {".": {}, "f:gpushare": {}, "f:mine": {}}}}
     managed = [{"manager": manager, "fieldsV1": fields} for manager in managers]
     labels = {"gpushare": "true", "mine": "yes"}
     read = read_node({"metadata": meta(labels=labels, managedFields=managed), "status": {}})
