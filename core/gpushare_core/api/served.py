@@ -1,6 +1,6 @@
 """What of the API this version serves. The rest is accepted, and a condition says what works instead."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from gpushare_core.api.enums import Backend, Mode, Source
@@ -9,6 +9,9 @@ from gpushare_core.placement import modes
 MODES = frozenset({*modes.NODE_MODES, Mode.OFF})
 SOURCES = frozenset({Source.SIMULATED})
 BACKENDS = frozenset({Backend.KUBE_SCHEDULER})
+
+MODES_OF_BACKENDS: Mapping[Backend, frozenset[Mode]] = {Backend.VOLCANO: frozenset({Mode.MEMORY})}
+"""Where a backend does not place pods in every mode: Volcano's scheduler shares the memory of cards only."""
 
 UNSUPPORTED_MODE = "UnsupportedMode"
 UNSUPPORTED_SOURCE = "UnsupportedSource"
@@ -25,6 +28,19 @@ class Problem:
 
 def mode_problem(mode: Mode) -> Problem | None:
     return _problem(UNSUPPORTED_MODE, "mode", mode, MODES)
+
+
+def combination_problem(backend: Backend, mode: Mode) -> Problem | None:
+    """Returns why pods of nodes in ``mode`` would not be placed. Every dialect has a name for every mode."""
+    modes_placed = MODES_OF_BACKENDS.get(backend)
+    if modes_placed is None or mode in modes_placed or mode_problem(mode):
+        return None
+    others = " or ".join(sorted(BACKENDS - MODES_OF_BACKENDS.keys()))
+    return Problem(
+        UNSUPPORTED_MODE,
+        f"mode {mode} is not served with scheduler.backend {backend};"
+        f" use mode {' or '.join(sorted(modes_placed))}, or scheduler.backend {others}",
+    )
 
 
 def source_problem(source: Source) -> Problem | None:
