@@ -1,7 +1,8 @@
 """IDs of units and sets of units.
 
 One unit is one device for the kubelet, and the list of all devices must fit one gRPC message. So an ID has
-three letters, the fewest that number every unit of a node.
+three letters, the fewest that number every unit of a node; a few have one more, so that none looks like
+``<card index>-<number>``, a device of Volcano's plugin.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,6 +11,11 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 ID_LENGTH = 3
 CAPACITY = len(ALPHABET) ** ID_LENGTH
 """How many units a node can have at most."""
+
+_HYPHEN, _DIGITS = ALPHABET.index("-"), range(ALPHABET.index("0"), ALPHABET.index("9") + 1)
+_MARK = ALPHABET[-1]
+MARKED = frozenset(first << 12 | _HYPHEN << 6 | third for first in _DIGITS for third in _DIGITS)
+"""Numbers the IDs of which end with one letter more."""
 
 _VALUES = {letter: value for value, letter in enumerate(ALPHABET)}
 
@@ -20,16 +26,20 @@ class UnknownUnitError(ValueError):
 
 def encode_id(number: int) -> str:
     """Returns the ID of unit ``number``, which is from 0 to ``CAPACITY`` - 1."""
-    return ALPHABET[number >> 12] + ALPHABET[number >> 6 & 63] + ALPHABET[number & 63]
+    text = ALPHABET[number >> 12] + ALPHABET[number >> 6 & 63] + ALPHABET[number & 63]
+    return text + _MARK if number in MARKED else text
 
 
 def decode_id(unit_id: str) -> int:
     """Returns the number that ``encode_id`` was given. Raises ``UnknownUnitError`` for other texts."""
     try:
-        first, second, third = tuple(unit_id)
-        return _VALUES[first] << 12 | _VALUES[second] << 6 | _VALUES[third]
+        first, second, third, *mark = unit_id
+        number = _VALUES[first] << 12 | _VALUES[second] << 6 | _VALUES[third]
     except (KeyError, ValueError):
         raise UnknownUnitError(f"{unit_id!r} names no unit") from None
+    if mark and (mark != [_MARK] or number not in MARKED):
+        raise UnknownUnitError(f"{unit_id!r} names no unit")
+    return number
 
 
 def known_numbers(ids: Iterable[str]) -> Iterator[int]:

@@ -1,5 +1,7 @@
 """Three letters name every unit of a node, and nothing else."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from gpushare_plugin.decide.unit_ids import (
     ALPHABET,
     CAPACITY,
+    MARKED,
     UnitSet,
     UnknownUnitError,
     decode_id,
@@ -20,7 +23,19 @@ NUMBERS = st.integers(0, CAPACITY - 1)
 @given(NUMBERS)
 def test_an_id_leads_back_to_its_number(number: int) -> None:
     assert decode_id(encode_id(number)) == number
-    assert len(encode_id(number)) == 3
+    assert len(encode_id(number)) == (4 if number in MARKED else 3)
+
+
+def test_no_id_looks_like_one_of_volcanos_plugin() -> None:
+    """``<card index>-<number>``; every single ID is looked at."""
+    assert not [unit_id for unit_id in map(encode_id, range(CAPACITY)) if re.fullmatch("[0-9]+-[0-9]+", unit_id)]
+    assert len(MARKED) == 100
+
+
+@pytest.mark.parametrize("text", ["AAA_", "0-A_", "-_-_", "0-0__", "0-0A"])
+def test_an_id_that_needs_no_mark_has_none(text: str) -> None:
+    with pytest.raises(UnknownUnitError):
+        decode_id(text)
 
 
 @given(NUMBERS, NUMBERS)
