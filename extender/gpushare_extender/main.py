@@ -17,6 +17,7 @@ from typing import Any
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
     SERVICE_ACCOUNT,
@@ -129,7 +130,7 @@ class Extender:
         wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
         ledger = Ledger(wake_up.has_room)
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
-        pauses = NodePauses(client, ledger, timing, tuple(dialect.resources))
+        pauses = NodePauses(client, ledger, timing, tuple(RESOURCES))
         watches = (
             Watch(lambda: watch_pods(client, ledger, dialect, pods, pauses.gone), pods),
             Watch(lambda: watch_share_nodes(client, ledger, share_nodes, pauses.reported), share_nodes),

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
-from gpushare_core.placement.modes import other_class_reason
-from gpushare_core.placement.requests import ResourceClass, ResourceRequest
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.placement.modes import other_resource_reason
+from gpushare_core.placement.requests import ResourceRequest
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
-from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom
+from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom, room_of
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNode
 
@@ -71,17 +72,20 @@ class UnfitReason:
 
 def unfit_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason:
     """Returns why ``request`` does not fit ``node``."""
-    if request.resource is not node.mode.resource:
-        return UnfitReason(other_class_reason(node.mode, request.resource), resolvable=False)
-    message = node.mode.explain(request.total, node.room)
-    return UnfitReason(message, resolvable=request.total <= node.room.possible)
+    offered = room_of(request.name, node)
+    if offered is None:
+        served = (each.name for each in node)
+        return UnfitReason(other_resource_reason(request.name, served), resolvable=False)
+    message = offered.mode.explain(request.total, offered.room)
+    return UnfitReason(message, resolvable=request.total <= offered.room.possible)
 
 
 class Ledger:
     """Use from one thread. The sums are right after every method."""
 
-    def __init__(self, has_room: Callable[[ResourceClass, int], None] = lambda _class, _amount: None) -> None:
-        """``has_room`` is told which amount of what fits a node, whenever that is more than before."""
+    def __init__(self, has_room: Callable[[str, int], None] = lambda _name, _amount: None) -> None:
+        """``has_room`` is told which amount of which resource, by its name, fits a node, whenever that is
+        more than before."""
         self._has_room = has_room
         self._nodes: dict[str, NodeLedger] = {}
         self._holders: dict[str, Holder] = {}
@@ -94,9 +98,10 @@ class Ledger:
         """By pod UID."""
         self._rooms: dict[str, NodeRoom] = {}
         """Of every node that takes pods of ours."""
-        self._greatest: dict[ResourceClass, dict[str, int]] = {resource: {} for resource in ResourceClass}
-        self.greatest: Mapping[ResourceClass, Mapping[str, int]] = MappingProxyType(self._greatest)
-        """The greatest amount that fits every node that takes pods of ours, by what it serves."""
+        self._greatest: dict[str, dict[str, int]] = {name: {} for name in RESOURCES}
+        self.greatest: Mapping[str, Mapping[str, int]] = MappingProxyType(self._greatest)
+        """Name of an extended resource -> node that serves it and takes pods of ours -> the greatest amount
+        that fits there."""
 
     # GPUShareNodes
 
@@ -201,7 +206,7 @@ class Ledger:
         share_node = self.share_node(node)
         is_same = (
             share_node
-            and share_node.mode.resource is request.resource
+            and request.name in share_node.resources
             and (present.node, present.unit_meaning) == (node, share_node.unit_meaning)
         )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
@@ -339,19 +344,18 @@ class Ledger:
     def _update_index(self, node: str) -> None:
         """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
         node_ledger = self._nodes[node]
-        room, before = node_ledger.room(), self._rooms.pop(node, None)
-        served = room.mode.resource if room else None
-        if before and before.mode.resource is not served:
-            del self._greatest[before.mode.resource][node]
-        if room:
+        room, before = node_ledger.room(), self._rooms.pop(node, ())
+        for name in {each.name for each in before}.difference(each.name for each in room or ()):
+            del self._greatest[name][node]
+        if room is not None:
             self._rooms[node] = room
             self._set_greatest(node, room)
         if node_ledger.is_empty:
             del self._nodes[node]
 
     def _set_greatest(self, node: str, room: NodeRoom) -> None:
-        resource, amount = room.mode.resource, room.room.greatest
-        before = self._greatest[resource].get(node, 0)
-        self._greatest[resource][node] = amount
-        if amount > before:
-            self._has_room(resource, amount)
+        for offered in room:
+            amount, before = offered.room.greatest, self._greatest[offered.name].get(node, 0)
+            self._greatest[offered.name][node] = amount
+            if amount > before:
+                self._has_room(offered.name, amount)

@@ -13,14 +13,25 @@ from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
 
-class NodeRoom(NamedTuple):
-    """What a node offers to one request.
+class ResourceRoom(NamedTuple):
+    """What a node offers of one resource to one request."""
 
-    A tuple, for a filter hashes it for every node that fails.
-    """
-
+    name: str
+    """Of the extended resource."""
     mode: SharingMode
     room: Room
+
+
+NodeRoom = tuple[ResourceRoom, ...]
+"""What a node offers of each resource that it serves.
+
+Tuples, for a filter hashes them for every node that fails.
+"""
+
+
+def room_of(name: str, rooms: NodeRoom) -> ResourceRoom | None:
+    """Returns what ``rooms`` offer of the resource ``name``, or None where it is not served."""
+    return next((each for each in rooms if each.name == name), None)
 
 
 class Share(NamedTuple):
@@ -67,8 +78,8 @@ class NodeLedger:
         """Returns None for a node that takes no pods of ours."""
         if self.open_share_node is None:
             return None
-        mode = self.open_share_node.mode
-        return NodeRoom(mode, mode.room(list(self.cards())))
+        mode, cards = self.open_share_node.mode, list(self.cards())
+        return tuple(ResourceRoom(name, mode, mode.room(cards)) for name in self.open_share_node.resources)
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
         reported = set(self._reported_uids())
@@ -122,7 +133,7 @@ class NodeLedger:
     def choose(self, request: ResourceRequest) -> Mapping[str, int]:
         """Returns card UUID -> units that ``request`` would get now; empty when it does not fit."""
         share_node = self.open_share_node
-        if share_node is None or share_node.mode.resource is not request.resource:
+        if share_node is None or request.name not in share_node.resources:
             return {}
         return share_node.mode.choose(self.cards(), request.total, share_node.strategy)
 

@@ -86,7 +86,9 @@ def foreign_shares(units: Iterable[ForeignUnits], layout: Layout) -> dict[str, i
     for each in _distinct(units):
         if placed := each.placed(layout):
             held = shares.get(placed.uuid, 0) + each.units_on(placed, layout)
-            shares[placed.uuid] = min(held, placed.room) if each.resource is not ResourceClass.MEMORY else held
+            shares[placed.uuid] = (
+                min(held, placed.room) if each.resource is not ResourceClass.MEMORY else held
+            )
     return shares
 
 

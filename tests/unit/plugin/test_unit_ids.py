@@ -28,7 +28,9 @@ def test_an_id_leads_back_to_its_number(number: int) -> None:
 
 def test_no_id_looks_like_one_of_volcanos_plugin() -> None:
     """``<card index>-<number>``; every single ID is looked at."""
-    assert not [unit_id for unit_id in map(encode_id, range(CAPACITY)) if re.fullmatch("[0-9]+-[0-9]+", unit_id)]
+    assert not [
+        unit_id for unit_id in map(encode_id, range(CAPACITY)) if re.fullmatch("[0-9]+-[0-9]+", unit_id)
+    ]
     assert len(MARKED) == 100
 
 
