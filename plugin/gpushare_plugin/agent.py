@@ -70,7 +70,7 @@ class Agent:
         self._assignment_reader = AssignmentReader(
             self.state,
             resources,
-            CheckpointFile(settings.device_plugins, settings.dialect),
+            CheckpointFile(settings.device_plugins),
             reservations=reservations,
             after_reading=self._read_pods_without_units,
         )

@@ -20,7 +20,7 @@ RESOURCE = "gpushare.io/memory"
 
 def asked(units: int, resource: ResourceClass = ResourceClass.MEMORY) -> ResourceRequest:
     """A request of one container."""
-    return ResourceRequest(GPUSHARE.name_of(resource), resource, units, {"main": units})
+    return ResourceRequest(GPUSHARE.resource_name(resource), resource, units, {"main": units})
 
 
 def pod_request(units: int) -> PodRequest:

@@ -12,6 +12,7 @@ from gpushare_core.dialects.codec import Codec, card_before
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
 from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError, is_number, read_number
+from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 
 INDEX = "ALIYUN_COM_GPU_MEM_IDX"
@@ -72,6 +73,13 @@ class AliyunCodec(Codec):
 
     def card_of(self, device_id: str, /) -> str | None:
         return card_before(device_id, "-_-")
+
+    def unit_size(self, variables: Mapping[str, str], _devices: int, /) -> int:
+        """The units are GiB or MiB, and no card has 1024 GiB, or less than that in MiB."""
+        units = variables.get(CARD_UNITS, "")
+        if not is_number(units) or not int(units):
+            return 0
+        return MIB if int(units) >= 1024 else 1024 * MIB
 
 
 def _read_containers(text: str) -> dict[str, dict[int, int]]:

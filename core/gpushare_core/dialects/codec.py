@@ -59,6 +59,11 @@ class Codec:
         """Returns the card of a device of the replaced system's plugin; None for other IDs."""
         return None
 
+    def unit_size(self, _variables: Mapping[str, str], _devices: int, /) -> int:
+        """Returns the bytes of one unit of memory, by what the replaced system's plugin told a container with
+        so many ``devices``; 0 where that does not say it."""
+        return 0
+
 
 def card_before(device_id: str, separator: str) -> str | None:
     """Returns what stands before ``separator`` and the number at the end of ``device_id``."""

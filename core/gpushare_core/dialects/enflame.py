@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from gpushare_core.books.allocation import Allocation
 from gpushare_core.dialects.codec import Codec, card_before
-from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.dialects.legacy import LegacyAllocation, read_number
 from gpushare_core.placement.requests import ResourceClass
@@ -58,5 +58,5 @@ ENFLAME = Dialect(
     inspect_path="/gcushare-scheduler/inspect",
     version_path="/version",
     codec=EnflameCodec(),
-    card_variables=("GPUSHARE_CARD",),
+    card_variables=(CARD_VARIABLE,),
 )

@@ -64,6 +64,10 @@ class VolcanoCodec(Codec):
         index = card_before(device_id, "-")
         return int(index) if index and is_number(index) else None
 
+    def unit_size(self, variables: Mapping[str, str], devices: int, /) -> int:
+        memory = variables.get(ALLOCATED, "")
+        return int(memory) * MIB // devices if is_number(memory) and devices else 0
+
 
 VOLCANO = Dialect(
     name="volcano.sh",

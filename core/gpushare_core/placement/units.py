@@ -35,6 +35,9 @@ class Unit(Protocol):
     def least_memory(self, units: int, /) -> int:
         """Returns the bytes that a card with so many ``units`` has at least."""
 
+    def units_for(self, size: int, memory: int, /) -> int:
+        """Returns the fewest units of a card of ``memory`` bytes that are ``size`` bytes or more."""
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryUnit:
@@ -66,6 +69,9 @@ class MemoryUnit:
     def least_memory(self, units: int, /) -> int:
         return units * self.size
 
+    def units_for(self, size: int, _memory: int, /) -> int:
+        return -(-size // self.size)
+
 
 @dataclass(frozen=True, slots=True)
 class CardPart:
@@ -91,6 +97,11 @@ class CardPart:
 
     def least_memory(self, _units: int, /) -> int:
         return 1
+
+    def units_for(self, size: int, memory: int, /) -> int:
+        """In whole MiB of the card, as containers are told it."""
+        part = max(1, self.memory_of(1, memory))
+        return -(-size // part)
 
 
 WHOLE_CARD = CardPart(ResourceClass.CARD, 1)

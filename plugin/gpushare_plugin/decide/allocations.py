@@ -8,11 +8,19 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from gpushare_core.books.allocation import Shares, sum_shares
 from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.requests import PodRequest
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
+from gpushare_plugin.decide.foreign_units import (
+    ForeignContainers,
+    ForeignUnits,
+    foreign_shares,
+    merged,
+    sort_ids,
+)
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
@@ -28,6 +36,24 @@ class PodAssignment:
     """Every container that PodResources show -> numbers of its units, four bytes each."""
     uid: str = ""
     """Of the pod as the kubelet knows it; empty when unknown."""
+    foreign: ForeignContainers = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+    """Extended resources that it has devices of."""
+
+    @classmethod
+    def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, Sequence[str]]]) -> "PodAssignment":
+        """Returns the assignment by the IDs that each container has of each extended resource of ours."""
+        containers = {container: array("I") for container in devices}
+        foreign: dict[str, tuple[ForeignUnits, ...]] = {}
+        names: set[str] = set()
+        for container, each in devices.items():
+            for resource, ids in each.items():
+                numbers, others = sort_ids(resource, ids)
+                containers[container] += numbers
+                if others:
+                    foreign[container] = (*foreign.get(container, ()), *others)
+                names.add(resource)
+        return cls(name, containers, foreign=foreign, names=frozenset(names))
 
     @classmethod
     def of_ids(cls, name: PodName, containers: Mapping[str, Iterable[str]]) -> "PodAssignment":
@@ -37,7 +63,12 @@ class PodAssignment:
     @property
     def units(self) -> int:
         """Of all containers together."""
-        return sum(map(len, self.containers.values()))
+        foreign = (each.count for units in self.foreign.values() for each in units)
+        return sum(map(len, self.containers.values())) + sum(foreign)
+
+    def has(self, container: str) -> bool:
+        """Whether the container has units."""
+        return bool(self.containers.get(container) or self.foreign.get(container))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +100,20 @@ class AssignedDevices:
         assignment = self.of(pod)
         containers = assignment.containers.values() if assignment else ()
         return [number for numbers in containers for number in numbers]
+
+    def foreign_of(self, pod: Pod) -> list[ForeignUnits]:
+        """Returns the foreign units of ``pod``."""
+        assignment = self.of(pod)
+        return self._foreign(assignment) if assignment else []
+
+    def foreign(self) -> Iterator[ForeignUnits]:
+        """Yields all foreign units of this node, every device once."""
+        return merged(each for assignment in self.pods.values() for each in self._foreign(assignment))
+
+    def _foreign(self, assignment: PodAssignment) -> list[ForeignUnits]:
+        stored = self.stored.get(assignment.uid, {})
+        by_checkpoint = (entry.foreign for entry in stored.values())
+        return [*chain(*by_checkpoint, *assignment.foreign.values())]
 
     def pods_with_units(self) -> Iterator[PodAssignment]:
         """Yields the pods to which units are assigned."""
@@ -125,7 +170,11 @@ def _seen_allocation(pod: Pod, assignment: PodAssignment, assignments: NodeAssig
     layout = assignments.layout
     if stored := assignments.assigned.stored_of(pod):
         return _stored_allocation(pod, [*stored.values()], layout)
-    containers = {name: layout.shares(numbers) for name, numbers in assignment.containers.items() if numbers}
+    containers = {
+        name: _add(layout.shares(numbers), foreign_shares(assignment.foreign.get(name, ()), layout))
+        for name, numbers in assignment.containers.items()
+        if assignment.has(name)
+    }
     return PodAllocation(pod, containers, sum_shares(containers))
 
 
@@ -167,7 +216,7 @@ def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
     if assignment is None or pod.request is None:
         return []
     asking = pod.request.running_containers
-    return [name for name in asking if not assignment.containers.get(name) and name not in stored]
+    return [name for name in asking if not assignment.has(name) and name not in stored]
 
 
 def forgotten_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
@@ -199,7 +248,7 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     assignment, stored = assigned.of(pod), assigned.stored_of(pod)
     if assignment is None or request is None or not request.resources:
         return None
-    if request.single is None:
+    if request.single is None or assigned.foreign_of(pod):
         return _seen_allocation(pod, assignment, assignments) if assigned.has_units(pod) else None
     if all(stored.get(name) for name in request.containers):
         return _stored_allocation(pod, [stored[name] for name in request.containers], assignments.layout)
@@ -212,11 +261,16 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
 
 def _stored_allocation(pod: Pod, entries: Sequence[CheckpointEntry], layout: Layout) -> PodAllocation:
     """Containers that run one after the other share units: the pod holds each of them once."""
-    containers = {entry.container: _stored_shares(entry, entry.numbers, layout) for entry in entries}
+    containers = {
+        entry.container: _add(
+            _stored_shares(entry, entry.numbers, layout), foreign_shares(entry.foreign, layout)
+        )
+        for entry in entries
+    }
     if len(entries) == 1:
         return PodAllocation(pod, containers, sum_shares(containers))
     counted: set[int] = set()
-    cards: Counter[str] = Counter()
+    cards = Counter(foreign_shares(chain.from_iterable(entry.foreign for entry in entries), layout))
     for entry in entries:
         cards.update(_stored_shares(entry, array("I", set(entry.numbers) - counted), layout))
         counted.update(entry.numbers)
@@ -228,6 +282,10 @@ def _stored_shares(entry: CheckpointEntry, numbers: "array[int]", layout: Layout
     if entry.cards and numbers:
         return {card: units for card, units in entry.shares(numbers).items() if units}
     return layout.shares(numbers)
+
+
+def _add(one: Shares, other: Shares) -> dict[str, int]:
+    return dict(Counter(one) + Counter(other))
 
 
 def _shares(assignment: PodAssignment, container: str, assignments: NodeAssignments) -> dict[str, int]:

@@ -6,10 +6,12 @@ It may show pods that have ended since it was written.
 
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.decide.foreign_units import ForeignUnits, dialect_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,9 @@ class CheckpointEntry:
     resource: ResourceClass = ResourceClass.MEMORY
     cards: tuple[StoredCard, ...] = ()
     """In the order of their units; empty where the stored answer names none."""
+    name: str = ""
+    """Of the extended resource."""
+    foreign: tuple[ForeignUnits, ...] = ()
 
     def shares(self, numbers: "array[int]") -> dict[str, int]:
         """Returns card UUID -> how many of ``numbers`` lie on it, by what the container was told."""
@@ -55,33 +60,46 @@ class StoredUnits:
 
     uid: str
     container: str
-    resource: ResourceClass
+    name: str
+    """Of the extended resource."""
     numbers: "array[int]"
     """Ascending."""
+    foreign: tuple[ForeignUnits, ...] = ()
 
 
-def read_variables(units: StoredUnits, variables: Mapping[str, str], dialect: Dialect) -> CheckpointEntry:
-    """Returns an entry by the environment ``variables`` that the plugin answered."""
-    names = next((variables[name] for name in dialect.card_variables if name in variables), "")
-    uuids = names.split(",") if names else []
+def read_variables(units: StoredUnits, variables: Mapping[str, str]) -> CheckpointEntry:
+    """Returns an entry by the environment ``variables`` that the plugin answered.
+
+    Ours names the cards by UUID in every dialect; what another plugin answered tells the size of its units.
+    """
+    names = variables.get(CARD_VARIABLE, "")
+    uuids = names.split(",") if names and units.numbers else []
     each = len(units.numbers) // len(uuids) if uuids else 0
     is_even = each * len(uuids) == len(units.numbers) and each > 0
     return CheckpointEntry(
         uid=units.uid,
         container=units.container,
-        resource=units.resource,
+        resource=RESOURCES[units.name],
+        name=units.name,
+        foreign=_sized(units, variables),
         numbers=units.numbers,
         cards=tuple(
             StoredCard(
                 uuid=uuid,
                 numbers=units.numbers[place * each : (place + 1) * each],
-                index=_number(variables.get(dialect.index_variable), place),
-                memory=_number(variables.get(dialect.memory_variable), place) or 0,
-                card_memory=_number(variables.get(dialect.card_memory_variable), place) or 0,
+                index=_number(variables.get(Dialect.index_variable), place),
+                memory=_number(variables.get(Dialect.memory_variable), place) or 0,
+                card_memory=_number(variables.get(Dialect.card_memory_variable), place) or 0,
             )
             for place, uuid in enumerate(uuids if is_even else ())
         ),
     )
+
+
+def _sized(units: StoredUnits, variables: Mapping[str, str]) -> tuple[ForeignUnits, ...]:
+    devices = sum(each.count for each in units.foreign)
+    size = dialect_of(units.name).codec.unit_size(variables, devices) if devices else 0
+    return tuple(replace(each, size=size) for each in units.foreign)
 
 
 def by_pod(entries: Iterable[CheckpointEntry]) -> dict[str, dict[str, CheckpointEntry]]:

@@ -42,7 +42,7 @@ def _number(unit_id: str, layout: Layout) -> int:
 
 
 def _grant(cards: Sequence[PlacedCard], units: int, layout: Layout) -> ContainerGrant:
-    """``units`` are those of each card. Nobody says which pod it is: what it has is what this container has."""
+    """``units`` are those of each card. The pod is not known: it has what this container has."""
     return ContainerGrant(
         resource=layout.unit.resource,
         pod_units=units * len(cards),

@@ -33,7 +33,7 @@ def encode_id(number: int) -> str:
 def decode_id(unit_id: str) -> int:
     """Returns the number that ``encode_id`` was given. Raises ``UnknownUnitError`` for other texts."""
     try:
-        first, second, third, *mark = unit_id
+        first, second, third, *mark = tuple(unit_id)
         number = _VALUES[first] << 12 | _VALUES[second] << 6 | _VALUES[third]
     except (KeyError, ValueError):
         raise UnknownUnitError(f"{unit_id!r} names no unit") from None

@@ -13,11 +13,9 @@ from typing import Any
 import msgspec
 from google.protobuf.message import DecodeError
 
-from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_variables
-from gpushare_plugin.decide.unit_ids import known_numbers
+from gpushare_plugin.decide.foreign_units import sort_ids
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
 FILE = "kubelet_internal_checkpoint"
@@ -60,9 +58,8 @@ class CheckpointUnreadableError(Exception):
 class CheckpointFile:
     """The file in the folder ``device_plugins``; what was read is kept until it changes."""
 
-    def __init__(self, device_plugins: Path, dialect: Dialect) -> None:
+    def __init__(self, device_plugins: Path) -> None:
         self._file = device_plugins / FILE
-        self._dialect = dialect
         self._stamp: tuple[int, int, int] | None = None
         self._entries: tuple[CheckpointEntry, ...] = ()
 
@@ -87,12 +84,14 @@ class CheckpointFile:
     def _decoded(self, content: bytes) -> Iterator[CheckpointEntry]:
         for entry in _DECODER.decode(content).data.entries or ():
             name = _RESOURCE.decode(entry).name
-            if isinstance(name, str) and (resource := RESOURCES.get(name)):
-                yield self._entry(_ENTRY.decode(entry), resource)
+            if isinstance(name, str) and name in RESOURCES:
+                yield _read_entry(_ENTRY.decode(entry), name)
 
-    def _entry(self, entry: _Entry, resource: ResourceClass) -> CheckpointEntry:
-        ids = chain.from_iterable(_IDS.decode(entry.device_ids).values())
-        variables = api.ContainerAllocateResponse.FromString(entry.alloc_resp).envs
-        numbers = array("I", sorted(set(known_numbers(ids))))
-        units = StoredUnits(entry.pod_uid, entry.container_name, resource, numbers)
-        return read_variables(units, variables, self._dialect)
+
+def _read_entry(entry: _Entry, name: str) -> CheckpointEntry:
+    ids = chain.from_iterable(_IDS.decode(entry.device_ids).values())
+    own, foreign = sort_ids(name, ids)
+    variables = api.ContainerAllocateResponse.FromString(entry.alloc_resp).envs
+    numbers = array("I", sorted(set(own)))
+    units = StoredUnits(entry.pod_uid, entry.container_name, name, numbers, foreign)
+    return read_variables(units, variables)

@@ -67,7 +67,7 @@ def test_no_card_is_over_committed_and_none_given_twice_to_a_pod(
     ledger.set_share_node(share_node("n1", *[size] * 4, mode=sharing, unit=unit))
     running: list[str] = []
     for number, (amount, ends) in enumerate(steps):
-        fits = ledger.greatest[GPUSHARE.name_of(sharing.resource)]["n1"] >= amount
+        fits = ledger.greatest[GPUSHARE.resource_name(sharing.resource)]["n1"] >= amount
         try:
             held = ledger.reserve(reference(f"p{number}"), node="n1", request=asked(amount, sharing.resource))
         except DoesNotFitError:
@@ -83,7 +83,7 @@ def test_no_card_is_over_committed_and_none_given_twice_to_a_pod(
         assert all(0 <= card.allocated <= card.units for card in node.cards())
     for uid in running:
         ledger.drop_pod(uid)
-    assert ledger.greatest[GPUSHARE.name_of(sharing.resource)]["n1"] == 4
+    assert ledger.greatest[GPUSHARE.resource_name(sharing.resource)]["n1"] == 4
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_changes_of_mode_under_pods_never_let_two_classes_on_a_card_nor_too_much
             ledger.set_share_node(node)
         elif step == "bind":
             request = asked(number + 1, node.mode.resource)
-            fits = ledger.greatest[GPUSHARE.name_of(node.mode.resource)]["n1"] > number
+            fits = ledger.greatest[GPUSHARE.resource_name(node.mode.resource)]["n1"] > number
             try:
                 running.append(ledger.reserve(reference(f"p{moment}"), node="n1", request=request))
                 assert fits
