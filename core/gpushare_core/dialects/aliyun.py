@@ -3,7 +3,7 @@
 Source: AliyunContainerService/gpushare-scheduler-extender and gpushare-device-plugin.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -73,6 +73,10 @@ class AliyunCodec(Codec):
 
     def card_of(self, device_id: str, /) -> str | None:
         return card_before(device_id, "-_-")
+
+    def stored_card(self, variables: Mapping[str, str], _device_nodes: Collection[str], /) -> int | None:
+        index = variables.get(INDEX, "")
+        return int(index) if is_number(index) else None
 
     def unit_size(self, variables: Mapping[str, str], _devices: int, /) -> int:
         """The units are GiB or MiB, and no card has 1024 GiB, or less than that in MiB."""

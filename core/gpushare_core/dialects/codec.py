@@ -1,6 +1,6 @@
 """What a dialect says in its own words: of a container, on a pod, in the IDs of devices."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from gpushare_core.books.allocation import Allocation
@@ -56,7 +56,20 @@ class Codec:
         return None
 
     def card_of(self, _device_id: str, /) -> CardName | None:
-        """Returns the card of a device of the replaced system's plugin; None for other IDs."""
+        """Returns the card in the ID of a device of the replaced system's plugin; None for other IDs.
+
+        It tells whose ID that is. It is not the card of the container that holds the device: the kubelet took
+        any IDs, and the plugin followed the pod's annotation; ``stored_card`` tells that.
+        """
+        return None
+
+    def stored_card(
+        self, _variables: Mapping[str, str], _device_nodes: Collection[str], /
+    ) -> CardName | None:
+        """Returns the card that the replaced system's plugin gave to a container, by its stored answer.
+
+        ``_variables`` and ``_device_nodes`` (paths): as the kubelet keeps them. None where they do not say.
+        """
         return None
 
     def unit_size(self, _variables: Mapping[str, str], _devices: int, /) -> int:

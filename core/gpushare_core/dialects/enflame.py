@@ -3,7 +3,8 @@
 Source: the documents of GCUShare.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 
 from gpushare_core.books.allocation import Allocation
 from gpushare_core.dialects.codec import Codec, card_before
@@ -17,6 +18,8 @@ CARD_UNITS = "enflame.com/gcu-device-memory"
 POD_UNITS = "enflame.com/gcu-device-memory-request"
 ASSIGNED = "enflame.com/gcu-device-assigned"
 ASSIGNED_AT = "enflame.com/gcu-device-assign-time"
+
+_DEVICE_NODE = re.compile("/dev/gcu([0-9]{1,4})")
 
 
 class EnflameCodec(Codec):
@@ -48,6 +51,11 @@ class EnflameCodec(Codec):
 
     def card_of(self, device_id: str, /) -> str | None:
         return card_before(device_id, "-_-")
+
+    def stored_card(self, _variables: Mapping[str, str], device_nodes: Collection[str], /) -> int | None:
+        """The container sees its card as ``/dev/gcuN``."""
+        found = [match for path in device_nodes if (match := _DEVICE_NODE.fullmatch(path))]
+        return int(found[0][1]) if len(found) == 1 else None
 
 
 ENFLAME = Dialect(

@@ -3,7 +3,7 @@
 Source: volcano-sh/devices ``pkg/plugin/nvidia`` and volcano's plugin ``deviceshare``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from gpushare_core.books.allocation import Allocation
 from gpushare_core.dialects.codec import Codec, card_before
@@ -17,6 +17,7 @@ INDEX = "volcano.sh/gpu-index"
 """``0``, or ``0,1`` for several whole cards."""
 PREDICATE_TIME = "volcano.sh/predicate-time"
 ASSIGNED = "volcano.sh/gpu-assigned"
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 ALLOCATED = "VOLCANO_GPU_ALLOCATED"
 """MiB that the container has."""
 TOTAL = "VOLCANO_GPU_MEMORY_TOTAL"
@@ -63,6 +64,11 @@ class VolcanoCodec(Codec):
             return device_id
         index = card_before(device_id, "-")
         return int(index) if index and is_number(index) else None
+
+    def stored_card(self, variables: Mapping[str, str], _device_nodes: Collection[str], /) -> int | None:
+        """Of shared cards: whole ones are named by the IDs that the container has."""
+        index = variables.get(VISIBLE, "")
+        return int(index) if ALLOCATED in variables and is_number(index) else None
 
     def unit_size(self, variables: Mapping[str, str], devices: int, /) -> int:
         memory = variables.get(ALLOCATED, "")

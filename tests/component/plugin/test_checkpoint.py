@@ -42,7 +42,7 @@ def write(folder: Path, *entries: dict[str, Any]) -> None:
 
 def test_entries_of_the_resource_are_read_with_what_was_answered(tmp_path: Path) -> None:
     own = entry({"0": ids(17, 16), "1": ids(16)}, **VARIABLES)
-    write(tmp_path, own, entry({"-1": ["x"]}, resource="nvidia.com/gpu"))
+    write(tmp_path, own, entry({"-1": ["x"]}, resource="example.com/gpu"))
     assert CheckpointFile(tmp_path).read() == (
         CheckpointEntry(
             uid="uid-a",
@@ -57,7 +57,7 @@ def test_entries_of_the_resource_are_read_with_what_was_answered(tmp_path: Path)
     )
 
 
-FOREIGN = "nvidia.com/gpu"
+FOREIGN = "example.com/gpu"
 
 
 @pytest.mark.parametrize(

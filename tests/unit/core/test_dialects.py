@@ -455,6 +455,38 @@ def test_the_card_of_a_device_of_the_replaced_plugin(
     assert DIALECTS[name].codec.card_of(device_id) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "variables", "device_nodes", "expected"),
+    [
+        pytest.param("aliyun.com", {"ALIYUN_COM_GPU_MEM_IDX": "3"}, [], 3, id="aliyun"),
+        pytest.param("aliyun.com", {"ALIYUN_COM_GPU_MEM_IDX": "-1"}, [], None, id="aliyun, no card"),
+        pytest.param("aliyun.com", {"NVIDIA_VISIBLE_DEVICES": "0"}, [], None, id="aliyun, another plugin's"),
+        pytest.param(
+            "volcano.sh",
+            {"NVIDIA_VISIBLE_DEVICES": "1", "VOLCANO_GPU_ALLOCATED": "1024"},
+            [],
+            1,
+            id="volcano",
+        ),
+        pytest.param("volcano.sh", {"NVIDIA_VISIBLE_DEVICES": "1"}, [], None, id="volcano, another plugin's"),
+        pytest.param(
+            "volcano.sh",
+            {"NVIDIA_VISIBLE_DEVICES": "GPU-1", "VOLCANO_GPU_ALLOCATED": "1024"},
+            [],
+            None,
+            id="volcano, our own",
+        ),
+        pytest.param("enflame.com", {}, ["/dev/gcuctrl", "/dev/gcu5"], 5, id="enflame"),
+        pytest.param("enflame.com", {}, ["/dev/gcuctrl"], None, id="enflame, none"),
+        pytest.param("tuya.com", {"NVIDIA_VISIBLE_DEVICES": "0"}, ["/dev/nvidia0"], None, id="tuya"),
+    ],
+)
+def test_the_card_that_the_replaced_plugin_gave_to_a_container(
+    name: str, variables: dict[str, str], device_nodes: list[str], expected: int | None
+) -> None:
+    assert DIALECTS[name].codec.stored_card(variables, device_nodes) == expected
+
+
 def test_no_two_dialects_share_a_name_of_their_own() -> None:
     """Else one pod would be counted in two units."""
     own = {
