@@ -22,6 +22,8 @@ CARD_UNITS = "ALIYUN_COM_GPU_MEM_DEV"
 """Three of them are annotations and variables as well."""
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 ASSUMED_AT = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
+NO_CARD = "-1"
+"""In place of an index: the plugin found no pod for the container, which then fails and has no card."""
 CONTAINERS = "scheduler.framework.gpushare.allocation"
 """JSON: container -> card index -> units. The system's own ``kubectl inspect`` prefers it to the others."""
 
@@ -76,7 +78,7 @@ class AliyunCodec(Codec):
 
     def stored_card(self, variables: Mapping[str, str], _device_nodes: Collection[str], /) -> int | None:
         index = variables.get(INDEX, "")
-        return int(index) if is_number(index) else None
+        return int(index) if is_number(index) or index == NO_CARD else None
 
     def unit_size(self, variables: Mapping[str, str], _devices: int, /) -> int:
         """The units are GiB or MiB, and no card has 1024 GiB, or less than that in MiB."""

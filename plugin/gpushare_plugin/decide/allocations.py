@@ -18,7 +18,6 @@ from gpushare_plugin.decide.foreign_units import (
     ForeignContainers,
     ForeignUnits,
     foreign_shares,
-    merged,
     sort_ids,
 )
 from gpushare_plugin.decide.layout import Layout
@@ -101,19 +100,11 @@ class AssignedDevices:
         containers = assignment.containers.values() if assignment else ()
         return [number for numbers in containers for number in numbers]
 
-    def foreign_of(self, pod: Pod) -> list[ForeignUnits]:
-        """Returns the foreign units of ``pod``."""
-        assignment = self.of(pod)
-        return self._foreign(assignment) if assignment else []
-
-    def foreign(self) -> Iterator[ForeignUnits]:
-        """Yields all foreign units of this node, every device once."""
-        return merged(each for assignment in self.pods.values() for each in self._foreign(assignment))
-
-    def _foreign(self, assignment: PodAssignment) -> list[ForeignUnits]:
+    def foreign_of(self, assignment: PodAssignment) -> list[ForeignUnits]:
+        """Returns the pod's foreign units; a device that one container lends another one is in both."""
         stored = self.stored.get(assignment.uid, {})
-        by_checkpoint = (entry.foreign for entry in stored.values())
-        return [*chain(*by_checkpoint, *assignment.foreign.values())]
+        of_containers = {**assignment.foreign, **{name: entry.foreign for name, entry in stored.items()}}
+        return [*chain.from_iterable(of_containers.values())]
 
     def pods_with_units(self) -> Iterator[PodAssignment]:
         """Yields the pods to which units are assigned."""
@@ -248,7 +239,7 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     assignment, stored = assigned.of(pod), assigned.stored_of(pod)
     if assignment is None or request is None or not request.resources:
         return None
-    if request.single is None or assigned.foreign_of(pod):
+    if request.single is None or assigned.foreign_of(assignment):
         return _seen_allocation(pod, assignment, assignments) if assigned.has_units(pod) else None
     if all(stored.get(name) for name in request.containers):
         return _stored_allocation(pod, [stored[name] for name in request.containers], assignments.layout)

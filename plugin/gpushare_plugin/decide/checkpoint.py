@@ -5,7 +5,7 @@ It may show pods that have ended since it was written.
 """
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
@@ -67,10 +67,12 @@ class StoredUnits:
     foreign: tuple[ForeignUnits, ...] = ()
 
 
-def read_variables(units: StoredUnits, variables: Mapping[str, str]) -> CheckpointEntry:
-    """Returns an entry by the environment ``variables`` that the plugin answered.
+def read_answer(
+    units: StoredUnits, variables: Mapping[str, str], device_nodes: Collection[str] = ()
+) -> CheckpointEntry:
+    """Returns an entry by the environment and the device nodes (paths) that the plugin answered.
 
-    Ours names the cards by UUID in every dialect; what another plugin answered tells the size of its units.
+    Ours names the cards by UUID in every dialect; another plugin's answer tells the card in its own way.
     """
     names = variables.get(CARD_VARIABLE, "")
     uuids = names.split(",") if names and units.numbers else []
@@ -81,7 +83,7 @@ def read_variables(units: StoredUnits, variables: Mapping[str, str]) -> Checkpoi
         container=units.container,
         resource=RESOURCES[units.name],
         name=units.name,
-        foreign=_sized(units, variables),
+        foreign=tuple(_told(each, variables, device_nodes) for each in units.foreign),
         numbers=units.numbers,
         cards=tuple(
             StoredCard(
@@ -96,10 +98,14 @@ def read_variables(units: StoredUnits, variables: Mapping[str, str]) -> Checkpoi
     )
 
 
-def _sized(units: StoredUnits, variables: Mapping[str, str]) -> tuple[ForeignUnits, ...]:
-    devices = sum(each.count for each in units.foreign)
-    size = dialect_of(units.name).codec.unit_size(variables, devices) if devices else 0
-    return tuple(replace(each, size=size) for each in units.foreign)
+def _told(units: ForeignUnits, variables: Mapping[str, str], device_nodes: Collection[str]) -> ForeignUnits:
+    codec = dialect_of(units.name).codec
+    card = codec.stored_card(variables, device_nodes)
+    return replace(
+        units,
+        card=units.card if units.card or card is None else str(card),
+        size=codec.unit_size(variables, units.count),
+    )
 
 
 def by_pod(entries: Iterable[CheckpointEntry]) -> dict[str, dict[str, CheckpointEntry]]:

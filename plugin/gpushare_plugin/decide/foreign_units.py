@@ -1,12 +1,13 @@
 """Units that the plugin of a replaced system gave out, under device IDs of its own.
 
-The kubelet keeps them in its books, under a resource that may be ours now, for as long as their pods run.
-Such an ID names a card and none of our units: it counts on that card.
+The kubelet keeps them in its books, under a resource that may be ours now, for as long as their pods run. Of
+shared cards the IDs tell how many they are and no more: the kubelet took any, and that plugin gave its
+containers the card that the pod's annotation named.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -20,58 +21,58 @@ _DIALECTS: Mapping[str, Dialect] = {
 }
 
 
+def dialect_of(name: str) -> Dialect:
+    """Returns whose the extended resource ``name`` is; ours are those of no replaced system."""
+    return _DIALECTS[name]
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignUnits:
-    """Devices of one container and one card whose IDs differ in the number at their end."""
+    """Devices that one container has under foreign IDs."""
 
     name: str
     """Of the extended resource under which the kubelet keeps them."""
-    card: str
-    """UUID or index, as the IDs have it."""
-    prefix: str
-    """What the IDs begin with."""
-    numbers: "array[int]"
-    """What they end with, ascending; empty where ``prefix`` is the only ID."""
+    numbers: Mapping[str, "array[int]"]
+    """What IDs begin with -> the numbers at their end, ascending; none where that is the whole ID."""
+    card: str = ""
+    """UUID, or index; empty when unknown."""
     size: int = 0
     """Bytes of one unit of memory, as the container was told; 0 when unknown."""
 
     @property
     def ids(self) -> list[str]:
-        return [f"{self.prefix}{number}" for number in self.numbers] or [self.prefix]
+        return [
+            f"{prefix}{number}" for prefix, numbers in self.numbers.items() for number in (numbers or ("",))
+        ]
 
     @property
     def count(self) -> int:
-        return len(self.numbers) or 1
+        return sum(len(numbers) or 1 for numbers in self.numbers.values())
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """No two containers have that in common, unless one lends it to the other."""
-        return self.prefix, min(self.numbers, default=-1), self.count
+        """No two pods have that in common."""
+        prefix, numbers = next(iter(self.numbers.items()))
+        return prefix, min(numbers, default=-1), self.count
 
-    def placed(self, layout: Layout) -> PlacedCard | None:
-        """Returns the card, or None where the node has no such card (any more)."""
-        return next((each for each in layout.cards if self._is_on(each)), None)
+    def cards(self, layout: Layout) -> list[PlacedCard]:
+        """Returns the card; all of them while it is unknown which, none where the node does not have it."""
+        return [each for each in layout.cards if self.card in ("", each.uuid, str(each.card.index))]
 
-    def _is_on(self, placed: PlacedCard) -> bool:
-        return self.card in (placed.uuid, str(placed.card.index))
-
-    def units_on(self, placed: PlacedCard, layout: Layout) -> int:
-        """Returns how many units of ``layout`` contain these: rather more where their size is unknown."""
-        if RESOURCES[self.name] is not ResourceClass.MEMORY:
+    def units_on(self, placed: PlacedCard, layout: Layout, count: int) -> int:
+        """Returns how many units of ``layout`` contain ``count`` of these: too many where that is unknown."""
+        if not self.is_memory or (not self.size and layout.unit.resource is not ResourceClass.MEMORY):
             return placed.units
-        if self.size:
-            return layout.unit.units_for(self.count * self.size, placed.card.memory)
-        return self.count if layout.unit.resource is ResourceClass.MEMORY else placed.units
+        return layout.unit.units_for(count * self.size, placed.card.memory) if self.size else count
 
     def has_size_of(self, layout: Layout) -> bool:
         """Whether one of them is one unit of ``layout``, as far as that is known."""
-        is_memory = RESOURCES[self.name] is ResourceClass.MEMORY
-        return not (is_memory and self.size) or (layout.unit.meaning == (ResourceClass.MEMORY, self.size))
+        told = self.size if self.is_memory else 0
+        return not told or layout.unit.meaning == (ResourceClass.MEMORY, told)
 
-
-def dialect_of(name: str) -> Dialect:
-    """Returns whose the extended resource ``name`` is; ours are those of no replaced system."""
-    return _DIALECTS[name]
+    @property
+    def is_memory(self) -> bool:
+        return RESOURCES[self.name] is ResourceClass.MEMORY
 
 
 ForeignContainers = Mapping[str, tuple[ForeignUnits, ...]]
@@ -83,28 +84,33 @@ def sort_ids(name: str, ids: Iterable[str]) -> tuple["array[int]", tuple[Foreign
 
     Under our own names an ID that we do not know is no unit.
     """
-    dialect, own, cards = dialect_of(name), array("I"), list[tuple[str, str]]()
+    dialect, own, foreign = dialect_of(name), array("I"), list[str]()
     for text in ids:
-        card = dialect.codec.card_of(text)
-        if card is None:
-            try:
-                own.append(decode_id(text))
-                continue
-            except UnknownUnitError:
-                card = text.partition("::")[0]  # NVIDIA's plugin: the UUID, and which share of a shared card
-        cards.append((text, str(card)))
-    return own, () if dialect is GPUSHARE else _grouped(name, cards)
+        try:
+            number = decode_id(text)
+        except UnknownUnitError:
+            foreign.append(text)
+            continue
+        if dialect.codec.card_of(text) is None:
+            own.append(number)
+        else:
+            foreign.append(text)
+    return own, _foreign(name, foreign) if foreign and dialect is not GPUSHARE else ()
 
 
-def _grouped(name: str, cards: Iterable[tuple[str, str]]) -> tuple[ForeignUnits, ...]:
-    groups: dict[tuple[str, str], set[int]] = {}
-    for text, card in cards:
-        prefix, numbers = _split(text)
-        groups.setdefault((prefix, card), set()).update(numbers)
-    return tuple(
-        ForeignUnits(name, card, prefix, array("I", sorted(numbers)))
-        for (prefix, card), numbers in sorted(groups.items())
-    )
+def _foreign(name: str, ids: Iterable[str]) -> tuple[ForeignUnits, ...]:
+    if RESOURCES[name] is not ResourceClass.MEMORY:
+        return tuple(ForeignUnits(name, {each: array("I")}, _whole_card(each)) for each in sorted({*ids}))
+    numbers: dict[str, set[int]] = {}
+    for text in ids:
+        prefix, number = _split(text)
+        numbers.setdefault(prefix, set()).update(number)
+    return (ForeignUnits(name, {each: array("I", sorted(numbers[each])) for each in sorted(numbers)}),)
+
+
+def _whole_card(text: str) -> str:
+    """Returns the card that the ID of a whole one names: NVIDIA's plugin adds ``::`` and a number to some."""
+    return text.partition("::")[0] if text.startswith("GPU-") else ""
 
 
 def _split(text: str) -> tuple[str, list[int]]:
@@ -114,23 +120,17 @@ def _split(text: str) -> tuple[str, list[int]]:
     return (prefix + hyphen, [int(number)]) if hyphen and is_number else (text, [])
 
 
-def foreign_shares(units: Iterable[ForeignUnits], layout: Layout) -> dict[str, int]:
-    """Returns card UUID -> units of ``layout``. A device that containers lend each other counts once."""
+def foreign_shares(foreign: Iterable[ForeignUnits], layout: Layout) -> dict[str, int]:
+    """Returns card UUID -> units of ``layout`` of one pod's ``foreign`` units.
+
+    A device that an init container lends to the next ones counts once.
+    """
     shares: dict[str, int] = {}
-    for each in merged(units):
-        if placed := each.placed(layout):
-            shares[placed.uuid] = shares.get(placed.uuid, 0) + each.units_on(placed, layout)
+    counted: set[str] = set()
+    for each in foreign:
+        ids = {*each.ids} - counted
+        counted |= ids
+        for placed in each.cards(layout) if ids else ():
+            units = shares.get(placed.uuid, 0) + each.units_on(placed, layout, len(ids))
+            shares[placed.uuid] = units if each.is_memory else placed.units
     return shares
-
-
-def merged(units: Iterable[ForeignUnits]) -> Iterator[ForeignUnits]:
-    """Yields the units, every device once."""
-    numbers: dict[tuple[str, str], set[int]] = {}
-    first: dict[tuple[str, str], ForeignUnits] = {}
-    for each in units:
-        key = each.name, each.prefix
-        numbers.setdefault(key, set()).update(each.numbers)
-        if not (known := first.setdefault(key, each)).size:
-            first[key] = replace(known, size=each.size)
-    for key, each in first.items():
-        yield replace(each, numbers=array("I", sorted(numbers[key])))

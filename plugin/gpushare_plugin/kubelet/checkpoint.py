@@ -14,7 +14,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_variables
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.foreign_units import sort_ids
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
@@ -91,7 +91,7 @@ class CheckpointFile:
 def _read_entry(entry: _Entry, name: str) -> CheckpointEntry:
     ids = chain.from_iterable(_IDS.decode(entry.device_ids).values())
     own, foreign = sort_ids(name, ids)
-    variables = api.ContainerAllocateResponse.FromString(entry.alloc_resp).envs
+    answer = api.ContainerAllocateResponse.FromString(entry.alloc_resp)
     numbers = array("I", sorted(set(own)))
     units = StoredUnits(entry.pod_uid, entry.container_name, name, numbers, foreign)
-    return read_variables(units, variables)
+    return read_answer(units, answer.envs, [device.container_path for device in answer.devices])
