@@ -6,8 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare_core.dialects.dialect import Dialect
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
@@ -51,7 +49,6 @@ class Settings:
     pod_resources: Path
     """The socket of the kubelet's PodResources API."""
     health_port: int
-    dialect: Dialect = GPUSHARE
 
 
 def endpoint(name: str) -> str:
@@ -63,7 +60,7 @@ class Agent:
     """The plugin of one node."""
 
     def __init__(self, settings: Settings, client: KubeClient, resources: PodResources) -> None:
-        self.state = NodeState(settings.node, settings.dialect)
+        self.state = NodeState(settings.node)
         self._settings = settings
         self._streams = {name: DeviceStream() for name in RESOURCES}
         reservations = Reservations(asyncio.get_running_loop().time)

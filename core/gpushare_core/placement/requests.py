@@ -4,8 +4,8 @@ Source: KEP-753 (sidecar containers) and ``k8s.io/component-helpers/resource``: 
 before the others and lend them their devices, restartable ones stay and add up.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -45,6 +45,11 @@ class PodRequest:
     cpu: str = "0"
     memory: str = "0"
     """Quantities: the requests of the containers that run together."""
+
+    def of(self, names: Collection[str]) -> "PodRequest":
+        """Returns what is asked of the extended resources ``names``."""
+        asked = tuple(each for each in self.resources if each.name in names)
+        return self if len(asked) == len(self.resources) else replace(self, resources=asked)
 
     @property
     def single(self) -> ResourceRequest | None:

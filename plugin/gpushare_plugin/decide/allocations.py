@@ -37,7 +37,7 @@ class PodAssignment:
     """Of the pod as the kubelet knows it; empty when unknown."""
     foreign: ForeignContainers = field(default_factory=dict)
     names: frozenset[str] = frozenset()
-    """Extended resources that it has devices of."""
+    """Extended resources of which it has units of ours."""
 
     @classmethod
     def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, Sequence[str]]]) -> "PodAssignment":
@@ -51,7 +51,8 @@ class PodAssignment:
                 containers[container] += numbers
                 if others:
                     foreign[container] = (*foreign.get(container, ()), *others)
-                names.add(resource)
+                if numbers:
+                    names.add(resource)
         return cls(name, containers, foreign=foreign, names=frozenset(names))
 
     @classmethod
@@ -79,6 +80,8 @@ class AssignedDevices:
     """Pod UID -> what the checkpoint says of it."""
     checkpoint_problem: str = ""
     """Why the checkpoint cannot be read; then ``stored`` is empty."""
+    foreign_names: frozenset[str] = frozenset()
+    """Extended resources of which foreign units are in ``pods`` and ``stored``."""
 
     def of(self, pod: Pod) -> PodAssignment | None:
         """Returns what is listed of ``pod``; not of another one that had its name before."""
@@ -100,11 +103,17 @@ class AssignedDevices:
         containers = assignment.containers.values() if assignment else ()
         return [number for numbers in containers for number in numbers]
 
-    def foreign_of(self, assignment: PodAssignment) -> list[ForeignUnits]:
-        """Returns the pod's foreign units; a device that one container lends another one is in both."""
-        stored = self.stored.get(assignment.uid, {})
-        of_containers = {**assignment.foreign, **{name: entry.foreign for name, entry in stored.items()}}
-        return [*chain.from_iterable(of_containers.values())]
+    def foreign(self) -> Iterator[list[ForeignUnits]]:
+        """Yields the foreign units of each pod; a device that containers lend each other is listed of both.
+
+        Also of pods that the checkpoint alone shows: they may have ended since it was written.
+        """
+        listed = {each.uid for each in self.pods.values()}
+        for assignment in self.pods.values():
+            yield [*chain.from_iterable(assignment.foreign.values())]
+        for uid, entries in self.stored.items():
+            if uid not in listed:
+                yield [*chain.from_iterable(entry.foreign for entry in entries.values())]
 
     def pods_with_units(self) -> Iterator[PodAssignment]:
         """Yields the pods to which units are assigned."""
@@ -160,13 +169,21 @@ def _seen_allocation(pod: Pod, assignment: PodAssignment, assignments: NodeAssig
     """Returns what the kubelet has of ``pod``, whatever it asks for."""
     layout = assignments.layout
     if stored := assignments.assigned.stored_of(pod):
-        return _stored_allocation(pod, [*stored.values()], layout)
+        own = _stored_allocation(pod, [entry for entry in stored.values() if entry.numbers], layout)
+    else:
+        shares = {name: layout.shares(numbers) for name, numbers in assignment.containers.items() if numbers}
+        own = PodAllocation(pod, shares, sum_shares(shares))
+    return _with_foreign(own, assignment.foreign, layout) if assignment.foreign else own
+
+
+def _with_foreign(own: PodAllocation, foreign: ForeignContainers, layout: Layout) -> PodAllocation:
+    of_containers = {name: foreign_shares(units, layout) for name, units in foreign.items()}
     containers = {
-        name: _add(layout.shares(numbers), foreign_shares(assignment.foreign.get(name, ()), layout))
-        for name, numbers in assignment.containers.items()
-        if assignment.has(name)
+        name: sum_shares({"own": own.containers.get(name, {}), "foreign": of_containers.get(name, {})})
+        for name in (*own.containers, *of_containers)
     }
-    return PodAllocation(pod, containers, sum_shares(containers))
+    together = foreign_shares(chain.from_iterable(foreign.values()), layout)
+    return replace(own, containers=containers, cards=sum_shares({"own": own.cards, "foreign": together}))
 
 
 def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
@@ -239,7 +256,7 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     assignment, stored = assigned.of(pod), assigned.stored_of(pod)
     if assignment is None or request is None or not request.resources:
         return None
-    if request.single is None or assigned.foreign_of(assignment):
+    if request.single is None or assignment.foreign:
         return _seen_allocation(pod, assignment, assignments) if assigned.has_units(pod) else None
     if all(stored.get(name) for name in request.containers):
         return _stored_allocation(pod, [stored[name] for name in request.containers], assignments.layout)
@@ -252,16 +269,11 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
 
 def _stored_allocation(pod: Pod, entries: Sequence[CheckpointEntry], layout: Layout) -> PodAllocation:
     """Containers that run one after the other share units: the pod holds each of them once."""
-    containers = {
-        entry.container: _add(
-            _stored_shares(entry, entry.numbers, layout), foreign_shares(entry.foreign, layout)
-        )
-        for entry in entries
-    }
+    containers = {entry.container: _stored_shares(entry, entry.numbers, layout) for entry in entries}
     if len(entries) == 1:
         return PodAllocation(pod, containers, sum_shares(containers))
     counted: set[int] = set()
-    cards = Counter(foreign_shares(chain.from_iterable(entry.foreign for entry in entries), layout))
+    cards: Counter[str] = Counter()
     for entry in entries:
         cards.update(_stored_shares(entry, array("I", set(entry.numbers) - counted), layout))
         counted.update(entry.numbers)
@@ -273,10 +285,6 @@ def _stored_shares(entry: CheckpointEntry, numbers: "array[int]", layout: Layout
     if entry.cards and numbers:
         return {card: units for card, units in entry.shares(numbers).items() if units}
     return layout.shares(numbers)
-
-
-def _add(one: Shares, other: Shares) -> dict[str, int]:
-    return dict(Counter(one) + Counter(other))
 
 
 def _shares(assignment: PodAssignment, container: str, assignments: NodeAssignments) -> dict[str, int]:

@@ -11,23 +11,26 @@ from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.version import VERSION
 from gpushare_plugin.decide.allocations import PodAllocation
 from gpushare_plugin.decide.layout import Layout, PlacedCard
+from gpushare_plugin.decide.offering import Offering
 
 
 def node_status(
     share_node: GPUShareNode,
-    layout: Layout | None,
+    offering: Offering,
     allocations: Sequence[PodAllocation],
     conditions: Iterable[ConditionState],
     *,
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write; equal to what is there already where nothing changed."""
+    layout = offering.layout
     placed = sorted(layout.cards, key=lambda each: each.card.index) if layout else []
     cards = [_card(each, layout, allocations) for each in placed] if layout else []
     return NodeStatus(
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
         memory_unit=layout.unit.text if layout else "",
+        dialect=offering.dialect.name if layout else "",
         summary=" ".join(f"{card.allocated_units}/{card.units}" for card in cards),
         conditions=dated_conditions(
             conditions,

@@ -82,7 +82,7 @@ class Allocator:
         """
         self.reservations.allocate([*known_numbers(ids)])
         self.assignment_reader.read_soon()
-        return environment(ids, self._layout(), self.state.dialect)
+        return environment(ids, self._layout(), self.state.offering.dialect)
 
     def _layout(self) -> Layout:
         layout = self.state.offering.layout
