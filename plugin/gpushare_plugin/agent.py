@@ -92,7 +92,7 @@ class Agent:
             assignment_reader=self._assignment_reader,
             reservations=reservations,
             pod_watch=self._pod_watch,
-            resource=resource,
+            name=name,
         )
         stream, socket = self._streams[name], self._settings.device_plugins / endpoint(name)
         return Registrar(

@@ -193,7 +193,7 @@ class Reconciler:
         lists = device_lists(layout, offering.dialect, offering.stand_ins) if layout else {}
         for name, stream in self.streams.items():
             if stream.is_offering and name not in lists:
-                stream.offer(NO_DEVICES)
+                stream.withdraw(NO_DEVICES)
                 _log.info("offering nothing of %s any more", name)
         for name, message in lists.items():
             self.streams[name].offer(message)

@@ -5,12 +5,14 @@ Source: ``devicesToAllocate`` of ``devicemanager.ManagerImpl`` (1.36).
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.foreign_units import foreign_shares
 from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.decide.unit_ids import UnitSet
 
 LONGEST_ID = 63
 """Bytes: the kubelet knows no longer ones."""
@@ -55,6 +57,22 @@ def foreign_by_card(layout: Layout, assigned: AssignedDevices) -> Mapping[str, i
     for units in assigned.foreign():
         shares.update(foreign_shares(units, layout))
     return shares
+
+
+def require_room_beside_foreign(numbers: Collection[int], layout: Layout, assigned: AssignedDevices) -> None:
+    """Raises ``UnusableUnitsError`` where units of ours with these ``numbers`` and foreign ones are more than
+    their card has: the kubelet may not have got yet the list that keeps them apart."""
+    foreign = foreign_by_card(layout, assigned)
+    if not foreign:
+        return
+    held = UnitSet([*assigned.numbers(), *numbers])
+    for placed in {each.uuid: each for each in map(layout.card_of, numbers) if each}.values():
+        used = held.count(placed.numbers) + foreign.get(placed.uuid, 0)
+        if used > placed.units and foreign.get(placed.uuid):
+            raise UnusableUnitsError(
+                f"card {placed.card.index} ({placed.uuid}) has {placed.units} units, and {used} would be in use:"
+                f" {foreign[placed.uuid]} were given out by the plugin that was replaced"
+            )
 
 
 def _ids(name: str, assigned: AssignedDevices) -> set[str]:

@@ -1,10 +1,12 @@
 """The kubelet's two questions when it admits a container: which units, and what comes with them."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from gpushare_core.books.allocation import sum_shares
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.decide.admission import (
@@ -15,9 +17,11 @@ from gpushare_plugin.decide.admission import (
 )
 from gpushare_plugin.decide.allocations import forgotten_units, promised_units, shares_to_get_again
 from gpushare_plugin.decide.environment import environment
+from gpushare_plugin.decide.hints import hinted_cards, hinted_units
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.preferred_allocation import ContainerRequest, choose_units
+from gpushare_plugin.decide.stand_ins import foreign_by_card, require_room_beside_foreign
 from gpushare_plugin.decide.unit_ids import UnitSet, encode_id, known_numbers
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
@@ -47,8 +51,8 @@ class Allocator:
     assignment_reader: AssignmentReader
     reservations: Reservations
     pod_watch: PodWatch
-    resource: ResourceClass
-    """What the kubelet asks for."""
+    name: str
+    """Of the extended resource that the kubelet asks for."""
 
     async def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
         """Returns exactly as many IDs as requested, on cards as the mode has it.
@@ -82,16 +86,17 @@ class Allocator:
         """
         self.reservations.allocate([*known_numbers(ids)])
         self.assignment_reader.read_soon()
-        return environment(ids, self._layout(), self.state.offering.dialect)
+        layout = self._layout()
+        variables = environment(ids, layout, self.state.offering.dialect)
+        require_room_beside_foreign([*known_numbers(ids)], layout, self.state.assigned)
+        return variables
 
     def _layout(self) -> Layout:
         layout = self.state.offering.layout
         if layout is None:
             raise NothingOfferedError(f"node {self.state.name} does not share its cards")
-        if layout.unit.resource is not self.resource:
-            raise NothingOfferedError(
-                f"node {self.state.name} does not serve the resource {self.resource} (any more)"
-            )
+        if self.state.offering.dialect.resource_name(layout.unit.resource) != self.name:
+            raise NothingOfferedError(f"node {self.state.name} does not serve {self.name} (any more)")
         return layout
 
     async def _admitted_pod(self, units: int) -> Pod | None:
@@ -118,16 +123,24 @@ class Allocator:
             units=units,
             pod_units=max(units, _total(pod) - len(assigned)),
             pod_cards=frozenset(layout.shares([*included, *assigned])) | self._preferred_cards(pod),
-            annotated_cards=self._annotated_cards(pod, units),
-            promised=promised_units(others, self.state.assigned),
+            annotated_cards=self._annotated_cards(pod, units, layout),
+            promised=self._promised(others, layout),
             forgotten=forgotten_units(others, self.state.assigned),
+            limits=self._limits(included, layout),
         )
 
-    def _annotated_cards(self, pod: Pod | None, units: int) -> tuple[str, ...]:
+    def _promised(self, others: Sequence[Pod], layout: Layout) -> Mapping[str, int]:
+        """Returns card UUID -> units that these pods were promised, or that another scheduler wants them on."""
+        assigned, dialect = self.state.assigned, self.state.offering.dialect
+        hinted = hinted_units(others, assigned, layout, dialect)
+        return sum_shares({"annotated": promised_units(others, assigned), "hinted": hinted})
+
+    def _annotated_cards(self, pod: Pod | None, units: int, layout: Layout) -> tuple[str, ...]:
         """Of a pod that runs those of the container that restarts: the others run on theirs still."""
         if pod is None:
             return ()
-        return tuple(shares_to_get_again(pod, self.state.assigned, units)) or pod.annotated_cards
+        again = tuple(shares_to_get_again(pod, self.state.assigned, units))
+        return again or pod.annotated_cards or hinted_cards(pod, layout, self.state.offering.dialect)
 
     def _assigned_numbers(self, pod: Pod | None) -> list[int]:
         return self.state.assigned.numbers_of(pod) if pod else []
@@ -136,7 +149,7 @@ class Allocator:
         """Where each card is another one only as long as PodResources do not show them: a container that
         restarts after the kubelet lost its checkpoint has to get its own cards again."""
         preferred = self.state.preferred.get(pod.uid) if pod else None
-        shown = self.resource is not ResourceClass.MEMORY and self.state.pod_resources_available
+        shown = RESOURCES[self.name] is not ResourceClass.MEMORY and self.state.pod_resources_available
         return frozenset(preferred.cards) if preferred and not shown else frozenset()
 
     def _available(self, ids: Iterable[str], included: list[int]) -> UnitSet:
@@ -145,10 +158,25 @@ class Allocator:
         They differ when a pod ends while another one is being admitted: the kubelet then forgets for a
         moment what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
         """
-        available, kept = UnitSet(known_numbers(ids)), set(included)
-        taken = chain(self.state.assigned.numbers(), self.reservations.numbers())
-        available.discard(number for number in taken if number not in kept)
+        available = UnitSet(known_numbers(ids))
+        available.discard(self._taken(included))
         return available
+
+    def _limits(self, included: list[int], layout: Layout) -> Mapping[str, int]:
+        """Returns card UUID -> units that are free beside the foreign ones, whatever the kubelet was sent."""
+        foreign = foreign_by_card(layout, self.state.assigned)
+        if not foreign:
+            return {}
+        taken = UnitSet(self._taken(included))
+        return {
+            placed.uuid: placed.units - taken.count(placed.numbers) - foreign.get(placed.uuid, 0)
+            for placed in layout.cards
+        }
+
+    def _taken(self, included: list[int]) -> Iterator[int]:
+        kept = set(included)
+        taken = chain(self.state.assigned.numbers(), self.reservations.numbers())
+        return (number for number in taken if number not in kept)
 
     def _record(self, pod: Pod | None, cards: Sequence[str], request: ContainerRequest) -> None:
         named = ",".join(cards)

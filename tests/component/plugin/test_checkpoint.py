@@ -51,6 +51,7 @@ def test_entries_of_the_resource_are_read_with_what_was_answered(tmp_path: Path)
             uid="uid-a",
             container="main",
             numbers=array("I", [16, 17]),
+            name=RESOURCE,
             cards=(
                 StoredCard(
                     uuid="GPU-1", numbers=array("I", [16, 17]), index=1, memory=2048, card_memory=16384
