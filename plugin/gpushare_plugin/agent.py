@@ -73,9 +73,7 @@ class Agent:
         )
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client)
-        self._registrars = {
-            name: self._new_registrar(name, resource, reservations) for name, resource in RESOURCES.items()
-        }
+        self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
         self._reconciler = Reconciler(
             state=self.state,
             client=client,
@@ -86,7 +84,7 @@ class Agent:
         )
         self._stopping = False
 
-    def _new_registrar(self, name: str, resource: ResourceClass, reservations: Reservations) -> Registrar:
+    def _new_registrar(self, name: str, reservations: Reservations) -> Registrar:
         allocator = Allocator(
             state=self.state,
             assignment_reader=self._assignment_reader,

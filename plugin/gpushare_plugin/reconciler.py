@@ -41,6 +41,7 @@ from gpushare_plugin.decide.offering import (
     unreadable,
 )
 from gpushare_plugin.decide.pods import Pods, read_metadata
+from gpushare_plugin.decide.stand_ins import doubtful_units
 from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.source import open_source
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
@@ -221,7 +222,8 @@ class Reconciler:
         """
         offering = self.state.offering
         assignments = None if offering.layout_unknown else self._node_assignments(offering)
-        repairs = plan_repairs(assignments, self.state.pods.values(), now=self.now()) if assignments else []
+        pods, dialect = self.state.pods.values(), self.state.last_dialect or offering.dialect
+        repairs = plan_repairs(assignments, pods, dialect, now=self.now()) if assignments else []
         try:
             problems = [(repair.pod, await self._apply(repair)) for repair in repairs]
         except UnreachableError as error:  # nor would it answer for the others, and each waits for seconds
@@ -231,15 +233,14 @@ class Reconciler:
 
     async def _apply(self, repair: Repair) -> str:
         """Returns why it has to be tried again, or an empty text. Raises ``UnreachableError``."""
-        annotations = {Dialect.allocation_annotation: repair.annotation}
-        body = {"metadata": {"uid": repair.uid, "annotations": annotations}}
+        body = {"metadata": {"uid": repair.uid, "annotations": dict(repair.annotations)}}
         try:
             written = await self.client.merge(pod_path(*repair.pod), body)
         except ApiError as error:
             _log.warning("cannot set an annotation right: %s", error, extra={"pod": str(repair.pod)})
             return "" if error.is_not_found or error.is_conflict else str(error)
-        message = "the annotation now says what the kubelet's books say: %s"
-        _log.info(message, repair.annotation, extra={"pod": str(repair.pod)})
+        message = "annotations now say what the kubelet's books say: %s"
+        _log.info(message, dict(repair.annotations), extra={"pod": str(repair.pod)})
         if repair.pod in self.state.pods:
             self.state.put_pod(read_metadata(written, Dialect.allocation_annotation))
         return ""
@@ -281,6 +282,7 @@ class Reconciler:
             state.assigned.checkpoint_problem,
             [str(each.pod.name) for each in forgotten],
             overcommitted_cards(offering.layout, allocations),
+            doubtful_units(offering.layout, state.assigned),
         )
         conditions = node_conditions(share_node.spec, offering, self.registration(), annotations)
         if offering.layout_unknown:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
+from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.unit_ids import UnknownUnitError, decode_id
@@ -77,6 +78,17 @@ class ForeignUnits:
 
 ForeignContainers = Mapping[str, tuple[ForeignUnits, ...]]
 """Container -> its foreign units; only containers that have some."""
+
+
+def foreign_doubt(foreign: ForeignUnits, layout: Layout) -> str:
+    """Returns for people why these units may be fewer than they count as; empty where they are not."""
+    if not foreign.has_size_of(layout):
+        return f"{foreign.count} units of {foreign.size // MIB}Mi each"
+    if not foreign.card:
+        return (
+            f"{foreign.count} units of one card, and neither its plugin's answer nor an annotation says which"
+        )
+    return ""
 
 
 def sort_ids(name: str, ids: Iterable[str]) -> tuple["array[int]", tuple[ForeignUnits, ...]]:

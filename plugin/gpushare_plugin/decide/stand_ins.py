@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.environment import UnusableUnitsError
-from gpushare_plugin.decide.foreign_units import foreign_shares
+from gpushare_plugin.decide.foreign_units import foreign_doubt, foreign_shares
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.unit_ids import UnitSet
 
@@ -70,9 +70,20 @@ def require_room_beside_foreign(numbers: Collection[int], layout: Layout, assign
         used = held.count(placed.numbers) + foreign.get(placed.uuid, 0)
         if used > placed.units and foreign.get(placed.uuid):
             raise UnusableUnitsError(
-                f"card {placed.card.index} ({placed.uuid}) has {placed.units} units, and {used} would be in use:"
-                f" {foreign[placed.uuid]} were given out by the plugin that was replaced"
+                f"{used} of {placed.units} units of card {placed.card.index} ({placed.uuid}) would be in use:"
+                f" the plugin that was replaced gave out {foreign[placed.uuid]} of them"
             )
+
+
+def doubtful_units(layout: Layout | None, assigned: AssignedDevices) -> list[str]:
+    """Returns for people which foreign units may be fewer than they count as."""
+    return [
+        f"{assignment.name} has {doubt}"
+        for assignment in (assigned.pods.values() if layout else ())
+        for units in assignment.foreign.values()
+        for each in units
+        if layout and (doubt := foreign_doubt(each, layout))
+    ]
 
 
 def _ids(name: str, assigned: AssignedDevices) -> set[str]:

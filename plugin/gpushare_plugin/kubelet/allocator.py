@@ -130,7 +130,7 @@ class Allocator:
         )
 
     def _promised(self, others: Sequence[Pod], layout: Layout) -> Mapping[str, int]:
-        """Returns card UUID -> units that these pods were promised, or that another scheduler wants them on."""
+        """Returns card UUID -> units that these pods were promised, also by another scheduler."""
         assigned, dialect = self.state.assigned, self.state.offering.dialect
         hinted = hinted_units(others, assigned, layout, dialect)
         return sum_shares({"annotated": promised_units(others, assigned), "hinted": hinted})
