@@ -61,6 +61,8 @@ class Admitted:
     """A static pod's is not that of its mirror."""
     held: dict[str, list[str]] = field(default_factory=dict)
     variables: dict[str, dict[str, str]] = field(default_factory=dict)
+    resource: str = "gpushare.io/memory"
+    """Of which it holds units."""
 
     def shown(self) -> Iterable[str]:
         """Containers that PodResources list."""
@@ -192,7 +194,7 @@ class FakeKubelet:
         """Admit ``pod``, one at a time. Raises ``AdmissionError``, and forgets it, when it is refused."""
         name = PodName(pod["metadata"]["namespace"], pod["metadata"]["name"])
         async with self._admission:
-            admitted = self.pods[name] = Admitted(pod["spec"], _uid(pod))
+            admitted = self.pods[name] = Admitted(pod["spec"], _uid(pod), resource=self.resource)
             reusable: list[str] = []
             try:
                 for container, units in read_request(
@@ -204,6 +206,15 @@ class FakeKubelet:
                 del self.pods[name]
                 raise
         return admitted
+
+    def served_by_another_plugin(
+        self, pod: Json, held: dict[str, list[str]], variables: dict[str, str], resource: str
+    ) -> None:
+        """Its containers were admitted earlier, got IDs as ``held`` says, and all of them ``variables``."""
+        name = PodName(pod["metadata"]["namespace"], pod["metadata"]["name"])
+        answers = dict.fromkeys(held, variables)
+        self.pods[name] = Admitted(pod["spec"], _uid(pod), held, answers, resource)
+        self._write_checkpoint()
 
     def forget_units(self, name: PodName) -> None:
         """As after the loss of the checkpoint: the pod runs on and is listed without devices."""
@@ -235,7 +246,7 @@ class FakeKubelet:
             yield {
                 "PodUID": pod.uid,
                 "ContainerName": container,
-                "ResourceName": self.resource,
+                "ResourceName": pod.resource,
                 "DeviceIDs": {"-1": units},
                 "AllocResp": base64.b64encode(answer).decode(),
             }
@@ -254,7 +265,7 @@ class FakeKubelet:
             reusable.extend(unit for unit in chosen if unit not in reusable)
 
     async def _choose(self, units: int, reused: list[str]) -> list[str]:
-        pods = () if self.forgetful else self.pods.values()
+        pods = () if self.forgetful else [pod for pod in self.pods.values() if pod.resource == self.resource]
         taken = {unit for pod in pods for held in pod.held.values() for unit in held}
         free = [unit for unit, health in self.devices.items() if health == "Healthy" and unit not in taken]
         if len(free) + len(reused) < units:
@@ -297,7 +308,7 @@ class FakeKubelet:
                 resources.ContainerResources(
                     name=container,
                     devices=[
-                        resources.ContainerDevices(resource_name=self.resource, device_ids=[unit])
+                        resources.ContainerDevices(resource_name=pod.resource, device_ids=[unit])
                         for unit in pod.held.get(container, ())
                     ],
                 )
