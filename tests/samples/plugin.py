@@ -153,5 +153,5 @@ def stored(layout: Layout, **pods: dict[str, list[int]]) -> dict[str, dict[str, 
 
 def _entry(layout: Layout, uid: str, container: str, numbers: list[int]) -> CheckpointEntry:
     variables = environment(ids(*numbers), layout, GPUSHARE)
-    name = GPUSHARE.resource_name(layout.unit.resource)
+    name = GPUSHARE.resource_name(layout.only.resource)
     return read_answer(StoredUnits(uid, container, name, array("I", sorted(numbers))), variables)

@@ -42,6 +42,8 @@ class CheckpointEntry:
     name: str = ""
     """Of the extended resource."""
     foreign: tuple[ForeignUnits, ...] = ()
+    unit: str = ""
+    """What the container was told that one unit is; empty when unknown."""
 
     def shares(self, numbers: "array[int]") -> dict[str, int]:
         """Returns card UUID -> how many of ``numbers`` lie on it, by what the container was told."""
@@ -95,6 +97,7 @@ def read_answer(
             )
             for place, uuid in enumerate(uuids if is_even else ())
         ),
+        unit=variables.get(Dialect.unit_variable, ""),
     )
 
 

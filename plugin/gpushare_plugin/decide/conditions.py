@@ -18,8 +18,10 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import part_of
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.offering import KUBELET_SILENT, LAYOUT_UNKNOWN, Offering, desired_unit
+from gpushare_plugin.decide.status import quantity_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +103,22 @@ def _nothing_offered(offering: Offering) -> ConditionState:
 
 
 def _too_coarse(layout: Layout) -> str:
-    largest = max(placed.card.memory for placed in layout.cards)
-    return (
-        f"a unit of {layout.unit.text} does not fit the largest card, which has {largest} bytes less what is"
-        " reserved: set a smaller memoryUnit or reservedMemory"
+    largest = quantity_text(max(placed.card.memory for placed in layout.cards))
+    reserved = f", less the {quantity_text(layout.reserved)} that is reserved" if layout.reserved else ""
+    advice = (
+        "a smaller memoryUnit or reservedMemory"
+        if part_of(layout.unit, ResourceClass.MEMORY)
+        else "a smaller reservedMemory"
     )
+    return f"no card has a unit of {layout.unit.text}: the largest has {largest}{reserved}; set {advice}"
+
+
+def _too_small(layout: Layout) -> str:
+    left = f"have no more memory than the {quantity_text(layout.reserved)} that is reserved"
+    if part_of(layout.unit, ResourceClass.MEMORY) is None:
+        return left
+    beside = f" beside the {quantity_text(layout.reserved)} that is reserved" if layout.reserved else ""
+    return f"have no room for a unit of {layout.unit.text}{beside}"
 
 
 def _cards_healthy(layout: Layout | None) -> ConditionState:
@@ -114,7 +127,7 @@ def _cards_healthy(layout: Layout | None) -> ConditionState:
     if unhealthy := list(_unhealthy(layout.cards)):
         return condition_false(CARDS_HEALTHY, "CardsUnhealthy", "; ".join(unhealthy))
     if small := [str(placed.card.index) for placed in layout.cards if not placed.units]:
-        message = f"cards {', '.join(small)} are smaller than a unit of {layout.unit.text} and serve nothing"
+        message = f"cards {', '.join(small)} {_too_small(layout)} and serve nothing"
         return condition_true(CARDS_HEALTHY, "UnitTooCoarse", message)
     return condition_true(CARDS_HEALTHY, "AllHealthy")
 
@@ -202,8 +215,8 @@ def _renaming(spec: NodeSpec, offering: Offering) -> str:
 
 def _change(spec: NodeSpec, layout: Layout) -> str:
     """Returns which field of the policy asks for another unit than that of ``layout``."""
-    desired = desired_unit(spec)
-    if desired.resource is not layout.unit.resource:
+    desired, served = desired_unit(spec), layout.unit
+    if [part.resource for part in desired.parts] != [part.resource for part in served.parts]:
         return f"mode {spec.mode}"
-    is_memory = desired.resource is ResourceClass.MEMORY
+    is_memory = part_of(desired, ResourceClass.MEMORY) != part_of(served, ResourceClass.MEMORY)
     return f"memoryUnit {spec.memory_unit}" if is_memory else f"slicesPerCard {spec.slices_per_card}"

@@ -56,20 +56,35 @@ class ForeignUnits:
         prefix, numbers = next(iter(self.numbers.items()))
         return prefix, min(numbers, default=-1), self.count
 
+    def view(self, layout: Layout) -> Layout:
+        """Returns the units of the class that these are of; where nothing serves it, of the first class."""
+        return layout.of(self.class_in(layout))
+
+    def class_in(self, layout: Layout) -> ResourceClass:
+        """Returns as what these count in ``layout``."""
+        resource = RESOURCES[self.name]
+        return resource if resource in layout.classes else layout.classes[0]
+
     def cards(self, layout: Layout) -> list[PlacedCard]:
         """Returns the card; all of them while it is unknown which, none where the node does not have it."""
         return [each for each in layout.cards if self.card in ("", each.uuid, str(each.card.index))]
 
     def units_on(self, placed: PlacedCard, layout: Layout, count: int) -> int:
-        """Returns how many units of ``layout`` contain ``count`` of these: too many where that is unknown."""
-        if not self.is_memory or (not self.size and layout.unit.resource is not ResourceClass.MEMORY):
+        """Returns how many units of ``layout``, of one class, contain ``count`` of these.
+
+        Too many where that is unclear: a whole card for what is not memory.
+        """
+        if not self.is_memory or (not self.size and layout.only.resource is not ResourceClass.MEMORY):
             return placed.units
-        return layout.unit.units_for(count * self.size, placed.card.memory) if self.size else count
+        if not self.size:
+            return count
+        of_one = max(1, layout.memory_of(1, placed))
+        return -(-count * self.size // of_one)
 
     def has_size_of(self, layout: Layout) -> bool:
         """Whether one of them is one unit of ``layout``, as far as that is known."""
         told = self.size if self.is_memory else 0
-        return not told or layout.unit.meaning == (ResourceClass.MEMORY, told)
+        return not told or self.view(layout).only.meaning == (ResourceClass.MEMORY, told)
 
     @property
     def is_memory(self) -> bool:
@@ -133,16 +148,21 @@ def _split(text: str) -> tuple[str, list[int]]:
 
 
 def foreign_shares(foreign: Iterable[ForeignUnits], layout: Layout) -> dict[str, int]:
-    """Returns card UUID -> units of ``layout`` of one pod's ``foreign`` units.
+    """Returns card UUID -> units of one pod's ``foreign`` units, of the class that its card serves by them.
 
     A device that an init container lends to the next ones counts once.
     """
     shares: dict[str, int] = {}
     counted: set[str] = set()
     for each in foreign:
-        ids = {*each.ids} - counted
+        ids, view = {*each.ids} - counted, each.view(layout)
         counted |= ids
-        for placed in each.cards(layout) if ids else ():
-            units = shares.get(placed.uuid, 0) + each.units_on(placed, layout, len(ids))
+        for placed in each.cards(view) if ids else ():
+            units = shares.get(placed.uuid, 0) + each.units_on(placed, view, len(ids))
             shares[placed.uuid] = units if each.is_memory else placed.units
     return shares
+
+
+def foreign_classes(foreign: Iterable[ForeignUnits], layout: Layout) -> dict[str, ResourceClass]:
+    """Returns card UUID -> the class that ``foreign`` units have of it."""
+    return {placed.uuid: each.class_in(layout) for each in foreign for placed in each.cards(layout)}

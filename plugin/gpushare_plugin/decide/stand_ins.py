@@ -5,12 +5,15 @@ Source: ``devicesToAllocate`` of ``devicemanager.ManagerImpl`` (1.36).
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
 
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.environment import UnusableUnitsError
-from gpushare_plugin.decide.foreign_units import foreign_doubt, foreign_shares
+from gpushare_plugin.decide.foreign_units import foreign_classes, foreign_doubt, foreign_shares
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.unit_ids import UnitSet
 
@@ -20,53 +23,64 @@ LONGEST_ID = 63
 
 @dataclass(frozen=True, slots=True)
 class StandIns:
-    """What the list has beside our units, and what of these it does not have."""
+    """What the lists have beside our units, and what of these they do not have."""
 
-    ids: tuple[str, ...] = ()
-    """Foreign ones, of the resource in which this node offers its units."""
+    ids: Mapping[ResourceClass, tuple[str, ...]] = field(default_factory=dict)
+    """Class -> foreign IDs of the resource in which this node offers units of that class."""
     withheld: frozenset[int] = frozenset()
 
-    @property
-    def encoded(self) -> list[bytes]:
-        return [text.encode() for text in self.ids]
+    def encoded(self, resource: ResourceClass) -> list[bytes]:
+        """Returns the IDs for the list of one class."""
+        return [text.encode() for text in self.ids.get(resource, ())]
 
 
 NO_STAND_INS = StandIns()
 
 
-def stand_ins(layout: Layout, name: str, assigned: AssignedDevices) -> StandIns:
-    """Returns the foreign units that pods have of the extended resource ``name``.
+def stand_ins(layout: Layout, dialect: Dialect, assigned: AssignedDevices) -> StandIns:
+    """Returns the foreign units that pods have of the extended resources of ``dialect``.
 
     Those of another resource keep our units from being offered, too; where a card is given out beyond its
     size, all that nobody has.
     """
-    shares = foreign_by_card(layout, assigned)
-    if not shares:
+    if not any(assigned.foreign()):
         return NO_STAND_INS
     held = {*assigned.numbers()}
     withheld: set[int] = set()
-    for placed in layout.cards:
-        free = [number for number in reversed(placed.numbers) if number not in held]
-        withheld.update(free[: shares.get(placed.uuid, 0)])
-    return StandIns(tuple(sorted(_ids(name, assigned))), frozenset(withheld))
+    for resource in layout.classes:
+        shares = foreign_by_card(layout, resource, assigned)
+        for placed in layout.of(resource).cards:
+            free = [number for number in reversed(placed.numbers) if number not in held]
+            withheld.update(free[: shares.get(placed.uuid, 0)])
+    ids = {each: tuple(sorted(_ids(dialect.resource_name(each), assigned))) for each in layout.classes}
+    return StandIns(ids, frozenset(withheld))
 
 
-def foreign_by_card(layout: Layout, assigned: AssignedDevices) -> Mapping[str, int]:
-    """Returns card UUID -> units of ``layout`` that are given out there under foreign IDs."""
+def foreign_by_card(layout: Layout, resource: ResourceClass, assigned: AssignedDevices) -> Mapping[str, int]:
+    """Returns card UUID -> units of one class that are given out there under foreign IDs."""
     shares: Counter[str] = Counter()
     for units in assigned.foreign():
-        shares.update(foreign_shares(units, layout))
+        own = [each for each in units if each.class_in(layout) is resource]
+        shares.update(foreign_shares(own, layout))
     return shares
 
 
-def require_room_beside_foreign(numbers: Collection[int], layout: Layout, assigned: AssignedDevices) -> None:
+def foreign_locks(layout: Layout, assigned: AssignedDevices) -> dict[str, ResourceClass]:
+    """Returns the class that cards serve by foreign units, on a node where there is a choice."""
+    if not layout.is_mixed:
+        return {}
+    return foreign_classes(chain.from_iterable(assigned.foreign()), layout)
+
+
+def require_room_beside_foreign(numbers: Sequence[int], layout: Layout, assigned: AssignedDevices) -> None:
     """Raises ``UnusableUnitsError`` where units of ours with these ``numbers`` and foreign ones are more than
     their card has: the kubelet may not have got yet the list that keeps them apart."""
-    foreign = foreign_by_card(layout, assigned)
-    if not foreign:
+    resource = layout.class_of(numbers[0]) if numbers else None
+    foreign = foreign_by_card(layout, resource, assigned) if resource else {}
+    if not resource or not foreign:
         return
-    held = UnitSet([*assigned.numbers(), *numbers])
-    for placed in {each.uuid: each for each in map(layout.card_of, numbers) if each}.values():
+    held, view = UnitSet([*assigned.numbers(), *numbers]), layout.of(resource)
+    for placed in {each.uuid: each for each in map(view.card_of, numbers) if each}.values():
         used = held.count(placed.numbers) + foreign.get(placed.uuid, 0)
         if used > placed.units and foreign.get(placed.uuid):
             raise UnusableUnitsError(

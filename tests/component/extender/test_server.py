@@ -66,7 +66,7 @@ class TestFilter:
         assert await caller.filter("n1", "n2", "n3") == {
             "NodeNames": ["n1"],
             "FailedNodes": {"n2": "insufficient GPU memory in one card: asked 4, largest free 2"},
-            "FailedAndUnresolvableNodes": {"n3": "node does not share GPU cards"},
+            "FailedAndUnresolvableNodes": {"n3": "node(s) that share no GPU cards"},
         }
 
     async def test_nobody_passes_is_an_empty_list_not_a_missing_one(self, caller: SchedulerCaller) -> None:
