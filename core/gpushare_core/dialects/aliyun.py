@@ -14,6 +14,7 @@ from gpushare_core.dialects.grants import CardPlace, ContainerGrant
 from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError, is_number, read_number
 from gpushare_core.json_object import Json
+from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 
 INDEX = "ALIYUN_COM_GPU_MEM_IDX"
@@ -23,6 +24,8 @@ CARD_UNITS = "ALIYUN_COM_GPU_MEM_DEV"
 """Three of them are annotations and variables as well."""
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 ASSUMED_AT = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
+NO_CARD = "-1"
+"""In place of an index: the plugin found no pod for the container, which then fails and has no card."""
 CONTAINERS = "scheduler.framework.gpushare.allocation"
 """JSON: container -> card index -> units. The system's own ``kubectl inspect`` prefers it to the others."""
 
@@ -78,7 +81,14 @@ class AliyunCodec(Codec):
 
     def stored_card(self, variables: Mapping[str, str], _device_nodes: Collection[str], /) -> int | None:
         index = variables.get(INDEX, "")
-        return int(index) if is_number(index) else None
+        return int(index) if is_number(index) or index == NO_CARD else None
+
+    def unit_size(self, variables: Mapping[str, str], _devices: int, /) -> int:
+        """The units are GiB or MiB, and no card has 1024 GiB, or less than that in MiB."""
+        units = variables.get(CARD_UNITS, "")
+        if not is_number(units) or not int(units):
+            return 0
+        return MIB if int(units) >= 1024 else 1024 * MIB
 
     def inspection(self, nodes: Sequence[InspectedNode], error: str, /) -> Json:
         return {"nodes": [_node(node) for node in nodes], **({"error": error} if error else {})}

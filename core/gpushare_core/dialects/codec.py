@@ -74,6 +74,11 @@ class Codec:
         """
         return None
 
+    def unit_size(self, _variables: Mapping[str, str], _devices: int, /) -> int:
+        """Returns the bytes of one unit of memory, by what the replaced system's plugin told a container with
+        so many ``devices``; 0 where that does not say it."""
+        return 0
+
     def inspection(self, _nodes: Sequence[InspectedNode], _error: str, /) -> Json:
         """Returns what the system's inspect path answers.
 

@@ -9,6 +9,9 @@ from gpushare_core.dialects.grants import ContainerGrant
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 
+CARD_VARIABLE = "GPUSHARE_CARD"
+"""In the environment of every container, whichever the dialect: the UUIDs of its cards."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
@@ -35,7 +38,7 @@ class Dialect:
     version_path: str = ""
     """Where the extender tells its version as plain text."""
     codec: Codec = field(default_factory=Codec)
-    card_variables: tuple[str, ...] = ("NVIDIA_VISIBLE_DEVICES", "GPUSHARE_CARD")
+    card_variables: tuple[str, ...] = ("NVIDIA_VISIBLE_DEVICES", CARD_VARIABLE)
     """Environment variables of a container that get the cards' UUIDs."""
 
     allocation_annotation: ClassVar[str] = "gpushare.io/allocation"

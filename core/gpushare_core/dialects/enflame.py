@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from gpushare_core.books.allocation import Allocation
 from gpushare_core.dialects.codec import Codec, card_before, shares_of_class
-from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import LegacyAllocation, read_number
@@ -97,5 +97,5 @@ ENFLAME = Dialect(
     inspect_path="/gcushare-scheduler/inspect",
     version_path="/version",
     codec=EnflameCodec(),
-    card_variables=("GPUSHARE_CARD",),
+    card_variables=(CARD_VARIABLE,),
 )

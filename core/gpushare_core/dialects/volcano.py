@@ -70,6 +70,10 @@ class VolcanoCodec(Codec):
         index = variables.get(VISIBLE, "")
         return int(index) if ALLOCATED in variables and is_number(index) else None
 
+    def unit_size(self, variables: Mapping[str, str], devices: int, /) -> int:
+        memory = variables.get(ALLOCATED, "")
+        return int(memory) * MIB // devices if is_number(memory) and devices else 0
+
 
 VOLCANO = Dialect(
     name="volcano.sh",

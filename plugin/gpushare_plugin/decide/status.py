@@ -15,11 +15,12 @@ from gpushare_plugin.decide.allocations import PodAllocation
 from gpushare_plugin.decide.card_summary import card_summary
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
+from gpushare_plugin.decide.offering import Offering
 
 
 def node_status(
     share_node: GPUShareNode,
-    layout: Layout | None,
+    offering: Offering,
     allocations: Sequence[PodAllocation],
     conditions: Iterable[ConditionState],
     *,
@@ -27,12 +28,14 @@ def node_status(
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write; equal to what is there already where nothing changed."""
+    layout = offering.layout
     placed = sorted(layout.cards, key=lambda each: each.card.index) if layout else []
     cards = [_card(each, layout, allocations, locks) for each in placed] if layout else []
     return NodeStatus(
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
         memory_unit=layout.unit.text if layout else "",
+        dialect=offering.dialect.name if layout else "",
         summary=_summary(layout, cards),
         conditions=dated_conditions(
             conditions,

@@ -466,7 +466,7 @@ def test_the_card_of_a_device_of_the_replaced_plugin(
     ("name", "variables", "device_nodes", "expected"),
     [
         pytest.param("aliyun.com", {"ALIYUN_COM_GPU_MEM_IDX": "3"}, [], 3, id="aliyun"),
-        pytest.param("aliyun.com", {"ALIYUN_COM_GPU_MEM_IDX": "-1"}, [], None, id="aliyun, no card"),
+        pytest.param("aliyun.com", {"ALIYUN_COM_GPU_MEM_IDX": "-1"}, [], -1, id="aliyun, no card"),
         pytest.param("aliyun.com", {"NVIDIA_VISIBLE_DEVICES": "0"}, [], None, id="aliyun, another plugin's"),
         pytest.param(
             "volcano.sh",
