@@ -4,9 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from gpushare_core.api.enums import Backend, Mode, Source
-from gpushare_core.placement import modes
 
-MODES = frozenset({*modes.NODE_MODES, Mode.OFF})
 SOURCES = frozenset({Source.SIMULATED})
 BACKENDS = frozenset({Backend.KUBE_SCHEDULER})
 
@@ -26,14 +24,10 @@ class Problem:
     message: str
 
 
-def mode_problem(mode: Mode) -> Problem | None:
-    return _problem(UNSUPPORTED_MODE, "mode", mode, MODES)
-
-
 def combination_problem(backend: Backend, mode: Mode) -> Problem | None:
     """Returns why pods of nodes in ``mode`` would not be placed. Every dialect has a name for every mode."""
     modes_placed = MODES_OF_BACKENDS.get(backend)
-    if modes_placed is None or mode in modes_placed or mode_problem(mode):
+    if modes_placed is None or mode in modes_placed:
         return None
     others = " or ".join(sorted(BACKENDS - MODES_OF_BACKENDS.keys()))
     return Problem(
