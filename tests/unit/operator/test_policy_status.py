@@ -86,6 +86,20 @@ def test_units_of_different_kinds_are_told_apart() -> None:
     assert (units.unit, units.summary) == ("1/2 card, 1Gi", "3/8, 0/32")
 
 
+def test_a_label_of_others_that_hides_a_node_from_the_dialects_tools_is_told() -> None:
+    aliyun = policy(spec=spec(rule("gpu-1"), dialect="aliyun.com"))
+    hidden = node("gpu-1", "default", {"gpushare": "false"})
+    seen = snapshot(serving(aliyun, "gpu-1"), hidden)
+    assert line(conditions_of(seen)["NodesReady"]) == (
+        "True AllNodesReady: 1 node ready; another value of the label gpushare=true was set on gpu-1 by others"
+        " and stays"
+    )
+    shown = node("gpu-1", "default", {"gpushare": "true"})
+    assert line(
+        conditions_of(snapshot(seen.policies.values(), serving(aliyun, "gpu-1"), shown))["NodesReady"]
+    ) == ("True AllNodesReady: 1 node ready")
+
+
 def test_an_unreadable_quantity_counts_as_nothing() -> None:
     seen = snapshot(serving(policy(), "gpu-1"), share("gpu-1", policy(), memory=MemoryTotals(total="lots")))
     assert policy_status(seen, policy(), INSTALLATION, now=NOW).memory.total == "0"
