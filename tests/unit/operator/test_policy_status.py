@@ -91,8 +91,8 @@ def test_a_label_of_others_that_hides_a_node_from_the_dialects_tools_is_told() -
     hidden = node("gpu-1", "default", {"gpushare": "false"})
     seen = snapshot(serving(aliyun, "gpu-1"), hidden)
     assert line(conditions_of(seen)["NodesReady"]) == (
-        "True AllNodesReady: 1 node ready; another value of the label gpushare=true was set on gpu-1 by others"
-        " and stays"
+        "True AllNodesReady: 1 node ready; another value of the label gpushare=true was set on gpu-1 by"
+        " others and stays"
     )
     shown = node("gpu-1", "default", {"gpushare": "true"})
     assert line(
