@@ -4,10 +4,10 @@ import pytest
 from tests.samples.operator import rule, spec
 
 from gpushare_core.api.enums import Backend, DialectName, Mode
-from gpushare_core.api.served import MODES, combination_problem
+from gpushare_core.api.served import combination_problem
 from gpushare_operator.decide.policy_problems import problems, rule_problem
 
-OTHERS = [mode for mode in MODES if mode not in (Mode.MEMORY, Mode.OFF)]
+OTHERS = [mode for mode in Mode if mode not in (Mode.MEMORY, Mode.OFF)]
 
 
 @pytest.mark.parametrize("mode", [Mode.MEMORY, Mode.SLICES, Mode.EXCLUSIVE])
@@ -25,7 +25,7 @@ def test_volcanos_scheduler_shares_memory_only(mode: Mode) -> None:
     assert problem.message.startswith(f"mode {mode} is not served with scheduler.backend Volcano;")
     assert "use mode Memory, or scheduler.backend " in problem.message
     assert "KubeScheduler" in problem.message
-    asked = spec(rule("gpu-1", mode=mode, slicesPerCard=2 if mode is Mode.SLICES else None))
+    asked = spec(rule("gpu-1", mode=mode, slicesPerCard=2 if mode in (Mode.SLICES, Mode.MIXED) else None))
     volcano = asked.model_copy(
         update={"scheduler": asked.scheduler.model_copy(update={"backend": Backend.VOLCANO})}
     )
