@@ -114,7 +114,7 @@ OPERATIONS = st.sampled_from(
 )
 
 
-@given(st.lists(OPERATIONS, max_size=30))
+@given(st.lists(OPERATIONS, min_size=20, max_size=60))
 def test_the_sums_are_those_of_the_model(operations: list[Operation]) -> None:
     ledger, model = Ledger(), Model()
     for operation in operations:
