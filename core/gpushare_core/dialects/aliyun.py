@@ -3,15 +3,17 @@
 Source: AliyunContainerService/gpushare-scheduler-extender and gpushare-device-plugin.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from gpushare_core.books.allocation import Allocation
-from gpushare_core.dialects.codec import Codec, card_before
+from gpushare_core.dialects.codec import Codec, card_before, shares_of_class
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
+from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError, is_number, read_number
+from gpushare_core.json_object import Json
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 
@@ -36,7 +38,7 @@ class AliyunCodec(Codec):
     read_keys = (CONTAINERS,)
 
     def variables(self, grant: ContainerGrant, /) -> dict[str, str]:
-        if grant.resource is not ResourceClass.MEMORY:
+        if grant.resource is not ResourceClass.MEMORY or len(grant.cards) != 1:
             return {}
         (card,) = grant.cards
         return {
@@ -49,9 +51,10 @@ class AliyunCodec(Codec):
     def bind_annotations(
         self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
     ) -> dict[str, str]:
-        if allocation.resource is not ResourceClass.MEMORY:
+        held = [*shares_of_class(allocation).items()]
+        if allocation.resource is not ResourceClass.MEMORY or len(held) != 1:
             return {}
-        ((uuid, units),) = allocation.held().items()
+        ((uuid, units),) = held
         return {
             INDEX: str(cards[uuid].index),
             POD_UNITS: str(units),
@@ -86,6 +89,28 @@ class AliyunCodec(Codec):
         if not is_number(units) or not int(units):
             return 0
         return MIB if int(units) >= 1024 else 1024 * MIB
+
+    def inspection(self, nodes: Sequence[InspectedNode], error: str, /) -> Json:
+        return {"nodes": [_node(node) for node in nodes], **({"error": error} if error else {})}
+
+
+def _node(node: InspectedNode) -> Json:
+    return {
+        "name": node.name,
+        "totalGPU": node.units,
+        "usedGPU": node.allocated,
+        "devs": [
+            {
+                "id": card.index,
+                "totalGPU": card.units,
+                "usedGPU": card.allocated,
+                "pods": [
+                    {"name": pod.name, "namespace": pod.namespace, "usedGPU": pod.units} for pod in card.pods
+                ],
+            }
+            for card in node.cards
+        ],
+    }
 
 
 def _read_containers(text: str) -> dict[str, dict[int, int]]:

@@ -1,11 +1,13 @@
 """What a dialect says in its own words: of a container, on a pod, in the IDs of devices."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 from gpushare_core.books.allocation import Allocation
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
+from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import CardName, LegacyAllocation
+from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 
 
@@ -76,6 +78,20 @@ class Codec:
         """Returns the bytes of one unit of memory, by what the replaced system's plugin told a container with
         so many ``devices``; 0 where that does not say it."""
         return 0
+
+    def inspection(self, _nodes: Sequence[InspectedNode], _error: str, /) -> Json:
+        """Returns what the system's inspect path answers.
+
+        Raises:
+            NotImplementedError: the system has none.
+        """
+        raise NotImplementedError
+
+
+def shares_of_class(allocation: Allocation) -> dict[str, int]:
+    """Returns card UUID -> units of the class ``allocation.resource``; a pod of several has others too."""
+    held = allocation.held().items()
+    return {card: units for card, units in held if allocation.unit_of(card) == allocation.unit}
 
 
 def card_before(device_id: str, separator: str) -> str | None:

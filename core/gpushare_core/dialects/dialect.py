@@ -29,6 +29,8 @@ class Dialect:
     """What people look at for the number of cards of a node, in its capacity; empty where there is none."""
     ignored_resources: tuple[str, ...] = ()
     """Pods may ask for these, and they limit nothing: no node offers them."""
+    shared_resources: tuple[str, ...] = ()
+    """Of the names above those that others' plugins offer as well: ours only on nodes with this dialect."""
     node_labels: Mapping[str, str] = field(default_factory=dict)
     """Of every node that shares: the system's tools and pods select it by them."""
     inspect_path: str = ""

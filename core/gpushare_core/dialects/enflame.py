@@ -4,13 +4,15 @@ Source: the documents of GCUShare.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from gpushare_core.books.allocation import Allocation
-from gpushare_core.dialects.codec import Codec, card_before
+from gpushare_core.dialects.codec import Codec, card_before, shares_of_class
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_core.dialects.grants import CardPlace
+from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import LegacyAllocation, read_number
+from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 
 INDEX = "enflame.com/gcu-device-id"
@@ -29,9 +31,10 @@ class EnflameCodec(Codec):
     def bind_annotations(
         self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
     ) -> dict[str, str]:
-        if allocation.resource is not ResourceClass.MEMORY:
+        held = [*shares_of_class(allocation).items()]
+        if allocation.resource is not ResourceClass.MEMORY or len(held) != 1:
             return {}
-        ((uuid, units),) = allocation.held().items()
+        ((uuid, units),) = held
         return {
             INDEX: str(cards[uuid].index),
             CARD_UNITS: str(cards[uuid].units),
@@ -56,6 +59,34 @@ class EnflameCodec(Codec):
         """The container sees its card as ``/dev/gcuN``."""
         found = [match for path in device_nodes if (match := _DEVICE_NODE.fullmatch(path))]
         return int(found[0][1]) if len(found) == 1 else None
+
+    def inspection(self, nodes: Sequence[InspectedNode], error: str, /) -> Json:
+        return {"nodes": [_node(node) for node in nodes], **({"error": error} if error else {})}
+
+
+def _node(node: InspectedNode) -> Json:
+    devices = [
+        {
+            "id": card.index,
+            **_amounts(card.units, card.allocated),
+            "pods": [
+                {
+                    "name": pod.name,
+                    "namespace": pod.namespace,
+                    "uid": pod.uid,
+                    "createTime": pod.created,
+                    "usedGCU": pod.units,
+                }
+                for pod in card.pods
+            ],
+        }
+        for card in node.cards
+    ]
+    return {"name": node.name, **_amounts(node.units, node.allocated), "devices": devices}
+
+
+def _amounts(total: int, used: int) -> dict[str, int]:
+    return {"totalGCU": total, "usedGCU": used, "availableGCU": total - used}
 
 
 ENFLAME = Dialect(

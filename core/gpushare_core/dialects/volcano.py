@@ -6,7 +6,7 @@ Source: volcano-sh/devices ``pkg/plugin/nvidia`` and volcano's plugin ``devicesh
 from collections.abc import Collection, Mapping
 
 from gpushare_core.books.allocation import Allocation
-from gpushare_core.dialects.codec import Codec, card_before
+from gpushare_core.dialects.codec import Codec, card_before, shares_of_class
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
 from gpushare_core.dialects.legacy import CardName, LegacyAllocation, MalformedAnnotationsError, is_number
@@ -32,7 +32,7 @@ class VolcanoCodec(Codec):
     assignment_keys = (ASSIGNED,)
 
     def variables(self, grant: ContainerGrant, /) -> dict[str, str]:
-        if grant.resource is not ResourceClass.MEMORY:
+        if grant.resource is not ResourceClass.MEMORY or len(grant.cards) != 1:
             return {}
         (card,) = grant.cards
         return {ALLOCATED: str(card.memory // MIB), TOTAL: str(card.card_memory // MIB)}
@@ -42,7 +42,7 @@ class VolcanoCodec(Codec):
     ) -> dict[str, str]:
         if allocation.resource not in _SERVED:
             return {}
-        indexes = sorted(cards[uuid].index for uuid in allocation.held())
+        indexes = sorted(cards[uuid].index for uuid in shares_of_class(allocation))
         return {INDEX: ",".join(map(str, indexes)), PREDICATE_TIME: str(at)}
 
     def assignment_annotations(self, resource: ResourceClass, _at: int, /) -> dict[str, str]:

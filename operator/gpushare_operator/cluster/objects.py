@@ -43,10 +43,14 @@ class NodeObject:
     labels: Mapping[str, str] = field(default_factory=dict)
     ready: bool = True
     deleting: bool = False
+    own_labels: frozenset[str] = frozenset()
+    """Those of its labels by the names of dialects that the operator set last: the others are not ours."""
     offered: tuple[str, ...] = ()
-    """Our extended resources in its capacity or allocatable."""
-    offers_units: bool = False
-    """Whether any of these is more than zero."""
+    """Extended resources by the names of dialects in its capacity or allocatable, whoever offers them."""
+    zeros: frozenset[str] = frozenset()
+    """Those of them of which there is nothing."""
+    counts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Capacity and allocatable of those that may stand for a number of cards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,10 @@ class ShareNodeObject:
     observed_generation: int = 0
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """By type."""
+    unit: str = ""
+    """What a unit is, as it is in force; empty when the plugin has not said so."""
+    dialect: str = ""
+    """By whose names units are offered; empty when the plugin has not said so."""
     units: UnitTotals = field(default_factory=UnitTotals)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
     cards: int = 0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, UnitTotals
+from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, PolicyUnits
 from gpushare_core.placement.quantity import format_memory, parse_memory
 from gpushare_operator.cluster.objects import ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
@@ -15,7 +15,7 @@ from gpushare_operator.status.node_readiness import why_not_ready
 class Totals:
     nodes: NodeTotals
     cards: CardTotals
-    units: UnitTotals
+    units: PolicyUnits
     memory: MemoryTotals
 
 
@@ -27,10 +27,7 @@ def sum_up(snapshot: Snapshot, assignment: Assignment, unit: str) -> Totals:
     return Totals(
         nodes=NodeTotals(enabled=len(enabled), ready=ready, summary=f"{ready}/{len(enabled)}"),
         cards=_cards(shares),
-        units=UnitTotals(
-            total=sum(share.units.total for share in shares),
-            allocated=sum(share.units.allocated for share in shares),
-        ),
+        units=_units(shares),
         memory=MemoryTotals(
             total=_memory((share.memory.total for share in shares), unit),
             allocated=_memory((share.memory.allocated for share in shares), unit),
@@ -42,6 +39,26 @@ def sum_up(snapshot: Snapshot, assignment: Assignment, unit: str) -> Totals:
 def _cards(shares: Sequence[ShareNodeObject]) -> CardTotals:
     total = sum(share.cards for share in shares)
     return CardTotals(total=total, healthy=total - sum(share.unhealthy_cards for share in shares))
+
+
+def _units(shares: Sequence[ShareNodeObject]) -> PolicyUnits:
+    """Returns the sums, and in words those of each kind of unit: a slice and a GiB are not the same."""
+    by_unit: dict[str, list[ShareNodeObject]] = {}
+    for share in shares:
+        if share.unit:
+            by_unit.setdefault(share.unit, []).append(share)
+    kinds = sorted(by_unit)
+    return PolicyUnits(
+        total=sum(share.units.total for share in shares),
+        allocated=sum(share.units.allocated for share in shares),
+        unit=", ".join(kinds),
+        summary=", ".join(_allocated_of_total(by_unit[kind]) for kind in kinds),
+    )
+
+
+def _allocated_of_total(shares: Sequence[ShareNodeObject]) -> str:
+    allocated = sum(share.units.allocated for share in shares)
+    return f"{allocated}/{sum(share.units.total for share in shares)}"
 
 
 def _memory(quantities: Iterable[str], unit: str) -> str:

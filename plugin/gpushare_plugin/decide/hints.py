@@ -36,5 +36,5 @@ def _hinted(pod: Pod, layout: Layout, dialect: Dialect) -> dict[str, int]:
     if legacy is None or pod.request is None:
         return {}
     by_index = {placed.card.index: placed.uuid for placed in layout.cards}
-    shares = legacy.bounded(pod.request.total)
+    shares = legacy.shares(pod.request.total)
     return {by_index[index]: units for index, units in shares.items() if index in by_index}

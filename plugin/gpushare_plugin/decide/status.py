@@ -13,12 +13,13 @@ from gpushare_core.api.share_node import (
     PodShare,
     ResourceTotals,
 )
-from gpushare_core.placement.modes import class_of_lock, mode_serving
+from gpushare_core.placement.modes import class_of_lock, mode_dividing, mode_serving
 from gpushare_core.placement.quantity import format_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
 from gpushare_core.version import VERSION
 from gpushare_plugin.decide.allocations import PodAllocation
+from gpushare_plugin.decide.card_summary import card_summary
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.offering import Offering
@@ -42,7 +43,7 @@ def node_status(
         plugin_version=VERSION,
         memory_unit=layout.unit.text if layout else "",
         dialect=offering.dialect.name if layout else "",
-        summary=" ".join(f"{card.allocated_units}/{card.units}" for card in cards),
+        summary=_summary(layout, cards),
         conditions=dated_conditions(
             conditions,
             before=share_node.status.conditions,
@@ -111,6 +112,13 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation]) -> Iterable[PodShar
 
 def _by_name(share: PodShare) -> tuple[str, str, str, str]:
     return (share.namespace, share.name, share.uid, share.container)
+
+
+def _summary(layout: Layout | None, cards: list[CardStatus]) -> str:
+    if layout is None:
+        return ""
+    mode = mode_dividing(layout.unit).name
+    return " ".join(card_summary(card, mode) for card in cards)
 
 
 def _units(cards: list[CardStatus]) -> UnitTotals:

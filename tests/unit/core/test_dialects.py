@@ -419,18 +419,21 @@ def test_no_annotation_crashes_a_reader(name: str, annotations: dict[str, str]) 
     ("cards", "total", "expected"),
     [
         pytest.param({0: 4}, 4, {0: 4}, id="as asked"),
-        pytest.param({0: 4}, 6, {0: 4}, id="less than asked"),
-        pytest.param({0: 400}, 4, {0: 4}, id="never more than the pod asks for"),
-        pytest.param({0: 4, 1: 4}, 6, {0: 4, 1: 2}, id="nor on several cards together"),
+        pytest.param({0: 4}, 6, {0: 6}, id="less than asked: the kubelet gave it what it asks for"),
+        pytest.param({0: 400}, 4, {0: 4}, id="more than asked"),
+        pytest.param({0: 4, 1: 4}, 6, {0: 4, 1: 2}, id="more on two cards"),
+        pytest.param({0: 1, 1: 2}, 6, {0: 4, 1: 2}, id="less on two cards"),
         pytest.param({0: 4}, 0, {}, id="a pod that asks for nothing"),
+        pytest.param({}, 4, {}, id="no card"),
         pytest.param({1: None}, 1024, {1: 1024}, id="only the request says how much"),
         pytest.param({0: None, 1: None}, 2, {0: 1, 1: 1}, id="whole cards"),
+        pytest.param({0: None, 1: None}, 1, {0: 1}, id="more cards than asked"),
     ],
 )
-def test_a_pod_counts_for_no_more_than_it_asks_for(
+def test_a_pod_has_what_it_asks_for_where_the_annotations_say(
     cards: dict[int, int | None], total: int, expected: dict[int, int]
 ) -> None:
-    assert LegacyAllocation(cards=cards).bounded(total) == expected
+    assert LegacyAllocation(cards=cards).shares(total) == expected
 
 
 @pytest.mark.parametrize(

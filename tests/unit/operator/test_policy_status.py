@@ -73,8 +73,17 @@ def test_totals_are_sums_over_the_nodes() -> None:
     status = policy_status(snapshot(serving(both, "gpu-1", "gpu-2"), busy), both, INSTALLATION, now=NOW)
     assert status.nodes.to_json() == {"enabled": 2, "ready": 2, "summary": "2/2"}
     assert status.cards.to_json() == {"total": 4, "healthy": 3}
-    assert status.units.to_json() == {"total": 64, "allocated": 5}
+    assert status.units.to_json() == {"total": 64, "allocated": 5, "unit": "1Gi", "summary": "5/64"}
     assert status.memory.to_json() == {"total": "64Gi", "allocated": "5Gi", "used": "1536Mi"}
+
+
+def test_units_of_different_kinds_are_told_apart() -> None:
+    both = policy("default", rule("gpu-1", "gpu-2", "gpu-3"))
+    slices = share("gpu-2", both, unit="1/2 card", units=UnitTotals(total=8, allocated=3))
+    silent = share("gpu-3", both, unit="", units=UnitTotals())
+    seen = snapshot(serving(both, "gpu-1", "gpu-2", "gpu-3"), slices, silent)
+    units = policy_status(seen, both, INSTALLATION, now=NOW).units
+    assert (units.unit, units.summary) == ("1/2 card, 1Gi", "3/8, 0/32")
 
 
 def test_an_unreadable_quantity_counts_as_nothing() -> None:
