@@ -8,6 +8,9 @@ from gpushare_core.api.conditions import Condition
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.json_object import Json
 
+UNIT_SEPARATOR = ", "
+"""Between the units of several classes in a status."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyObject:
@@ -74,6 +77,8 @@ class ShareNodeObject:
     dialect: str = ""
     """By whose names units are offered; empty when the plugin has not said so."""
     units: UnitTotals = field(default_factory=UnitTotals)
+    resources: Mapping[str, UnitTotals] = field(default_factory=dict)
+    """In mode Mixed: of each class, in the order in which ``unit`` names their units."""
     memory: MemoryTotals = field(default_factory=MemoryTotals)
     cards: int = 0
     unhealthy_cards: int = 0
@@ -81,6 +86,14 @@ class ShareNodeObject:
     @property
     def policy(self) -> str:
         return str(self.spec.get("policy", ""))
+
+    @property
+    def units_by_kind(self) -> Mapping[str, UnitTotals]:
+        """Returns what a unit is -> how many there are; empty when the plugin has not said so."""
+        kinds = self.unit.split(UNIT_SEPARATOR)
+        if len(kinds) > 1 and len(kinds) == len(self.resources):
+            return dict(zip(kinds, self.resources.values(), strict=True))
+        return {self.unit: self.units} if self.unit else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

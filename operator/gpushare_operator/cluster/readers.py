@@ -14,6 +14,7 @@ from gpushare_core.api.names import COMPONENT_LABEL, FIELD_MANAGER, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
     COMMAND_LABEL,
@@ -142,6 +143,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         unit=intern(str(status.get("memoryUnit", ""))),
         dialect=intern(str(status.get("dialect", ""))),
         units=_totals(UnitTotals, status.get("units")),
+        resources=_resources(status.get("resources")),
         memory=_totals(MemoryTotals, status.get("memory")),
         cards=len(cards),
         unhealthy_cards=sum(card.get("health") == "Unhealthy" for card in cards),
@@ -154,6 +156,12 @@ def _totals(model: type[Totals], body: Any) -> Totals:
         return model.model_validate(body or {})
     except ValidationError:
         return model()
+
+
+def _resources(body: Any) -> dict[str, UnitTotals]:
+    """Returns them in the order of the classes: the API server keeps maps in none."""
+    given = body if isinstance(body, dict) else {}
+    return {each: _totals(UnitTotals, given[each]) for each in ResourceClass if each in given}
 
 
 def _conditions_by_type(status: Json) -> dict[str, Condition]:

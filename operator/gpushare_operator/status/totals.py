@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, PolicyUnits
+from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, PolicyUnits, UnitTotals
 from gpushare_core.placement.quantity import format_memory, parse_memory
-from gpushare_operator.cluster.objects import ShareNodeObject
+from gpushare_operator.cluster.objects import UNIT_SEPARATOR, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.node_assignment import Assignment
 from gpushare_operator.status.node_readiness import why_not_ready
@@ -43,22 +43,21 @@ def _cards(shares: Sequence[ShareNodeObject]) -> CardTotals:
 
 def _units(shares: Sequence[ShareNodeObject]) -> PolicyUnits:
     """Returns the sums, and in words those of each kind of unit: a slice and a GiB are not the same."""
-    by_unit: dict[str, list[ShareNodeObject]] = {}
+    by_kind: dict[str, list[UnitTotals]] = {}
     for share in shares:
-        if share.unit:
-            by_unit.setdefault(share.unit, []).append(share)
-    kinds = sorted(by_unit)
+        for kind, units in share.units_by_kind.items():
+            by_kind.setdefault(kind, []).append(units)
+    kinds = sorted(by_kind)
     return PolicyUnits(
         total=sum(share.units.total for share in shares),
         allocated=sum(share.units.allocated for share in shares),
-        unit=", ".join(kinds),
-        summary=", ".join(_allocated_of_total(by_unit[kind]) for kind in kinds),
+        unit=UNIT_SEPARATOR.join(kinds),
+        summary=UNIT_SEPARATOR.join(_allocated_of_total(by_kind[kind]) for kind in kinds),
     )
 
 
-def _allocated_of_total(shares: Sequence[ShareNodeObject]) -> str:
-    allocated = sum(share.units.allocated for share in shares)
-    return f"{allocated}/{sum(share.units.total for share in shares)}"
+def _allocated_of_total(units: Sequence[UnitTotals]) -> str:
+    return f"{sum(each.allocated for each in units)}/{sum(each.total for each in units)}"
 
 
 def _memory(quantities: Iterable[str], unit: str) -> str:

@@ -25,7 +25,7 @@ def test_volcanos_scheduler_shares_memory_only(mode: Mode) -> None:
     assert problem.message.startswith(f"mode {mode} is not served with scheduler.backend Volcano;")
     assert "use mode Memory, or scheduler.backend " in problem.message
     assert "KubeScheduler" in problem.message
-    asked = spec(rule("gpu-1", mode=mode, slicesPerCard=2 if mode is Mode.SLICES else None))
+    asked = spec(rule("gpu-1", mode=mode, slicesPerCard=2 if mode in (Mode.SLICES, Mode.MIXED) else None))
     volcano = asked.model_copy(
         update={"scheduler": asked.scheduler.model_copy(update={"backend": Backend.VOLCANO})}
     )

@@ -97,6 +97,17 @@ def test_a_node_is_read(status: Json, *, ready: bool, offered: tuple[str, ...]) 
     assert (read.ready, read.offered) == (ready, offered)
 
 
+def test_the_classes_of_a_mixed_node_are_read_in_their_order() -> None:
+    resources = {"card": {"total": 2}, "memory": {"total": 8, "allocated": 4}, "later": {}, "slice": "?"}
+    status = {"memoryUnit": "1Gi, 1/2 card, 1 card", "resources": resources}
+    read = read_share_node({"metadata": meta(), "spec": {}, "status": status})
+    assert list(read.units_by_kind.items()) == [
+        ("1Gi", UnitTotals(total=8, allocated=4)),
+        ("1/2 card", UnitTotals()),
+        ("1 card", UnitTotals(total=2)),
+    ]
+
+
 COUNT = "aliyun.com/gpu-count"
 
 

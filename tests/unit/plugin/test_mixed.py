@@ -160,7 +160,8 @@ def entry(layout: Layout, container: str, numbers: list[int]) -> CheckpointEntry
     assert resource
     variables = environment(ids(*numbers), layout, GPUSHARE)
     name = GPUSHARE.resource_name(resource)
-    return read_answer(StoredUnits("uid-a", container, name, array("I", sorted(numbers))), variables)
+    units = StoredUnits("uid-a", container, name, array("I", sorted(numbers)))
+    return read_answer(units, variables)
 
 
 SIZES = st.lists(st.integers(1, 20), min_size=1, max_size=5)
