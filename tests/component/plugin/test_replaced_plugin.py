@@ -250,3 +250,23 @@ async def test_pods_of_another_plugin_are_none_of_our_affair_in_another_dialect(
     await node.until("the status", lambda: node.share_node.status.summary == "16/16 0/16")
     assert node.allocation("old") is None
     assert node.condition("LedgerInSync") == ("True", "InSync")
+
+
+async def test_in_mode_mixed_their_card_serves_memory_alone(idle_node: Node) -> None:
+    node = idle_node
+    ALIYUN.run(node, "old", 0, ALIYUN.ids(*range(4)))
+    node.share(dialect="aliyun.com", mode="Mixed", slicesPerCard=2)
+    await node.start_plugin()
+    await node.until_registered()
+    expected = {ALIYUN.resource: 32, "gpushare.io/slice": 2, "gpushare.io/card": 1}
+    await node.kubelet.until(
+        "lists by the locks",
+        lambda it: {name: len(devices) for name, devices in it.offered.items()} == expected,
+    )
+    await node.until("the status", lambda: node.on_cards() == {"old": {CARDS[0]: 4}})
+    admitted = await node.run_pod(pod_json("s", container(units=1, resource="gpushare.io/slice")))
+    assert admitted.variables["main"]["GPUSHARE_CARD"] == CARDS[1]
+    with pytest.raises(AdmissionError):
+        await node.run_pod(ALIYUN.pod("m", 13))
+    await node.run_pod(ALIYUN.pod("n", 12))
+    await node.until("the summary", lambda: node.share_node.status.summary == "memory:16/16 slices:1/2")
