@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.api_server import PODS
 from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
-from tests.samples.plugin import NODE, container, name_of, pod_json
+from tests.samples.plugin import NODE, container, ids, name_of, pod_json
 
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.json_object import Json
@@ -270,3 +270,17 @@ async def test_in_mode_mixed_their_card_serves_memory_alone(idle_node: Node) -> 
         await node.run_pod(ALIYUN.pod("m", 13))
     await node.run_pod(ALIYUN.pod("n", 12))
     await node.until("the summary", lambda: node.share_node.status.summary == "memory:16/16 slices:1/2")
+
+
+async def test_a_kubelet_that_has_an_older_list_fills_no_card_beyond_its_size(idle_node: Node) -> None:
+    """It calls all our units available, and may not even ask which to take."""
+    node = idle_node
+    ALIYUN.run(node, "old-0", 0, ALIYUN.ids(*range(10)))
+    ALIYUN.run(node, "old-1", 1, ALIYUN.ids(*range(10), card=1))
+    await switched(node, ALIYUN)
+    node.kubelet.devices = dict.fromkeys(ids(*range(32)), "Healthy")
+    with pytest.raises(AdmissionError, match="asked 8, largest free 6"):
+        await node.run_pod(ALIYUN.pod("a", 8))
+    with pytest.raises(AdmissionError, match="17 of 16 units of card 1 .* gave out 10 of them"):
+        await node.kubelet.allocate(ALIYUN.resource, ids(*range(16, 23)))
+    await node.kubelet.allocate(ALIYUN.resource, ids(*range(16, 22)))
