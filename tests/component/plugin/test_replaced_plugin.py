@@ -281,6 +281,6 @@ async def test_a_kubelet_that_has_an_older_list_fills_no_card_beyond_its_size(id
     node.kubelet.devices = dict.fromkeys(ids(*range(32)), "Healthy")
     with pytest.raises(AdmissionError, match="asked 8, largest free 6"):
         await node.run_pod(ALIYUN.pod("a", 8))
-    with pytest.raises(AdmissionError, match="17 of 16 units of card 1 .* gave out 10 of them"):
+    with pytest.raises(AdmissionError, match=r"17 of 16 units of card 1 .* gave out 10 of them"):
         await node.kubelet.allocate(ALIYUN.resource, ids(*range(16, 23)))
     await node.kubelet.allocate(ALIYUN.resource, ids(*range(16, 22)))
