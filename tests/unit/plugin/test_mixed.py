@@ -31,7 +31,7 @@ from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read
 from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.environment import UnusableUnitsError, environment
 from gpushare_plugin.decide.layout import Layout, lay_out, recorded_layout
-from gpushare_plugin.decide.locks import locks_of_units, open_cards
+from gpushare_plugin.decide.locks import locks_of_units
 from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
 from gpushare_plugin.decide.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.status import node_status
