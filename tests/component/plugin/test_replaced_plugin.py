@@ -315,3 +315,14 @@ async def test_they_are_in_the_list_also_while_pod_resources_do_not_answer(idle_
     await node.kubelet.until("a list", lambda it: bool(it.devices), within=20)
     assert set(held) <= node.kubelet.devices.keys()
     assert len(node.kubelet.devices) == 32
+
+
+async def test_pods_of_another_plugin_block_no_change(idle_node: Node) -> None:
+    node = idle_node
+    ALIYUN.run(node, "old", 0, ALIYUN.ids(*range(12)))
+    node.share()
+    await node.start_plugin()
+    await node.until_registered()
+    node.share("512Mi")
+    await node.kubelet.until("smaller units", lambda it: len(it.devices) == 64)
+    assert node.condition("UnitChangeBlocked") == ("False", "NotBlocked")
