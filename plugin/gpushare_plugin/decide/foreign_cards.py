@@ -18,7 +18,8 @@ def locate(
     a pod that the API server does not know any more.
     """
     by_uid = {pod.kubelet_uid: pod for pod in pods.values()}
-    stored = {uid: _located_entries(each, by_uid.get(uid), names) for uid, each in assigned.stored.items()}
+    entries = {uid: _located_entries(each, by_uid.get(uid), names) for uid, each in assigned.stored.items()}
+    stored = {uid: each for uid, each in entries.items() if each}
     located = replace(assigned, stored=stored, foreign_names=frozenset(names))
     listed = {
         name: replace(each, foreign=_located(each, located, by_uid.get(each.uid), before, names))
@@ -30,10 +31,11 @@ def locate(
 def _located_entries(
     entries: StoredContainers, pod: Pod | None, names: Collection[str]
 ) -> dict[str, CheckpointEntry]:
-    return {
+    located = {
         container: replace(entry, foreign=_annotated(container, entry.foreign, pod, names))
         for container, entry in entries.items()
     }
+    return {container: entry for container, entry in located.items() if entry.numbers or entry.foreign}
 
 
 def _located(

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import pytest
-from tests.fakes.api_server import PODS
+from tests.fakes.api_server import PODS, SHARE_NODES
 from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, ids, name_of, pod_json
@@ -284,3 +284,45 @@ async def test_a_kubelet_that_has_an_older_list_fills_no_card_beyond_its_size(id
     with pytest.raises(AdmissionError, match=r"17 of 16 units of card 1 .* gave out 10 of them"):
         await node.kubelet.allocate(ALIYUN.resource, ids(*range(16, 23)))
     await node.kubelet.allocate(ALIYUN.resource, ids(*range(16, 22)))
+
+
+async def test_they_are_in_the_first_list_of_a_policy_that_comes_later(
+    idle_node: Node,
+) -> None:
+    """Only the policy says that they are this node's affair."""
+    node = idle_node
+    held = ALIYUN.ids(*range(10))
+    ALIYUN.run(node, "old", 0, held)
+    node.api.delete(SHARE_NODES, NODE)
+    await node.start_plugin()
+    await node.until(
+        "a look at the books", lambda: node.agent is not None and node.agent.state.assigned_known
+    )
+    node.share(dialect="aliyun.com")
+    await node.kubelet.until("the first list", lambda it: bool(it.devices))
+    assert len(node.kubelet.lists) == 1
+    assert set(held) <= node.kubelet.devices.keys()
+
+
+async def test_they_are_in_the_list_also_while_pod_resources_do_not_answer(idle_node: Node) -> None:
+    """The checkpoint alone tells of them."""
+    node = idle_node
+    held = ALIYUN.ids(*range(10))
+    ALIYUN.run(node, "old", 0, held)
+    node.kubelet.deaf = True
+    node.share(dialect="aliyun.com")
+    await node.start_plugin()
+    await node.kubelet.until("a list", lambda it: bool(it.devices), within=20)
+    assert set(held) <= node.kubelet.devices.keys()
+    assert len(node.kubelet.devices) == 32
+
+
+async def test_pods_of_another_plugin_block_no_change(idle_node: Node) -> None:
+    node = idle_node
+    ALIYUN.run(node, "old", 0, ALIYUN.ids(*range(12)))
+    node.share()
+    await node.start_plugin()
+    await node.until_registered()
+    node.share("512Mi")
+    await node.kubelet.until("smaller units", lambda it: len(it.devices) == 64)
+    assert node.condition("UnitChangeBlocked") == ("False", "NotBlocked")
