@@ -11,7 +11,7 @@ STAMP := $(VENV)/.installed
 CODE := core operator plugin extender hostctl localcluster demo bench tests
 PYTEST_ARGS ?=
 # Each runs tests of its own, with a local cluster of its own where they need one.
-PROCESSES ?= 2
+PROCESSES ?= 3
 
 help: ## Explain the targets
 	@echo "gpushare: share GPU cards on Kubernetes. Targets:"

@@ -1,30 +1,82 @@
-"""How tests are spread over processes that run side by side."""
+"""How tests are spread over processes that run side by side, each with a local cluster of its own."""
+
+from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+INOTIFY_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
+INSTANCES = 512
+"""For all clusters together. One of four nodes takes 36, and machines usually lend 128."""
+
+LONGEST = (
+    "test_scheduler_connection",
+    "test_lifecycle",
+    "test_control_planes",
+    "test_nodes",
+    "test_localcluster",
+)
+"""Modules begun first: a process that begins one of them last keeps everybody waiting."""
+
 SECOND_CLUSTER = frozenset({"test_lifecycle", "test_nodes", "test_scheduler_connection"})
-"""Modules that take about as long as all others with a cluster together.
-
-Those that start more clusters are among the others, one after the other: machines usually lend 128 inotify
-instances, and a cluster of four nodes takes 36.
-"""
+"""Where the machine lends no more instances than for two clusters: modules that take about as long as all
+others with a cluster together."""
 
 
-class TwoClusters(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Keeps a module in one process, and the modules that share a cluster.
-
-    ``--dist=loadgroup`` would be for that, but does nothing with pytest 9.2.
-    """
+class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Keeps a module in one process: its tests share a policy. ``--dist=loadfile`` would begin with the
+    modules of many tests, and those are the fast ones."""
 
     def _split_scope(self, nodeid: str) -> str:
         module, _, _ = nodeid.partition("::")
-        folder, _, name = module.removesuffix(".py").rpartition("/")
-        if not folder.endswith("tests/e2e"):
+        if not _is_end_to_end(module) or _instances() >= INSTANCES:
             return module
-        return "second cluster" if name in SECOND_CLUSTER else "first cluster"
+        return "second cluster" if Path(module).stem in SECOND_CLUSTER else "first cluster"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    return TwoClusters(config, log)
+    config.option.loadscopereorder = False
+    return ModuleScheduling(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: _turn(item.path))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Lends the clusters what they need, where this is allowed, before the first of them starts."""
+    if getattr(session.config.option, "numprocesses", None):
+        session.config.stash[_BEFORE] = _instances()
+        _lend(max(INSTANCES, _instances()))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if before := config.stash.get(_BEFORE, None):
+        _lend(before)
+
+
+_BEFORE = pytest.StashKey[int]()
+
+
+def _is_end_to_end(module: str) -> bool:
+    return "tests/e2e/" in module
+
+
+def _turn(path: Path) -> int:
+    if not _is_end_to_end(str(path)):
+        return len(LONGEST) + 1
+    return LONGEST.index(path.stem) if path.stem in LONGEST else len(LONGEST)
+
+
+def _instances() -> int:
+    return int(INOTIFY_INSTANCES.read_text())
+
+
+def _lend(instances: int) -> None:
+    try:
+        INOTIFY_INSTANCES.write_text(str(instances))
+    except OSError:  # then two clusters have to do
+        return
