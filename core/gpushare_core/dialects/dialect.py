@@ -39,6 +39,8 @@ class Dialect:
     allocation_annotation: ClassVar[str] = "gpushare.io/allocation"
     index_variable: ClassVar[str] = "GPUSHARE_CARD_INDEX"
     units_variable: ClassVar[str] = "GPUSHARE_UNITS"
+    unit_variable: ClassVar[str] = "GPUSHARE_UNIT"
+    """Gets what one unit is, as annotations write it: the kubelet keeps that for us."""
     memory_variable: ClassVar[str] = "GPUSHARE_MEMORY_MIB"
     """Gets the container's share in MiB."""
     card_memory_variable: ClassVar[str] = "GPUSHARE_CARD_MEMORY_MIB"
