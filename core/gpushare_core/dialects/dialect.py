@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from gpushare_core.dialects.codec import Codec
-from gpushare_core.dialects.grants import CardGrant, ContainerGrant
+from gpushare_core.dialects.grants import ContainerGrant
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 
@@ -38,6 +38,8 @@ class Dialect:
 
     allocation_annotation: ClassVar[str] = "gpushare.io/allocation"
     index_variable: ClassVar[str] = "GPUSHARE_CARD_INDEX"
+    unit_variable: ClassVar[str] = "GPUSHARE_UNIT"
+    """Gets what one unit is, as annotations write it: the kubelet keeps that for us."""
     units_variable: ClassVar[str] = "GPUSHARE_UNITS"
     unit_variable: ClassVar[str] = "GPUSHARE_UNIT"
     """Gets what one unit is, as annotations write it: the kubelet keeps that for us."""
@@ -72,13 +74,15 @@ class Dialect:
 
         Cards that the runtime is to show go by UUID: an index means another card when one is missing.
         """
-        return {**self.codec.variables(grant), **self._own_variables(grant.cards, grant.units)}
+        return {**self.codec.variables(grant), **self._own_variables(grant)}
 
-    def _own_variables(self, cards: Collection[CardGrant], units: int) -> dict[str, str]:
+    def _own_variables(self, grant: ContainerGrant) -> dict[str, str]:
+        cards = grant.cards
         return {
             **dict.fromkeys(self.card_variables, ",".join(card.uuid for card in cards)),
             self.index_variable: ",".join(str(card.index) for card in cards),
-            self.units_variable: str(units),
+            self.unit_variable: grant.unit,
+            self.units_variable: str(grant.units),
             self.memory_variable: ",".join(str(card.memory // MIB) for card in cards),
             self.card_memory_variable: ",".join(str(card.card_memory // MIB) for card in cards),
         }

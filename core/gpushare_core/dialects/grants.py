@@ -29,6 +29,8 @@ class ContainerGrant:
     """In the order of their units."""
     pod_units: int
     """What the whole pod asks for; where the pod is not known, what this container has."""
+    unit: str
+    """What one unit is, as annotations write it."""
 
     @property
     def units(self) -> int:

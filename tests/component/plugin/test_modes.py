@@ -1,5 +1,7 @@
 """A node in the modes Slices and Exclusive, from the policy to the container and back."""
 
+from typing import Any
+
 import pytest
 from tests.fakes.api_server import PODS, SHARE_NODES
 from tests.fakes.kubelet import AdmissionError
@@ -186,7 +188,7 @@ async def test_whole_cards(node: Node) -> None:
 RESERVED = {**DEVICES, "simulated": [*DEVICES["simulated"], {"count": 1, "memory": "1Gi"}]}
 
 
-async def reserving(node: Node, mode: str, reserved: str, **spec: int) -> None:
+async def reserving(node: Node, mode: str, reserved: str, **spec: Any) -> None:
     """Cards of 16, 16, 8 and 1 GiB; until that is offered in ``mode``."""
     node.share(mode=mode, reservedMemory=reserved, devices=RESERVED, **spec)
     resource = SLICE if mode == "Slices" else CARD

@@ -33,7 +33,9 @@ def grant(
     *cards: CardGrant, resource: ResourceClass = MEMORY, pod_units: int | None = None
 ) -> ContainerGrant:
     units = sum(each.units for each in cards)
-    return ContainerGrant(resource=resource, cards=cards, pod_units=units if pod_units is None else pod_units)
+    return ContainerGrant(
+        resource=resource, cards=cards, pod_units=units if pod_units is None else pod_units, unit="1Gi"
+    )
 
 
 def allocation(
@@ -58,6 +60,7 @@ OURS = {
     "NVIDIA_VISIBLE_DEVICES": "GPU-1",
     "GPUSHARE_CARD": "GPU-1",
     "GPUSHARE_CARD_INDEX": "1",
+    "GPUSHARE_UNIT": "1Gi",
     "GPUSHARE_UNITS": "4",
     "GPUSHARE_MEMORY_MIB": "4096",
     "GPUSHARE_CARD_MEMORY_MIB": "16384",
@@ -172,6 +175,7 @@ def test_counts_of_cards_beside_what_the_kubelet_registers(
                 "NVIDIA_VISIBLE_DEVICES": "GPU-0,GPU-2",
                 "GPUSHARE_CARD": "GPU-0,GPU-2",
                 "GPUSHARE_CARD_INDEX": "0,2",
+                "GPUSHARE_UNIT": "1Gi",
                 "GPUSHARE_UNITS": "2",
                 "GPUSHARE_MEMORY_MIB": "1024,1024",
                 "GPUSHARE_CARD_MEMORY_MIB": "16384,16384",
