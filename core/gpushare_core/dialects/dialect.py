@@ -41,8 +41,6 @@ class Dialect:
     unit_variable: ClassVar[str] = "GPUSHARE_UNIT"
     """Gets what one unit is, as annotations write it: the kubelet keeps that for us."""
     units_variable: ClassVar[str] = "GPUSHARE_UNITS"
-    unit_variable: ClassVar[str] = "GPUSHARE_UNIT"
-    """Gets what one unit is, as annotations write it: the kubelet keeps that for us."""
     memory_variable: ClassVar[str] = "GPUSHARE_MEMORY_MIB"
     """Gets the container's share in MiB."""
     card_memory_variable: ClassVar[str] = "GPUSHARE_CARD_MEMORY_MIB"

@@ -136,14 +136,19 @@ class NodeLedger:
     def cards(self) -> tuple[Card, ...]:
         """Returns the cards of the GPUShareNode with what is allocated of them now, in order of index."""
         if self._cards is None:
-            self._cards = tuple(
-                Card(card.uuid, card.index, card.units, self._in_use(card), card.healthy, card.numa_node)
-                for card in (self.share_node.cards if self.share_node else ())
-            )
+            self._cards = tuple(map(self._card, self.share_node.cards)) if self.share_node else ()
         return self._cards
 
-    def _in_use(self, card: ShareNodeCard) -> int:
-        return self._allocated.get(card.uuid, 0)
+    def _card(self, card: ShareNodeCard) -> Card:
+        return Card(
+            card.uuid,
+            card.index,
+            card.units,
+            self._allocated.get(card.uuid, 0),
+            card.healthy,
+            card.numa_node,
+            card.link_group,
+        )
 
     def choose(self, request: ResourceRequest) -> Mapping[str, int]:
         """Returns card UUID -> units that ``request`` would get now; empty when it does not fit."""

@@ -50,6 +50,8 @@ class ShareNodeCard:
     holders: tuple[ReportedHolder, ...] = ()
     numa_node: int = -1
     """Negative when unknown."""
+    link_group: int = -1
+    """Negative when unknown."""
 
     def given(self, booked: Mapping[str, int]) -> dict[str, int]:
         """Returns what the kubelet has given to each pod, by UID.
@@ -138,6 +140,7 @@ class _Card(msgspec.Struct):
     pods: list[_PodShare] | None = None
     compute_score: int = msgspec.field(name="computeScore", default=0)
     numa_node: int = msgspec.field(name="numaNode", default=-1)
+    link_group: int = msgspec.field(name="linkGroup", default=-1)
 
 
 class _Status(msgspec.Struct):
@@ -209,6 +212,7 @@ def _card(card: _Card) -> ShareNodeCard:
         card.allocated,
         tuple(_holders(card.pods or ())),
         card.numa_node,
+        link_group=card.link_group,
     )
 
 

@@ -140,6 +140,7 @@ def _cards(layout: Layout, available: Mapping[str, int], promised: Mapping[str, 
             allocated=placed.units - available.get(placed.uuid, 0) + promised.get(placed.uuid, 0),
             healthy=placed.card.healthy,
             numa_node=placed.card.numa_node,
+            link_group=placed.card.link_group,
         )
         for placed in layout.cards
     ]
