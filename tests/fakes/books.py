@@ -331,6 +331,7 @@ class Node:
             reservations=self.reservations,
             pod_watch=self,  # type: ignore[arg-type]
             resource=RESOURCES[name],
+            name=name,
         )
         ids = list(reused)
         if len(reused) < amount:

@@ -81,11 +81,10 @@ class Cluster:
         if not passing:
             del self.pods[pod.name.name]
             return ""
-        (asked,) = request.resources
-        scores = prioritize_nodes(self.ledger, passing, asked)
+        scores = prioritize_nodes(self.ledger, passing, request.resources[0])
         node = max(passing, key=lambda name: scores[name])
         reference = PodReference("default", pod.name.name, pod.uid)
-        holder = self.ledger.reserve(reference, node=node, request=asked)
+        holder = self.ledger.reserve(reference, node=node, request=request)
         share_node = self.ledger.share_node(node)
         assert share_node
         allocation = allocation_of(holder, request, share_node, now=NOW)

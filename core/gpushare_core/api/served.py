@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gpushare_core.api.enums import Backend, Mode, Source
 from gpushare_core.placement import modes
 
-MODES = frozenset({*modes.MODES, Mode.OFF})
+MODES = frozenset({*modes.NODE_MODES, Mode.OFF})
 SOURCES = frozenset({Source.SIMULATED})
 BACKENDS = frozenset({Backend.KUBE_SCHEDULER})
 

@@ -91,7 +91,15 @@ class CardStatus(ApiModel):
     )
     health: Health = Health.HEALTHY
     health_reason: str = ""
-    lock: str = ""
+    lock: str = Field(
+        default="",
+        description="In mode Mixed what the card serves now: Memory, Slices or Exclusive; units are of that."
+        " Empty while nobody has anything of it: then units are of memory.",
+    )
+    offers: dict[str, int] = Field(
+        default_factory=dict,
+        description="In mode Mixed: units of memory, slices and whole cards that it offers when it is free.",
+    )
     pods: list[PodShare] = Field(default_factory=list)
 
 
@@ -110,6 +118,10 @@ class NodeStatus(ApiModel):
     )
     units: UnitTotals = Field(default_factory=UnitTotals)
     memory: MemoryTotals = Field(default_factory=MemoryTotals)
+    resources: dict[str, UnitTotals] = Field(
+        default_factory=dict,
+        description="In mode Mixed: of memory, slice and card, what cards offer that are free or serve it.",
+    )
     cards: list[CardStatus] = Field(
         default_factory=list,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uuid"]},

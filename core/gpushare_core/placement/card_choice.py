@@ -37,6 +37,8 @@ class Card:
     """Negative when unknown."""
     link_group: int = -1
     """Cards of a NUMA node with the same number are linked directly. Negative when unknown."""
+    lockable: bool = False
+    """Whether its first use takes it from other classes: those that are in use already come first."""
 
     @property
     def free(self) -> int:
@@ -64,5 +66,9 @@ def choose(
     cards: Iterable[Card], request: CardRequest, strategy: Strategy = Strategy.BINPACK
 ) -> tuple[Card, ...]:
     """Returns the distinct cards that ``request`` gets, none when it does not fit. Lowest index on ties."""
-    fitting = sorted((card for card in cards if card.fits(request.units)), key=PREFERENCES[strategy])
+    preference = PREFERENCES[strategy]
+    fitting = sorted(
+        (card for card in cards if card.fits(request.units)),
+        key=lambda card: (card.lockable, *preference(card)),
+    )
     return tuple(fitting[: request.cards]) if len(fitting) >= request.cards else ()

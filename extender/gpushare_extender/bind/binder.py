@@ -12,7 +12,7 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
-from gpushare_core.placement.modes import several_resources_reason
+from gpushare_core.placement.modes import crowded_container_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
@@ -218,9 +218,9 @@ class Binder:
 
     def _reserve(self, pod: PodReference, node: str, request: PodRequest) -> Holder:
         """Choosing and reserving are one step: no await may come between them."""
-        if request.single is None:
-            raise NotBoundError(several_resources_reason(request))
+        if reason := crowded_container_reason(request):
+            raise NotBoundError(reason)
         try:
-            return self.ledger.reserve(pod, node=node, request=request.single)
+            return self.ledger.reserve(pod, node=node, request=request)
         except DoesNotFitError as error:
             raise NotBoundError(str(error)) from error

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from gpushare_core.placement.modes import several_resources_reason
-from gpushare_core.placement.requests import PodRequest, ResourceRequest
+from gpushare_core.placement.modes import crowded_container_reason
+from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.ledger.ledger import Ledger, UnfitReason, unfit_reason
 from gpushare_extender.ledger.node_ledger import NodeRoom
 
@@ -29,14 +29,23 @@ def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequ
         return FilterResult(names)
     if holder := ledger.holder(uid):
         return _only(holder.node, names)
-    asked = request.single
-    if asked is None:
-        return FilterResult([], unresolvable=dict.fromkeys(names, several_resources_reason(request)))
-    greatest, amount = ledger.greatest[asked.name], asked.total
-    passing = [name for name in names if greatest.get(name, 0) >= amount]
+    if reason := crowded_container_reason(request):
+        return FilterResult([], unresolvable=dict.fromkeys(names, reason))
+    passing = _passing(ledger, names, request)
     if len(passing) == len(names):
         return FilterResult(passing)
-    return _with_reasons(ledger, names, passing=passing, asked=asked)
+    return _with_reasons(ledger, names, passing=passing, asked=request)
+
+
+def _passing(ledger: Ledger, names: list[str], request: PodRequest) -> list[str]:
+    """The index knows what a node offers of each resource alone."""
+    passing = names
+    for asked in request.resources:
+        greatest, amount = ledger.greatest[asked.name], asked.total
+        passing = [name for name in passing if greatest.get(name, 0) >= amount]
+    return (
+        passing if len(request.resources) == 1 else [name for name in passing if ledger.fits(name, request)]
+    )
 
 
 def _only(node: str, names: list[str]) -> FilterResult:
@@ -45,9 +54,7 @@ def _only(node: str, names: list[str]) -> FilterResult:
     return FilterResult(passing, unresolvable={name: message for name in names if name != node})
 
 
-def _with_reasons(
-    ledger: Ledger, names: list[str], *, passing: list[str], asked: ResourceRequest
-) -> FilterResult:
+def _with_reasons(ledger: Ledger, names: list[str], *, passing: list[str], asked: PodRequest) -> FilterResult:
     """Hundreds of nodes have few different reasons: each is put into words once."""
     result = FilterResult(passing)
     reasons: dict[NodeRoom, UnfitReason] = {}

@@ -88,8 +88,8 @@ class ExtenderApi:
         result = filter_nodes(self.ledger, names, uid=uid, request=request)
         if result.passing:
             self.refused.settled(uid)
-        elif request.single:
-            self.refused.refused(uid, request.single)
+        elif request.resources:
+            self.refused.refused(uid, request)
         return result
 
     def _request(self, pod: Pod) -> PodRequest:
@@ -105,8 +105,8 @@ class ExtenderApi:
             return _json({"error": f"not the arguments of a prioritize: {error}"}, status=400)
         if args.pod is None:
             return _json({"error": "not the arguments of a prioritize: no Pod"}, status=400)
-        asked = self._request(args.pod).single
-        scores = prioritize_nodes(self.ledger, names, asked) if asked else dict.fromkeys(names, 0)
+        asked = self._request(args.pod).resources
+        scores = prioritize_nodes(self.ledger, names, asked[0]) if asked else dict.fromkeys(names, 0)
         return _json([HostPriority(name, score) for name, score in scores.items()])
 
     async def bind(self, request: web.Request) -> web.Response:

@@ -16,8 +16,8 @@ from enum import Enum, auto
 from types import MappingProxyType
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.placement.modes import other_resource_reason
-from gpushare_core.placement.requests import ResourceRequest
+from gpushare_core.placement.modes import other_resource_reason, several_resources_reason
+from gpushare_core.placement.requests import Request, ResourceRequest
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom, room_of
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -70,12 +70,26 @@ class UnfitReason:
     """Whether it would fit if other pods went."""
 
 
-def unfit_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason:
+NOT_TOGETHER = UnfitReason("insufficient GPU cards for all resources of the pod together", resolvable=True)
+"""Each resource alone would fit, and no card serves two classes."""
+
+
+def unfit_reason(request: Request, node: NodeRoom) -> UnfitReason:
     """Returns why ``request`` does not fit ``node``."""
+    if len(request.resources) > max(1, len(node)):
+        return UnfitReason(several_resources_reason(request.resources), resolvable=False)
+    reasons = [reason for each in request.resources if (reason := _resource_reason(each, node))]
+    return min(reasons, key=lambda reason: reason.resolvable, default=NOT_TOGETHER)
+
+
+def _resource_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason | None:
+    """Returns None where ``request`` fits ``node`` if the pod asks for nothing else."""
     offered = room_of(request.name, node)
     if offered is None:
         served = (each.name for each in node)
         return UnfitReason(other_resource_reason(request.name, served), resolvable=False)
+    if request.total <= offered.room.greatest:
+        return None
     message = offered.mode.explain(request.total, offered.room)
     return UnfitReason(message, resolvable=request.total <= offered.room.possible)
 
@@ -185,7 +199,7 @@ class Ledger:
 
     # Reservations
 
-    def reserve(self, pod: PodReference, *, node: str, request: ResourceRequest) -> Holder:
+    def reserve(self, pod: PodReference, *, node: str, request: Request) -> Holder:
         """Chooses cards of ``node`` for ``request`` and keeps their units for ``pod``, in one step.
 
         A pod keeps the cards of an abandoned reservation: the Binding of that one may still take effect.
@@ -198,7 +212,7 @@ class Ledger:
         self._put(holder)
         return holder
 
-    def _taken_up(self, pod: PodReference, node: str, request: ResourceRequest) -> Holder | None:
+    def _taken_up(self, pod: PodReference, node: str, request: Request) -> Holder | None:
         """Returns what is reserved for ``pod`` already, or None when it has nothing."""
         present, reservation = self._holders.get(pod.uid), self._reservations.get(pod.uid)
         if present is None:
@@ -206,24 +220,30 @@ class Ledger:
         share_node = self.share_node(node)
         is_same = (
             share_node
-            and request.name in share_node.resources
-            and (present.node, present.unit_meaning) == (node, share_node.unit_meaning)
+            and present.node == node
+            and all(each.name in share_node.resources for each in request.resources)
+            and present.meanings == {share_node.meaning_of(each.resource) for each in request.resources}
         )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
             raise DoesNotFitError(f"pod already holds units on node {present.node}")
         return present
 
-    def _chosen(self, pod: PodReference, node: str, request: ResourceRequest) -> Holder:
+    def _chosen(self, pod: PodReference, node: str, request: Request) -> Holder:
         share_node, chosen = self.share_node(node), self._choose(node, request)
         if share_node is None or not chosen:
             raise DoesNotFitError(self.unfit_reason(node, request).message)
+        meanings = {card: share_node.meaning_of(each.resource) for each, shares in chosen for card in shares}
+        first = next(iter(meanings.values()))
         return Holder(
             uid=pod.uid,
             namespace=pod.namespace,
             name=pod.name,
             node=node,
-            cards=tuple(CardUnits(card, units) for card, units in chosen.items()),
-            unit_meaning=share_node.unit_meaning,
+            cards=tuple(CardUnits(card, units) for _, shares in chosen for card, units in shares.items()),
+            unit_meaning=first,
+            other_meanings=tuple(
+                (card, meaning) for card, meaning in meanings.items() if meaning and meaning != first
+            ),
         )
 
     def confirm(self, uid: str, *, now: float) -> None:
@@ -286,7 +306,11 @@ class Ledger:
         """Returns None for a node that takes no pods of ours."""
         return self._rooms.get(node)
 
-    def unfit_reason(self, node: str, request: ResourceRequest) -> UnfitReason:
+    def fits(self, node: str, request: Request) -> bool:
+        """Returns whether ``node`` takes ``request``, all its resources together."""
+        return bool(self._choose(node, request))
+
+    def unfit_reason(self, node: str, request: Request) -> UnfitReason:
         """Returns why ``request`` does not fit ``node``; to be asked only where it does not."""
         node_ledger = self._nodes.get(node)
         if node_ledger is None or node_ledger.share_node is None:
@@ -334,9 +358,9 @@ class Ledger:
             self._nodes[node].remove(uid)
             self._update_index(node)
 
-    def _choose(self, node: str, request: ResourceRequest) -> Mapping[str, int]:
+    def _choose(self, node: str, request: Request) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
         node_ledger = self._nodes.get(node)
-        return node_ledger.choose(request) if node_ledger else {}
+        return node_ledger.choose_together(request) if node_ledger else []
 
     def _node_ledger(self, node: str) -> NodeLedger:
         return self._nodes.setdefault(node, NodeLedger())

@@ -1,12 +1,13 @@
 """The sums of one node: its cards, and which pods have how much of them. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gpushare_core.placement.card_choice import Card
+from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.node_ranking import Candidate
-from gpushare_core.placement.requests import ResourceRequest
+from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
 from gpushare_core.placement.sharing_mode import Room, SharingMode
 from gpushare_core.placement.units import Meaning, convert_units
 from gpushare_extender.ledger.holder import Holder
@@ -37,6 +38,15 @@ def room_of(name: str, rooms: NodeRoom) -> ResourceRoom | None:
     return next((each for each in rooms if each.name == name), None)
 
 
+class CardUse(NamedTuple):
+    """What is in use of one card."""
+
+    lock: ResourceClass | None
+    """The class that it serves alone; None where it is used as two by mistake: then it serves nobody else."""
+    units: int
+    """Booked, or given out by the kubelet, whichever is more for each pod."""
+
+
 class Share(NamedTuple):
     """What one pod has of one card."""
 
@@ -58,12 +68,12 @@ class NodeLedger:
     _booked: dict[str, dict[str, int]] = field(default_factory=dict)
     """Card UUID -> pod UID -> units by annotation or reservation, in the node's unit; cards that the
     GPUShareNode does not name (yet) are in it, too."""
-    _allocated: dict[str, int] = field(default_factory=dict)
-    """Card UUID -> units in use: booked, or given out by the kubelet, whichever is more for each pod."""
+    _uses: dict[str, CardUse] = field(default_factory=dict)
+    """By UUID, of the cards of which anything is in use."""
     _given_back: set[str] = field(default_factory=set)
     """UIDs of the holders that a GPUShareNode named, and the next one did not."""
-    _cards: tuple[Card, ...] | None = None
-    """None after a change."""
+    _cards: dict[ResourceClass | None, tuple[Card, ...]] = field(default_factory=dict)
+    """As each class sees them; empty after a change."""
     _candidates: dict[tuple[str, int], Candidate | None] = field(default_factory=dict)
     """By extended resource and amount of a request, as long as nothing changes: pods come in bursts of
     equals, and each of them asks about every node."""
@@ -86,18 +96,18 @@ class NodeLedger:
         """Returns None for a node that takes no pods of ours."""
         if self.open_share_node is None:
             return None
-        mode, cards = self.open_share_node.mode, self.cards()
-        return tuple(ResourceRoom(name, mode, mode.room(cards)) for name in self.open_share_node.resources)
+        offered = ((name, mode_serving(each)) for name, each in self.open_share_node.resources.items())
+        return tuple(ResourceRoom(name, mode, mode.room(self.cards(mode.resource))) for name, mode in offered)
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
         reported = set(self._reported_uids())
-        before, self.share_node = self._unit_meaning, share_node
+        before, self.share_node = self._meanings, share_node
         self._given_back |= self.holders.keys() & reported.difference(self._reported_uids())
-        if before != self._unit_meaning or any(map(self._is_of_another_unit, self.holders.values())):
+        if before != self._meanings or any(map(self._is_of_another_unit, self.holders.values())):
             self._booked.clear()
             for holder in self.holders.values():
                 self._book(holder)
-        self._allocated.clear()
+        self._uses.clear()
         self._changed()
         named = (card.uuid for card in share_node.cards) if share_node else ()
         for card in {*self._booked, *named}:
@@ -133,29 +143,59 @@ class NodeLedger:
         cards = self.share_node.cards if self.share_node else ()
         return (holder.uid for card in cards for holder in card.holders)
 
-    def cards(self) -> tuple[Card, ...]:
-        """Returns the cards of the GPUShareNode with what is allocated of them now, in order of index."""
-        if self._cards is None:
-            self._cards = tuple(map(self._card, self.share_node.cards)) if self.share_node else ()
-        return self._cards
+    def cards(self, resource: ResourceClass | None = None) -> tuple[Card, ...]:
+        """Returns the cards of the GPUShareNode with what is allocated of them now, in order of index.
 
-    def _card(self, card: ShareNodeCard) -> Card:
+        They are as the class sees them: one that serves another class now is full. Without a class each is as
+        those see it that use it.
+        """
+        if resource not in self._cards:
+            cards = self.share_node.cards if self.share_node else ()
+            self._cards[resource] = tuple(self._card(card, resource) for card in cards)
+        return self._cards[resource]
+
+    def _card(self, card: ShareNodeCard, resource: ResourceClass | None) -> Card:
+        use = self._uses.get(card.uuid)
+        seen_as = resource or (use.lock if use else None) or self._classes[0]
+        units = card.units_of(seen_as)
+        allocated = 0 if use is None else use.units if use.lock is seen_as else units
+        lockable = use is None and self._is_mixed
         return Card(
             card.uuid,
             card.index,
-            card.units,
-            self._allocated.get(card.uuid, 0),
+            units,
+            allocated,
             card.healthy,
             card.numa_node,
             card.link_group,
+            lockable,
         )
 
-    def choose(self, request: ResourceRequest) -> Mapping[str, int]:
-        """Returns card UUID -> units that ``request`` would get now; empty when it does not fit."""
+    def lock_of(self, card: str) -> ResourceClass | None:
+        """Returns the class that ``card`` (UUID) serves alone as long as anything of it is in use."""
+        return self._uses[card].lock if card in self._uses else None
+
+    def choose(self, request: ResourceRequest, *, without: Collection[str] = ()) -> Mapping[str, int]:
+        """Returns card UUID -> units that ``request`` would get now, ``without`` some cards; empty when it
+        does not fit."""
         share_node = self.open_share_node
         if share_node is None or request.name not in share_node.resources:
             return {}
-        return share_node.mode.choose(self.cards(), request.total, share_node.strategy)
+        cards = [card for card in self.cards(request.resource) if card.uuid not in without]
+        return mode_serving(request.resource).choose(cards, request.total, share_node.strategy)
+
+    def choose_together(self, request: Request) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
+        """Returns what each resource of ``request`` would get now; empty when they do not fit together.
+
+        No card serves two classes. Memory chooses first: not every card is large enough for it.
+        """
+        chosen: list[tuple[ResourceRequest, Mapping[str, int]]] = []
+        for each in sorted(request.resources, key=lambda each: each.resource is not ResourceClass.MEMORY):
+            cards = self.choose(each, without={card for _, shares in chosen for card in shares})
+            if not cards:
+                return []
+            chosen.append((each, cards))
+        return chosen
 
     def candidate(self, request: ResourceRequest) -> Candidate | None:
         """Returns what ranking needs to know, or None when ``request`` does not fit."""
@@ -174,10 +214,10 @@ class NodeLedger:
         if not chosen:
             return None
         return Candidate.of_cards(
-            self.cards(),
+            self.cards(request.resource),
             chosen,
             resource=request.resource,
-            holds=frozenset({request.resource} if self._allocated else ()),
+            holds=frozenset(use.lock for use in self._uses.values() if use.lock),
             compute_score=share_node.compute_score,
         )
 
@@ -194,22 +234,33 @@ class NodeLedger:
                 yield Share(other.namespace, other.name, other.uid, other.units)
 
     @property
-    def _unit_meaning(self) -> Meaning | None:
-        return self.share_node.unit_meaning if self.share_node else None
+    def _meanings(self) -> tuple[Meaning, ...]:
+        return self.share_node.meanings if self.share_node else ()
+
+    @property
+    def _classes(self) -> tuple[ResourceClass, ...]:
+        """What the node serves."""
+        return (self.share_node and self.share_node.classes) or (ResourceClass.MEMORY,)
+
+    @property
+    def _is_mixed(self) -> bool:
+        """Whether a card that nobody uses is open to several classes."""
+        return len(self._classes) > 1
 
     def _reported(self, card: str) -> ShareNodeCard | None:
         return self.share_node.card(card) if self.share_node else None
 
     def _is_of_another_unit(self, holder: Holder) -> bool:
-        meanings = (holder.unit_meaning, self._unit_meaning)
-        return None not in meanings and holder.unit_meaning != self._unit_meaning
+        return bool(self._meanings) and not holder.meanings <= {None, *self._meanings}
 
     def _in_node_unit(self, holder: Holder, card: str, units: int) -> int:
         """Rounded up. Not less than ``units`` before the kubelet is known to have the pod: to one that was
         bound while the unit changed it gives as many units of the size that they have by then."""
-        if holder.unit_meaning is None or self._unit_meaning is None:
+        meaning = holder.meaning_of(card)
+        if meaning is None or not self._meanings:
             return units
-        converted = convert_units(units, holder.unit_meaning, self._unit_meaning)
+        own = next((each for each in self._meanings if each[0] is meaning[0]), self._meanings[0])
+        converted = convert_units(units, meaning, own)
         if converted is None:  # no card serves two classes
             reported = self._reported(card)
             return max(units, reported.units if reported else 0)
@@ -222,7 +273,7 @@ class NodeLedger:
 
     def _changed(self) -> None:
         """What was derived from the sums is to be derived anew."""
-        self._cards = None
+        self._cards.clear()
         self._candidates.clear()
 
     def _count(self, card: str) -> None:
@@ -230,9 +281,21 @@ class NodeLedger:
         booked = self._booked.get(card, {})
         reported = self._reported(card)
         allocated = reported.units_in_use(booked) if reported else sum(booked.values())
-        if allocated:
-            self._allocated[card] = allocated
+        if allocated or (reported and reported.lock and self._is_mixed):
+            self._uses[card] = CardUse(self._lock(card, booked, reported), allocated)
         else:
-            self._allocated.pop(card, None)
+            self._uses.pop(card, None)
         if not booked:
             self._booked.pop(card, None)
+
+    def _lock(
+        self, card: str, booked: Mapping[str, int], reported: ShareNodeCard | None
+    ) -> ResourceClass | None:
+        """Returns the class as which a card is in use; None where there are two, or it is not known."""
+        if not self._is_mixed:
+            return self._classes[0]
+        meanings = (self.holders[uid].meaning_of(card) for uid, units in booked.items() if units)
+        classes = {meaning[0] if meaning else None for meaning in meanings}
+        if reported and (reported.lock or reported.allocated or reported.holders):
+            classes.add(reported.lock)
+        return classes.pop() if len(classes) == 1 else None

@@ -19,7 +19,7 @@ from gpushare_core.api.share_node import CardStatus
 from gpushare_core.books.allocation import decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
-from gpushare_core.placement.modes import MODES
+from gpushare_core.placement.modes import NODE_MODES
 from gpushare_core.placement.quantity import parse_memory
 
 SPECS: dict[str, list[Json]] = {
@@ -68,6 +68,8 @@ class World:
         served = SERVED[self.mode]
         amount = a % 9 + 1 if served[b % len(served)] == MEMORY else a % 3 + 1
         containers, inits = SHAPES[b % len(SHAPES)](served[b % len(served)], amount)
+        if len(served) > 1 and not b % 4:
+            containers.append(container("other", 1, served[(b + 1) % len(served)]))
         self.cluster.schedule(self.cluster.create(containers, inits))
 
     def bind_past_the_extender(self, a: int, b: int) -> None:
@@ -130,7 +132,7 @@ class World:
 
     def change_mode(self, a: int, b: int) -> None:
         """Away and back."""
-        others = [spec for mode in MODES for spec in SPECS[mode]]
+        others = [spec for mode in NODE_MODES for spec in SPECS[mode]]
         spec = others[b % len(others)] if b % 3 else SPECS[self.mode][0]
         self.cluster.change_spec(self.node(a).name, spec)
 
@@ -172,7 +174,8 @@ class World:
             if text and pod.name not in node.kubelet.pods:
                 allocation = decode_allocation(text, uid=pod.uid)
                 for uuid, units in allocation.held().items():
-                    sums.setdefault(uuid, Counter())[allocation.unit] += units
+                    unit = allocation.other_units.get(uuid, allocation.unit)
+                    sums.setdefault(uuid, Counter())[unit] += units
         if not node.disturbed:
             check_sums(node, sums)
 
@@ -298,7 +301,7 @@ def fewest(mode: str, steps: Sequence[Step]) -> Sequence[Step]:
     return steps
 
 
-@pytest.mark.parametrize("mode", list(MODES))
+@pytest.mark.parametrize("mode", list(NODE_MODES))
 @settings(max_examples=RUNS, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(STEPS, min_size=LENGTH, max_size=LENGTH))
 def test_nothing_is_over_committed_and_everything_is_given_back(mode: str, steps: list[Step]) -> None:

@@ -146,7 +146,7 @@ def test_a_refusal_of_several_resources_names_the_mode_that_allows_them() -> Non
             ResourceRequest("gpushare.io/slice", ResourceClass.SLICE, 1),
         )
     )
-    assert several_resources_reason(request) == (
+    assert several_resources_reason(request.resources) == (
         "the pod asks for gpushare.io/memory and gpushare.io/slice together: only mode Mixed allows that"
     )
 

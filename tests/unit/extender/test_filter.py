@@ -74,9 +74,15 @@ def test_a_pod_that_holds_units_passes_only_where_it_holds_them(ledger: Ledger) 
             id="a class that the node does not serve",
         ),
         pytest.param(
-            PodRequest((asked(4), asked(1, ResourceClass.CARD))),
+            PodRequest((asked(4), asked(1, ResourceClass.CARD, container="whole"))),
             "the pod asks for gpushare.io/memory and gpushare.io/card together: only mode Mixed allows that",
             id="two classes",
+        ),
+        pytest.param(
+            PodRequest((asked(4), asked(1, ResourceClass.CARD))),
+            "container main asks for gpushare.io/memory and gpushare.io/card together: only two"
+            " containers can have that",
+            id="two classes in one container",
         ),
     ],
 )

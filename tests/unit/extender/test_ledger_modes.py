@@ -141,8 +141,9 @@ def test_changes_of_mode_under_pods_never_let_two_classes_on_a_card_nor_too_much
             node = in_unit(*UNITS[number % len(UNITS)])
             ledger.set_share_node(node)
         elif step == "bind":
-            request = asked(number + 1, node.mode.resource)
-            fits = ledger.greatest[GPUSHARE.resource_name(node.mode.resource)]["n1"] > number
+            ((name, resource),) = node.resources.items()
+            request = asked(number + 1, resource)
+            fits = ledger.greatest[name]["n1"] > number
             try:
                 running.append(ledger.reserve(reference(f"p{moment}"), node="n1", request=request))
                 assert fits

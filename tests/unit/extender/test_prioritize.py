@@ -20,7 +20,7 @@ def node(name: str, *, cards: int = 2, score: int = 100, strategy: Strategy = St
         name=name,
         cards=tuple(ShareNodeCard(f"{name}-{index}", index, 16, healthy=True) for index in range(cards)),
         unit="1Gi",
-        unit_meaning=(ResourceClass.MEMORY, 2**30),
+        meanings=((ResourceClass.MEMORY, 2**30),),
         strategy=strategy,
         compute_score=score,
     )
