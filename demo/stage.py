@@ -54,7 +54,8 @@ class Stage:
             f"an event says: {reason}",
             lambda: seen if reason in (seen := self.kubectl(*events, *columns)) else "",
         )
-        self.console.command(f"kubectl {' '.join(events)}", message)
+        lines = dict.fromkeys(message.splitlines())  # every attempt says the same
+        self.console.command(f"kubectl {' '.join(events)}", "\n".join(lines))
 
     def end(self, name: str) -> None:
         """Deletes the pod and waits until it is gone."""
