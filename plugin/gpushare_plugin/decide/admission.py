@@ -78,6 +78,9 @@ def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool, resource: str
     if request is None:
         yield from () if assigned.has_units(pod) else _requested(pod, resource)
         return
+    if request.crowded_containers:  # to be refused, and so to be found
+        yield from (units for each in request.resources for units in each.containers.values())
+        return
     listed, stored = assigned.pods[pod.name].containers, assigned.stored_of(pod)
     seen = {name for name in request.containers if listed.get(name) or name in stored}
     if served:
