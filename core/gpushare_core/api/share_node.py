@@ -103,6 +103,14 @@ class CardStatus(ApiModel):
     pods: list[PodShare] = Field(default_factory=list)
 
 
+class ResourceTotals(ApiModel):
+    """What a node shares of one class."""
+
+    resource: str
+    total: int
+    allocated: int = 0
+
+
 class NodeStatus(ApiModel):
     """What the plugin found and gave out."""
 
@@ -118,8 +126,8 @@ class NodeStatus(ApiModel):
     )
     units: UnitTotals = Field(default_factory=UnitTotals)
     memory: MemoryTotals = Field(default_factory=MemoryTotals)
-    resources: dict[str, UnitTotals] = Field(
-        default_factory=dict,
+    resources: list[ResourceTotals] = Field(
+        default_factory=list,
         description="In mode Mixed: of memory, slice and card, what cards offer that are free or serve it.",
     )
     cards: list[CardStatus] = Field(

@@ -1,11 +1,18 @@
 """The status of a GPUShareNode: every card, and who has what on it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from gpushare_core.api.conditions import ConditionState, dated_conditions
 from gpushare_core.api.policy import MemoryTotals, UnitTotals
-from gpushare_core.api.share_node import CardStatus, GPUShareNode, Health, NodeStatus, PodShare
+from gpushare_core.api.share_node import (
+    CardStatus,
+    GPUShareNode,
+    Health,
+    NodeStatus,
+    PodShare,
+    ResourceTotals,
+)
 from gpushare_core.placement.modes import class_of_lock, mode_serving
 from gpushare_core.placement.quantity import format_memory
 from gpushare_core.placement.requests import ResourceClass
@@ -41,7 +48,7 @@ def node_status(
         ),
         units=_units(cards),
         memory=_memory(layout, cards),
-        resources=_resources(layout, cards) if layout and layout.is_mixed else {},
+        resources=[*_resources(layout, cards)] if layout and layout.is_mixed else [],
         cards=cards,
     )
 
@@ -110,17 +117,16 @@ def _units(cards: list[CardStatus]) -> UnitTotals:
     )
 
 
-def _resources(layout: Layout, cards: Sequence[CardStatus]) -> dict[str, UnitTotals]:
-    """Returns what the kubelet shows of each class: what the cards offer that serve no other."""
-    totals: dict[str, UnitTotals] = {}
+def _resources(layout: Layout, cards: Sequence[CardStatus]) -> Iterator[ResourceTotals]:
+    """Yields what the kubelet shows of each class: what the cards offer that serve no other."""
     for resource in layout.classes:
         own = [card for card in cards if class_of_lock(card.lock) is resource]
         free = [card for card in cards if not card.lock]
-        totals[resource.value] = UnitTotals(
+        yield ResourceTotals(
+            resource=resource.value,
             total=sum(card.offers[resource.value] for card in (*own, *free)),
             allocated=sum(card.allocated_units for card in own),
         )
-    return totals
 
 
 def _memory(layout: Layout | None, cards: list[CardStatus]) -> MemoryTotals:

@@ -50,7 +50,7 @@ async def test_the_published_table(node: Node) -> None:
     await node.until("the status", lambda: node.share_node.status.summary == "1/2 1/2 10/86 1/1")
     status = node.share_node.status
     assert [card.lock for card in status.cards] == ["Slices", "Slices", "Memory", "Exclusive"]
-    totals = {name: (each.total, each.allocated) for name, each in status.resources.items()}
+    totals = {each.resource: (each.total, each.allocated) for each in status.resources}
     assert totals == {"memory": (86, 10), "slice": (4, 2), "card": (1, 1)}
     node.end_pod("c")
     await until_offered(node, 1, 6, 172)
