@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
-from gpushare_core.dialects.dialect import Dialect
-from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
     SERVICE_ACCOUNT,
@@ -89,7 +86,6 @@ async def serve(
     credentials: Credentials,
     options: Options,
     *,
-    dialect: Dialect = GPUSHARE,
     stop: asyncio.Event | None = None,
 ) -> int:
     """Serves until ``stop`` or a signal, then finishes the binds under way.
@@ -101,7 +97,7 @@ async def serve(
     """
     stop = stop or asyncio.Event()
     async with kube_client(credentials) as client:
-        extender = Extender.create(client, options, dialect)
+        extender = Extender.create(client, options)
         async with _stopped_by_signals(stop), _running(extender.tasks()) as ended:
             async with _serving(extender.api, options):
                 code = await _until_either(stop, ended)
@@ -125,25 +121,25 @@ class Extender:
     watches: tuple[Watch, Watch]
 
     @classmethod
-    def create(cls, client: KubeClient, options: Options, dialect: Dialect) -> "Extender":
+    def create(cls, client: KubeClient, options: Options) -> "Extender":
         timing = BindTiming()
         wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
         ledger = Ledger(wake_up.has_room)
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
-        pauses = NodePauses(client, ledger, timing, tuple(RESOURCES))
+        pauses = NodePauses(client, ledger, timing)
         watches = (
-            Watch(lambda: watch_pods(client, ledger, dialect, pods, pauses.gone), pods),
+            Watch(lambda: watch_pods(client, ledger, pods, pauses.gone), pods),
             Watch(lambda: watch_share_nodes(client, ledger, share_nodes, pauses.reported), share_nodes),
         )
         lease = BindLease(client, options.namespace, options.identity, partial(_read_again, watches))
-        binder = Binder(client, ledger, dialect, lease.hold, timing, bound=pauses.bound)
+        binder = Binder(client, ledger, lease.hold, timing, bound=pauses.bound)
         lease.in_use = binder.may_be_binding
         health = HealthApi(
             (pods, share_nodes),
             ServerTls(options.tls) if options.tls else None,
             former=frozenset(map(str, options.also)),
         )
-        api = ExtenderApi(ledger, binder, dialect, health, wake_up.refused)
+        api = ExtenderApi(ledger, binder, health, wake_up.refused)
         return cls(api, lease, pauses, wake_up, watches)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:

@@ -28,6 +28,7 @@ def extender_entry(options: argparse.Namespace) -> ExtenderEntry:
     return ExtenderEntry(
         url=options.extender_url,
         managed_resources=tuple(dict.fromkeys(options.managed_resource)),
+        ignored_resources=tuple(dict.fromkeys(options.ignored_resource)),
         http_timeout=options.http_timeout,
         prioritize_verb=options.prioritize_verb,
         weight=options.weight,
@@ -81,6 +82,13 @@ def _add_extender_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--extender-url", type=_url, required=True, help="such as https://127.0.0.1:22766")
     parser.add_argument(
         "--managed-resource", type=_resource, action="append", required=True, help="one of several"
+    )
+    parser.add_argument(
+        "--ignored-resource",
+        type=_resource,
+        action="append",
+        default=[],
+        help="one of those that pods may ask for without any node offering them",
     )
     parser.add_argument("--http-timeout", type=_duration, default="5s", help="of a call (%(default)s)")
     parser.add_argument("--prioritize-verb", help="have the extender score nodes under this path")

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import singledispatchmethod
 from itertools import groupby
@@ -25,6 +25,7 @@ from gpushare_operator.decide.actions import (
     DeleteJob,
     DeleteShareNode,
     LabelNode,
+    SetCounts,
     SetFinalizers,
     describe,
 )
@@ -158,8 +159,16 @@ class Applier:
 
     @_do.register
     async def _(self, action: ClearCapacity) -> None:
-        nothing = dict.fromkeys(action.resources)
-        body = {"metadata": {"uid": action.uid}, "status": {"capacity": nothing, "allocatable": nothing}}
+        await self._write_capacity(action, dict.fromkeys(action.resources))
+
+    @_do.register
+    async def _(self, action: SetCounts) -> None:
+        await self._write_capacity(action, {name: str(count) for name, count in action.counts.items()})
+
+    async def _write_capacity(
+        self, action: ClearCapacity | SetCounts, amounts: Mapping[str, str | None]
+    ) -> None:
+        body = {"metadata": {"uid": action.uid}, "status": {"capacity": amounts, "allocatable": amounts}}
         await self._keep(kinds.NODES, self.writer.merge(f"{paths.NODES}/{action.node}/status", body))
 
     async def _delete(self, path: str, uid: str) -> None:

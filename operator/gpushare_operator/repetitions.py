@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gpushare_core.kube.backoff import backoff_delay
-from gpushare_operator.decide.actions import Action, CapacityLeft, ClearCapacity, content, describe, target
+from gpushare_operator.decide.actions import (
+    Action,
+    CapacityLeft,
+    ClearCapacity,
+    SetCounts,
+    content,
+    describe,
+    target,
+)
 
 FREE = 2
 """Repetitions without a delay: that somebody changes a thing once or twice is no fight."""
@@ -46,7 +54,7 @@ class _Entry:
 
     @property
     def delay(self) -> timedelta:
-        if self.is_remembered and not self.error:
+        if (self.is_remembered or isinstance(self.action, SetCounts)) and not self.error:
             return timedelta(seconds=KUBELET_MEMORY)
         most = LONGEST_DELAY_AFTER_FAILURE if self.error else LONGEST_DELAY
         return timedelta(seconds=backoff_delay(self.attempts - FREE, first=FIRST_DELAY, most=most))

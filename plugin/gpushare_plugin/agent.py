@@ -6,8 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare_core.dialects.dialect import Dialect
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
@@ -51,7 +49,6 @@ class Settings:
     pod_resources: Path
     """The socket of the kubelet's PodResources API."""
     health_port: int
-    dialect: Dialect = GPUSHARE
 
 
 def endpoint(name: str) -> str:
@@ -63,22 +60,20 @@ class Agent:
     """The plugin of one node."""
 
     def __init__(self, settings: Settings, client: KubeClient, resources: PodResources) -> None:
-        self.state = NodeState(settings.node, settings.dialect)
+        self.state = NodeState(settings.node)
         self._settings = settings
         self._streams = {name: DeviceStream() for name in RESOURCES}
         reservations = Reservations(asyncio.get_running_loop().time)
         self._assignment_reader = AssignmentReader(
             self.state,
             resources,
-            CheckpointFile(settings.device_plugins, settings.dialect),
+            CheckpointFile(settings.device_plugins),
             reservations=reservations,
             after_reading=self._read_pods_without_units,
         )
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client)
-        self._registrars = {
-            name: self._new_registrar(name, resource, reservations) for name, resource in RESOURCES.items()
-        }
+        self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
         self._reconciler = Reconciler(
             state=self.state,
             client=client,
@@ -89,14 +84,14 @@ class Agent:
         )
         self._stopping = False
 
-    def _new_registrar(self, name: str, resource: ResourceClass, reservations: Reservations) -> Registrar:
+    def _new_registrar(self, name: str, reservations: Reservations) -> Registrar:
         allocator = Allocator(
             state=self.state,
             assignment_reader=self._assignment_reader,
             reservations=reservations,
             pod_watch=self._pod_watch,
             name=name,
-            resource=resource,
+            resource=RESOURCES[name],
         )
         stream, socket = self._streams[name], self._settings.device_plugins / endpoint(name)
         return Registrar(

@@ -12,6 +12,7 @@ from gpushare_core.api.policy import Devices
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.clock import utc_now
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
@@ -27,6 +28,7 @@ from gpushare_plugin.decide.allocations import (
 from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.device_list import device_lists
+from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.locks import Locks
 from gpushare_plugin.decide.offering import (
@@ -36,11 +38,13 @@ from gpushare_plugin.decide.offering import (
     Offering,
     Snapshot,
     decide_offering,
+    known_dialect,
     known_layout,
     postponed,
     unreadable,
 )
 from gpushare_plugin.decide.pods import read_metadata
+from gpushare_plugin.decide.stand_ins import doubtful_units
 from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import open_source
@@ -111,7 +115,7 @@ class Reconciler:
             return self._postpone(unreadable(self.state.share_node_problem))
         offering = self._decide()
         changes_meaning = self._changes_meaning(offering)
-        if changes_meaning and not await self._read_assigned():
+        if (changes_meaning or self._lacks_foreign()) and not await self._read_assigned():
             return self._postpone(KUBELET_SILENT)
         offering = self._decide()
         if problem := await self._record(offering):
@@ -120,6 +124,11 @@ class Reconciler:
             return False
         self._take(offering)
         return True
+
+    def _lacks_foreign(self) -> bool:
+        """Whether foreign units of the dialect were not read yet: the GPUShareNode says which to read."""
+        state = self.state
+        return state.pod_resources_available and not state.dialect_names <= state.assigned.foreign_names
 
     def _is_still(self, offering: Offering) -> bool:
         """Whether the same would be decided again, and nobody was told lately what his units mean."""
@@ -133,9 +142,9 @@ class Reconciler:
     def _take(self, offering: Offering) -> None:
         before, self.state.offering = self.state.offering, offering
         if offering.layout:
-            self.state.last_layout = offering.layout
+            self.state.last_layout, self.state.last_dialect = offering.layout, offering.dialect
         locks = self._locks(offering)
-        if (offering.layout, offering.dialect, locks) != (before.layout, before.dialect, self._sent_locks):
+        if (*offering.lists, locks) != (*before.lists, self._sent_locks):
             self._send(offering, locks)
 
     def _locks(self, offering: Offering) -> Locks:
@@ -158,7 +167,7 @@ class Reconciler:
         at before anything that was recorded is overwritten.
         """
         share_node, layout = self.state.share_node, offering.layout
-        if layout is None or share_node is None or layout.means_the_same(recorded_layout(share_node.status)):
+        if layout is None or share_node is None or _is_recorded(offering, share_node):
             return None
         async with self._writing:
             status = self._status(share_node, offering)
@@ -166,14 +175,17 @@ class Reconciler:
                 written = await self._write(share_node, status, dry_run=dry_run)
                 if written is None:
                     return NOT_RECORDED
-                if not layout.means_the_same(recorded_layout(written.status)):
+                if not _is_recorded(offering, written):
                     return NOT_KEPT
         return None
 
     def _changes_meaning(self, offering: Offering) -> bool:
         """Whether IDs would mean something else than what was offered before, also before a restart."""
-        known = known_layout(self._snapshot())
-        return bool(known and offering.layout and not offering.layout.means_the_same(known))
+        snapshot = self._snapshot()
+        known, dialect = known_layout(snapshot), known_dialect(snapshot)
+        if known is None or offering.layout is None:
+            return False
+        return dialect is not offering.dialect or not offering.layout.means_the_same(known)
 
     def _decide(self) -> Offering:
         return decide_offering(self._snapshot())
@@ -184,6 +196,7 @@ class Reconciler:
             share_node=state.share_node,
             cards=state.cards,
             last_layout=state.last_layout,
+            last_dialect=state.last_dialect,
             assigned=state.assigned,
             assigned_known=state.assigned_known,
             pods=state.pods,
@@ -191,10 +204,10 @@ class Reconciler:
 
     def _send(self, offering: Offering, locks: Locks) -> None:
         layout, self._sent_locks = offering.layout, locks
-        lists = device_lists(layout, offering.dialect, locks) if layout else {}
+        lists = device_lists(layout, offering.dialect, locks, offering.stand_ins) if layout else {}
         for name, stream in self.streams.items():
             if stream.is_offering and name not in lists:
-                stream.offer(NO_DEVICES)
+                stream.withdraw(NO_DEVICES)
                 _log.info("offering nothing of %s any more", name)
         for name, message in lists.items():
             self.streams[name].offer(message)
@@ -222,7 +235,8 @@ class Reconciler:
         """
         offering = self.state.offering
         assignments = None if offering.layout_unknown else self._node_assignments(offering)
-        repairs = plan_repairs(assignments, self.state.pods.values(), now=self.now()) if assignments else []
+        pods, dialect = self.state.pods.values(), self.state.last_dialect or offering.dialect
+        repairs = plan_repairs(assignments, pods, dialect, now=self.now()) if assignments else []
         try:
             problems = [(repair.pod, await self._apply(repair)) for repair in repairs]
         except UnreachableError as error:  # nor would it answer for the others, and each waits for seconds
@@ -232,17 +246,16 @@ class Reconciler:
 
     async def _apply(self, repair: Repair) -> str:
         """Returns why it has to be tried again, or an empty text. Raises ``UnreachableError``."""
-        annotations = {self.state.dialect.allocation_annotation: repair.annotation}
-        body = {"metadata": {"uid": repair.uid, "annotations": annotations}}
+        body = {"metadata": {"uid": repair.uid, "annotations": dict(repair.annotations)}}
         try:
             written = await self.client.merge(pod_path(*repair.pod), body)
         except ApiError as error:
             _log.warning("cannot set an annotation right: %s", error, extra={"pod": str(repair.pod)})
             return "" if error.is_not_found or error.is_conflict else str(error)
-        message = "the annotation now says what the kubelet's books say: %s"
-        _log.info(message, repair.annotation, extra={"pod": str(repair.pod)})
+        message = "annotations now say what the kubelet's books say: %s"
+        _log.info(message, dict(repair.annotations), extra={"pod": str(repair.pod)})
         if repair.pod in self.state.pods:
-            self.state.put_pod(read_metadata(written, self.state.dialect.allocation_annotation))
+            self.state.put_pod(read_metadata(written, Dialect.allocation_annotation))
         return ""
 
     async def write_status(self) -> bool:
@@ -282,12 +295,13 @@ class Reconciler:
             state.assigned.checkpoint_problem,
             [str(each.pod.name) for each in forgotten],
             overcommitted_cards(offering.layout, allocations),
+            doubtful_units(offering.layout, state.assigned),
         )
         conditions = node_conditions(share_node.spec, offering, self.registration(), annotations)
         if offering.layout_unknown:
             return kept_status(share_node, conditions, now=self.now())
         locks = node_locks(assignments, allocations) if assignments else {}
-        return node_status(share_node, offering.layout, allocations, conditions, locks=locks, now=self.now())
+        return node_status(share_node, offering, allocations, conditions, locks=locks, now=self.now())
 
     def _allocations(self, assignments: NodeAssignments) -> list[PodAllocation]:
         """Returns what all pods have, also those that only the kubelet knows, or that it has forgotten."""
@@ -297,3 +311,11 @@ class Reconciler:
             *orphaned_allocations(assignments, pods),
             *forgotten_allocations(assignments, pods.values()),
         ]
+
+
+def _is_recorded(offering: Offering, share_node: GPUShareNode) -> bool:
+    """Whether the status says what the IDs mean that are offered, and by which names they go."""
+    status, layout = share_node.status, offering.layout
+    if layout is None or recorded_dialect(status) is not offering.dialect:
+        return layout is None
+    return layout.means_the_same(recorded_layout(status))

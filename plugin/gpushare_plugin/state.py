@@ -3,13 +3,16 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import STARTING, Offering
 from gpushare_plugin.decide.pods import Pod, PodName
@@ -23,7 +26,6 @@ class NodeState:
 
     name: str
     """Of the node."""
-    dialect: Dialect = GPUSHARE
     share_node: GPUShareNode | None = None
     """None when the node is not shared (any more)."""
     share_node_problem: str = ""
@@ -41,6 +43,8 @@ class NodeState:
     offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""
+    last_dialect: Dialect | None = None
+    """In whose names that was offered."""
     preferred: dict[str, PreferredCard] = field(default_factory=dict)
     """By pod UID."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -49,6 +53,28 @@ class NodeState:
     def strategy(self) -> Strategy:
         """How units are laid out over cards where nothing else decides."""
         return self.share_node.spec.strategy if self.share_node else Strategy.BINPACK
+
+    @property
+    def dialect_names(self) -> frozenset[str]:
+        """Extended resources of the dialects that the node has: what is asked for, and what is in force."""
+        if self.share_node is None:
+            dialects = [self.last_dialect]
+        else:
+            recorded = recorded_dialect(self.share_node.status)
+            dialects = [DIALECTS[self.share_node.spec.dialect], recorded, self.last_dialect]
+        known = [each for each in dialects if each] or [GPUSHARE]
+        return frozenset(chain.from_iterable(each.resources for each in known))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Extended resources that are our affair on this node: also those of units of ours that pods have."""
+        held = (assignment.names for assignment in self.assigned.pods.values())
+        return self.dialect_names.union(*held)
+
+    def refresh_requests(self) -> None:
+        """What pods ask of is another plugin's affair where the node's dialect does not have it."""
+        names = self.names
+        self.pods = {name: pod.asking_for(names) for name, pod in self.pods.items()}
 
     def put_pod(self, pod: Pod) -> None:
         """Stores what was read of ``pod``, unless it is older than what is known.
@@ -62,7 +88,7 @@ class NodeState:
             self.drop_pod(before.name, before.uid)
         elif before is not None:
             pod = _newest(before, pod)
-        self.pods[pod.name] = pod
+        self.pods[pod.name] = pod.asking_for(self.names)
         self.changed.set()
 
     def drop_pod(self, name: PodName, uid: str) -> None:
@@ -84,7 +110,7 @@ class NodeState:
 
     def stand_by(self) -> None:
         """Forgets what was offered: another plugin serves the node."""
-        self.offering, self.last_layout = Offering(postponed=STARTING), None
+        self.offering, self.last_layout, self.last_dialect = Offering(postponed=STARTING), None, None
         self.preferred.clear()
 
     def put_assigned(self, assigned: AssignedDevices) -> None:
@@ -92,6 +118,7 @@ class NodeState:
         self.assigned_known = True
         if assigned != self.assigned or not self.pod_resources_available:
             self.assigned, self.pod_resources_available = assigned, True
+            self.refresh_requests()
             self.changed.set()
 
     def lose_pod_resources(self, stored: AssignedDevices) -> None:
@@ -119,5 +146,5 @@ class NodeState:
 def _newest(before: Pod, read: Pod) -> Pod:
     """Returns one pod by two readings: the newer metadata, and what the last reading of the whole told."""
     metadata = before if read.version < before.version else read
-    whole = before if read.request is None else read
-    return replace(metadata, request=whole.request, running=whole.running, started=whole.started)
+    whole = before if read.asked is None else read
+    return replace(metadata, asked=whole.asked, running=whole.running, started=whole.started)

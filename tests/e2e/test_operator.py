@@ -194,6 +194,12 @@ def as_operator(cluster: LocalCluster, call: str, path: str, body: Any) -> None:
             "/status", {"status": {"capacity": {"gpushare.io/memory": "1k"}}}, "only take", id="more units"
         ),
         pytest.param(
+            "/status",
+            {"status": {"capacity": {"aliyun.com/gpu-count": "8"}}},
+            "only take",
+            id="the number of cards of a dialect that the node does not speak",
+        ),
+        pytest.param(
             "/status", {"status": {"addresses": []}}, "but capacity and allocatable", id="addresses"
         ),
         pytest.param(
@@ -230,6 +236,7 @@ def test_an_overlay_with_another_namespace_and_image_is_followed(
     assert SYSTEM not in rendered
     assert rendered.count("registry.example/gpushare:9") == 1
     assert "gpushare:0.1.0" not in rendered
+    assert "namespace: volcano-system" in rendered, "the accounts of others are where they are"
 
 
 def test_an_edit_to_something_unserved_leaves_in_force_what_was(

@@ -4,7 +4,7 @@ Nothing runs by itself: each step is a call, and is over when it returns.
 """
 
 from array import array
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, read_request
 from gpushare_plugin.decide.allocations import AssignedDevices
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_variables
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.conditions import RegistrationState
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.pods import PodName, read_pod
@@ -137,11 +137,7 @@ class Kubelet:
 
     def write_checkpoint(self) -> None:
         self.stored = [
-            read_variables(
-                StoredUnits(pod.uid, container, RESOURCES[each.resource], _numbers(each.ids)),
-                each.variables,
-                GPUSHARE,
-            )
+            read_answer(StoredUnits(pod.uid, container, each.resource, _numbers(each.ids)), each.variables)
             for pod, containers in self.pods.values()
             for container, given in containers.items()
             for each in given
@@ -189,6 +185,10 @@ class Listing:
         self.is_offering = True
         self.kubelet.take_list(self.name, message)
 
+    def withdraw(self, message: bytes) -> None:
+        self.offer(message)
+        self.is_offering = False
+
     def offer_later(self, message: bytes) -> None:
         raise AssertionError(f"no other plugin serves {self.name}: {message!r}")
 
@@ -203,7 +203,8 @@ class KubeletClient:
         assert timeout
         return read_assigned(self.kubelet.listed(), RESOURCES)
 
-    def read(self) -> tuple[CheckpointEntry, ...]:
+    def read(self, names: Collection[str]) -> tuple[CheckpointEntry, ...]:
+        assert RESOURCES.keys() >= set(names)
         return tuple(self.kubelet.stored)
 
 

@@ -89,7 +89,7 @@ class Cluster:
         assert share_node
         allocation = allocation_of(holder, request, share_node, now=NOW)
         pod.body["metadata"]["annotations"] = share_binding(
-            reference, allocation, annotation=ANNOTATION
+            reference, allocation, share_node, now=NOW
         ).annotations
         self.ledger.confirm(pod.uid, now=self.now)
         self._bound(pod, node)
@@ -177,4 +177,4 @@ class Cluster:
         return read_share_node(msgspec.json.encode(self.share_nodes[name]))
 
     def _read_holder(self, pod: Pod) -> Any:
-        return read_holder(msgspec.json.encode(pod.body), annotation=ANNOTATION)
+        return read_holder(msgspec.json.encode(pod.body))

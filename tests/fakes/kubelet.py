@@ -218,6 +218,15 @@ class FakeKubelet:
                 raise
         return admitted
 
+    def served_by_another_plugin(
+        self, pod: Json, held: dict[str, list[str]], variables: dict[str, str], resource: str
+    ) -> None:
+        """Its containers were admitted earlier, got IDs as ``held`` says, and all of them ``variables``."""
+        name = PodName(pod["metadata"]["namespace"], pod["metadata"]["name"])
+        answers, resources = dict.fromkeys(held, variables), dict.fromkeys(held, resource)
+        self.pods[name] = Admitted(pod["spec"], _uid(pod), held, answers, resources)
+        self._write_checkpoint()
+
     def _asked(self, spec: Json) -> list[tuple[str, str, int]]:
         """Returns what each container asks of what is registered, in the order in which they start."""
         served = dict.fromkeys([*self.plugins, self.resource], ResourceClass.MEMORY)
@@ -288,7 +297,13 @@ class FakeKubelet:
 
     async def _choose(self, resource: str, units: int, reused: list[str]) -> list[str]:
         pods = () if self.forgetful else self.pods.values()
-        taken = {unit for pod in pods for held in pod.held.values() for unit in held}
+        taken = {
+            unit
+            for pod in pods
+            for container, held in pod.held.items()
+            if pod.resources.get(container, self.resource) == resource
+            for unit in held
+        }
         devices = self._devices_of(resource)
         free = [unit for unit, health in devices.items() if health == "Healthy" and unit not in taken]
         if len(free) + len(reused) < units:

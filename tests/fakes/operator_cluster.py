@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from gpushare_core.api.names import COMPONENT_LABEL, CONTROL_PLANE_LABEL, POLICY_LABEL
+from gpushare_core.api.names import COMPONENT_LABEL, CONTROL_PLANE_LABEL, FIELD_MANAGER, POLICY_LABEL
+from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.placement.modes import MODES
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.labels import COMMAND_LABEL, EXTENDER, NODE_ANNOTATION, PLUGIN
 from gpushare_operator.desired.names import Installation
@@ -71,7 +73,7 @@ class MemoryApi:
         self._write("merge", path)
         collection, name = path.removesuffix("/status").rsplit("/", 1)
         self._check(collection, name, body["metadata"])
-        return self.change(collection, name, body)
+        return self.change(collection, name, body, manager=FIELD_MANAGER)
 
     async def create(self, path: str, body: Json) -> Json:
         self._write("create", path)
@@ -123,11 +125,16 @@ class MemoryApi:
         body["metadata"]["resourceVersion"] = str(next(self._versions))
         self.on_change(collection, "DELETED", body)
 
-    def change(self, collection: str, name: str, patch: Mapping[str, Any]) -> Json:
+    def change(
+        self, collection: str, name: str, patch: Mapping[str, Any], *, manager: str = "somebody"
+    ) -> Json:
+        """Change an object; of labels it is kept who changed them last."""
         old = self.of(collection)[name]
         new = merged(old, patch)
         if new == old:
             return copy.deepcopy(old)
+        if new["metadata"].get("labels") != old["metadata"].get("labels"):
+            new["metadata"]["managedFields"] = _managed_labels(old["metadata"], new["metadata"], manager)
         if new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] += 1
         self._keep(collection, new, "MODIFIED")
@@ -153,6 +160,23 @@ class MemoryApi:
         self.writes.append(f"{verb} {path}")
 
 
+def _managed_labels(old: Json, new: Json, manager: str) -> list[Json]:
+    """As the API server notes it for updates: a label belongs to whoever changed its value last."""
+    before, after = old.get("labels", {}), new.get("labels", {})
+    owners = {key: each["manager"] for each in old.get("managedFields", ()) for key in _labels_of(each)}
+    owners |= {key: manager for key, value in after.items() if before.get(key) != value}
+    owned: dict[str, Json] = {}
+    for key in after.keys() & owners.keys():
+        owned.setdefault(owners[key], {})[f"f:{key}"] = {}
+    return [
+        {"manager": name, "fieldsV1": {"f:metadata": {"f:labels": fields}}} for name, fields in owned.items()
+    ]
+
+
+def _labels_of(entry: Json) -> list[str]:
+    return [key.removeprefix("f:") for key in entry["fieldsV1"]["f:metadata"]["f:labels"]]
+
+
 def merged(old: Any, patch: Any) -> Any:
     """RFC 7396."""
     if not isinstance(patch, Mapping):
@@ -176,6 +200,8 @@ class Cluster:
     broken: dict[str, int] = field(default_factory=dict)
     """Runs of hostctl that still fail, by command."""
     now: datetime = NOON
+    cards: int = 2
+    """That every plugin finds."""
     unfit: set[str] = field(default_factory=set)
     """Nodes whose kube-scheduler does not serve with the edit, so that hostctl undoes it."""
 
@@ -232,6 +258,7 @@ class Cluster:
         status = {
             "observedGeneration": share["metadata"]["generation"],
             "units": {"total": 32, "allocated": 0},
+            "cards": [{"uuid": f"GPU-{number}"} for number in range(self.cards)],
             "conditions": [
                 {
                     "type": "Registered",
@@ -243,7 +270,8 @@ class Cluster:
             ],
         }
         self.api.change(paths.SHARE_NODES, name, {"status": status})
-        shown = {"capacity": {MEMORY: "32"}, "allocatable": {MEMORY: "32"}}
+        names = _registered(share["spec"])
+        shown = {"capacity": names, "allocatable": names}
         self.api.change(paths.NODES, name, {"status": shown})
 
     def _running(self) -> Iterator[Callable[[], None]]:
@@ -286,6 +314,11 @@ class Cluster:
             ],
             "schedulers": sorted(self.edited),
         }
+
+
+def _registered(spec: Json) -> dict[str, str]:
+    dialect, mode = DIALECTS[spec.get("dialect", "gpushare.io")], MODES[spec["mode"]]
+    return {dialect.resource_name(mode.resource): "32"}
 
 
 def _selects(pod: Json, labels: Json) -> bool:

@@ -14,7 +14,7 @@ from tests.samples.plugin import ANNOTATION, NODE, name_of, share_node_json
 
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.books.allocation import Allocation, decode_allocation
-from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.agent import Agent, Settings
@@ -57,7 +57,7 @@ class Node:
         )
         async with (
             KubeClient(self.api.credentials()) as client,
-            PodResources(self.kubelet.pod_resources, GPUSHARE.resources) as resources,
+            PodResources(self.kubelet.pod_resources, RESOURCES) as resources,
         ):
             self.agent = Agent(settings, client, resources)
             await self.agent.run()

@@ -7,6 +7,7 @@ from typing import Any
 from gpushare_core.api.conditions import Condition
 from gpushare_core.api.names import (
     CONTROL_PLANE_LABEL,
+    DIALECT_LABEL,
     EXTENDER_PORT,
     FINALIZER,
     MODE_LABEL,
@@ -65,7 +66,7 @@ def policy(name: str = "default", *rules: Json, created: int = 0, **extra: Any) 
 
 def node(name: str, policy: str = "", labels: Mapping[str, str] | None = None, **extra: Any) -> NodeObject:
     """With the labels of ``policy`` if one is named."""
-    ours = {POLICY_LABEL: policy, MODE_LABEL: "Memory"} if policy else {}
+    ours = {POLICY_LABEL: policy, MODE_LABEL: "Memory", DIALECT_LABEL: "gpushare.io"} if policy else {}
     return NodeObject(**{"name": name, "uid": f"uid-{name}", "labels": {**ours, **(labels or {})}, **extra})
 
 
@@ -90,6 +91,7 @@ def share(name: str, owner: PolicyObject, **extra: Any) -> ShareNodeObject:
         "spec_hash": digest(spec),
         "observed_generation": 1,
         "conditions": share_condition("Registered"),
+        "unit": "1Gi",
         "units": UnitTotals(total=32),
         "memory": MemoryTotals(total="32Gi"),
         "cards": 2,

@@ -10,7 +10,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments, PodAssignment
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_variables
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.environment import environment
 from gpushare_plugin.decide.layout import Layout, lay_out
 from gpushare_plugin.decide.pods import Pod, PodName, read_pod
@@ -153,5 +153,5 @@ def stored(layout: Layout, **pods: dict[str, list[int]]) -> dict[str, dict[str, 
 
 def _entry(layout: Layout, uid: str, container: str, numbers: list[int]) -> CheckpointEntry:
     variables = environment(ids(*numbers), layout, GPUSHARE)
-    units = StoredUnits(uid, container, layout.only.resource, array("I", sorted(numbers)))
-    return read_variables(units, variables, GPUSHARE)
+    name = GPUSHARE.resource_name(layout.only.resource)
+    return read_answer(StoredUnits(uid, container, name, array("I", sorted(numbers))), variables)

@@ -23,6 +23,8 @@ POLICY_LABEL = f"{GROUP}/policy"
 """On nodes and on everything the operator makes for a policy: the policy's name."""
 MODE_LABEL = f"{GROUP}/mode"
 """On nodes: the mode as the API writes it, for people and selectors."""
+DIALECT_LABEL = f"{GROUP}/dialect"
+"""On nodes: the dialect in force, by which names of others are known to be ours there."""
 SCHEDULER_LABEL = f"{GROUP}.node-restriction.kubernetes.io/scheduler"
 """On control-plane nodes, from before their kube-scheduler is edited until it was restored. By this prefix no
 kubelet may set it: a worker would get itself an extender, and a run of hostctl."""

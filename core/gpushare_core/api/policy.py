@@ -201,6 +201,13 @@ class UnitTotals(ApiModel):
     allocated: int = 0
 
 
+class PolicyUnits(UnitTotals):
+    """Over nodes in different modes the sums are of unlike things; the texts keep them apart."""
+
+    unit: str = Field(default="", description="What a unit is, such as 1Gi, 1/2 card, 1 card; all there are.")
+    summary: str = Field(default="", description="Allocated/total of each kind of unit, in the same order.")
+
+
 class MemoryTotals(ApiModel):
     """Quantities."""
 
@@ -219,7 +226,7 @@ class PolicyStatus(ApiModel):
     )
     nodes: NodeTotals = Field(default_factory=NodeTotals)
     cards: CardTotals = Field(default_factory=CardTotals)
-    units: UnitTotals = Field(default_factory=UnitTotals)
+    units: PolicyUnits = Field(default_factory=PolicyUnits)
     memory: MemoryTotals = Field(default_factory=MemoryTotals)
 
 

@@ -119,6 +119,11 @@ class NodeStatus(ApiModel):
     memory_unit: str = Field(
         default="", description="The unit in force; differs from spec while UnitChangeBlocked."
     )
+    dialect: str = Field(
+        default="",
+        description="Whose names the units go by; differs from spec while UnitChangeBlocked. The plugin "
+        "writes it before it offers them to the kubelet. Empty: gpushare.io.",
+    )
     summary: str = Field(default="", description="Allocated/total units of each card, in order of index.")
     conditions: list[Condition] = Field(
         default_factory=list,

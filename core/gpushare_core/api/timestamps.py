@@ -1,8 +1,16 @@
-"""Times as the Kubernetes API writes them."""
+"""Times as the Kubernetes API and the annotations of pods write them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 
 def rfc3339(moment: datetime) -> str:
     """Returns ``moment`` in UTC with whole seconds, as ``metav1.Time`` is written."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def unix_nanoseconds(moment: datetime) -> int:
+    """Returns the nanoseconds from 1970 to ``moment``, as Go's ``UnixNano``; whole microseconds."""
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000

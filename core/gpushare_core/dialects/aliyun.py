@@ -3,15 +3,18 @@
 Source: AliyunContainerService/gpushare-scheduler-extender and gpushare-device-plugin.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from gpushare_core.books.allocation import Allocation
-from gpushare_core.dialects.codec import Codec, card_before
+from gpushare_core.dialects.codec import Codec, card_before, shares_of_class
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
+from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError, is_number, read_number
+from gpushare_core.json_object import Json
+from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 
 INDEX = "ALIYUN_COM_GPU_MEM_IDX"
@@ -21,6 +24,8 @@ CARD_UNITS = "ALIYUN_COM_GPU_MEM_DEV"
 """Three of them are annotations and variables as well."""
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 ASSUMED_AT = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
+NO_CARD = "-1"
+"""In place of an index: the plugin found no pod for the container, which then fails and has no card."""
 CONTAINERS = "scheduler.framework.gpushare.allocation"
 """JSON: container -> card index -> units. The system's own ``kubectl inspect`` prefers it to the others."""
 
@@ -33,7 +38,7 @@ class AliyunCodec(Codec):
     read_keys = (CONTAINERS,)
 
     def variables(self, grant: ContainerGrant, /) -> dict[str, str]:
-        if grant.resource is not ResourceClass.MEMORY:
+        if grant.resource is not ResourceClass.MEMORY or len(grant.cards) != 1:
             return {}
         (card,) = grant.cards
         return {
@@ -46,9 +51,10 @@ class AliyunCodec(Codec):
     def bind_annotations(
         self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
     ) -> dict[str, str]:
-        if allocation.resource is not ResourceClass.MEMORY:
+        held = [*shares_of_class(allocation).items()]
+        if allocation.resource is not ResourceClass.MEMORY or len(held) != 1:
             return {}
-        ((uuid, units),) = allocation.held().items()
+        ((uuid, units),) = held
         return {
             INDEX: str(cards[uuid].index),
             POD_UNITS: str(units),
@@ -72,6 +78,39 @@ class AliyunCodec(Codec):
 
     def card_of(self, device_id: str, /) -> str | None:
         return card_before(device_id, "-_-")
+
+    def stored_card(self, variables: Mapping[str, str], _device_nodes: Collection[str], /) -> int | None:
+        index = variables.get(INDEX, "")
+        return int(index) if is_number(index) or index == NO_CARD else None
+
+    def unit_size(self, variables: Mapping[str, str], _devices: int, /) -> int:
+        """The units are GiB or MiB, and no card has 1024 GiB, or less than that in MiB."""
+        units = variables.get(CARD_UNITS, "")
+        if not is_number(units) or not int(units):
+            return 0
+        return MIB if int(units) >= 1024 else 1024 * MIB
+
+    def inspection(self, nodes: Sequence[InspectedNode], error: str, /) -> Json:
+        return {"nodes": [_node(node) for node in nodes], **({"error": error} if error else {})}
+
+
+def _node(node: InspectedNode) -> Json:
+    return {
+        "name": node.name,
+        "totalGPU": node.units,
+        "usedGPU": node.allocated,
+        "devs": [
+            {
+                "id": card.index,
+                "totalGPU": card.units,
+                "usedGPU": card.allocated,
+                "pods": [
+                    {"name": pod.name, "namespace": pod.namespace, "usedGPU": pod.units} for pod in card.pods
+                ],
+            }
+            for card in node.cards
+        ],
+    }
 
 
 def _read_containers(text: str) -> dict[str, dict[int, int]]:

@@ -1,11 +1,13 @@
 """What a dialect says in its own words: of a container, on a pod, in the IDs of devices."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 from gpushare_core.books.allocation import Allocation
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
+from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import CardName, LegacyAllocation
+from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 
 
@@ -56,8 +58,40 @@ class Codec:
         return None
 
     def card_of(self, _device_id: str, /) -> CardName | None:
-        """Returns the card of a device of the replaced system's plugin; None for other IDs."""
+        """Returns the card in the ID of a device of the replaced system's plugin; None for other IDs.
+
+        It tells whose ID that is. It is not the card of the container that holds the device: the kubelet took
+        any IDs, and the plugin followed the pod's annotation; ``stored_card`` tells that.
+        """
         return None
+
+    def stored_card(
+        self, _variables: Mapping[str, str], _device_nodes: Collection[str], /
+    ) -> CardName | None:
+        """Returns the card that the replaced system's plugin gave to a container, by its stored answer.
+
+        ``_variables`` and ``_device_nodes`` (paths): as the kubelet keeps them. None where they do not say.
+        """
+        return None
+
+    def unit_size(self, _variables: Mapping[str, str], _devices: int, /) -> int:
+        """Returns the bytes of one unit of memory, by what the replaced system's plugin told a container with
+        so many ``devices``; 0 where that does not say it."""
+        return 0
+
+    def inspection(self, _nodes: Sequence[InspectedNode], _error: str, /) -> Json:
+        """Returns what the system's inspect path answers.
+
+        Raises:
+            NotImplementedError: the system has none.
+        """
+        raise NotImplementedError
+
+
+def shares_of_class(allocation: Allocation) -> dict[str, int]:
+    """Returns card UUID -> units of the class ``allocation.resource``; a pod of several has others too."""
+    held = allocation.held().items()
+    return {card: units for card, units in held if allocation.unit_of(card) == allocation.unit}
 
 
 def card_before(device_id: str, separator: str) -> str | None:

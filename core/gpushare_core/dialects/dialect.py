@@ -9,6 +9,9 @@ from gpushare_core.dialects.grants import ContainerGrant
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
 
+CARD_VARIABLE = "GPUSHARE_CARD"
+"""In the environment of every container, whichever the dialect: the UUIDs of its cards."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
@@ -26,6 +29,8 @@ class Dialect:
     """What people look at for the number of cards of a node, in its capacity; empty where there is none."""
     ignored_resources: tuple[str, ...] = ()
     """Pods may ask for these, and they limit nothing: no node offers them."""
+    shared_resources: tuple[str, ...] = ()
+    """Of the names above those that others' plugins offer as well: ours only on nodes with this dialect."""
     node_labels: Mapping[str, str] = field(default_factory=dict)
     """Of every node that shares: the system's tools and pods select it by them."""
     inspect_path: str = ""
@@ -33,7 +38,7 @@ class Dialect:
     version_path: str = ""
     """Where the extender tells its version as plain text."""
     codec: Codec = field(default_factory=Codec)
-    card_variables: tuple[str, ...] = ("NVIDIA_VISIBLE_DEVICES", "GPUSHARE_CARD")
+    card_variables: tuple[str, ...] = ("NVIDIA_VISIBLE_DEVICES", CARD_VARIABLE)
     """Environment variables of a container that get the cards' UUIDs."""
 
     allocation_annotation: ClassVar[str] = "gpushare.io/allocation"

@@ -3,13 +3,16 @@
 Source: the documents of GCUShare.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 
 from gpushare_core.books.allocation import Allocation
-from gpushare_core.dialects.codec import Codec, card_before
-from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.codec import Codec, card_before, shares_of_class
+from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_core.dialects.grants import CardPlace
+from gpushare_core.dialects.inspection import InspectedNode
 from gpushare_core.dialects.legacy import LegacyAllocation, read_number
+from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 
 INDEX = "enflame.com/gcu-device-id"
@@ -17,6 +20,8 @@ CARD_UNITS = "enflame.com/gcu-device-memory"
 POD_UNITS = "enflame.com/gcu-device-memory-request"
 ASSIGNED = "enflame.com/gcu-device-assigned"
 ASSIGNED_AT = "enflame.com/gcu-device-assign-time"
+
+_DEVICE_NODE = re.compile("/dev/gcu([0-9]{1,4})")
 
 
 class EnflameCodec(Codec):
@@ -26,9 +31,10 @@ class EnflameCodec(Codec):
     def bind_annotations(
         self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
     ) -> dict[str, str]:
-        if allocation.resource is not ResourceClass.MEMORY:
+        held = [*shares_of_class(allocation).items()]
+        if allocation.resource is not ResourceClass.MEMORY or len(held) != 1:
             return {}
-        ((uuid, units),) = allocation.held().items()
+        ((uuid, units),) = held
         return {
             INDEX: str(cards[uuid].index),
             CARD_UNITS: str(cards[uuid].units),
@@ -49,6 +55,39 @@ class EnflameCodec(Codec):
     def card_of(self, device_id: str, /) -> str | None:
         return card_before(device_id, "-_-")
 
+    def stored_card(self, _variables: Mapping[str, str], device_nodes: Collection[str], /) -> int | None:
+        """The container sees its card as ``/dev/gcuN``."""
+        found = [match for path in device_nodes if (match := _DEVICE_NODE.fullmatch(path))]
+        return int(found[0][1]) if len(found) == 1 else None
+
+    def inspection(self, nodes: Sequence[InspectedNode], error: str, /) -> Json:
+        return {"nodes": [_node(node) for node in nodes], **({"error": error} if error else {})}
+
+
+def _node(node: InspectedNode) -> Json:
+    devices = [
+        {
+            "id": card.index,
+            **_amounts(card.units, card.allocated),
+            "pods": [
+                {
+                    "name": pod.name,
+                    "namespace": pod.namespace,
+                    "uid": pod.uid,
+                    "createTime": pod.created,
+                    "usedGCU": pod.units,
+                }
+                for pod in card.pods
+            ],
+        }
+        for card in node.cards
+    ]
+    return {"name": node.name, **_amounts(node.units, node.allocated), "devices": devices}
+
+
+def _amounts(total: int, used: int) -> dict[str, int]:
+    return {"totalGCU": total, "usedGCU": used, "availableGCU": total - used}
+
 
 ENFLAME = Dialect(
     name="enflame.com",
@@ -58,5 +97,5 @@ ENFLAME = Dialect(
     inspect_path="/gcushare-scheduler/inspect",
     version_path="/version",
     codec=EnflameCodec(),
-    card_variables=("GPUSHARE_CARD",),
+    card_variables=(CARD_VARIABLE,),
 )

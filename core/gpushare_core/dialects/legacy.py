@@ -7,6 +7,9 @@ from typing import TypeAlias
 CardName: TypeAlias = str | int
 """UUID of a card, or its index where a system names cards by that."""
 
+_MOST_DIGITS = 18
+"""Of a number that 64 bits hold."""
+
 
 class MalformedAnnotationsError(ValueError):
     """Annotations that the system would not have written; the text says which."""
@@ -14,7 +17,7 @@ class MalformedAnnotationsError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyAllocation:
-    """The cards of one pod, by their indexes. Nobody protected it: to be believed no further than it must."""
+    """The cards of one pod, by their indexes. Nobody protected what they say."""
 
     cards: Mapping[int, int | None]
     """Index -> units, None where only the request of the pod says how many."""
@@ -23,17 +26,21 @@ class LegacyAllocation:
     assigned: bool = False
     """Whether the system's plugin has given them to the pod."""
 
-    def bounded(self, total: int) -> dict[int, int]:
-        """Returns index -> units of a pod that asks for ``total`` units: never more than these together.
+    def shares(self, total: int) -> dict[int, int]:
+        """Returns index -> units of a pod that asks for ``total``, which are these together.
 
-        Where nothing says how they lie, each card has as much as the others.
+        The kubelet gives a pod what it asks for: the annotations tell only where that is. What they do not
+        place is on the first of their cards.
         """
+        if not self.cards:
+            return {}
         left, shares = total, {}
         for index, units in self.cards.items():
-            asked = total // len(self.cards) if units is None else units
-            shares[index] = min(asked, left)
+            claimed = total // len(self.cards) if units is None else units
+            shares[index] = min(claimed, left)
             left -= shares[index]
-        return {index: units for index, units in shares.items() if units > 0}
+        shares[next(iter(shares))] += left
+        return {index: units for index, units in shares.items() if units}
 
 
 def read_number(annotations: Mapping[str, str], key: str) -> int:
@@ -50,7 +57,4 @@ def read_number(annotations: Mapping[str, str], key: str) -> int:
 
 def is_number(text: str) -> bool:
     """Whether ``text`` is a decimal number that a 64-bit integer holds."""
-    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
-
-
-MOST_DIGITS = 18
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS

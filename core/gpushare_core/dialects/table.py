@@ -20,6 +20,9 @@ RESOURCES: Mapping[str, ResourceClass] = {
 }
 """Name of an extended resource of any dialect -> the class that it stands for."""
 
+SHARED_RESOURCES = frozenset(name for dialect in DIALECTS.values() for name in dialect.shared_resources)
+"""Names of ``RESOURCES`` that others' plugins offer as well: ours only on nodes whose dialect has them."""
+
 ANNOTATION_KEYS: tuple[str, ...] = tuple(
     dict.fromkeys(
         (

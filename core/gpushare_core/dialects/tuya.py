@@ -10,5 +10,6 @@ TUYA = Dialect(
     memory_resource="tuya.com/vcuda-memory",
     slice_resource="tuya.com/sgpu",
     card_resource="nvidia.com/gpu",
+    shared_resources=("nvidia.com/gpu",),
     ignored_resources=("tuya.com/vcuda-core",),
 )

@@ -3,10 +3,10 @@
 Source: volcano-sh/devices ``pkg/plugin/nvidia`` and volcano's plugin ``deviceshare``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from gpushare_core.books.allocation import Allocation
-from gpushare_core.dialects.codec import Codec, card_before
+from gpushare_core.dialects.codec import Codec, card_before, shares_of_class
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
 from gpushare_core.dialects.legacy import CardName, LegacyAllocation, MalformedAnnotationsError, is_number
@@ -17,6 +17,7 @@ INDEX = "volcano.sh/gpu-index"
 """``0``, or ``0,1`` for several whole cards."""
 PREDICATE_TIME = "volcano.sh/predicate-time"
 ASSIGNED = "volcano.sh/gpu-assigned"
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 ALLOCATED = "VOLCANO_GPU_ALLOCATED"
 """MiB that the container has."""
 TOTAL = "VOLCANO_GPU_MEMORY_TOTAL"
@@ -31,7 +32,7 @@ class VolcanoCodec(Codec):
     assignment_keys = (ASSIGNED,)
 
     def variables(self, grant: ContainerGrant, /) -> dict[str, str]:
-        if grant.resource is not ResourceClass.MEMORY:
+        if grant.resource is not ResourceClass.MEMORY or len(grant.cards) != 1:
             return {}
         (card,) = grant.cards
         return {ALLOCATED: str(card.memory // MIB), TOTAL: str(card.card_memory // MIB)}
@@ -41,7 +42,7 @@ class VolcanoCodec(Codec):
     ) -> dict[str, str]:
         if allocation.resource not in _SERVED:
             return {}
-        indexes = sorted(cards[uuid].index for uuid in allocation.held())
+        indexes = sorted(cards[uuid].index for uuid in shares_of_class(allocation))
         return {INDEX: ",".join(map(str, indexes)), PREDICATE_TIME: str(at)}
 
     def assignment_annotations(self, resource: ResourceClass, _at: int, /) -> dict[str, str]:
@@ -63,6 +64,15 @@ class VolcanoCodec(Codec):
             return device_id
         index = card_before(device_id, "-")
         return int(index) if index and is_number(index) else None
+
+    def stored_card(self, variables: Mapping[str, str], _device_nodes: Collection[str], /) -> int | None:
+        """Of shared cards: whole ones are named by the IDs that the container has."""
+        index = variables.get(VISIBLE, "")
+        return int(index) if ALLOCATED in variables and is_number(index) else None
+
+    def unit_size(self, variables: Mapping[str, str], devices: int, /) -> int:
+        memory = variables.get(ALLOCATED, "")
+        return int(memory) * MIB // devices if is_number(memory) and devices else 0
 
 
 VOLCANO = Dialect(

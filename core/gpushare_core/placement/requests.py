@@ -5,7 +5,7 @@ before the others and lend them their devices, restartable ones stay and add up.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -51,6 +51,11 @@ class PodRequest:
     cpu: str = "0"
     memory: str = "0"
     """Quantities: the requests of the containers that run together."""
+
+    def of(self, names: Collection[str]) -> "PodRequest":
+        """Returns what is asked of the extended resources ``names``."""
+        asked = tuple(each for each in self.resources if each.name in names)
+        return self if len(asked) == len(self.resources) else replace(self, resources=asked)
 
     @property
     def parts(self) -> "tuple[PodRequest, ...]":

@@ -7,8 +7,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
-from gpushare_core.dialects.dialect import Dialect
-from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
@@ -51,7 +49,6 @@ class Binder:
 
     client: KubeClient
     ledger: Ledger
-    dialect: Dialect
     permit: Callable[[], Awaitable[int]]
     """Returns when this extender may bind, and as ``BindLease.hold`` whether another one may have bound since
     the last time. Raises ``NotHeldError`` when another one may be binding."""
@@ -167,9 +164,9 @@ class Binder:
             raise NotBoundError(f"cannot read the pod to learn what it asks for: {error}") from error
         if present.metadata.uid != pod.uid:
             raise NotBoundError("the pod is gone: another one has its name now")
-        request = present.request(RESOURCES)
+        request = present.request(self.ledger.resources)
         if not request.resources:
-            resources = " or ".join(RESOURCES)
+            resources = " or ".join(self.ledger.resources)
             raise NotBoundError(f"the pod asks for no {resources}: the gpushare extender binds no others")
         return request
 
@@ -195,10 +192,11 @@ class Binder:
         holder = self._reserve(pod, node, request)
         share_node = self.ledger.share_node(node)
         assert share_node
-        allocation = allocation_of(holder, request, share_node, now=self.timing.now())
+        now = self.timing.now()
+        allocation = allocation_of(holder, request, share_node, now=now)
         write = BindingWrite(
             client=self.client,
-            binding=share_binding(pod, allocation, annotation=self.dialect.allocation_annotation),
+            binding=share_binding(pod, allocation, share_node, now=now),
             timing=self.timing,
             permit=self.permit,
             holding=holding,

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from gpushare_core.api.timestamps import rfc3339
+from gpushare_core.api.timestamps import rfc3339, unix_nanoseconds
 from gpushare_core.books.allocation import (
     Allocation,
     MalformedAllocationError,
     decode_allocation,
     encode_allocation,
 )
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.json_object import Json
 from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.requests import PodRequest, ResourceClass
@@ -46,9 +47,16 @@ class Binding:
         }
 
 
-def share_binding(pod: PodReference, allocation: Allocation, *, annotation: str) -> Binding:
-    """Returns the Binding that carries ``allocation`` to the pod under the name ``annotation``."""
-    return Binding(pod, allocation.node, {annotation: encode_allocation(allocation)})
+def share_binding(
+    pod: PodReference, allocation: Allocation, share_node: ShareNode, *, now: datetime
+) -> Binding:
+    """Returns the Binding that carries ``allocation`` to the pod, in the words of the node's dialect as well:
+    these are for people's tools, our own annotation is the book."""
+    dialect, places = share_node.dialect, share_node.places(allocation.resource)
+    beside = dialect.codec.bind_annotations(allocation, places, unix_nanoseconds(now))
+    return Binding(
+        pod, allocation.node, {**beside, dialect.allocation_annotation: encode_allocation(allocation)}
+    )
 
 
 def allocation_of(holder: Holder, request: PodRequest, share_node: ShareNode, *, now: datetime) -> Allocation:
@@ -100,17 +108,15 @@ def binding_outcome(binding: Binding, pod: PodState | None) -> BindingOutcome:
         return BindingOutcome.GONE
     if not pod.node:
         return BindingOutcome.UNBOUND
-    ours = pod.node == binding.node and _carries_annotations(binding, pod)
+    ours = pod.node == binding.node and _carries_allocation(binding, pod)
     return BindingOutcome.BOUND if ours else BindingOutcome.ELSEWHERE
 
 
-def _carries_annotations(binding: Binding, pod: PodState) -> bool:
-    """Compares only the node in them: a plugin may have written another card since."""
-    present = pod.metadata.annotations or {}
-    return all(_is_granted(binding, present.get(key, "")) for key in binding.annotations)
-
-
-def _is_granted(binding: Binding, annotation: str) -> bool:
+def _carries_allocation(binding: Binding, pod: PodState) -> bool:
+    """Compares only the node in it: a plugin may have written another card since."""
+    if Dialect.allocation_annotation not in binding.annotations:
+        return True
+    annotation = (pod.metadata.annotations or {}).get(Dialect.allocation_annotation, "")
     try:
         return decode_allocation(annotation, uid=binding.pod.uid).node == binding.node
     except MalformedAllocationError:

@@ -45,8 +45,6 @@ class NodePauses:
     client: KubeClient
     ledger: Ledger
     timing: BindTiming
-    resources: tuple[str, ...]
-    """The extended resources that pods of ours ask for."""
     _recent: dict[str, RecentBind] = field(default_factory=dict, init=False)
     """By pod UID, oldest first."""
     _rejections: dict[str, int] = field(default_factory=dict, init=False)
@@ -96,7 +94,9 @@ class NodePauses:
             pod = await self.client.read(Request(path=path), shape=PodState)
         except (ApiError, UnreachableError):
             return
-        reasons = [reason for name in self.resources if (reason := rejection_for(name, pod))]
+        share_node = self.ledger.share_node(bind.node)
+        names = share_node.dialect.resources if share_node else ()
+        reasons = [reason for name in names if (reason := rejection_for(name, pod))]
         if pod.uid == bind.pod.uid and reasons:
             self._pause(bind, reasons[0])
 

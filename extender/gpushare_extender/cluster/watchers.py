@@ -5,13 +5,12 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
-from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import CALL_TIMEOUT, KubeClient
 from gpushare_core.kube.follow import IDLE_SECONDS, Clock, Collection, Follower, Listed, follow
+from gpushare_extender.cluster.legacy_pods import LegacyPodReader
 from gpushare_extender.ledger.holder import PodUpdate, contradiction, read_pod
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.share_node import ShareNode, read_share_node
@@ -144,7 +143,6 @@ class AnnotationWarnings:
 async def watch_pods(
     client: KubeClient,
     ledger: Ledger,
-    dialect: Dialect,
     health: WatchHealth,
     gone: Callable[[str], None] = lambda _uid: None,
 ) -> None:
@@ -153,19 +151,20 @@ async def watch_pods(
     ``gone`` is told of every pod (UID) that was deleted or has ended.
     """
     warnings = AnnotationWarnings()
-    read = partial(read_pod, annotation=dialect.allocation_annotation)
-    async for event in follow(client, BOUND_PODS, read, follower=health.follower()):
+    legacy = LegacyPodReader(client, health.pulse)
+    async for event in follow(client, BOUND_PODS, read_pod, follower=health.follower()):
         if isinstance(event, Listed):
-            updates = [_compared(ledger, update) for update in event.items]
+            updates = [_compared(ledger, update) for update in await legacy.complete_all(event.items)]
             warnings.replace(updates)
             ledger.replace_pods(updates, begun=event.begun)
             health.applied()
         elif event.kind == "DELETED":
             warnings.drop(event.item.uid)
+            legacy.forget(event.item.uid)
             ledger.pod_left(event.item.uid, now=health.clock())
             gone(event.item.uid)
         else:
-            update = _compared(ledger, event.item)
+            update = _compared(ledger, await legacy.complete(event.item))
             warnings.update(update)
             ledger.set_pod(update)
 

@@ -2,19 +2,23 @@
 
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 from aiohttp import web
 
 from gpushare_core.dialects.dialect import Dialect
-from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import PodRequest
+from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.connection import Handler, read_in_time
+from gpushare_extender.http.dialect_inspection import inspect_dialect
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.health import json_response as _json
 from gpushare_extender.http.inspection import inspect_all, inspect_node
@@ -44,19 +48,28 @@ class ExtenderApi:
 
     ledger: Ledger
     binder: Binder
-    dialect: Dialect
     health: HealthApi
     refused: RefusedPods = field(default_factory=RefusedPods)
 
     def routes(self) -> list[web.RouteDef]:
-        inspect = self.dialect.inspect_path
         return [
             web.post("/gpushare/filter", self.filter),
             web.post("/gpushare/prioritize", self.prioritize),
             web.post("/gpushare/bind", self.bind),
-            web.get(inspect, self.inspect),
-            web.get(inspect + "/{node}", self.inspect_node),
+            web.get(GPUSHARE.inspect_path, self.inspect),
+            web.get(GPUSHARE.inspect_path + "/{node}", self.inspect_node),
+            *self._dialect_routes(),
             *self.health.routes(),
+        ]
+
+    def _dialect_routes(self) -> list[web.RouteDef]:
+        """Paths of the systems that we stand in for, each with the nodes of its dialect."""
+        others = [each for each in DIALECTS.values() if each.inspect_path and each is not GPUSHARE]
+        versions = {each.version_path for each in others} - {""}
+        return [
+            *(web.get(each.inspect_path, partial(self.inspect_dialect, each)) for each in others),
+            *(web.get(each.inspect_path + "/{node}", partial(self.inspect_dialect, each)) for each in others),
+            *(web.get(path, self.version) for path in sorted(versions)),
         ]
 
     async def filter(self, request: web.Request) -> web.Response:
@@ -94,7 +107,7 @@ class ExtenderApi:
 
     def _request(self, pod: Pod) -> PodRequest:
         """Returns what the caller says that the pod requests: good for an answer, not for a bind."""
-        return pod.request(RESOURCES)
+        return pod.request(self.ledger.resources)
 
     async def prioritize(self, request: web.Request) -> web.Response:
         """Status 400 makes the scheduler go on without scores: a worse node beats no node."""
@@ -127,6 +140,13 @@ class ExtenderApi:
         if view := inspect_node(self.ledger, name):
             return _json(view)
         return _json({"error": f"node {name} does not share GPU cards"}, status=404)
+
+    async def inspect_dialect(self, dialect: Dialect, request: web.Request) -> web.Response:
+        """An error is a field of the answer, as it was with the system: its tools look there."""
+        return _json(inspect_dialect(self.ledger, dialect, request.match_info.get("node", "")))
+
+    async def version(self, _: web.Request) -> web.Response:
+        return web.Response(text=VERSION)
 
 
 def application(api: ExtenderApi, *, largest_request: int = LARGEST_REQUEST) -> web.Application:

@@ -7,7 +7,10 @@ from typing import NamedTuple
 import msgspec
 
 from gpushare_core.books.allocation import MalformedAllocationError, decode_allocation
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.table import ANNOTATION_KEYS
 from gpushare_core.placement.units import Meaning
+from gpushare_extender.ledger.legacy_pods import LegacyPod, read_claims
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import unit_meaning
 
@@ -31,6 +34,8 @@ class Holder:
     cards: tuple[CardUnits, ...]
     unit_meaning: Meaning | None = None
     """None stands for the node's own unit."""
+    created: str = ""
+    """RFC 3339; empty where no watch has shown the pod."""
     other_meanings: tuple[tuple[str, Meaning], ...] = ()
     """Card UUID and unit, where that is another one: a pod of several classes has cards of each."""
 
@@ -63,6 +68,8 @@ class PodUpdate:
     """None: the pod has no units."""
     message: str = ""
     """Why an annotation that is there is not believed."""
+    legacy: LegacyPod | None = None
+    """What a replaced system wrote on a pod without our annotation."""
 
 
 def contradiction(known: Holder, update: PodUpdate) -> PodUpdate:
@@ -70,7 +77,7 @@ def contradiction(known: Holder, update: PodUpdate) -> PodUpdate:
     seen = update.holder
     if seen is not None and seen.node != known.node:
         message = f"its annotation names node {seen.node}, and named {known.node} before: it counts on both"
-    elif seen is None and not update.message:
+    elif seen is None and not (update.message or update.legacy):
         message = "its annotation is gone: what it said counts until the pod is gone"
     else:
         return update
@@ -82,6 +89,7 @@ class _Metadata(msgspec.Struct):
     namespace: str = ""
     uid: str = ""
     annotations: dict[str, str] | None = None
+    created: str = msgspec.field(name="creationTimestamp", default="")
 
 
 class _Pod(msgspec.Struct):
@@ -91,21 +99,33 @@ class _Pod(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Pod)
 
 
-def read_pod(raw: msgspec.Raw | bytes, *, annotation: str) -> PodUpdate:
-    """Returns what the pod in ``raw`` (JSON with ``metadata``) has by its ``annotation``.
+def read_pod(raw: msgspec.Raw | bytes) -> PodUpdate:
+    """Returns what the pod in ``raw`` (JSON with ``metadata``) has by its annotations.
 
     Raises:
         msgspec.DecodeError: ``raw`` is not the JSON of an object.
     """
     metadata = _DECODER.decode(raw).metadata
-    text = (metadata.annotations or {}).get(annotation)
+    text = (metadata.annotations or {}).get(Dialect.allocation_annotation)
     if text is None:
-        return PodUpdate(metadata.uid)
+        return _legacy(metadata)
     try:
         return PodUpdate(metadata.uid, _holder(metadata, text))
     except MalformedAllocationError as error:
-        message = f"pod {metadata.namespace}/{metadata.name}: {annotation}: {error}"
+        message = f"pod {metadata.namespace}/{metadata.name}: {Dialect.allocation_annotation}: {error}"
         return PodUpdate(metadata.uid, message=message)
+
+
+def _legacy(metadata: _Metadata) -> PodUpdate:
+    """Returns what replaced systems wrote; nothing for nearly every pod of a cluster."""
+    annotations = metadata.annotations or {}
+    if annotations.keys().isdisjoint(ANNOTATION_KEYS):
+        return PodUpdate(metadata.uid)
+    pod = PodReference(metadata.namespace, metadata.name, metadata.uid)
+    claims, problems = read_claims(annotations)
+    message = f"pod {pod}: {'; '.join(problems)}" if problems else ""
+    legacy = LegacyPod(pod=pod, claims=claims) if claims else None
+    return PodUpdate(metadata.uid, message=message, legacy=legacy)
 
 
 def _holder(metadata: _Metadata, text: str) -> Holder:
@@ -118,6 +138,7 @@ def _holder(metadata: _Metadata, text: str) -> Holder:
         node=sys.intern(allocation.node),
         cards=tuple(CardUnits(sys.intern(card), units) for card, units in allocation.held().items()),
         unit_meaning=unit_meaning(allocation.unit),
+        created=metadata.created,
         other_meanings=tuple(
             (sys.intern(card), meaning)
             for card, unit in allocation.other_units.items()

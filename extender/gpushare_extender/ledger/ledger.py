@@ -1,7 +1,8 @@
 """The extender's sums over the whole cluster: which units of which card are free. Pure and synchronous.
 
 Three sources meet here: GPUShareNodes (which cards there are), allocations (annotations of pods that are
-bound) and reservations (units chosen by a bind that no watch has shown as an allocation yet).
+bound, ours or those of a replaced system) and reservations (units chosen by a bind that no watch has shown as
+an allocation yet).
 
 A bound pod never changes its node. Where its annotation names another one than before, one of the two is
 wrong: the pod counts on both until its annotation and the GPUShareNode of the node in it agree.
@@ -17,9 +18,11 @@ from types import MappingProxyType
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.modes import other_resource_reason, several_resources_reason
-from gpushare_core.placement.requests import Request, ResourceRequest
+from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
+from gpushare_extender.ledger.legacy_pods import LegacyPods
 from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom, room_of
+from gpushare_extender.ledger.our_resources import OurResources
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNode
 
@@ -116,12 +119,16 @@ class Ledger:
         self.greatest: Mapping[str, Mapping[str, int]] = MappingProxyType(self._greatest)
         """Name of an extended resource -> node that serves it and takes pods of ours -> the greatest amount
         that fits there."""
+        self._ours = OurResources()
+        self._legacy = LegacyPods()
 
     # GPUShareNodes
 
     def set_share_node(self, share_node: ShareNode) -> None:
+        self._ours.set_node(share_node.name, share_node.resources)
         self._node_ledger(share_node.name).set_share_node(share_node)
         self._update_index(share_node.name)
+        self._count_legacy(share_node.name)
         for uid in [uid for uid in self._doubted if self._holders[uid].node == share_node.name]:
             self._settle(uid)
         for uid, departure in [*self._departures.items()]:
@@ -130,6 +137,7 @@ class Ledger:
 
     def drop_share_node(self, node: str) -> None:
         """The node takes no more pods; what its pods have stays in the sums."""
+        self._ours.set_node(node, ())
         if node_ledger := self._nodes.get(node):
             node_ledger.set_share_node(None)
             self._update_index(node)
@@ -161,7 +169,11 @@ class Ledger:
         """
         if update.holder is not None:
             self._reservations.pop(update.uid, None)
+            self._legacy.drop(update.uid)
             self._put(update.holder)
+        elif update.legacy is not None and update.uid not in self._holders:
+            self._legacy.put(update.legacy)
+            self._count_legacy(update.legacy.node)
 
     def drop_pod(self, uid: str) -> None:
         """The pod has nothing any more: what it had, or had reserved, is free."""
@@ -191,6 +203,7 @@ class Ledger:
         Unconfirmed reservations stay, and so do those confirmed since: the read may have missed them.
         """
         present = {update.uid: update for update in updates}
+        self._legacy.keep_only(present.keys())
         for uid in self._holders.keys() - present.keys():
             if not self._may_be_missed(uid, begun):
                 self.pod_left(uid, now=begun)
@@ -285,6 +298,11 @@ class Ledger:
 
     # Questions
 
+    @property
+    def resources(self) -> Mapping[str, ResourceClass]:
+        """The extended resources that are ours now, by their names -> what each stands for."""
+        return self._ours.names
+
     def holder(self, uid: str) -> Holder | None:
         """Returns the pod's entry, allocated or reserved, or None when it has no units."""
         return self._holders.get(uid)
@@ -338,6 +356,21 @@ class Ledger:
         self._update_index(holder.node)
         self._settle(holder.uid)
 
+    def _count_legacy(self, node: str) -> None:
+        share_node = self.share_node(node)
+        for pod, shares in self._legacy.known(share_node) if share_node else ():
+            cards = tuple(CardUnits(card, units) for card, units in shares.cards.items())
+            self._put(
+                Holder(
+                    uid=pod.uid,
+                    namespace=pod.namespace,
+                    name=pod.name,
+                    node=node,
+                    cards=cards,
+                    unit_meaning=shares.unit_meaning,
+                )
+            )
+
     def _settle(self, uid: str) -> None:
         """Where the kubelet of the node in the annotation has the pod, it counts on that node alone."""
         node_ledger = self._nodes[self._holders[uid].node]
@@ -346,6 +379,7 @@ class Ledger:
 
     def _forget(self, uid: str) -> set[str]:
         """Returns the nodes on which the pod counts still."""
+        self._legacy.drop(uid)
         holder = self._holders.pop(uid, None)
         return {holder.node, *self._doubted.pop(uid, ())} if holder else set()
 

@@ -9,7 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from gpushare_core.api.names import REGISTERED
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MEMORY, NODE_MODES, class_of_lock, mode_dividing
@@ -101,6 +103,7 @@ class ShareNode:
     """The unit in force, as written; of several classes with commas in between."""
     meanings: tuple[Meaning, ...] = ()
     """Of the unit of each class; empty when the unit is unknown."""
+    dialect: Dialect = GPUSHARE
     resources: Mapping[str, ResourceClass] = field(default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name])
     """Extended resources that the node serves, by their names -> what each stands for."""
     strategy: Strategy = Strategy.BINPACK
@@ -125,6 +128,10 @@ class ShareNode:
 
     def card(self, uuid: str) -> ShareNodeCard | None:
         return next((card for card in self.cards if card.uuid == uuid), None)
+
+    def places(self, resource: ResourceClass) -> dict[str, CardPlace]:
+        """Returns card UUID -> what the node's dialect calls the card, with its units of the class."""
+        return {card.uuid: CardPlace(card.index, card.units_of(resource)) for card in self.cards}
 
 
 class _Metadata(msgspec.Struct):
@@ -166,6 +173,7 @@ class _Card(msgspec.Struct):
 
 
 class _Status(msgspec.Struct):
+    dialect: str = ""
     unit: str = msgspec.field(name="memoryUnit", default="")
     conditions: list[_Condition] | None = None
     cards: list[_Card] | None = None
@@ -218,15 +226,17 @@ def node_unit(unit: str) -> NodeUnit | None:
 
 
 def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
-    """The mode is the one in force: another one than in the spec while pods keep that from being applied."""
+    """Mode and dialect are those in force: others than in the spec while pods are in the way of these."""
     cards, unit = status.cards or [], node_unit(status.unit)
+    dialect = DIALECTS.get(status.dialect or node.spec.dialect, GPUSHARE)
     mode = mode_dividing(unit) if unit else MEMORY
     return ShareNode(
         name=sys.intern(node.metadata.name),
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
         unit=sys.intern(status.unit),
+        dialect=dialect,
         meanings=unit.meanings if unit else (),
-        resources=SERVED.get((node.spec.dialect, mode.name), {}),
+        resources=SERVED.get((dialect.name, mode.name), {}),
         strategy=_strategy(node.spec.strategy),
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),

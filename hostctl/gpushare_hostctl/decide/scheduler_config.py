@@ -43,7 +43,7 @@ class ExtenderEntry:
 
     ``url`` is the prefix before the verbs, ``http_timeout`` a Go duration such as ``5s``. Without a
     ``prioritize_verb`` the extender is not asked for scores; filter and bind are always called. ``tls`` is
-    needed where ``url`` is an https one.
+    needed where ``url`` is an https one. No node has to offer the ``ignored_resources``.
     """
 
     url: str
@@ -52,6 +52,7 @@ class ExtenderEntry:
     prioritize_verb: str | None = None
     weight: int = 1
     tls: ClientTls | None = None
+    ignored_resources: tuple[str, ...] = ()
 
     @property
     def uses_https(self) -> bool:
@@ -74,7 +75,8 @@ class ExtenderEntry:
             "ignorable": False,
             "httpTimeout": self.http_timeout,
             "managedResources": [
-                {"name": name, "ignoredByScheduler": False} for name in self.managed_resources
+                *({"name": name, "ignoredByScheduler": False} for name in self.managed_resources),
+                *({"name": name, "ignoredByScheduler": True} for name in self.ignored_resources),
             ],
         }
 
@@ -215,7 +217,7 @@ def _check_conflicts(others: list[Json], extender: ExtenderEntry) -> None:
 def _check_resources(entry: Json, extender: ExtenderEntry) -> None:
     items = entry.get("managedResources") or []
     managed = {str(item.get("name")) for item in items if isinstance(item, dict)}
-    both = sorted(managed & set(extender.managed_resources))
+    both = sorted(managed & {*extender.managed_resources, *extender.ignored_resources})
     if both:
         raise NeedsPersonError(
             f"the extender {entry.get('urlPrefix')} in the scheduler's --config file manages "

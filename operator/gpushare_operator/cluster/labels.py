@@ -1,6 +1,7 @@
 """Labels and annotations by which the operator finds its own objects again and reads them."""
 
 from gpushare_core.api.names import FIELD_MANAGER, GROUP, MANAGED_BY_LABEL
+from gpushare_core.dialects.table import DIALECTS
 
 MANAGER = FIELD_MANAGER
 MANAGED = f"{MANAGED_BY_LABEL}={MANAGER}"
@@ -38,6 +39,9 @@ DRIFT_ANNOTATION = f"{GROUP}/drift"
 PORT_ANNOTATION = f"{GROUP}/extender-port"
 """On the extender's DaemonSet and pods: the ports that they were made with, the one asked for first. On Jobs:
 those of the DaemonSet at the time, which somebody may delete."""
+
+DIALECT_LABELS = frozenset(key for dialect in DIALECTS.values() for key in dialect.node_labels)
+"""On nodes: by what the systems that we replace select them. Administrators may have set them before us."""
 
 
 def read_ports(text: str) -> tuple[int, ...]:

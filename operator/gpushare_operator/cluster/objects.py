@@ -8,6 +8,9 @@ from gpushare_core.api.conditions import Condition
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.json_object import Json
 
+UNIT_SEPARATOR = ", "
+"""Between the units of several classes in a status."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyObject:
@@ -43,10 +46,14 @@ class NodeObject:
     labels: Mapping[str, str] = field(default_factory=dict)
     ready: bool = True
     deleting: bool = False
+    own_labels: frozenset[str] = frozenset()
+    """Those of its labels by the names of dialects that the operator set last: the others are not ours."""
     offered: tuple[str, ...] = ()
-    """Our extended resources in its capacity or allocatable."""
-    offers_units: bool = False
-    """Whether any of these is more than zero."""
+    """Extended resources by the names of dialects in its capacity or allocatable, whoever offers them."""
+    zeros: frozenset[str] = frozenset()
+    """Those of them of which there is nothing."""
+    counts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Capacity and allocatable of those that may stand for a number of cards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +72,13 @@ class ShareNodeObject:
     observed_generation: int = 0
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """By type."""
+    unit: str = ""
+    """What a unit is, as it is in force; empty when the plugin has not said so."""
+    dialect: str = ""
+    """By whose names units are offered; empty when the plugin has not said so."""
     units: UnitTotals = field(default_factory=UnitTotals)
+    resources: Mapping[str, UnitTotals] = field(default_factory=dict)
+    """In mode Mixed: of each class, in the order in which ``unit`` names their units."""
     memory: MemoryTotals = field(default_factory=MemoryTotals)
     cards: int = 0
     unhealthy_cards: int = 0
@@ -73,6 +86,14 @@ class ShareNodeObject:
     @property
     def policy(self) -> str:
         return str(self.spec.get("policy", ""))
+
+    @property
+    def units_by_kind(self) -> Mapping[str, UnitTotals]:
+        """Returns what a unit is -> how many there are; empty when the plugin has not said so."""
+        kinds = self.unit.split(UNIT_SEPARATOR)
+        if len(kinds) > 1 and len(kinds) == len(self.resources):
+            return dict(zip(kinds, self.resources.values(), strict=True))
+        return {self.unit: self.units} if self.unit else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

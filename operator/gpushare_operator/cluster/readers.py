@@ -10,13 +10,15 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from gpushare_core.api.conditions import TRUE, Condition
-from gpushare_core.api.names import COMPONENT_LABEL, POLICY_LABEL
+from gpushare_core.api.names import COMPONENT_LABEL, FIELD_MANAGER, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
-from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
     COMMAND_LABEL,
+    DIALECT_LABELS,
     DRIFT_ANNOTATION,
     HASH_ANNOTATION,
     INPUTS_ANNOTATION,
@@ -31,6 +33,7 @@ from gpushare_operator.cluster.labels import (
     SEQUENCE_LABEL,
     read_ports,
 )
+from gpushare_operator.cluster.managed_fields import managers
 from gpushare_operator.cluster.objects import (
     DaemonSetObject,
     JobObject,
@@ -43,8 +46,9 @@ from gpushare_operator.cluster.objects import (
 
 Totals = TypeVar("Totals", bound=BaseModel)
 
-EXTENDED_RESOURCES = frozenset(GPUSHARE.resources)
-"""Those that only our plugins offer."""
+COUNT_RESOURCES = frozenset(dialect.count_resource for dialect in DIALECTS.values()) - {""}
+EXTENDED_RESOURCES = COUNT_RESOURCES | RESOURCES.keys()
+"""What nodes show in any dialect; others' plugins may offer some of it, too."""
 
 
 def read_policy(body: Json) -> PolicyObject:
@@ -92,12 +96,7 @@ def _policy_status(body: Json) -> PolicyStatus:
 
 def read_node(body: Json) -> NodeObject:
     metadata, status = body["metadata"], body.get("status", {})
-    amounts = [
-        (name, amount)
-        for part in ("capacity", "allocatable")
-        for name, amount in (status.get(part) or {}).items()
-        if name in EXTENDED_RESOURCES
-    ]
+    amounts = _extended_resources(status)
     return NodeObject(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -105,8 +104,26 @@ def read_node(body: Json) -> NodeObject:
         labels={intern(key): intern(value) for key, value in (metadata.get("labels") or {}).items()},
         ready=_is_condition_true(status, "Ready"),
         deleting=_is_deleting(body),
-        offered=tuple(sorted({name for name, _ in amounts})),
-        offers_units=any(amount != "0" for _, amount in amounts),
+        own_labels=_own_labels(metadata),
+        offered=tuple(sorted(amounts)),
+        zeros=frozenset(name for name, pair in amounts.items() if set(pair) <= {"", "0"}),
+        counts={name: pair for name, pair in amounts.items() if name in COUNT_RESOURCES},
+    )
+
+
+def _extended_resources(status: Json) -> dict[str, tuple[str, str]]:
+    """Returns capacity and allocatable by name; empty where only the other one is there."""
+    capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
+    names = EXTENDED_RESOURCES & (capacity.keys() | allocatable.keys())
+    return {name: (capacity.get(name, ""), allocatable.get(name, "")) for name in names}
+
+
+def _own_labels(metadata: Json) -> frozenset[str]:
+    """Returns labels of dialects that nobody else has set since the operator did."""
+    present = DIALECT_LABELS & (metadata.get("labels") or {}).keys()
+    fields, body = metadata.get("managedFields") or (), {"metadata": metadata}
+    return frozenset(
+        key for key in present if managers(fields, body, ("metadata", "labels", key)) == {FIELD_MANAGER}
     )
 
 
@@ -123,7 +140,10 @@ def read_share_node(body: Json) -> ShareNodeObject:
         spec_hash=intern((metadata.get("annotations") or {}).get(HASH_ANNOTATION, "")),
         observed_generation=status.get("observedGeneration", 0),
         conditions=_conditions_by_type(status),
+        unit=intern(str(status.get("memoryUnit", ""))),
+        dialect=intern(str(status.get("dialect", ""))),
         units=_totals(UnitTotals, status.get("units")),
+        resources=_resources(status.get("resources")),
         memory=_totals(MemoryTotals, status.get("memory")),
         cards=len(cards),
         unhealthy_cards=sum(card.get("health") == "Unhealthy" for card in cards),
@@ -136,6 +156,12 @@ def _totals(model: type[Totals], body: Any) -> Totals:
         return model.model_validate(body or {})
     except ValidationError:
         return model()
+
+
+def _resources(body: Any) -> dict[str, UnitTotals]:
+    """Returns them in the order of the classes: the API server keeps maps in none."""
+    given = body if isinstance(body, dict) else {}
+    return {each: _totals(UnitTotals, given[each]) for each in ResourceClass if each in given}
 
 
 def _conditions_by_type(status: Json) -> dict[str, Condition]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gpushare_core.api.names import CONTROL_PLANE_LABEL, POLICY_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, DIALECT_LABEL, GROUP, MODE_LABEL, POLICY_LABEL
 from gpushare_operator.cluster.labels import EXTENDER, PLUGIN
 from gpushare_operator.cluster.objects import (
     DaemonSetObject,
@@ -58,6 +58,16 @@ class Snapshot:
         for job in sorted(self.jobs.values(), key=lambda job: job.sequence):
             jobs.setdefault(job.node, []).append(job)
         return jobs
+
+    @cached_property
+    def dialects_on_nodes(self) -> frozenset[tuple[str, str]]:
+        """Returns dialect and mode of all GPUShareNodes, and those that the labels of nodes record."""
+        shares = [(share.dialect, share.spec) for share in self.share_nodes.values()]
+        asked = {(str(spec.get("dialect", GROUP)), str(spec.get("mode", ""))) for _, spec in shares}
+        asked |= {(spoken, str(spec.get("mode", ""))) for spoken, spec in shares if spoken}
+        labels = (node.labels for node in self.nodes.values())
+        shown = {(each[DIALECT_LABEL], each.get(MODE_LABEL, "")) for each in labels if DIALECT_LABEL in each}
+        return frozenset(asked | shown)
 
     @cached_property
     def let_go(self) -> frozenset[str]:

@@ -91,6 +91,16 @@ class ClearCapacity:
     left: CapacityLeft = CapacityLeft.BY_PLUGIN
 
 
+@dataclass(frozen=True, slots=True)
+class SetCounts:
+    """Have a node's capacity and allocatable show ``counts``: no plugin registers these names there, so the
+    kubelet leaves them alone."""
+
+    node: str
+    uid: str
+    counts: Mapping[str, int]
+
+
 Action: TypeAlias = (
     SetFinalizers
     | ApplyShareNode
@@ -101,6 +111,7 @@ Action: TypeAlias = (
     | CreateJob
     | DeleteJob
     | ClearCapacity
+    | SetCounts
 )
 
 
@@ -143,6 +154,9 @@ def describe(action: Action) -> str:
             return f"label node {action.node} {dict(action.labels)}"
         case ClearCapacity():
             return f"take {', '.join(action.resources)} out of the status of node {action.node}"
+        case SetCounts():
+            counts = ", ".join(f"{name} {count}" for name, count in action.counts.items())
+            return f"show {counts} in the status of node {action.node}"
         case ApplyDaemonSet() | DeleteDaemonSet():
             return f"{_verb(action)} DaemonSet {action.name}"
         case CreateJob() | DeleteJob():

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpushare_core.api.names import FINALIZER, MODE_LABEL, POLICY_LABEL
+from gpushare_core.api.names import FINALIZER, POLICY_LABEL
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
@@ -19,6 +19,12 @@ from gpushare_operator.decide.actions import (
     DeleteShareNode,
     LabelNode,
     SetFinalizers,
+)
+from gpushare_operator.decide.dialect_names import (
+    forgotten_names,
+    lasting_labels,
+    own_names,
+    shows_counts,
 )
 from gpushare_operator.decide.hostctl_history import earliest_retry, is_done
 from gpushare_operator.decide.scheduler import (
@@ -159,10 +165,10 @@ def remove_plugins_and_labels(teardown: Teardown) -> Iterator[Action]:
 
 
 def remove_labels(node: NodeObject) -> Iterator[LabelNode]:
-    """Yields what takes ``node`` from its policy. The label of the mode stays: it says that the node was ours
-    until its capacity is as before."""
+    """Yields what takes ``node`` from its policy. The labels of mode and dialect stay: they say that the node
+    was ours, and by which names, until its capacity is as before."""
     if POLICY_LABEL in node.labels:
-        yield LabelNode(node.name, node.uid, {POLICY_LABEL: None})
+        yield LabelNode(node.name, node.uid, dict.fromkeys((POLICY_LABEL, *sorted(node.own_labels))))
 
 
 # Capacity on nodes.
@@ -175,38 +181,36 @@ def remove_labels(node: NodeObject) -> Iterator[LabelNode]:
 # that nobody wins. Zeros look alike, so time has to tell: ``repetitions`` waits.
 
 
+#
+# Numbers of cards, which dialects show beside, are the operator's own: the kubelet neither refreshes nor
+# forgets them. So the label that records the dialect goes only when they are gone.
+
+
 def capacity(snapshot: Snapshot, _: str) -> list[Leftover]:
     leaving = _leaving_nodes(snapshot)
     return [
-        *_leftover("our resources in the status of", (node.name for node in leaving if node.offered)),
-        *_leftover("labels on", (node.name for node in leaving if not node.offered)),
+        *_leftover("our resources in the status of", (node.name for node in leaving if own_names(node))),
+        *_leftover("labels on", (node.name for node in leaving if not own_names(node))),
     ]
 
 
 def clear_capacity(teardown: Teardown) -> Iterator[Action]:
     leaving = _leaving_nodes(teardown.snapshot)
     for node in leaving:
-        if node.offered:
-            yield ClearCapacity(node.name, node.uid, node.offered)
-    for node in _forgotten_by_kubelet(teardown.snapshot):
-        yield ClearCapacity(node.name, node.uid, node.offered, CapacityLeft.BY_KUBELET)
+        if names := own_names(node):
+            yield ClearCapacity(node.name, node.uid, names)
+    for node in teardown.snapshot.nodes.values():
+        if names := forgotten_names(teardown.snapshot, node):
+            yield ClearCapacity(node.name, node.uid, names, CapacityLeft.BY_KUBELET)
     for node in leaving:
-        yield LabelNode(node.name, node.uid, {MODE_LABEL: None})
+        if not shows_counts(node, own_names(node)):
+            yield LabelNode(node.name, node.uid, dict.fromkeys(lasting_labels(node)))
 
 
 def _leaving_nodes(snapshot: Snapshot) -> list[NodeObject]:
     """Returns nodes that were ours, and on which no plugin offers anything any more."""
-    marked = (node for node in snapshot.nodes.values() if MODE_LABEL in node.labels)
+    marked = (node for node in snapshot.nodes.values() if lasting_labels(node))
     return [node for node in marked if not snapshot.policies_on(node.name)]
-
-
-def _forgotten_by_kubelet(snapshot: Snapshot) -> list[NodeObject]:
-    """Returns nodes that show zeros only. What others offer there is left alone, and what the kubelet still
-    remembers."""
-    candidates = (node for node in snapshot.nodes.values() if node.offered and not node.offers_units)
-    return [
-        node for node in candidates if MODE_LABEL not in node.labels and not snapshot.policies_on(node.name)
-    ]
 
 
 # The policy itself.

@@ -83,7 +83,7 @@ def _rule_claim(spec: PolicySpec, node: NodeObject) -> _Claim | None:
     position = first_rule(spec.nodes, node)
     if position is None or spec.nodes[position].mode is Mode.OFF:
         return None
-    return _Claim(position if rule_problem(spec.nodes[position]) is None else None)
+    return _Claim(position if rule_problem(spec, spec.nodes[position]) is None else None)
 
 
 def _older_policies(snapshot: Snapshot, policy: PolicyObject) -> list[PolicyObject]:

@@ -5,25 +5,30 @@ from datetime import datetime
 
 from gpushare_core.api.names import FINALIZER
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.objects import NodeObject, PolicyObject
+from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
     Action,
     ApplyDaemonSet,
     ApplyShareNode,
     DeleteShareNode,
-    LabelNode,
     Plan,
     SetFinalizers,
 )
 from gpushare_operator.decide.leftovers import Teardown, remove_labels
 from gpushare_operator.decide.node_assignment import Assignment, assign
+from gpushare_operator.decide.node_labels import (
+    clear_former_dialects,
+    desired_nodes,
+    label_nodes,
+    show_counts,
+)
 from gpushare_operator.decide.teardown import Scope, plan_teardown
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.drift import covers, has_drifted
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.pod_template import digest
-from gpushare_operator.desired.share_nodes import node_labels, share_node, share_node_spec
+from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
 
 def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime) -> Plan:
@@ -37,11 +42,14 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
         teardown = Teardown(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
         return plan_teardown(teardown, Scope.POLICY)
     assignment = assign(snapshot, policy)
+    desired = desired_nodes(snapshot, policy, assignment)
     return Plan(
         (
             *_run_plugin(snapshot, policy, assignment, installation),
             *_apply_share_nodes(snapshot, policy, assignment),
-            *_label_nodes(snapshot, policy, assignment),
+            *clear_former_dialects(desired),
+            *label_nodes(policy.name, desired),
+            *show_counts(desired),
             *_release_nodes(snapshot, policy, assignment),
         )
     )
@@ -77,16 +85,6 @@ def _apply_share_nodes(
             yield ApplyShareNode(name, share_node(policy, name, specs[position]))
 
 
-def _label_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> Iterator[LabelNode]:
-    """Yields labels after all GPUShareNodes: the applier makes calls of one kind at the same time."""
-    rules = policy.spec.nodes if policy.spec else []
-    for name, position in assignment.enabled.items():
-        yield from _add_labels(snapshot.nodes[name], node_labels(policy.name, rules[position].mode))
-    for name in sorted(assignment.kept):
-        mode = snapshot.share_nodes[name].spec.get("mode", "")
-        yield from _add_labels(snapshot.nodes[name], node_labels(policy.name, mode))
-
-
 def _is_current(snapshot: Snapshot, policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> bool:
     """Returns whether there is nothing to apply: one that is going is made anew when it is gone.
 
@@ -96,12 +94,6 @@ def _is_current(snapshot: Snapshot, policy: PolicyObject, node: str, spec: Json,
     if share is None or share.deleting:
         return share is not None
     return share.owners == (policy.uid,) and share.spec_hash == spec_hash and covers(share.spec, spec)
-
-
-def _add_labels(node: NodeObject, desired: dict[str, str]) -> Iterator[LabelNode]:
-    missing = {key: value for key, value in desired.items() if node.labels.get(key) != value}
-    if missing:
-        yield LabelNode(node.name, node.uid, missing)
 
 
 def _release_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> Iterator[Action]:

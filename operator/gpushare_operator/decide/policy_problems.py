@@ -2,7 +2,7 @@
 
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.policy import NodeRule, PolicySpec
-from gpushare_core.api.served import Problem, backend_problem, source_problem
+from gpushare_core.api.served import Problem, backend_problem, combination_problem, source_problem
 from gpushare_operator.cluster.objects import PolicyObject
 
 
@@ -16,14 +16,14 @@ def policy_problem(spec: PolicySpec) -> Problem | None:
     return backend_problem(spec.scheduler.backend)
 
 
-def rule_problem(rule: NodeRule) -> Problem | None:
+def rule_problem(spec: PolicySpec, rule: NodeRule) -> Problem | None:
     """Returns what keeps the nodes of one rule from being served. Mode Off asks for nothing."""
     if rule.mode is Mode.OFF:
         return None
-    return source_problem(rule.devices.source)
+    return combination_problem(spec.scheduler.backend, rule.mode) or source_problem(rule.devices.source)
 
 
 def problems(spec: PolicySpec) -> list[Problem]:
     """Returns everything in ``spec`` that is not served, each thing once."""
-    all_problems = [policy_problem(spec), *(rule_problem(rule) for rule in spec.nodes)]
+    all_problems = [policy_problem(spec), *(rule_problem(spec, rule) for rule in spec.nodes)]
     return list(dict.fromkeys(problem for problem in all_problems if problem))

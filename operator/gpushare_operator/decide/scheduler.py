@@ -4,6 +4,7 @@ How that is undone stands in ``teardown``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
@@ -11,6 +12,7 @@ from gpushare_operator.cluster.labels import PORT_ANNOTATION, read_ports
 from gpushare_operator.cluster.objects import NodeObject, PodObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
 from gpushare_operator.decide.actions import Action, ApplyDaemonSet, CreateJob, DeleteJob, LabelNode, Plan
+from gpushare_operator.decide.dialect_names import ignored_resources, managed_resources
 from gpushare_operator.decide.hostctl_history import (
     HistoryState,
     JobHistory,
@@ -48,14 +50,18 @@ def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
     asked = frozenset(
         f"{policy.name}={policy.retry}" for policy in snapshot.policies.values() if policy.retry
     )
-    listening = _ports_in_force(snapshot)
+    settings = SchedulerSettings(
+        port=_port_in_force(snapshot),
+        listening=_ports_in_force(snapshot),
+        asked=asked,
+        resources=managed_resources(snapshot),
+        ignored_resources=ignored_resources(snapshot),
+    )
     policy = decisive_policy(snapshot)
     if policy is None or policy.spec is None or not is_served(policy):
-        return SchedulerSettings(port=_port_in_force(snapshot), listening=listening, asked=asked)
+        return settings
     scheduler = policy.spec.scheduler
-    return SchedulerSettings(
-        port=scheduler.extender_port, timeout=scheduler.timeout_seconds, listening=listening, asked=asked
-    )
+    return replace(settings, port=scheduler.extender_port, timeout=scheduler.timeout_seconds)
 
 
 def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:

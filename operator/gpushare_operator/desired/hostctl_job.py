@@ -65,6 +65,10 @@ class SchedulerSettings:
     """Where the extender listens by now: any scheduler may call any of these ports."""
     asked: frozenset[str] = frozenset()
     """What people have asked for by annotations of policies."""
+    resources: tuple[str, ...] = tuple(GPUSHARE.resources)
+    """For which the extender is asked."""
+    ignored_resources: tuple[str, ...] = ()
+    """Pods may ask for these besides, and no node has to offer them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,8 @@ class HostctlRun:
         return [
             "--extender-url",
             f"https://127.0.0.1:{self.settings.port}/gpushare",
-            *(part for name in GPUSHARE.resources for part in ("--managed-resource", name)),
+            *(part for name in self.settings.resources for part in ("--managed-resource", name)),
+            *(part for name in self.settings.ignored_resources for part in ("--ignored-resource", name)),
             "--prioritize-verb",
             "prioritize",
         ]

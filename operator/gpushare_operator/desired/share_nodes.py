@@ -2,6 +2,7 @@
 
 from gpushare_core.api.names import (
     API_VERSION,
+    DIALECT_LABEL,
     MANAGED_BY_LABEL,
     MODE_LABEL,
     NODE_KIND,
@@ -10,6 +11,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.policy import NodeRule
 from gpushare_core.api.share_node import NodeSpec
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import HASH_ANNOTATION, MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
@@ -21,8 +23,14 @@ def owner_reference(policy: PolicyObject) -> Json:
     return {"apiVersion": API_VERSION, "kind": POLICY_KIND, "name": policy.name, "uid": policy.uid}
 
 
-def node_labels(policy: str, mode: str) -> dict[str, str]:
-    return {POLICY_LABEL: policy, MODE_LABEL: str(mode)}
+def node_labels(policy: str, mode: str, dialect: Dialect) -> dict[str, str]:
+    """Returns the labels of a node, those that the tools of ``dialect`` look for among them."""
+    return {
+        POLICY_LABEL: policy,
+        MODE_LABEL: str(mode),
+        DIALECT_LABEL: dialect.name,
+        **dialect.node_labels,
+    }
 
 
 def share_node_spec(policy: PolicyObject, rule: NodeRule) -> Json:

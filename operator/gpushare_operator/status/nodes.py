@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
 from gpushare_core.api.served import Problem
+from gpushare_core.dialects.table import DIALECTS
 from gpushare_operator.cluster.objects import PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import policy_problems
@@ -28,7 +29,7 @@ def nodes_ready(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment
         return condition_false(conditions.NODES_READY, conditions.DELETING, "the policy lets its nodes go")
     late = {name: why for name in assignment.sharing if (why := why_not_ready(snapshot, name))}
     late.update({name: f"policy {other} is letting it go" for name, other in assignment.waiting.items()})
-    remark = _idle_rules(snapshot, policy)
+    remark = f"{_idle_rules(snapshot, policy)}{_labels_of_others(snapshot, policy, assignment)}"
     if late:
         return condition_false(
             conditions.NODES_READY, conditions.NODES_NOT_READY, f"{explained(late)}{remark}"
@@ -55,6 +56,21 @@ def _idle_rules(snapshot: Snapshot, policy: PolicyObject) -> str:
         f"there is no node named {listed(missing)}" if missing else "",
     ]
     return "".join(f"; {remark}" for remark in remarks if remark)
+
+
+def _labels_of_others(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> str:
+    """Returns a remark on nodes that the dialect's tools do not see: it may be meant so."""
+    labels = DIALECTS[policy.spec.dialect].node_labels if policy.spec else {}
+    nodes = [snapshot.nodes[name] for name in assignment.sharing] if labels else []
+    hidden = {
+        f"{key}={value}": [node.name for node in nodes if node.labels.get(key, value) != value]
+        for key, value in labels.items()
+    }
+    return "".join(
+        f"; another value of the label {label} was set on {listed(names)} by others and stays"
+        for label, names in hidden.items()
+        if names
+    )
 
 
 def conflicted(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> ConditionState:

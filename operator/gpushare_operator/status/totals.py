@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, UnitTotals
+from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, PolicyUnits, UnitTotals
 from gpushare_core.placement.quantity import format_memory, parse_memory
-from gpushare_operator.cluster.objects import ShareNodeObject
+from gpushare_operator.cluster.objects import UNIT_SEPARATOR, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.node_assignment import Assignment
 from gpushare_operator.status.node_readiness import why_not_ready
@@ -15,7 +15,7 @@ from gpushare_operator.status.node_readiness import why_not_ready
 class Totals:
     nodes: NodeTotals
     cards: CardTotals
-    units: UnitTotals
+    units: PolicyUnits
     memory: MemoryTotals
 
 
@@ -27,10 +27,7 @@ def sum_up(snapshot: Snapshot, assignment: Assignment, unit: str) -> Totals:
     return Totals(
         nodes=NodeTotals(enabled=len(enabled), ready=ready, summary=f"{ready}/{len(enabled)}"),
         cards=_cards(shares),
-        units=UnitTotals(
-            total=sum(share.units.total for share in shares),
-            allocated=sum(share.units.allocated for share in shares),
-        ),
+        units=_units(shares),
         memory=MemoryTotals(
             total=_memory((share.memory.total for share in shares), unit),
             allocated=_memory((share.memory.allocated for share in shares), unit),
@@ -42,6 +39,25 @@ def sum_up(snapshot: Snapshot, assignment: Assignment, unit: str) -> Totals:
 def _cards(shares: Sequence[ShareNodeObject]) -> CardTotals:
     total = sum(share.cards for share in shares)
     return CardTotals(total=total, healthy=total - sum(share.unhealthy_cards for share in shares))
+
+
+def _units(shares: Sequence[ShareNodeObject]) -> PolicyUnits:
+    """Returns the sums, and in words those of each kind of unit: a slice and a GiB are not the same."""
+    by_kind: dict[str, list[UnitTotals]] = {}
+    for share in shares:
+        for kind, units in share.units_by_kind.items():
+            by_kind.setdefault(kind, []).append(units)
+    kinds = sorted(by_kind)
+    return PolicyUnits(
+        total=sum(share.units.total for share in shares),
+        allocated=sum(share.units.allocated for share in shares),
+        unit=UNIT_SEPARATOR.join(kinds),
+        summary=UNIT_SEPARATOR.join(_allocated_of_total(by_kind[kind]) for kind in kinds),
+    )
+
+
+def _allocated_of_total(units: Sequence[UnitTotals]) -> str:
+    return f"{sum(each.allocated for each in units)}/{sum(each.total for each in units)}"
 
 
 def _memory(quantities: Iterable[str], unit: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import Backoff
@@ -76,7 +77,7 @@ class PodWatch:
         return [name for name, pod in self._state.pods.items() if pod.request is None]
 
     def _handle(self, event: Listed[Json] | Changed[Json]) -> None:
-        key = self._state.dialect.allocation_annotation
+        key = Dialect.allocation_annotation
         if isinstance(event, Listed):
             self._state.put_pods(read_metadata(item, key) for item in event.items)
             return
@@ -100,7 +101,7 @@ class PodWatch:
             return
         ended = (watched and name not in self._state.pods) or item["status"].get("phase") in FINISHED
         if item["spec"].get("nodeName") == self._state.name and not ended:
-            key = self._state.dialect.allocation_annotation
+            key = Dialect.allocation_annotation
             self._state.put_pod(read_pod(item, key, RESOURCES))
 
     def _handle_refusal(self, name: PodName, error: ApiError) -> None:

@@ -52,6 +52,7 @@ class ShareNodeWatch:
         except ValidationError as error:
             self._state.share_node_problem = _fields(error)
             _log.error("this GPUShareNode cannot be read, going on as before: %s", error)
+        self._state.refresh_requests()
         if self._state.share_node:
             logging.getLogger().setLevel(self._state.share_node.spec.log_level.upper())
         self._state.changed.set()

@@ -81,8 +81,8 @@ def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool, resource: str
     if request.crowded_containers:  # to be refused, and so to be found
         yield from (units for each in request.resources for units in each.containers.values())
         return
-    listed, stored = assigned.pods[pod.name].containers, assigned.stored_of(pod)
-    seen = {name for name in request.containers if listed.get(name) or name in stored}
+    listed, stored = assigned.pods[pod.name], assigned.stored_of(pod)
+    seen = {name for name in request.containers if listed.has(name) or name in stored}
     if served:
         seen |= request.init_containers
     lacking = {name: units for name, units in request.containers.items() if name not in seen}

@@ -15,6 +15,13 @@ from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.placement.units import readable_unit
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
+from gpushare_plugin.decide.foreign_units import (
+    ForeignContainers,
+    ForeignUnits,
+    foreign_classes,
+    foreign_shares,
+    sort_ids,
+)
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.locks import locks_of_units
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
@@ -31,6 +38,25 @@ class PodAssignment:
     """Every container that PodResources show -> numbers of its units, four bytes each."""
     uid: str = ""
     """Of the pod as the kubelet knows it; empty when unknown."""
+    foreign: ForeignContainers = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+    """Extended resources of which it has units of ours."""
+
+    @classmethod
+    def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, Sequence[str]]]) -> "PodAssignment":
+        """Returns the assignment by the IDs that each container has of each extended resource of ours."""
+        containers = {container: array("I") for container in devices}
+        foreign: dict[str, tuple[ForeignUnits, ...]] = {}
+        names: set[str] = set()
+        for container, each in devices.items():
+            for resource, ids in each.items():
+                numbers, others = sort_ids(resource, ids)
+                containers[container] += numbers
+                if others:
+                    foreign[container] = (*foreign.get(container, ()), *others)
+                if numbers:
+                    names.add(resource)
+        return cls(name, containers, foreign=foreign, names=frozenset(names))
 
     @classmethod
     def of_ids(cls, name: PodName, containers: Mapping[str, Iterable[str]]) -> "PodAssignment":
@@ -40,7 +66,12 @@ class PodAssignment:
     @property
     def units(self) -> int:
         """Of all containers together."""
-        return sum(map(len, self.containers.values()))
+        foreign = (each.count for units in self.foreign.values() for each in units)
+        return sum(map(len, self.containers.values())) + sum(foreign)
+
+    def has(self, container: str) -> bool:
+        """Whether the container has units."""
+        return bool(self.containers.get(container) or self.foreign.get(container))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +83,8 @@ class AssignedDevices:
     """Pod UID -> what the checkpoint says of it."""
     checkpoint_problem: str = ""
     """Why the checkpoint cannot be read; then ``stored`` is empty."""
+    foreign_names: frozenset[str] = frozenset()
+    """Extended resources of which foreign units are in ``pods`` and ``stored``."""
 
     def of(self, pod: Pod) -> PodAssignment | None:
         """Returns what is listed of ``pod``; not of another one that had its name before."""
@@ -71,6 +104,18 @@ class AssignedDevices:
         """Returns the units that PodResources show of each container of ``pod``."""
         assignment = self.of(pod)
         return assignment.containers.values() if assignment else ()
+
+    def foreign(self) -> Iterator[list[ForeignUnits]]:
+        """Yields the foreign units of each pod; a device that containers lend each other is listed of both.
+
+        Also of pods that the checkpoint alone shows: they may have ended since it was written.
+        """
+        listed = {each.uid for each in self.pods.values()}
+        for assignment in self.pods.values():
+            yield [*chain.from_iterable(assignment.foreign.values())]
+        for uid, entries in self.stored.items():
+            if uid not in listed:
+                yield [*chain.from_iterable(entry.foreign for entry in entries.values())]
 
     def pods_with_units(self) -> Iterator[PodAssignment]:
         """Yields the pods to which units are assigned."""
@@ -130,10 +175,24 @@ def _seen_allocation(pod: Pod, assignment: PodAssignment, assignments: NodeAssig
     """Returns what the kubelet has of ``pod``, whatever it asks for."""
     layout = assignments.layout
     if stored := assignments.assigned.stored_of(pod):
-        return _stored_allocation(pod, [*stored.values()], layout)
-    containers = {name: layout.shares(numbers) for name, numbers in assignment.containers.items() if numbers}
-    classes = locks_of_units(layout, assignment.containers.values())
-    return PodAllocation(pod, containers, sum_shares(containers), classes=classes)
+        own = _stored_allocation(pod, [entry for entry in stored.values() if entry.numbers], layout)
+    else:
+        shares = {name: layout.shares(numbers) for name, numbers in assignment.containers.items() if numbers}
+        classes = locks_of_units(layout, assignment.containers.values())
+        own = PodAllocation(pod, shares, sum_shares(shares), classes=classes)
+    return _with_foreign(own, assignment.foreign, layout) if assignment.foreign else own
+
+
+def _with_foreign(own: PodAllocation, foreign: ForeignContainers, layout: Layout) -> PodAllocation:
+    of_containers = {name: foreign_shares(units, layout) for name, units in foreign.items()}
+    containers = {
+        name: sum_shares({"own": own.containers.get(name, {}), "foreign": of_containers.get(name, {})})
+        for name in (*own.containers, *of_containers)
+    }
+    every = [*chain.from_iterable(foreign.values())]
+    cards = sum_shares({"own": own.cards, "foreign": foreign_shares(every, layout)})
+    classes = {**foreign_classes(every, layout), **own.classes}
+    return replace(own, containers=containers, cards=cards, classes=classes)
 
 
 def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
@@ -180,7 +239,7 @@ def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
     if assignment is None or pod.request is None:
         return []
     asking = pod.request.running_containers
-    return [name for name in asking if not assignment.containers.get(name) and name not in stored]
+    return [name for name in asking if not assignment.has(name) and name not in stored]
 
 
 def forgotten_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
@@ -212,7 +271,7 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     if assignment is None or request is None or not request.resources:
         return None
     is_served = len(request.resources) == 1 or assignments.layout.is_mixed
-    if request.crowded_containers or not is_served:
+    if request.crowded_containers or not is_served or assignment.foreign:
         has_units = assignments.assigned.has_units(pod)
         return _seen_allocation(pod, assignment, assignments) if has_units else None
     parts = [_part_allocation(pod, part, assignment, assignments) for part in request.parts]

@@ -1,32 +1,85 @@
-"""Repairs of annotations that do not say what the kubelet has assigned: the kubelet is right."""
+"""Repairs of annotations that do not say what the kubelet has assigned: the kubelet is right.
 
-from collections.abc import Iterable
+Our own, and beside it what the dialect of the node says of a pod that has its units.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.grants import CardPlace
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Unit, readable_unit
 from gpushare_plugin.decide.allocations import NodeAssignments, PodAllocation, admitted_allocations
+from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod, PodName
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Set the annotation of one pod to ``annotation``."""
+    """Set annotations of one pod."""
 
     pod: PodName
     uid: str
-    annotation: str
+    annotations: Mapping[str, str]
 
 
-def plan_repairs(assignments: NodeAssignments, pods: Iterable[Pod], *, now: datetime) -> list[Repair]:
-    """Returns one for each pod that was admitted and whose annotation is missing or says otherwise."""
+def plan_repairs(
+    assignments: NodeAssignments, pods: Iterable[Pod], dialect: Dialect, *, now: datetime
+) -> list[Repair]:
+    """Returns one for each pod that was admitted and whose annotations are missing or say otherwise."""
     return [
-        Repair(held.pod.name, held.pod.uid, encode_allocation(_allocation(held, assignments, now)))
+        Repair(held.pod.name, held.pod.uid, annotations)
         for held in admitted_allocations(assignments, pods)
-        if not _agrees(held.pod.allocation, held, assignments)
+        if (annotations := _repaired(held, assignments, dialect, now))
     ]
+
+
+def _repaired(
+    held: PodAllocation, assignments: NodeAssignments, dialect: Dialect, now: datetime
+) -> dict[str, str]:
+    allocation = _allocation(held, assignments, now)
+    own = {dialect.allocation_annotation: encode_allocation(allocation)}
+    differs = not _agrees(held.pod.allocation, held, assignments)
+    return {**(own if differs else {}), **_spoken(held, allocation, assignments, dialect, now)}
+
+
+def _spoken(
+    held: PodAllocation,
+    allocation: Allocation,
+    assignments: NodeAssignments,
+    dialect: Dialect,
+    now: datetime,
+) -> dict[str, str]:
+    """Returns the annotations of ``dialect`` to set. A time alone is no reason to write."""
+    at, present = int(now.timestamp() * 10**9), held.pod.annotations
+    assigned = dialect.codec.assignment_annotations(allocation.resource, at)
+    bound = {} if _has_foreign(held, assignments) else _bound(allocation, assignments.layout, dialect, at)
+    wanted = {**bound, **assigned}
+    times = {key for key, value in wanted.items() if value == str(at)}
+    differing = {key for key, value in wanted.items() if key not in times and present.get(key) != value}
+    missing = times - present.keys()
+    renewed = times & assigned.keys() if differing & assigned.keys() else set()
+    return {key: wanted[key] for key in sorted(differing | missing | renewed)}
+
+
+def _bound(allocation: Allocation, layout: Layout, dialect: Dialect, at: int) -> dict[str, str]:
+    """Returns what the extender says at bind; nothing of a pod whose cards the dialect has no words for."""
+    places = {placed.uuid: CardPlace(placed.card.index, placed.units) for placed in layout.cards}
+    held = allocation.held()
+    is_spread = allocation.resource is ResourceClass.MEMORY and len(held) != 1
+    if is_spread or not held.keys() <= places.keys():
+        return {}
+    return dialect.codec.bind_annotations(allocation, places, at)
+
+
+def _has_foreign(held: PodAllocation, assignments: NodeAssignments) -> bool:
+    """Then the replaced system has written how much it is, in its own units."""
+    assignment = assignments.assigned.of(held.pod)
+    return bool(assignment and assignment.foreign)
 
 
 def _agrees(annotated: Allocation | None, held: PodAllocation, assignments: NodeAssignments) -> bool:

@@ -5,11 +5,13 @@ It may show pods that have ended since it was written.
 """
 
 from array import array
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.decide.foreign_units import ForeignUnits, dialect_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,9 @@ class CheckpointEntry:
     resource: ResourceClass = ResourceClass.MEMORY
     cards: tuple[StoredCard, ...] = ()
     """In the order of their units; empty where the stored answer names none."""
+    name: str = ""
+    """Of the extended resource."""
+    foreign: tuple[ForeignUnits, ...] = ()
     unit: str = ""
     """What the container was told that one unit is; empty when unknown."""
 
@@ -57,33 +62,52 @@ class StoredUnits:
 
     uid: str
     container: str
-    resource: ResourceClass
+    name: str
+    """Of the extended resource."""
     numbers: "array[int]"
     """Ascending."""
+    foreign: tuple[ForeignUnits, ...] = ()
 
 
-def read_variables(units: StoredUnits, variables: Mapping[str, str], dialect: Dialect) -> CheckpointEntry:
-    """Returns an entry by the environment ``variables`` that the plugin answered."""
-    names = next((variables[name] for name in dialect.card_variables if name in variables), "")
-    uuids = names.split(",") if names else []
+def read_answer(
+    units: StoredUnits, variables: Mapping[str, str], device_nodes: Collection[str] = ()
+) -> CheckpointEntry:
+    """Returns an entry by the environment and the device nodes (paths) that the plugin answered.
+
+    Ours names the cards by UUID in every dialect; another plugin's answer tells the card in its own way.
+    """
+    names = variables.get(CARD_VARIABLE, "")
+    uuids = names.split(",") if names and units.numbers else []
     each = len(units.numbers) // len(uuids) if uuids else 0
     is_even = each * len(uuids) == len(units.numbers) and each > 0
     return CheckpointEntry(
         uid=units.uid,
         container=units.container,
-        resource=units.resource,
+        resource=RESOURCES[units.name],
+        name=units.name,
+        foreign=tuple(_told(each, variables, device_nodes) for each in units.foreign),
         numbers=units.numbers,
         cards=tuple(
             StoredCard(
                 uuid=uuid,
                 numbers=units.numbers[place * each : (place + 1) * each],
-                index=_number(variables.get(dialect.index_variable), place),
-                memory=_number(variables.get(dialect.memory_variable), place) or 0,
-                card_memory=_number(variables.get(dialect.card_memory_variable), place) or 0,
+                index=_number(variables.get(Dialect.index_variable), place),
+                memory=_number(variables.get(Dialect.memory_variable), place) or 0,
+                card_memory=_number(variables.get(Dialect.card_memory_variable), place) or 0,
             )
             for place, uuid in enumerate(uuids if is_even else ())
         ),
-        unit=variables.get(dialect.unit_variable, ""),
+        unit=variables.get(Dialect.unit_variable, ""),
+    )
+
+
+def _told(units: ForeignUnits, variables: Mapping[str, str], device_nodes: Collection[str]) -> ForeignUnits:
+    codec = dialect_of(units.name).codec
+    card = codec.stored_card(variables, device_nodes)
+    return replace(
+        units,
+        card=units.card if units.card or card is None else str(card),
+        size=codec.unit_size(variables, units.count),
     )
 
 

@@ -56,6 +56,8 @@ class AnnotationState:
     """Running pods whose units the kubelet does not know (any more)."""
     overcommitted: Sequence[str] = ()
     """Cards of which more is held than they have, for people."""
+    doubtful: Sequence[str] = ()
+    """Foreign units that may be fewer than they count as, and why."""
 
 
 def node_conditions(
@@ -159,6 +161,12 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
             " annotated is kept free for them: delete these pods, so that their controllers make them anew"
         )
         return condition_false(LEDGER_IN_SYNC, "KubeletForgot", message)
+    if annotations.doubtful:
+        message = (
+            "units that the replaced plugin gave out count as more rather than fewer:"
+            f" {'; '.join(annotations.doubtful)}; set memoryUnit to that plugin's, or delete these pods"
+        )
+        return condition_false(LEDGER_IN_SYNC, "ForeignUnits", message)
     return condition_true(LEDGER_IN_SYNC, "InSync", _without_checkpoint(annotations.checkpoint_problem))
 
 
@@ -187,12 +195,22 @@ def _unit_change_blocked(spec: NodeSpec, offering: Offering) -> ConditionState:
     if offering.layout and (postponed := offering.postponed):
         message = f"what the policy asks for now is not applied yet: {postponed.message}"
         return condition_true(UNIT_CHANGE_BLOCKED, postponed.reason, message)
+    if offering.renaming_blocked_by and offering.layout:
+        return condition_true(UNIT_CHANGE_BLOCKED, "PodsHoldUnits", _renaming(spec, offering))
     if not offering.blocked_by or offering.layout is None:
         return condition_false(UNIT_CHANGE_BLOCKED, "NotBlocked")
     pods = "1 pod holds" if offering.blocked_by == 1 else f"{offering.blocked_by} pods hold"
     change = f"mode {spec.mode}" if offering.problem else _change(spec, offering.layout)
     message = f"{change} is applied when {pods} no more units of {offering.layout.unit.text}"
     return condition_true(UNIT_CHANGE_BLOCKED, "PodsHoldUnits", message)
+
+
+def _renaming(spec: NodeSpec, offering: Offering) -> str:
+    pods = offering.renaming_blocked_by
+    hold = "1 pod holds" if pods == 1 else f"{pods} pods hold"
+    return (
+        f"dialect {spec.dialect} is applied when {hold} no more units by the names of {offering.dialect.name}"
+    )
 
 
 def _change(spec: NodeSpec, layout: Layout) -> str:

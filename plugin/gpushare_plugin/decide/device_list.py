@@ -5,12 +5,13 @@ long breaks the registration, because the kubelet's client takes no message abov
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.units import MemoryUnit, NodeUnit, with_memory
 from gpushare_plugin.decide.layout import Layout, PlacedCard, lay_out
 from gpushare_plugin.decide.locks import Locks, open_cards
+from gpushare_plugin.decide.stand_ins import NO_STAND_INS, StandIns
 from gpushare_plugin.decide.unit_ids import CAPACITY, ID_LENGTH, encode_id
 from gpushare_plugin.devices.card import PhysicalCard
 
@@ -19,7 +20,10 @@ MESSAGE_LIMIT = 4 * 2**20
 
 _DEVICES, _ID, _HEALTH, _TOPOLOGY, _NODES = b"\x0a", b"\x0a", b"\x12", b"\x1a", b"\x0a"
 _ENTRY_HEAD = 2 + 2 + ID_LENGTH
-"""Bytes of one device before its health: tag and length of the device, tag and length of its ID, the ID."""
+"""Bytes of one device before its health: tag and length of the device, tag and length of its ID, the ID.
+
+At most: some of our IDs are shorter.
+"""
 
 _HEALTHY = _HEALTH + b"\x07Healthy"
 _UNHEALTHY = _HEALTH + b"\x09Unhealthy"
@@ -27,25 +31,33 @@ _NO_HEALTH = b""
 """The kubelet takes everything but ``Healthy`` for unhealthy; this is the short way to say it."""
 
 
-def device_lists(layout: Layout, dialect: Dialect, locks: Locks) -> dict[str, bytes]:
+def device_lists(
+    layout: Layout, dialect: Dialect, locks: Locks, stand_ins: StandIns = NO_STAND_INS
+) -> dict[str, bytes]:
     """Returns name of an extended resource of ``dialect`` -> the list that the kubelet gets of it.
 
     A card that serves one class is in the list of no other: so that of the others capacity shrinks by it.
     """
     return {
-        dialect.resource_name(resource): encode_devices(open_cards(layout.of(resource), locks))
+        dialect.resource_name(resource): encode_devices(open_cards(layout.of(resource), locks), stand_ins)
         for resource in layout.classes
     }
 
 
-def encode_devices(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bytes:
+def encode_devices(
+    layout: Layout, stand_ins: StandIns = NO_STAND_INS, *, limit: int = MESSAGE_LIMIT
+) -> bytes:
     """Returns the whole message for one class; above ``limit`` bytes without what the kubelet can spare."""
+    ids = stand_ins.encoded(layout.only.resource)
+    foreign = b"".join(_head(len(each), _HEALTHY) + each + _HEALTHY for each in ids)
     tails = _tails(layout.cards, unhealthy=_UNHEALTHY, with_topology=_has_topology(layout))
-    if _size(layout.cards, tails) > limit:
+    if _size(layout.cards, tails) + len(foreign) > limit:
         tails = _tails(layout.cards, unhealthy=_NO_HEALTH, with_topology=False)
     message = bytearray()  # joined from a list of entries, the largest would take 20 MB for a moment
-    for entry in _entries(layout.cards, tails):
+    for entry in _entries(layout.cards, tails, stand_ins.withheld):
         message += entry
+    if len(message) + len(foreign) <= limit:
+        message += foreign
     return bytes(message)
 
 
@@ -99,8 +111,17 @@ def _size(cards: Sequence[PlacedCard], tails: Sequence[bytes]) -> int:
     return sum(placed.units * (_ENTRY_HEAD + len(tail)) for placed, tail in zip(cards, tails, strict=True))
 
 
-def _entries(cards: Sequence[PlacedCard], tails: Sequence[bytes]) -> Iterator[bytes]:
+def _entries(
+    cards: Sequence[PlacedCard], tails: Sequence[bytes], withheld: Container[int]
+) -> Iterator[bytes]:
     for placed, tail in zip(cards, tails, strict=True):
-        head = _DEVICES + bytes([_ENTRY_HEAD - 2 + len(tail)]) + _ID + bytes([ID_LENGTH])
+        heads = [_head(length, tail) for length in range(ID_LENGTH + 1)]
         for number in placed.numbers:
-            yield head + encode_id(number).encode() + tail
+            if number not in withheld:
+                unit_id = encode_id(number).encode()
+                yield heads[len(unit_id)] + unit_id + tail
+
+
+def _head(length: int, tail: bytes) -> bytes:
+    """Returns what is before an ID of ``length`` bytes. Lengths below 128 take one byte."""
+    return _DEVICES + bytes([2 + length + len(tail)]) + _ID + bytes([length])

@@ -1,15 +1,19 @@
 """Which pod it is that PodResources list: they know its name only, and names are used again."""
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, by_pod
+from gpushare_plugin.decide.foreign_units import ForeignUnits
 from gpushare_plugin.decide.pods import Pods
 
-Units = tuple[str, int, int]
-"""A container, the lowest of its units and how many they are: no two pods have that in common."""
+Units = tuple[str, str, int, int]
+"""A container, the lowest of its units and how many they are: no two pods have that in common.
+
+What foreign IDs begin with stands before that; it is empty for our own.
+"""
 
 
 def identify(
@@ -25,9 +29,10 @@ def identify(
     """
     stored = by_pod(entries)
     uids = {
-        _units(entry.container, entry.numbers): entry.uid
+        key: entry.uid
         for each in stored.values()
         for entry in each.values()
+        for key in _units(entry.container, entry.numbers, entry.foreign)
     }
     identified = {
         name: replace(assignment, uid=_uid(assignment, uids, before.pods.get(name), pods))
@@ -43,8 +48,9 @@ def _uid(
     assignment: PodAssignment, uids: Mapping[Units, str], before: PodAssignment | None, pods: Pods
 ) -> str:
     for container, numbers in assignment.containers.items():
-        if numbers and (uid := uids.get(_units(container, numbers))):
-            return uid
+        for key in _units(container, numbers, assignment.foreign.get(container, ())):
+            if key in uids:
+                return uids[key]
     if before is not None and before.uid and _share_units(assignment, before):
         return before.uid
     if (pod := pods.get(assignment.name)) is not None:
@@ -54,9 +60,14 @@ def _uid(
     return ""
 
 
-def _units(container: str, numbers: "array[int]") -> Units:
-    return container, min(numbers, default=-1), len(numbers)
+def _units(container: str, numbers: "array[int]", foreign: Iterable[ForeignUnits]) -> Iterator[Units]:
+    if numbers:
+        yield container, "", min(numbers), len(numbers)
+    for each in foreign:
+        yield container, *each.key
 
 
 def _share_units(one: PodAssignment, other: PodAssignment) -> bool:
-    return any(numbers and numbers == other.containers.get(name) for name, numbers in one.containers.items())
+    own = (numbers and numbers == other.containers.get(name) for name, numbers in one.containers.items())
+    foreign = (units == other.foreign.get(name) for name, units in one.foreign.items())
+    return any(own) or any(foreign)

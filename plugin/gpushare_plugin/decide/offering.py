@@ -22,8 +22,10 @@ from gpushare_core.placement.units import (
 )
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.device_list import MESSAGE_LIMIT, finest_unit, fits
+from gpushare_plugin.decide.dialect_change import dialect_in_force, recorded_dialect
 from gpushare_plugin.decide.layout import Layout, keep_places, lay_out, recorded_layout
 from gpushare_plugin.decide.pods import Pods
+from gpushare_plugin.decide.stand_ins import NO_STAND_INS, StandIns, stand_ins
 from gpushare_plugin.decide.unit_change import (
     HeldUnit,
     held_units,
@@ -85,6 +87,8 @@ class Snapshot:
     """None where the source is not known to this version."""
     last_layout: Layout | None
     """What was offered last; None after a start, when only what was recorded is known."""
+    last_dialect: Dialect | None = None
+    """In whose names that was."""
     assigned: AssignedDevices
     pods: Pods
     assigned_known: bool = True
@@ -100,6 +104,10 @@ class Offering:
     layout: Layout | None = None
     dialect: Dialect = GPUSHARE
     """Names the resources as which the units are offered."""
+    renaming_blocked_by: int = 0
+    """How many pods hold units by the names of ``dialect`` while another one is asked for."""
+    stand_ins: StandIns = NO_STAND_INS
+    """Foreign units in the lists that the kubelet gets."""
     problem: Problem | None = None
     """What this version cannot serve."""
     postponed: Problem | None = None
@@ -114,6 +122,11 @@ class Offering:
     """Cards for which the kubelet's message has no room; only with ``finest_unit``."""
 
     @property
+    def lists(self) -> tuple[Layout | None, Dialect, StandIns]:
+        """What the lists follow from that the kubelet gets."""
+        return self.layout, self.dialect, self.stand_ins
+
+    @property
     def layout_unknown(self) -> bool:
         """Whether nothing is offered because it cannot be told what units in use mean, or written down.
 
@@ -124,8 +137,17 @@ class Offering:
 
 def decide_offering(snapshot: Snapshot) -> Offering:
     """Returns what the node offers from now on."""
-    dialect = snapshot.share_node.spec.dialect if snapshot.share_node else GPUSHARE.name
-    return replace(_decide(snapshot), dialect=DIALECTS.get(dialect, GPUSHARE))
+    offering = _decide(snapshot)
+    if snapshot.share_node is None or offering.layout is None:
+        return offering
+    desired = DIALECTS[snapshot.share_node.spec.dialect]
+    in_force = dialect_in_force(desired, known_dialect(snapshot), snapshot.pods, snapshot.assigned)
+    return replace(
+        offering,
+        dialect=in_force.dialect,
+        renaming_blocked_by=in_force.blocked_by,
+        stand_ins=stand_ins(offering.layout, in_force.dialect, snapshot.assigned),
+    )
 
 
 def _decide(snapshot: Snapshot) -> Offering:
@@ -330,6 +352,13 @@ def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> NodeUnit | N
         return parse_node_unit(share_node.status.memory_unit)
     except ValueError:
         return None
+
+
+def known_dialect(snapshot: Snapshot) -> Dialect | None:
+    """Returns in whose names units were offered last, also before the plugin was restarted."""
+    if snapshot.last_dialect or snapshot.share_node is None:
+        return snapshot.last_dialect
+    return recorded_dialect(snapshot.share_node.status)
 
 
 def known_layout(snapshot: Snapshot) -> Layout | None:

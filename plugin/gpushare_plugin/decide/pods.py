@@ -1,10 +1,13 @@
 """A node's pods as the API server has them: who asks for units, and which card they were promised."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from gpushare_core.books.allocation import Allocation, MalformedAllocationError, decode_allocation
+from gpushare_core.dialects.codec import Codec
+from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError
+from gpushare_core.dialects.table import ANNOTATION_KEYS
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
 
@@ -36,8 +39,13 @@ class Pod:
     """RFC 3339, UTC."""
     deleting: bool = False
     annotation: str | None = None
+    """Our own."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Those of every dialect, ours among them."""
+    asked: PodRequest | None = None
+    """All that the pod asks for, in any dialect; None until its spec was read. It never changes."""
     request: PodRequest | None = None
-    """None until the pod's spec was read; it never changes."""
+    """What of that is our affair on this node."""
     running: bool = False
     """Whether it ran when it was read as a whole: then all its containers were admitted before."""
     started: bool = False
@@ -47,6 +55,12 @@ class Pod:
     def kubelet_uid(self) -> str:
         """What the kubelet's checkpoint knows the pod by."""
         return self.static_uid or self.uid
+
+    def asking_for(self, names: Collection[str]) -> "Pod":
+        """Returns the pod as one that asks for these extended resources alone."""
+        if self.asked is None:
+            return self
+        return replace(self, request=self.asked.of(names))
 
     @property
     def allocation(self) -> Allocation | None:
@@ -64,6 +78,16 @@ class Pod:
         """UUIDs of the cards that the pod was promised; empty where there is no annotation."""
         return tuple(self.allocation.held()) if self.allocation else ()
 
+    def legacy(self, codec: Codec) -> LegacyAllocation | None:
+        """Returns what a system that was replaced, or another scheduler, annotated: anybody may have.
+
+        None where that is nothing, or nothing that makes sense.
+        """
+        try:
+            return codec.read_legacy(self.annotations)
+        except MalformedAnnotationsError:
+            return None
+
 
 Pods = Mapping[PodName, Pod]
 
@@ -80,6 +104,7 @@ def read_metadata(item: Json, annotation: str) -> Pod:
         created=metadata.get("creationTimestamp") or "",
         deleting="deletionTimestamp" in metadata,
         annotation=annotations.get(annotation),
+        annotations={key: annotations[key] for key in ANNOTATION_KEYS if key in annotations},
     )
 
 
@@ -87,9 +112,11 @@ def read_pod(item: Json, annotation: str, resources: Mapping[str, ResourceClass]
     """Returns a pod by its whole object; ``resources`` are the extended resources that it may ask for."""
     status = item.get("status") or {}
     running = status.get("phase") == "Running"
+    request = read_request(item["spec"], resources)
     return replace(
         read_metadata(item, annotation),
-        request=read_request(item["spec"], resources),
+        asked=request,
+        request=request,
         running=running,
         started=running or bool(status.get("startTime")),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from gpushare_core.placement.card_choice import Card, Strategy
 from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.locks import Locks, open_cards
 from gpushare_plugin.decide.unit_ids import UnitSet
 
@@ -44,6 +44,8 @@ class ContainerRequest:
     """Card UUID -> units that other pods were promised there."""
     forgotten: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods have there although the kubelet calls them available."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """Card UUID -> units that are free there, where that may be fewer than the kubelet calls available."""
     locks: Locks | None = None
     """The class that each card in use serves; None on a node that serves one class alone."""
 
@@ -71,7 +73,7 @@ def choose_units(
     """
     layout = open_cards(layout, request.locks or {})
     counts = {
-        placed.uuid: available.count(placed.numbers) - request.forgotten.get(placed.uuid, 0)
+        placed.uuid: _free(placed, available, request) - request.forgotten.get(placed.uuid, 0)
         for placed in layout.cards
     }
     chosen = [*included]
@@ -85,6 +87,11 @@ def choose_units(
     for placed in layout.cards:
         chosen += available.lowest(shares.get(placed.uuid, 0), placed.numbers)
     return cards, chosen
+
+
+def _free(placed: PlacedCard, available: UnitSet, request: ContainerRequest) -> int:
+    count = available.count(placed.numbers)
+    return min(count, request.limits.get(placed.uuid, count))
 
 
 def choose_distinct(

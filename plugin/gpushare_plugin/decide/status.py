@@ -13,19 +13,21 @@ from gpushare_core.api.share_node import (
     PodShare,
     ResourceTotals,
 )
-from gpushare_core.placement.modes import class_of_lock, mode_serving
+from gpushare_core.placement.modes import class_of_lock, mode_dividing, mode_serving
 from gpushare_core.placement.quantity import format_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
 from gpushare_core.version import VERSION
 from gpushare_plugin.decide.allocations import PodAllocation
+from gpushare_plugin.decide.card_summary import card_summary
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
+from gpushare_plugin.decide.offering import Offering
 
 
 def node_status(
     share_node: GPUShareNode,
-    layout: Layout | None,
+    offering: Offering,
     allocations: Sequence[PodAllocation],
     conditions: Iterable[ConditionState],
     *,
@@ -33,13 +35,15 @@ def node_status(
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write; equal to what is there already where nothing changed."""
+    layout = offering.layout
     placed = sorted(layout.cards, key=lambda each: each.card.index) if layout else []
     cards = [_card(each, layout, allocations, locks) for each in placed] if layout else []
     return NodeStatus(
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
         memory_unit=layout.unit.text if layout else "",
-        summary=" ".join(f"{card.allocated_units}/{card.units}" for card in cards),
+        dialect=offering.dialect.name if layout else "",
+        summary=_summary(layout, cards),
         conditions=dated_conditions(
             conditions,
             before=share_node.status.conditions,
@@ -109,6 +113,13 @@ def _shares(uuid: str, allocations: Sequence[PodAllocation]) -> Iterable[PodShar
 
 def _by_name(share: PodShare) -> tuple[str, str, str, str]:
     return (share.namespace, share.name, share.uid, share.container)
+
+
+def _summary(layout: Layout | None, cards: list[CardStatus]) -> str:
+    if layout is None:
+        return ""
+    mode = mode_dividing(layout.unit).name
+    return " ".join(card_summary(card, mode) for card in cards)
 
 
 def _units(cards: list[CardStatus]) -> UnitTotals:

@@ -1,7 +1,8 @@
 """IDs of units and sets of units.
 
 One unit is one device for the kubelet, and the list of all devices must fit one gRPC message. So an ID has
-three letters, the fewest that number every unit of a node.
+three letters, the fewest that number every unit of a node; a few have one less, so that none looks like
+``<card index>-<number>``, a device of Volcano's plugin.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,6 +11,10 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 ID_LENGTH = 3
 CAPACITY = len(ALPHABET) ** ID_LENGTH
 """How many units a node can have at most."""
+
+_HYPHEN, _DIGITS = ALPHABET.index("-"), range(ALPHABET.index("0"), ALPHABET.index("9") + 1)
+SHORT = frozenset(first << 12 | _HYPHEN << 6 | third for first in _DIGITS for third in _DIGITS)
+"""Numbers the IDs of which have two letters: digits, without the hyphen between them."""
 
 _VALUES = {letter: value for value, letter in enumerate(ALPHABET)}
 
@@ -20,15 +25,18 @@ class UnknownUnitError(ValueError):
 
 def encode_id(number: int) -> str:
     """Returns the ID of unit ``number``, which is from 0 to ``CAPACITY`` - 1."""
-    return ALPHABET[number >> 12] + ALPHABET[number >> 6 & 63] + ALPHABET[number & 63]
+    hyphen = "" if number in SHORT else ALPHABET[number >> 6 & 63]
+    return ALPHABET[number >> 12] + hyphen + ALPHABET[number & 63]
 
 
 def decode_id(unit_id: str) -> int:
     """Returns the number that ``encode_id`` was given. Raises ``UnknownUnitError`` for other texts."""
     try:
-        first, second, third = tuple(unit_id)
-        return _VALUES[first] << 12 | _VALUES[second] << 6 | _VALUES[third]
-    except (KeyError, ValueError):
+        if len(unit_id) == ID_LENGTH:
+            first, second, third = tuple(unit_id)
+            return _VALUES[first] << 12 | _VALUES[second] << 6 | _VALUES[third]
+        return _SHORT_IDS[unit_id]
+    except KeyError:
         raise UnknownUnitError(f"{unit_id!r} names no unit") from None
 
 
@@ -39,6 +47,9 @@ def known_numbers(ids: Iterable[str]) -> Iterator[int]:
             yield decode_id(unit_id)
         except UnknownUnitError:
             continue
+
+
+_SHORT_IDS = {encode_id(number): number for number in SHORT}
 
 
 class UnitSet:

@@ -161,9 +161,9 @@ def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[Witness]) -> list
 
 
 def _holding(assignment: PodAssignment, assigned: AssignedDevices) -> set[str]:
-    """Returns the names of the containers that hold units."""
+    """Returns the names of the containers that hold units of ours."""
     listed = {name for name, numbers in assignment.containers.items() if numbers}
-    return listed | assigned.stored.get(assignment.uid, {}).keys()
+    return listed | {name for name, entry in assigned.stored.get(assignment.uid, {}).items() if entry.numbers}
 
 
 def witnessed_unit(candidates: Iterable[NodeUnit | None], witnesses: Sequence[Witness]) -> NodeUnit:

@@ -1,10 +1,11 @@
 """The kubelet's two questions when it admits a container: which units, and what comes with them."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from gpushare_core.books.allocation import sum_shares
 from gpushare_core.placement.modes import crowded_container_reason
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
@@ -24,10 +25,16 @@ from gpushare_plugin.decide.allocations import (
     shares_to_get_again,
 )
 from gpushare_plugin.decide.environment import UnusableUnitsError, environment
+from gpushare_plugin.decide.hints import hinted_cards, hinted_units
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.locks import locks_of_units
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
+from gpushare_plugin.decide.stand_ins import (
+    foreign_by_card,
+    foreign_locks,
+    require_room_beside_foreign,
+)
 from gpushare_plugin.decide.unit_ids import UnitSet, encode_id, known_numbers
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
@@ -98,7 +105,9 @@ class Allocator:
         self._require_open(numbers, layout)
         self.reservations.allocate(numbers)
         self.assignment_reader.read_soon()
-        return environment(ids, layout, self.state.dialect)
+        variables = environment(ids, layout, self.state.offering.dialect)
+        require_room_beside_foreign(numbers, layout, self.state.assigned)
+        return variables
 
     def _require_open(self, numbers: Sequence[int], layout: Layout) -> None:
         """Raises ``UnusableUnitsError`` where a card of these units serves another class."""
@@ -115,7 +124,7 @@ class Allocator:
         ``others`` have although the kubelet forgot it."""
         state = self.state
         holdings = chain(state.assigned.holdings(), self.reservations.holdings())
-        locks = locks_of_units(layout, holdings)
+        locks = {**foreign_locks(layout, state.assigned), **locks_of_units(layout, holdings)}
         for pod in others if layout.is_mixed else ():
             if pod.allocation and forgotten_containers(pod, state.assigned):
                 locks = {**annotated_classes(pod.allocation), **locks}
@@ -125,10 +134,9 @@ class Allocator:
         layout = self.state.offering.layout
         if layout is None:
             raise NothingOfferedError(f"node {self.state.name} does not share its cards")
-        if self.resource not in layout.classes:
-            raise NothingOfferedError(
-                f"node {self.state.name} does not serve the resource {self.resource} (any more)"
-            )
+        is_served = self.resource in layout.classes
+        if not is_served or self.state.offering.dialect.resource_name(self.resource) != self.name:
+            raise NothingOfferedError(f"node {self.state.name} does not serve {self.name} (any more)")
         return layout
 
     async def _admitted_pod(self, units: int) -> Pod | None:
@@ -160,14 +168,20 @@ class Allocator:
             annotated_cards=self._annotated_cards(pod, units, layout),
             promised=self._promised(others, layout),
             forgotten=forgotten_units(others, self.state.assigned),
+            limits=self._limits(included, layout),
             locks=self._locks(layout, others) if layout.is_mixed else None,
         )
 
     def _promised(self, others: Sequence[Pod], layout: Layout) -> dict[str, int]:
-        """A card that others were promised as another class is promised to them as a whole."""
-        promised = promised_units(others, self.state.assigned)
+        """Returns card UUID -> units that ``others`` were promised, also by another scheduler.
+
+        A card that they were promised as another class is promised to them as a whole.
+        """
+        assigned, dialect = self.state.assigned, self.state.offering.dialect
+        hinted = hinted_units(others, assigned, layout, dialect)
+        promised = sum_shares({"annotated": promised_units(others, assigned), "hinted": hinted})
         if layout.is_mixed:
-            classes = promised_classes(others, self.state.assigned)
+            classes = promised_classes(others, assigned)
             whole = (card for card, resource in classes.items() if resource is not self.resource)
             promised |= {card: layout.of(self.resource).room_of(card) for card in whole}
         return promised
@@ -178,7 +192,8 @@ class Allocator:
             return ()
         if again := tuple(shares_to_get_again(pod, self.state.assigned, units)):
             return again
-        return annotated_cards_of(pod, self.resource) if layout.is_mixed else pod.annotated_cards
+        annotated = annotated_cards_of(pod, self.resource) if layout.is_mixed else pod.annotated_cards
+        return annotated or hinted_cards(pod, layout, self.state.offering.dialect)
 
     def _assigned_numbers(self, pod: Pod | None, layout: Layout) -> list[int]:
         """Returns the units of the class that is asked for which PodResources show of ``pod``."""
@@ -204,10 +219,25 @@ class Allocator:
         They differ when a pod ends while another one is being admitted: the kubelet then forgets for a
         moment what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
         """
-        available, kept = UnitSet(known_numbers(ids)), set(included)
-        taken = chain(self.state.assigned.numbers(), self.reservations.numbers())
-        available.discard(number for number in taken if number not in kept)
+        available = UnitSet(known_numbers(ids))
+        available.discard(self._taken(included))
         return available
+
+    def _limits(self, included: list[int], layout: Layout) -> Mapping[str, int]:
+        """Returns card UUID -> units that are free beside the foreign ones, whatever the kubelet was sent."""
+        foreign = foreign_by_card(layout, self.resource, self.state.assigned)
+        if not foreign:
+            return {}
+        taken = UnitSet(self._taken(included))
+        return {
+            placed.uuid: placed.units - taken.count(placed.numbers) - foreign.get(placed.uuid, 0)
+            for placed in layout.of(self.resource).cards
+        }
+
+    def _taken(self, included: list[int]) -> Iterator[int]:
+        kept = set(included)
+        taken = chain(self.state.assigned.numbers(), self.reservations.numbers())
+        return (number for number in taken if number not in kept)
 
     def _record(self, pod: Pod | None, cards: Sequence[str], request: ContainerRequest) -> None:
         named = ",".join(cards)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from gpushare_core.kube.backoff import Backoff
 from gpushare_plugin.decide.allocations import AssignedDevices, orphans
 from gpushare_plugin.decide.checkpoint import by_pod
+from gpushare_plugin.decide.foreign_cards import locate
 from gpushare_plugin.decide.identity import identify
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
 from gpushare_plugin.kubelet.pod_resources import PodResources, PodResourcesUnavailableError
@@ -79,7 +80,8 @@ class AssignmentReader:
             available = self._state.pod_resources_available
             level = logging.WARNING if available else logging.DEBUG  # once, not every time
             _log.log(level, "the kubelet's books cannot be read: %s", error)
-            self._state.lose_pod_resources(self._read_checkpoint())
+            stored, state = self._read_checkpoint(), self._state
+            state.lose_pod_resources(locate(stored, state.assigned, state.pods, state.dialect_names))
 
     async def read_during_call(self, *, timeout: float) -> AssignedDevices:
         """Returns what is assigned while the kubelet waits for an answer of ours.
@@ -123,17 +125,18 @@ class AssignmentReader:
         if number < self._newest:
             return self._state.assigned
         self._newest = number
-        stored = self._read_checkpoint()
+        stored, state = self._read_checkpoint(), self._state
         entries = [entry for each in stored.stored.values() for entry in each.values()]
         known = replace(listed, checkpoint_problem=stored.checkpoint_problem)
-        assigned = identify(known, entries, self._state.assigned, self._state.pods)
-        self._state.put_assigned(assigned)
+        identified = identify(known, entries, state.assigned, state.pods)
+        assigned = locate(identified, state.assigned, state.pods, state.dialect_names)
+        state.put_assigned(assigned)
         return assigned
 
     def _read_checkpoint(self) -> AssignedDevices:
         """Returns everything that the checkpoint says, of pods that have ended, too."""
         try:
-            return AssignedDevices(stored=by_pod(self._checkpoint.read()))
+            return AssignedDevices(stored=by_pod(self._checkpoint.read(self._state.dialect_names)))
         except CheckpointUnreadableError as error:
             known = str(error) == self._state.assigned.checkpoint_problem
             _log.log(logging.DEBUG if known else logging.WARNING, "going on without a witness: %s", error)

@@ -5,7 +5,7 @@ Source: ``pkg/kubelet/cm/devicemanager/checkpoint`` of Kubernetes 1.36.
 """
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,9 @@ from typing import Any
 import msgspec
 from google.protobuf.message import DecodeError
 
-from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_variables
-from gpushare_plugin.decide.unit_ids import known_numbers
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
+from gpushare_plugin.decide.foreign_units import sort_ids
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
 FILE = "kubelet_internal_checkpoint"
@@ -60,23 +58,25 @@ class CheckpointUnreadableError(Exception):
 class CheckpointFile:
     """The file in the folder ``device_plugins``; what was read is kept until it changes."""
 
-    def __init__(self, device_plugins: Path, dialect: Dialect) -> None:
+    def __init__(self, device_plugins: Path) -> None:
         self._file = device_plugins / FILE
-        self._dialect = dialect
-        self._stamp: tuple[int, int, int] | None = None
+        self._stamp: tuple[int, int, int, Collection[str]] | None = None
         self._entries: tuple[CheckpointEntry, ...] = ()
 
-    def read(self) -> tuple[CheckpointEntry, ...]:
-        """Returns the entries of all resources of ours.
+    def read(self, names: Collection[str]) -> tuple[CheckpointEntry, ...]:
+        """Returns the entries of the extended resources of all dialects.
+
+        What cannot be read of others than ``names`` may be another plugin's, and is left out.
 
         Raises:
             CheckpointUnreadableError: what pods have is not known from here.
         """
         try:
             stat = self._file.stat()
-            stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size)  # the kubelet writes a new file each time
+            # The kubelet writes a new file each time.
+            stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size, names)
             if stamp != self._stamp:
-                self._entries = tuple(self._decoded(self._file.read_bytes()))
+                self._entries = tuple(_decoded(self._file.read_bytes(), names))
                 self._stamp = stamp
         except OSError as error:
             raise CheckpointUnreadableError(f"{self._file}: {error.strerror or error}") from error
@@ -84,15 +84,23 @@ class CheckpointFile:
             raise CheckpointUnreadableError(f"{self._file} is in an unknown format: {error}") from error
         return self._entries
 
-    def _decoded(self, content: bytes) -> Iterator[CheckpointEntry]:
-        for entry in _DECODER.decode(content).data.entries or ():
-            name = _RESOURCE.decode(entry).name
-            if isinstance(name, str) and (resource := RESOURCES.get(name)):
-                yield self._entry(_ENTRY.decode(entry), resource)
 
-    def _entry(self, entry: _Entry, resource: ResourceClass) -> CheckpointEntry:
-        ids = chain.from_iterable(_IDS.decode(entry.device_ids).values())
-        variables = api.ContainerAllocateResponse.FromString(entry.alloc_resp).envs
-        numbers = array("I", sorted(set(known_numbers(ids))))
-        units = StoredUnits(entry.pod_uid, entry.container_name, resource, numbers)
-        return read_variables(units, variables, self._dialect)
+def _decoded(content: bytes, names: Collection[str]) -> Iterator[CheckpointEntry]:
+    for entry in _DECODER.decode(content).data.entries or ():
+        name = _RESOURCE.decode(entry).name
+        if not isinstance(name, str) or name not in RESOURCES:
+            continue
+        try:
+            yield _read_entry(_ENTRY.decode(entry), name)
+        except (msgspec.DecodeError, DecodeError, UnicodeError):
+            if name in names:
+                raise
+
+
+def _read_entry(entry: _Entry, name: str) -> CheckpointEntry:
+    ids = chain.from_iterable(_IDS.decode(entry.device_ids).values())
+    own, foreign = sort_ids(name, ids)
+    answer = api.ContainerAllocateResponse.FromString(entry.alloc_resp)
+    numbers = array("I", sorted(set(own)))
+    units = StoredUnits(entry.pod_uid, entry.container_name, name, numbers, foreign)
+    return read_answer(units, answer.envs, [device.container_path for device in answer.devices])

@@ -13,14 +13,15 @@ class DeviceStream:
 
     def __init__(self) -> None:
         self._message: bytes | None = None
+        self._wanted = False
         self._changed = asyncio.Event()
         self._newest = 0
         self._open = False
 
     @property
     def is_offering(self) -> bool:
-        """Whether there is a list, even an empty one."""
-        return self._message is not None
+        """Whether there is a list for the kubelet, even an empty one."""
+        return self._wanted
 
     @property
     def opened(self) -> int:
@@ -34,9 +35,15 @@ class DeviceStream:
 
     def offer(self, message: bytes) -> None:
         """Sends ``message`` to the kubelet, unless it has it already."""
+        self._wanted = True
         if message != self._message:
             self._message = message
             self._notify()
+
+    def withdraw(self, message: bytes) -> None:
+        """Sends ``message``, an empty list, to who listens now; nobody is looked for who would."""
+        self.offer(message)
+        self._wanted = False
 
     def offer_later(self, message: bytes) -> None:
         """Sends ``message`` to whoever listens next. What is open now gets nothing any more: the kubelet

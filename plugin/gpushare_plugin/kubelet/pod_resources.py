@@ -81,13 +81,16 @@ def read_assigned(response: api.ListPodResourcesResponse, resources: Collection[
 
 
 def _assignment(pod: api.PodResources, resources: Collection[str]) -> PodAssignment:
-    return PodAssignment.of_ids(
+    return PodAssignment.of_devices(
         PodName(pod.namespace, pod.name),
         {container.name: _ids(container, resources) for container in pod.containers},
     )
 
 
-def _ids(container: api.ContainerResources, resources: Collection[str]) -> list[str]:
+def _ids(container: api.ContainerResources, resources: Collection[str]) -> dict[str, list[str]]:
     """The kubelet lists every device in an entry of its own."""
-    own = (devices for devices in container.devices if devices.resource_name in resources)
-    return [unit_id for devices in own for unit_id in devices.device_ids]
+    ids: dict[str, list[str]] = {}
+    for devices in container.devices:
+        if devices.resource_name in resources:
+            ids.setdefault(devices.resource_name, []).extend(devices.device_ids)
+    return ids

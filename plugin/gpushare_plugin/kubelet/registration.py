@@ -70,8 +70,8 @@ class Registrar:
     async def run(self) -> None:
         """Never returns; when cancelled, leaves nothing behind in the kubelet's directory."""
         try:
-            await self._wait_until(lambda: self._stream.is_offering)
             while True:
+                await self._wait_until(lambda: self._stream.is_offering)  # else it is another plugin's affair
                 await self._register_and_stay()
                 await self._backoff.wait()
         finally:

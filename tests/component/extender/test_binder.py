@@ -19,7 +19,6 @@ from tests.samples.extender import (
     share_node,
 )
 
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
@@ -72,7 +71,7 @@ def binder(client: KubeClient, ledger: Ledger, clock: FakeClock) -> Binder:
     timing = BindTiming(
         clock=clock, now=lambda: NOW, sleep=clock.sleep, answer_within=2.0, uncertain_for=12.0
     )
-    return Binder(client, ledger, GPUSHARE, permitted, timing)
+    return Binder(client, ledger, permitted, timing)
 
 
 def used(ledger: Ledger, node: str = "n1") -> int:
@@ -339,7 +338,7 @@ async def test_the_caller_gets_an_answer_though_the_api_server_gives_none(
     api: FakeApi, client: KubeClient, ledger: Ledger
 ) -> None:
     """The units stay reserved until the server tells; then the bind task books what is true."""
-    binder = Binder(client, ledger, GPUSHARE, permitted, BindTiming(answer_within=0.1))
+    binder = Binder(client, ledger, permitted, BindTiming(answer_within=0.1))
     free = asyncio.Event()
 
     async def slow(_: web.Request) -> None:
@@ -379,7 +378,7 @@ async def test_a_server_that_is_not_there_releases_at_once(
     nowhere = Credentials(f"http://127.0.0.1:{unused_tcp_port}", there.tls, there.token)
     async with KubeClient(nowhere) as client:
         timing = BindTiming(clock=clock, sleep=clock.sleep)
-        binder = Binder(client, ledger, GPUSHARE, permitted, timing)
+        binder = Binder(client, ledger, permitted, timing)
         assert "was not bound" in await binder.bind(reference(), "n1")
     assert used(ledger) == 0
 
@@ -422,7 +421,7 @@ async def test_a_burst_of_binds_at_a_slow_server_is_answered_in_time(api: FakeAp
         api.put(PODS, pod_json(f"p{index}", units=4))
         api.fail("POST", f"/api/v1/namespaces/default/pods/p{index}/binding", slow)
     async with kube_client(api.credentials()) as client:
-        binder = Binder(client, ledger, GPUSHARE, permitted, BindTiming(answer_within=1.4))
+        binder = Binder(client, ledger, permitted, BindTiming(answer_within=1.4))
         answers = await asyncio.gather(*(binder.bind(reference(f"p{index}"), "n1") for index in range(120)))
     assert set(answers) == {""}
 
@@ -435,7 +434,7 @@ async def test_a_bind_that_gets_no_turn_reserves_and_sends_nothing(
 
     api.put(PODS, pod_json("b", units=4))
     api.fail("POST", BINDING, slow)
-    binder = Binder(client, ledger, GPUSHARE, permitted, BindTiming(answer_within=0.2), parallel=1)
+    binder = Binder(client, ledger, permitted, BindTiming(answer_within=0.2), parallel=1)
     first, second = await asyncio.gather(binder.bind(reference("a"), "n1"), binder.bind(reference("b"), "n1"))
     assert "has not told yet" in first
     assert second == "the API server is slow: 1 binds wait for it already"
@@ -529,7 +528,7 @@ async def test_what_waited_too_long_for_its_turn_is_not_sent(
     api.fail("POST", BINDING, slow)
     api.fail("GET", "/api/v1/namespaces/default/pods/b", slow_read)
     timing = BindTiming(clock=clock, sleep=clock.sleep, answer_within=4.0)
-    binder = Binder(client, ledger, GPUSHARE, permitted, timing, parallel=1)
+    binder = Binder(client, ledger, permitted, timing, parallel=1)
     first = asyncio.create_task(binder.bind(reference("a"), "n1"))
     await api.wait_for("the Binding", lambda: bool(api.requests("POST", BINDING)))
     second = asyncio.create_task(binder.bind(reference("b"), "n1"))

@@ -20,7 +20,6 @@ from tests.fakes.api_server import (
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import pod_json, reference, share_node_json
 
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.deadlines import (
@@ -86,7 +85,7 @@ async def api() -> AsyncIterator[FakeApi]:
 
 async def start(client: KubeClient, identity: str) -> Running:
     options = Options(listen=Address("127.0.0.1", 0), identity=identity)
-    running = Running(Extender.create(client, options, GPUSHARE), HandClock())
+    running = Running(Extender.create(client, options), HandClock())
     running.lease.timing = BindTiming(clock=running.clock, sleep=running.clock.sleep)
     await running.start()
     return running
@@ -392,7 +391,7 @@ class TestReading:
 async def test_the_lease_goes_by_a_clock_that_runs_while_the_machine_is_suspended(
     client: KubeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = Extender.create(client, Options(listen=Address("127.0.0.1", 0)), GPUSHARE)
+    running = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
     now = {time.CLOCK_BOOTTIME: 100.0, time.CLOCK_MONOTONIC: 100.0}
     monkeypatch.setattr(time, "clock_gettime", now.__getitem__)
     running.lease.take_over = _nothing_to_read

@@ -9,7 +9,6 @@ from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import pod_json, pod_request, reference, share_node_json
 
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
@@ -32,11 +31,11 @@ class Setting:
         self.clock = FakeClock()
         self.ledger = Ledger()
         timing = BindTiming(clock=self.clock, sleep=self.sleep)
-        self.pauses = NodePauses(client, self.ledger, timing, tuple(GPUSHARE.resources))
-        self.binder = Binder(client, self.ledger, GPUSHARE, self.permitted, bound=self.pauses.bound)
+        self.pauses = NodePauses(client, self.ledger, timing)
+        self.binder = Binder(client, self.ledger, self.permitted, bound=self.pauses.bound)
         self.health = WatchHealth("pods"), WatchHealth("gpusharenodes")
         self.tasks = [
-            asyncio.create_task(watch_pods(client, self.ledger, GPUSHARE, self.health[0], self.pauses.gone)),
+            asyncio.create_task(watch_pods(client, self.ledger, self.health[0], self.pauses.gone)),
             asyncio.create_task(watch_share_nodes(client, self.ledger, self.health[1], self.pauses.reported)),
             asyncio.create_task(self.pauses.end_in_time()),
         ]

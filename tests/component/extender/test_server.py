@@ -11,7 +11,6 @@ from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import pod_json, pod_update, share_node
 
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
@@ -46,7 +45,7 @@ async def extender(api: FakeApi, clock: FakeClock) -> AsyncIterator[ExtenderApi]
     ledger.set_pod(pod_update("y", node="n2", c1=15))
     watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
     async with KubeClient(api.credentials()) as client:
-        yield ExtenderApi(ledger, Binder(client, ledger, GPUSHARE, permitted), GPUSHARE, HealthApi(watches))
+        yield ExtenderApi(ledger, Binder(client, ledger, permitted), HealthApi(watches))
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import RESOURCE, asked, holder_json, share_node_json
 
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_extender.cluster import wake_up
 from gpushare_extender.cluster.wake_up import WakeUp
@@ -49,7 +48,7 @@ def reported(*uids: str) -> Json:
 @pytest.fixture
 async def caller(api: FakeApi) -> AsyncIterator[SchedulerCaller]:
     async with kube_client(api.credentials()) as client, ClientSession() as session:
-        extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)), GPUSHARE)
+        extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
         tasks = [asyncio.create_task(task) for task in extender.tasks()]
         for watch in extender.watches:
             await asyncio.wait_for(watch.health.until_applied(0), 5)

@@ -10,7 +10,6 @@ from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, error_event, fake_api, status, stream
 from tests.samples.extender import ANNOTATION, RESOURCE, annotation, holder_json, pod_json, share_node_json
 
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import METADATA_LIST, KubeClient
 from gpushare_extender.cluster.watchers import WatchHealth, end_departures, watch_pods, watch_share_nodes
@@ -66,7 +65,7 @@ async def followed(client: KubeClient) -> AsyncIterator[FollowedLedger]:
     """Following the cluster; complete once a test begins."""
     ledger, pods, nodes = Ledger(), WatchHealth("pods"), WatchHealth("gpusharenodes")
     tasks = [
-        asyncio.create_task(watch_pods(client, ledger, GPUSHARE, pods)),
+        asyncio.create_task(watch_pods(client, ledger, pods)),
         asyncio.create_task(watch_share_nodes(client, ledger, nodes)),
         asyncio.create_task(end_departures(ledger, later, pause)),
     ]

@@ -5,14 +5,19 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from tests.fakes.operator_cluster import NAMESPACE, Cluster, converge
 from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy
 
+from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.kube import paths
 from gpushare_operator.cluster.kinds import KINDS
+from gpushare_operator.cluster.labels import DIALECT_LABELS
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
-from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job
+from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.main import ACCOUNT
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.yaml"
@@ -89,6 +94,57 @@ def test_no_admission_policy_names_the_namespace() -> None:
     assert naming == []
 
 
+def admission_variable(file: str, policy: str, name: str) -> str:
+    bodies = yaml.safe_load_all((MANIFEST.parent / file).read_text())
+    (spec,) = [
+        each["spec"] for each in bodies if each["metadata"]["name"] == policy and "validations" in str(each)
+    ]
+    (expression,) = [each["expression"] for each in spec["variables"] if each["name"] == name]
+    return str(expression)
+
+
+def quoted(expression: str) -> list[str]:
+    return re.findall(r"'([^']+)'", expression)
+
+
+def keys_by_dialect() -> list[str]:
+    """The names of dialects that have annotations, each with its keys."""
+    ours = ["gpushare.io", Dialect.allocation_annotation]
+    with_keys = [each for each in DIALECTS.values() if each.codec.annotation_keys]
+    return [*ours, *(name for each in with_keys for name in (each.name, *each.codec.annotation_keys))]
+
+
+@pytest.mark.parametrize("policy", ["gpushare-pods", "gpushare-bindings"])
+def test_the_annotations_of_every_dialect_are_protected(policy: str) -> None:
+    file = {"gpushare-pods": "admission-pods.yaml", "gpushare-bindings": "admission-bindings.yaml"}[policy]
+    assert quoted(admission_variable(file, policy, "keys")) == keys_by_dialect()
+    (spec,) = [
+        each["spec"]
+        for each in yaml.safe_load_all((MANIFEST.parent / file).read_text())
+        if each["metadata"]["name"] == policy and each["kind"] == "ValidatingAdmissionPolicy"
+    ]
+    (looked_at,) = [each["expression"] for each in spec["matchConditions"]]
+    prefixes = [key for key in quoted(looked_at) if key.endswith(("/", "_"))]
+    unseen = [key for key in ANNOTATION_KEYS if key not in looked_at and not key.startswith(tuple(prefixes))]
+    assert unseen == []
+
+
+def test_two_resources_of_any_dialects_are_noticed() -> None:
+    names = quoted(admission_variable("admission-pods.yaml", "gpushare-requests", "resources"))
+    assert sorted(names) == sorted(RESOURCES)
+
+
+def test_the_operator_may_write_what_its_dialects_need_on_nodes_and_nothing_else() -> None:
+    file, policy = "admission-operator.yaml", "gpushare-operator-nodes"
+    labels = {POLICY_LABEL, MODE_LABEL, DIALECT_LABEL, SCHEDULER_LABEL, *DIALECT_LABELS}
+    assert set(quoted(admission_variable(file, policy, "ourLabels"))) == labels
+    assert set(quoted(admission_variable(file, policy, "ourResources"))) == {*RESOURCES, "tuya.com"}
+    counted = {
+        part for each in DIALECTS.values() for part in (each.name, each.count_resource) if each.count_resource
+    }
+    assert set(quoted(admission_variable(file, policy, "counts"))) == counted
+
+
 def test_elsewhere_it_may_only_list_the_pods_beside_kube_schedulers() -> None:
     role, binding = yaml.safe_load_all((MANIFEST.parent / "rbac-schedulers.yaml").read_text())
     assert (role["metadata"]["namespace"], binding["metadata"]["namespace"]) == ("kube-system", "kube-system")
@@ -100,6 +156,11 @@ def test_it_may_read_its_own_deployment_only() -> None:
     roles = [each for each in yaml.safe_load_all(MANIFEST.read_text()) if "rules" in each]
     (rule,) = [rule for role in roles for rule in role["rules"] if rule["resources"] == ["deployments"]]
     assert rule["resourceNames"] == [ACCOUNT]
+
+
+def every_resource() -> HostctlRun:
+    ignored = tuple(name for each in DIALECTS.values() for name in each.ignored_resources)
+    return hostctl_run(HostctlCommand.INSTALL, resources=tuple(RESOURCES), ignored_resources=ignored)
 
 
 def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
@@ -114,6 +175,7 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
         extender_daemon_set(INSTALLATION, [22766]),
         extender_daemon_set(INSTALLATION, [22766, 12000]),
         *(hostctl_job(hostctl_run(command), control_plane(), 1) for command in HostctlCommand),
+        hostctl_job(every_resource(), control_plane(), 1),
     ]
     for pod in (body["spec"]["template"]["spec"] for body in made):
         (container,) = pod["containers"]

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tests.samples.plugin import NODE, assigned, name_of
 
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.backoff import Backoff
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.kubelet.assignment_reader import PERIOD, AssignmentReader
@@ -54,7 +53,7 @@ class Bench:
         self.reader = AssignmentReader(
             self.state,
             self.answers,  # type: ignore[arg-type]
-            CheckpointFile(folder, GPUSHARE),
+            CheckpointFile(folder),
             reservations=self.reservations,
             after_reading=_nothing,
             clock=self.clock,

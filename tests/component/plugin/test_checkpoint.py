@@ -22,6 +22,8 @@ VARIABLES = {
     "GPUSHARE_CARD_MEMORY_MIB": "16384",
 }
 
+NAMES = frozenset(GPUSHARE.resources)
+
 
 def entry(devices: Any, *, resource: str = RESOURCE, **variables: str) -> dict[str, Any]:
     answer = api.ContainerAllocateResponse(envs=variables).SerializeToString()
@@ -44,11 +46,12 @@ def write(folder: Path, *entries: dict[str, Any]) -> None:
 def test_entries_of_the_resource_are_read_with_what_was_answered(tmp_path: Path) -> None:
     own = entry({"0": ids(17, 16), "1": ids(16)}, **VARIABLES)
     write(tmp_path, own, entry({"-1": ["x"]}, resource="example.com/gpu"))
-    assert CheckpointFile(tmp_path, GPUSHARE).read() == (
+    assert CheckpointFile(tmp_path).read(NAMES) == (
         CheckpointEntry(
             uid="uid-a",
             container="main",
             numbers=array("I", [16, 17]),
+            name=RESOURCE,
             cards=(
                 StoredCard(
                     uuid="GPU-1", numbers=array("I", [16, 17]), index=1, memory=2048, card_memory=16384
@@ -58,7 +61,8 @@ def test_entries_of_the_resource_are_read_with_what_was_answered(tmp_path: Path)
     )
 
 
-FOREIGN = "example.com/gpu"
+FOREIGN = "nvidia.com/gpu"
+"""On this node another plugin's, though one dialect has it."""
 
 
 @pytest.mark.parametrize(
@@ -73,18 +77,18 @@ FOREIGN = "example.com/gpu"
 )
 def test_what_is_odd_of_another_resource_is_none_of_ours(tmp_path: Path, foreign: dict[str, Any]) -> None:
     write(tmp_path, foreign, entry({"-1": ids(3)}, **VARIABLES), foreign)
-    assert [each.uid for each in CheckpointFile(tmp_path, GPUSHARE).read()] == ["uid-a"]
+    assert [each.uid for each in CheckpointFile(tmp_path).read(NAMES)] == ["uid-a"]
 
 
 def test_each_of_several_cards_is_read_with_its_unit(tmp_path: Path) -> None:
     variables = {
-        "NVIDIA_VISIBLE_DEVICES": "GPU-0,GPU-1",
+        "GPUSHARE_CARD": "GPU-0,GPU-1",
         "GPUSHARE_CARD_INDEX": "0,1",
         "GPUSHARE_MEMORY_MIB": "8192,4096",
         "GPUSHARE_CARD_MEMORY_MIB": "16384,8192",
     }
     write(tmp_path, entry({"-1": ids(3, 1)}, resource="gpushare.io/slice", **variables))
-    (read,) = CheckpointFile(tmp_path, GPUSHARE).read()
+    (read,) = CheckpointFile(tmp_path).read(NAMES)
     assert read.resource is ResourceClass.SLICE
     assert read.cards == (
         StoredCard(uuid="GPU-0", numbers=array("I", [1]), index=0, memory=8192, card_memory=16384),
@@ -94,24 +98,24 @@ def test_each_of_several_cards_is_read_with_its_unit(tmp_path: Path) -> None:
 
 
 def test_an_answer_of_more_cards_than_units_is_no_witness(tmp_path: Path) -> None:
-    write(tmp_path, entry({"-1": ids(3)}, NVIDIA_VISIBLE_DEVICES="GPU-0,GPU-1"))
-    (read,) = CheckpointFile(tmp_path, GPUSHARE).read()
+    write(tmp_path, entry({"-1": ids(3)}, GPUSHARE_CARD="GPU-0,GPU-1"))
+    (read,) = CheckpointFile(tmp_path).read(NAMES)
     assert read.cards == ()
 
 
 def test_an_answer_that_names_no_card_is_no_witness(tmp_path: Path) -> None:
     write(tmp_path, entry({"-1": ids(3)}, GPUSHARE_CARD_INDEX="none"))
-    (read,) = CheckpointFile(tmp_path, GPUSHARE).read()
+    (read,) = CheckpointFile(tmp_path).read(NAMES)
     assert read.cards == ()
 
 
 def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
-    file = CheckpointFile(tmp_path, GPUSHARE)
+    file = CheckpointFile(tmp_path)
     write(tmp_path)
-    assert file.read() == ()
+    assert file.read(NAMES) == ()
     write(tmp_path, entry({"-1": ids(3)}, **VARIABLES))
-    assert len(file.read()) == 1
-    assert file.read() is file.read()
+    assert len(file.read(NAMES)) == 1
+    assert file.read(NAMES) is file.read(NAMES)
 
 
 @pytest.mark.parametrize(
@@ -146,12 +150,12 @@ def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
 )
 def test_another_format_is_said(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "kubelet_internal_checkpoint").write_bytes(content)
-    file = CheckpointFile(tmp_path, GPUSHARE)
+    file = CheckpointFile(tmp_path)
     for _ in range(2):
         with pytest.raises(CheckpointUnreadableError, match="unknown format"):
-            file.read()
+            file.read(NAMES)
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(CheckpointUnreadableError, match="No such file"):
-        CheckpointFile(tmp_path, GPUSHARE).read()
+        CheckpointFile(tmp_path).read(NAMES)

@@ -252,6 +252,6 @@ async def test_units_of_a_mode_that_ended_are_refused(node: Node) -> None:
     await slices(node)
     node.kubelet.plugin, after = before, node.kubelet.plugin
     node.kubelet.resource = GPUSHARE.memory_resource
-    with pytest.raises(AdmissionError, match="does not serve the resource memory"):
+    with pytest.raises(AdmissionError, match=r"does not serve gpushare\.io/memory"):
         await node.run_pod(pod_json("a", container(units=1)))
     node.kubelet.plugin = after

@@ -19,7 +19,7 @@ from gpushare_extender.main import Extender, Options
 async def extender(node: Node) -> AsyncIterator[Extender]:
     """Follows the same API server as the plugin."""
     async with KubeClient(node.api.credentials(), field_manager="test") as client:
-        extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)), GPUSHARE)
+        extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
         tasks = [asyncio.create_task(task) for task in extender.tasks()]
         for watch in extender.watches:
             await asyncio.wait_for(watch.health.until_applied(0), 5)

@@ -419,18 +419,21 @@ def test_no_annotation_crashes_a_reader(name: str, annotations: dict[str, str]) 
     ("cards", "total", "expected"),
     [
         pytest.param({0: 4}, 4, {0: 4}, id="as asked"),
-        pytest.param({0: 4}, 6, {0: 4}, id="less than asked"),
-        pytest.param({0: 400}, 4, {0: 4}, id="never more than the pod asks for"),
-        pytest.param({0: 4, 1: 4}, 6, {0: 4, 1: 2}, id="nor on several cards together"),
+        pytest.param({0: 4}, 6, {0: 6}, id="less than asked: the kubelet gave it what it asks for"),
+        pytest.param({0: 400}, 4, {0: 4}, id="more than asked"),
+        pytest.param({0: 4, 1: 4}, 6, {0: 4, 1: 2}, id="more on two cards"),
+        pytest.param({0: 1, 1: 2}, 6, {0: 4, 1: 2}, id="less on two cards"),
         pytest.param({0: 4}, 0, {}, id="a pod that asks for nothing"),
+        pytest.param({}, 4, {}, id="no card"),
         pytest.param({1: None}, 1024, {1: 1024}, id="only the request says how much"),
         pytest.param({0: None, 1: None}, 2, {0: 1, 1: 1}, id="whole cards"),
+        pytest.param({0: None, 1: None}, 1, {0: 1}, id="more cards than asked"),
     ],
 )
-def test_a_pod_counts_for_no_more_than_it_asks_for(
+def test_a_pod_has_what_it_asks_for_where_the_annotations_say(
     cards: dict[int, int | None], total: int, expected: dict[int, int]
 ) -> None:
-    assert LegacyAllocation(cards=cards).bounded(total) == expected
+    assert LegacyAllocation(cards=cards).shares(total) == expected
 
 
 @pytest.mark.parametrize(
@@ -457,6 +460,38 @@ def test_the_card_of_a_device_of_the_replaced_plugin(
     name: str, device_id: str, expected: str | int | None
 ) -> None:
     assert DIALECTS[name].codec.card_of(device_id) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "device_nodes", "expected"),
+    [
+        pytest.param("aliyun.com", {"ALIYUN_COM_GPU_MEM_IDX": "3"}, [], 3, id="aliyun"),
+        pytest.param("aliyun.com", {"ALIYUN_COM_GPU_MEM_IDX": "-1"}, [], -1, id="aliyun, no card"),
+        pytest.param("aliyun.com", {"NVIDIA_VISIBLE_DEVICES": "0"}, [], None, id="aliyun, another plugin's"),
+        pytest.param(
+            "volcano.sh",
+            {"NVIDIA_VISIBLE_DEVICES": "1", "VOLCANO_GPU_ALLOCATED": "1024"},
+            [],
+            1,
+            id="volcano",
+        ),
+        pytest.param("volcano.sh", {"NVIDIA_VISIBLE_DEVICES": "1"}, [], None, id="volcano, another plugin's"),
+        pytest.param(
+            "volcano.sh",
+            {"NVIDIA_VISIBLE_DEVICES": "GPU-1", "VOLCANO_GPU_ALLOCATED": "1024"},
+            [],
+            None,
+            id="volcano, our own",
+        ),
+        pytest.param("enflame.com", {}, ["/dev/gcuctrl", "/dev/gcu5"], 5, id="enflame"),
+        pytest.param("enflame.com", {}, ["/dev/gcuctrl"], None, id="enflame, none"),
+        pytest.param("tuya.com", {"NVIDIA_VISIBLE_DEVICES": "0"}, ["/dev/nvidia0"], None, id="tuya"),
+    ],
+)
+def test_the_card_that_the_replaced_plugin_gave_to_a_container(
+    name: str, variables: dict[str, str], device_nodes: list[str], expected: int | None
+) -> None:
+    assert DIALECTS[name].codec.stored_card(variables, device_nodes) == expected
 
 
 def test_no_two_dialects_share_a_name_of_their_own() -> None:

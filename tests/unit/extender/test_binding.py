@@ -29,7 +29,7 @@ ALLOCATION = allocation_of(
     share_node("n1"),
     now=NOW,
 )
-SHARE = share_binding(reference("a"), ALLOCATION, annotation=ANNOTATION)
+SHARE = share_binding(reference("a"), ALLOCATION, share_node("n1"), now=NOW)
 PLAIN = Binding(reference("a"), "n1", {})
 Outcome = BindingOutcome
 

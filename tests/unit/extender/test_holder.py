@@ -12,7 +12,7 @@ from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, read_p
 
 def read(**annotations: str) -> PodUpdate:
     raw = json.dumps(pod_json("a", node="n1", annotations=annotations)).encode()
-    return read_pod(raw, annotation=ANNOTATION)
+    return read_pod(raw)
 
 
 def test_an_annotated_pod_holds_what_its_annotation_says() -> None:
@@ -46,7 +46,7 @@ def test_a_pod_without_our_annotation_holds_nothing() -> None:
 
 def test_no_annotations_at_all() -> None:
     raw = b'{"metadata":{"uid":"u","annotations":null}}'
-    assert read_pod(raw, annotation=ANNOTATION) == PodUpdate("u")
+    assert read_pod(raw) == PodUpdate("u")
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,9 @@ def test_a_pod_of_two_classes_has_cards_of_each_and_one_annotation() -> None:
 def read_back(written: Allocation) -> tuple[int, int, int]:
     """What another extender sees that reads the annotation."""
     metadata = {"name": "a", "namespace": "default", "uid": written.uid}
-    text = {"metadata": {**metadata, "annotations": {"key": encode_allocation(written)}}}
+    text = {"metadata": {**metadata, "annotations": {"gpushare.io/allocation": encode_allocation(written)}}}
     ledger = ledger_of(mixed(86, 86, 86))
-    ledger.set_pod(read_pod(msgspec.json.encode(text), annotation="key"))
+    ledger.set_pod(read_pod(msgspec.json.encode(text)))
     return offered(ledger)
 
 

@@ -47,6 +47,21 @@ def test_the_unit_in_force_counts_not_the_one_of_the_spec() -> None:
 
 
 @pytest.mark.parametrize(
+    ("in_force", "served"),
+    [
+        pytest.param("aliyun.com", "aliyun.com/gpu-mem", id="another one: pods are in the way"),
+        pytest.param("", "enflame.com/gcu-memory", id="not told yet: that of the spec"),
+    ],
+)
+def test_the_dialect_in_force_counts_not_the_one_of_the_spec(in_force: str, served: str) -> None:
+    node = share_node_json()
+    node["spec"]["dialect"] = "enflame.com"
+    node["status"]["dialect"] = in_force
+    assert [*read(node).resources] == [served]
+    assert read(node).dialect.memory_resource == served
+
+
+@pytest.mark.parametrize(
     ("text", "strategy"),
     [
         pytest.param("Spread", Strategy.SPREAD, id="as the policy says"),

@@ -45,6 +45,11 @@ def test_the_entry_is_what_kube_scheduler_reads() -> None:
     }
 
 
+def test_what_no_node_offers_is_left_to_the_extender() -> None:
+    entry = replace(OURS, ignored_resources=("tuya.com/vcuda-core",)).to_mapping()
+    assert entry["managedResources"][-1] == {"name": "tuya.com/vcuda-core", "ignoredByScheduler": True}
+
+
 def test_a_verb_for_scores_comes_with_the_weight_it_needs() -> None:
     entry = ExtenderEntry(
         url="http://x", managed_resources=(), prioritize_verb="score", weight=3

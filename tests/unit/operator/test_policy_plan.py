@@ -19,7 +19,7 @@ from tests.samples.operator import (
     spec,
 )
 
-from gpushare_core.api.names import FINALIZER, MODE_LABEL, POLICY_LABEL
+from gpushare_core.api.names import DIALECT_LABEL, FINALIZER, MODE_LABEL, POLICY_LABEL
 from gpushare_operator.cluster.objects import NodeObject
 from gpushare_operator.decide.actions import (
     ApplyDaemonSet,
@@ -32,7 +32,7 @@ from gpushare_operator.decide.actions import (
 )
 
 MEMORY = "gpushare.io/memory"
-LABELS = {POLICY_LABEL: "default", MODE_LABEL: "Memory"}
+LABELS = {POLICY_LABEL: "default", MODE_LABEL: "Memory", DIALECT_LABEL: "gpushare.io"}
 NO_LABELS = {POLICY_LABEL: None}
 
 
@@ -119,7 +119,7 @@ CLEAR = ClearCapacity("gpu-2", "uid-gpu-2", (MEMORY,))
 
 
 def test_and_at_last_the_capacity_that_the_kubelet_keeps_and_the_last_label() -> None:
-    left = leaving(offered=(MEMORY,), offers_units=True)
+    left = leaving(offered=(MEMORY,))
     assert cluster_actions(snapshot(serving(policy(), "gpu-1"), left, plugin_pod("gpu-2"))) == []
     seen = snapshot(serving(policy(), "gpu-1"), left)
     assert cluster_actions(seen) == [CLEAR, LabelNode("gpu-2", "uid-gpu-2", {MODE_LABEL: None})]
@@ -128,11 +128,9 @@ def test_and_at_last_the_capacity_that_the_kubelet_keeps_and_the_last_label() ->
 @pytest.mark.parametrize(
     ("shown", "expected"),
     [
+        pytest.param(node("gpu-2", offered=(MEMORY,)), [], id="the kubelet still remembers"),
         pytest.param(
-            node("gpu-2", offered=(MEMORY,), offers_units=True), [], id="the kubelet still remembers"
-        ),
-        pytest.param(
-            node("gpu-2", offered=(MEMORY,)),
+            node("gpu-2", offered=(MEMORY,), zeros=frozenset({MEMORY})),
             [replace(CLEAR, left=CapacityLeft.BY_KUBELET)],
             id="the kubelet has forgotten: zeros",
         ),
@@ -146,7 +144,10 @@ def test_what_the_kubelet_writes_back_is_cleared_when_it_has_forgotten(
 
 
 def test_of_many_nodes_those_writes_come_together_that_are_alike() -> None:
-    many = [node(f"n{at}", labels={MODE_LABEL: "Memory"}, offered=(MEMORY,)) for at in range(3)]
+    many = [
+        node(f"n{at}", labels={MODE_LABEL: "Memory"}, offered=(MEMORY,), zeros=frozenset({MEMORY}))
+        for at in range(3)
+    ]
     assert class_names(cluster_actions(snapshot(many))) == ["ClearCapacity"] * 3 + ["LabelNode"] * 3
 
 

@@ -73,8 +73,44 @@ def test_totals_are_sums_over_the_nodes() -> None:
     status = policy_status(snapshot(serving(both, "gpu-1", "gpu-2"), busy), both, INSTALLATION, now=NOW)
     assert status.nodes.to_json() == {"enabled": 2, "ready": 2, "summary": "2/2"}
     assert status.cards.to_json() == {"total": 4, "healthy": 3}
-    assert status.units.to_json() == {"total": 64, "allocated": 5}
+    assert status.units.to_json() == {"total": 64, "allocated": 5, "unit": "1Gi", "summary": "5/64"}
     assert status.memory.to_json() == {"total": "64Gi", "allocated": "5Gi", "used": "1536Mi"}
+
+
+def test_units_of_different_kinds_are_told_apart() -> None:
+    both = policy("default", rule("gpu-1", "gpu-2", "gpu-3"))
+    slices = share("gpu-2", both, unit="1/2 card", units=UnitTotals(total=8, allocated=3))
+    silent = share("gpu-3", both, unit="", units=UnitTotals())
+    seen = snapshot(serving(both, "gpu-1", "gpu-2", "gpu-3"), slices, silent)
+    units = policy_status(seen, both, INSTALLATION, now=NOW).units
+    assert (units.unit, units.summary) == ("1/2 card, 1Gi", "3/8, 0/32")
+    of_classes = {
+        "memory": UnitTotals(total=16, allocated=4),
+        "slice": UnitTotals(total=4, allocated=1),
+        "card": UnitTotals(total=2),
+    }
+    mixed = share("gpu-3", both, unit="1Gi, 1/2 card, 1 card", resources=of_classes)
+    units = policy_status(
+        snapshot(seen.policies.values(), seen.nodes.values(), seen.share_nodes.values(), mixed),
+        both,
+        INSTALLATION,
+        now=NOW,
+    ).units
+    assert (units.unit, units.summary) == ("1 card, 1/2 card, 1Gi", "0/2, 4/12, 4/48")
+
+
+def test_a_label_of_others_that_hides_a_node_from_the_dialects_tools_is_told() -> None:
+    aliyun = policy(spec=spec(rule("gpu-1"), dialect="aliyun.com"))
+    hidden = node("gpu-1", "default", {"gpushare": "false"})
+    seen = snapshot(serving(aliyun, "gpu-1"), hidden)
+    assert line(conditions_of(seen)["NodesReady"]) == (
+        "True AllNodesReady: 1 node ready; another value of the label gpushare=true was set on gpu-1 by"
+        " others and stays"
+    )
+    shown = node("gpu-1", "default", {"gpushare": "true"})
+    assert line(
+        conditions_of(snapshot(seen.policies.values(), serving(aliyun, "gpu-1"), shown))["NodesReady"]
+    ) == ("True AllNodesReady: 1 node ready")
 
 
 def test_an_unreadable_quantity_counts_as_nothing() -> None:

@@ -97,6 +97,47 @@ def test_a_node_is_read(status: Json, *, ready: bool, offered: tuple[str, ...]) 
     assert (read.ready, read.offered) == (ready, offered)
 
 
+def test_the_classes_of_a_mixed_node_are_read_in_their_order() -> None:
+    resources = {"card": {"total": 2}, "memory": {"total": 8, "allocated": 4}, "later": {}, "slice": "?"}
+    status = {"memoryUnit": "1Gi, 1/2 card, 1 card", "resources": resources}
+    read = read_share_node({"metadata": meta(), "spec": {}, "status": status})
+    assert list(read.units_by_kind.items()) == [
+        ("1Gi", UnitTotals(total=8, allocated=4)),
+        ("1/2 card", UnitTotals()),
+        ("1 card", UnitTotals(total=2)),
+    ]
+
+
+COUNT = "aliyun.com/gpu-count"
+
+
+def test_amounts_are_kept_of_numbers_of_cards_only() -> None:
+    status = {
+        "capacity": {COUNT: "4", MEMORY: "64", SLICE: "0"},
+        "allocatable": {COUNT: "0", MEMORY: "63", CARD: "0"},
+    }
+    read = read_node({"metadata": meta(), "status": status})
+    assert read.counts == {COUNT: ("4", "0")}
+    assert read.zeros == {SLICE, CARD}
+
+
+@pytest.mark.parametrize(
+    ("managers", "own"),
+    [
+        pytest.param(["gpushare-operator"], {"gpushare"}, id="the operator set it"),
+        pytest.param(["kubectl-label"], set(), id="a person set it"),
+        pytest.param(["kubelet", "gpushare-operator"], set(), id="both did, as by server-side apply"),
+        pytest.param([], set(), id="nobody knows"),
+    ],
+)
+def test_a_label_of_a_dialect_is_ours_if_the_operator_set_it_last(managers: list[str], own: set[str]) -> None:
+    fields: Json = {"f:metadata": {"f:labels": {".": {}, "f:gpushare": {}, "f:mine": {}}}}
+    managed = [{"manager": manager, "fieldsV1": fields} for manager in managers]
+    labels = {"gpushare": "true", "mine": "yes"}
+    read = read_node({"metadata": meta(labels=labels, managedFields=managed), "status": {}})
+    assert read.own_labels == own
+
+
 def test_a_share_node_is_read() -> None:
     share = read_share_node(
         {

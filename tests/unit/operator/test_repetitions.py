@@ -12,6 +12,7 @@ from gpushare_operator.decide.actions import (
     ClearCapacity,
     DeleteJob,
     LabelNode,
+    SetCounts,
     SetFinalizers,
 )
 from gpushare_operator.repetitions import Repetitions
@@ -67,6 +68,20 @@ def test_what_waits_says_until_when_and_why_it_was_refused() -> None:
     assert repetitions.errors("default") == []
     assert due.retry_after is not None
     assert 0 < due.retry_after <= 60
+
+
+def test_a_number_that_a_kubelet_undoes_waits_for_it_and_a_lasting_fight_is_told() -> None:
+    shown = SetCounts("gpu-1", "uid", {"aliyun.com/gpu-count": 4})
+    repetitions, now = Repetitions(), NOW
+    repetitions.note("default", shown, now)
+    assert repetitions.due([shown], now + timedelta(seconds=300)).actions == []
+    for _ in range(4):
+        now += timedelta(seconds=311)
+        assert repetitions.due([shown], now).actions == [shown]
+        repetitions.note("default", shown, now)
+    assert repetitions.contested("default") == [
+        "show aliyun.com/gpu-count 4 in the status of node gpu-1 has no lasting effect: somebody undoes it"
+    ]
 
 
 def test_another_wish_for_the_object_is_done_at_once() -> None:

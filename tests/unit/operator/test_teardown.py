@@ -62,7 +62,9 @@ def test_then_plugins_and_labels_go() -> None:
     "left",
     [
         pytest.param(plugin_pod("gpu-1"), id="a plugin that stops"),
-        pytest.param(node("gpu-1", labels=LEAVING, offered=(MEMORY,)), id="capacity"),
+        pytest.param(
+            node("gpu-1", labels=LEAVING, offered=(MEMORY,), zeros=frozenset({MEMORY})), id="capacity"
+        ),
         pytest.param(extender_pod(), id="an extender that stops"),
         pytest.param(installed(), id="an edited scheduler"),
         pytest.param(plugins(GONE, deleting=True), id="a DaemonSet that goes"),
@@ -75,8 +77,8 @@ def test_the_finalizer_waits_for(left: Any) -> None:
 @pytest.mark.parametrize(
     "foreign",
     [
-        pytest.param(node("other", offered=(MEMORY,), offers_units=True), id="somebody else's plugin"),
-        pytest.param(node("other", offered=(MEMORY,)), id="zeros"),
+        pytest.param(node("other", offered=(MEMORY,)), id="somebody else's plugin"),
+        pytest.param(node("other", offered=(MEMORY,), zeros=frozenset({MEMORY})), id="zeros"),
     ],
 )
 def test_a_foreign_node_that_shows_our_resource_holds_up_nothing(foreign: Any) -> None:

@@ -3,9 +3,10 @@
 from datetime import UTC, datetime
 
 import pytest
-from tests.samples.plugin import NODE, annotation, assigned, container, node_assignments, pod
+from tests.samples.plugin import ANNOTATION, NODE, annotation, assigned, container, node_assignments, pod
 
 from gpushare_core.books.allocation import Allocation, decode_allocation
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.pods import Pod
@@ -20,8 +21,8 @@ def annotated(text: str | None) -> Pod:
 
 def repaired(held: AssignedDevices, *pods: Pod) -> dict[str, Allocation]:
     return {
-        repair.pod.name: decode_allocation(repair.annotation, uid=repair.uid)
-        for repair in plan_repairs(node_assignments(held), pods, now=NOW)
+        repair.pod.name: decode_allocation(repair.annotations[ANNOTATION], uid=repair.uid)
+        for repair in plan_repairs(node_assignments(held), pods, GPUSHARE, now=NOW)
     }
 
 

@@ -27,12 +27,12 @@ from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import UnitFields, parse_node_unit
 from gpushare_plugin.decide.admission import admission_candidates
 from gpushare_plugin.decide.allocations import AssignedDevices
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_variables
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.environment import UnusableUnitsError, environment
 from gpushare_plugin.decide.layout import Layout, lay_out, recorded_layout
 from gpushare_plugin.decide.locks import locks_of_units
-from gpushare_plugin.decide.offering import Snapshot, decide_offering
+from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
 from gpushare_plugin.decide.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.status import node_status
 from gpushare_plugin.decide.unit_ids import UnitSet
@@ -80,7 +80,7 @@ def test_the_unit_is_read_back_from_the_status() -> None:
 
 
 def test_what_was_recorded_means_the_same_whatever_was_locked() -> None:
-    status = node_status(share_node(), TWO, [], [], locks={"GPU-0": SLICE}, now=NOW)
+    status = node_status(share_node(), Offering(layout=TWO), [], [], locks={"GPU-0": SLICE}, now=NOW)
     assert [each.units for each in status.cards] == [2, 16]
     assert TWO.means_the_same(recorded_layout(status))
 
@@ -159,8 +159,9 @@ def entry(layout: Layout, container: str, numbers: list[int]) -> CheckpointEntry
     resource = layout.class_of(numbers[0])
     assert resource
     variables = environment(ids(*numbers), layout, GPUSHARE)
-    units = StoredUnits("uid-a", container, resource, array("I", sorted(numbers)))
-    return read_variables(units, variables, GPUSHARE)
+    name = GPUSHARE.resource_name(resource)
+    units = StoredUnits("uid-a", container, name, array("I", sorted(numbers)))
+    return read_answer(units, variables)
 
 
 SIZES = st.lists(st.integers(1, 20), min_size=1, max_size=5)

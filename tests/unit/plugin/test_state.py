@@ -12,7 +12,7 @@ from gpushare_plugin.decide.preferred_allocation import PreferredCard
 from gpushare_plugin.state import NodeState
 
 READ = pod("a", container(units=4))
-METADATA = replace(READ, request=None)
+METADATA = replace(READ, asked=None, request=None)
 
 
 @pytest.fixture

@@ -29,7 +29,9 @@ def conditions(node: GPUShareNode, *, registered: bool) -> list[ConditionState]:
 
 
 def status_of(node: GPUShareNode, *, now: datetime = NOW) -> NodeStatus:
-    return node_status(node, layout(reserved=GIB), HELD, conditions(node, registered=True), now=now)
+    return node_status(
+        node, Offering(layout=layout(reserved=GIB)), HELD, conditions(node, registered=True), now=now
+    )
 
 
 def test_every_card_shows_who_has_what() -> None:
@@ -51,14 +53,14 @@ def test_nothing_changes_when_only_time_passes() -> None:
 def test_a_condition_that_turns_gets_the_time_at_which_it_did() -> None:
     written = share_node(status=status_of(share_node()).to_json())
     lost = conditions(written, registered=False)
-    status = node_status(written, layout(), HELD, lost, now=LATER)
+    status = node_status(written, Offering(layout=layout()), HELD, lost, now=LATER)
     times = {each.type: each.last_transition_time for each in status.conditions}
     assert times["Registered"] == "2026-11-21T13:00:00Z"
     assert times["CardsHealthy"] == "2026-11-21T12:00:00Z"
 
 
 def test_a_node_that_offers_nothing_shows_no_cards() -> None:
-    status = node_status(share_node(), None, [], [], now=NOW)
+    status = node_status(share_node(), Offering(), [], [], now=NOW)
     assert (status.cards, status.summary, status.memory_unit, status.units.total) == ([], "", "", 0)
 
 

@@ -348,7 +348,9 @@ def after_restart(held: AssignedDevices, one: Pod, recorded: Layout | None) -> O
     """Without checkpoint."""
     node = share_node(mode="Slices", slicesPerCard=2)
     if recorded:
-        node = node.model_copy(update={"status": node_status(node, recorded, [], [], now=NOW)})
+        node = node.model_copy(
+            update={"status": node_status(node, Offering(layout=recorded), [], [], now=NOW)}
+        )
     return decide_offering(
         Snapshot(share_node=node, cards=THREE, last_layout=None, assigned=held, pods=by_name(one))
     )

@@ -1,0 +1,137 @@
+"""Whose names are ours: on one node, and for the schedulers of the whole cluster.
+
+A dialect's names are those of another system, which may run beside us: only what is recorded on a node as
+ours is touched there.
+"""
+
+from collections.abc import Iterator
+
+from gpushare_core.api.enums import Mode
+from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, UNIT_CHANGE_BLOCKED
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS, RESOURCES
+from gpushare_core.placement.modes import MODES
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
+from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.decide.policy_problems import is_served
+
+REMEMBERED = frozenset(name for name in RESOURCES if name.partition("/")[0] in DIALECTS)
+"""What kubelets write back of our plugins, but for names that belong to no dialect alone, such as
+``nvidia.com/gpu``: the plugins of others offer those everywhere."""
+
+
+def recorded_dialect(node: NodeObject) -> Dialect:
+    """Returns the dialect whose names on ``node`` are ours."""
+    return DIALECTS.get(node.labels.get(DIALECT_LABEL, ""), GPUSHARE)
+
+
+_NAMES = {
+    dialect.name: frozenset({*dialect.resources, dialect.count_resource} - {""})
+    for dialect in DIALECTS.values()
+}
+
+
+def names_of(dialect: Dialect) -> frozenset[str]:
+    """Returns the extended resources that nodes show in ``dialect``."""
+    return _NAMES[dialect.name]
+
+
+def own_names(node: NodeObject) -> tuple[str, ...]:
+    """Returns what ``node`` shows and is recorded as ours."""
+    ours = names_of(recorded_dialect(node))
+    return tuple(name for name in node.offered if name in ours)
+
+
+def dialect_in_force(node: NodeObject, share: ShareNodeObject | None, desired: str, mode: str) -> Dialect:
+    """Returns the dialect that ``node`` speaks: pods that hold units may be in the way of ``desired``."""
+    if share and share.dialect in DIALECTS:
+        return DIALECTS[share.dialect]
+    if DIALECT_LABEL in node.labels and not is_settled(share, desired, mode):
+        return recorded_dialect(node)
+    return DIALECTS.get(desired) or recorded_dialect(node)
+
+
+def is_settled(share: ShareNodeObject | None, dialect: str, mode: str) -> bool:
+    """Returns whether the plugin has put ``dialect`` and ``mode`` in force."""
+    if share is None or share.observed_generation != share.generation:
+        return False
+    blocked = share.conditions.get(UNIT_CHANGE_BLOCKED)
+    asked = (share.spec.get("dialect", GPUSHARE.name), share.spec.get("mode"))
+    return asked == (dialect, mode) and (blocked is None or blocked.status != "True")
+
+
+def stale_names(node: NodeObject, dialect: Dialect) -> tuple[str, ...]:
+    """Returns what ``node`` shows of its recorded dialect and would not show in ``dialect``."""
+    stale = names_of(recorded_dialect(node)) - names_of(dialect)
+    return tuple(name for name in node.offered if name in stale)
+
+
+def shows_counts(node: NodeObject, names: tuple[str, ...]) -> bool:
+    """Returns whether any of ``names`` may be a number that only the operator can take out again."""
+    return any(name in node.counts for name in names)
+
+
+def forgotten_names(snapshot: Snapshot, node: NodeObject) -> tuple[str, ...]:
+    """Returns what the kubelet of ``node`` may have written as the last thing before it forgot our plugin."""
+    zeros = node.zeros & REMEMBERED
+    if zeros and is_ours(snapshot, node):
+        zeros -= names_of(recorded_dialect(node))
+    return tuple(sorted(zeros))
+
+
+def is_ours(snapshot: Snapshot, node: NodeObject) -> bool:
+    """Returns whether anything says that ``node`` shares its cards, or has done so until now."""
+    return bool(lasting_labels(node) or snapshot.policies_on(node.name))
+
+
+def lasting_labels(node: NodeObject) -> list[str]:
+    """Returns the labels of ``node`` that are ours and may outlast that of its policy."""
+    ours = {MODE_LABEL, DIALECT_LABEL} & node.labels.keys()
+    return sorted(ours | node.own_labels)
+
+
+def served_classes(mode: str) -> frozenset[ResourceClass]:
+    """Returns the classes that a node in ``mode`` offers through its kubelet."""
+    return frozenset({MODES[mode].resource}) if mode in MODES else frozenset(ResourceClass)
+
+
+def managed_resources(snapshot: Snapshot) -> tuple[str, ...]:
+    """Returns the extended resources for which schedulers are to ask the extender.
+
+    Names that only dialects in use have are managed for every class, so that a change of mode edits no
+    scheduler. A name that others use, too, such as ``nvidia.com/gpu``, is managed only where a node serves
+    it: else the pods of others would come to the extender.
+    """
+    names = (name for dialect, mode in _in_use(snapshot) for name in _managed(dialect, mode))
+    return tuple(dict.fromkeys(names)) or tuple(GPUSHARE.resources)
+
+
+def ignored_resources(snapshot: Snapshot) -> tuple[str, ...]:
+    """Returns what pods may ask for in a dialect in use without any node offering it."""
+    return tuple(
+        dict.fromkeys(name for dialect, _ in _in_use(snapshot) for name in dialect.ignored_resources)
+    )
+
+
+def _managed(dialect: Dialect, mode: str) -> Iterator[str]:
+    served = served_classes(mode)
+    for name, resource in dialect.resources.items():
+        if name in REMEMBERED or resource in served:
+            yield name
+
+
+def _in_use(snapshot: Snapshot) -> list[tuple[Dialect, str]]:
+    """Returns dialect and mode of what policies ask for and of what nodes have, in a fixed order."""
+    in_use = {*snapshot.dialects_on_nodes, *_asked_for(snapshot)}
+    order = list(DIALECTS)
+    known = sorted((order.index(name), mode) for name, mode in in_use if name in DIALECTS)
+    return [(DIALECTS[order[position]], mode) for position, mode in known]
+
+
+def _asked_for(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    for policy in snapshot.policies.values():
+        if policy.spec and is_served(policy) and not policy.deleting:
+            modes = {rule.mode for rule in policy.spec.nodes} - {Mode.OFF}
+            yield from ((policy.spec.dialect, mode) for mode in modes)

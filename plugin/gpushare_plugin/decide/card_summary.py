@@ -1,0 +1,28 @@
+"""One card in a word, for a column of ``kubectl get``."""
+
+from gpushare_core.api.enums import Mode
+from gpushare_core.api.share_node import CardStatus
+
+FREE = "free"
+WHOLE = "whole"
+"""A card that a pod has for itself."""
+
+
+def card_summary(card: CardStatus, mode: str) -> str:
+    """Returns who has what of ``card``: ``12/16`` units, or of whole cards ``whole`` and ``free``.
+
+    ``mode``: the one in force. In Mixed each card is locked to what it serves, by the name of a mode: then
+    that is said, too, as in ``memory:12/16``, and a card without a lock is free.
+    """
+    shared = f"{card.allocated_units}/{card.units}"
+    if mode == Mode.MIXED:
+        return _locked(card.lock, shared)
+    if mode == Mode.EXCLUSIVE:
+        return WHOLE if card.allocated_units else FREE
+    return shared
+
+
+def _locked(lock: str, shared: str) -> str:
+    if not lock:
+        return FREE
+    return WHOLE if lock == Mode.EXCLUSIVE else f"{lock.lower()}:{shared}"

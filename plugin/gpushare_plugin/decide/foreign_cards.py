@@ -1,0 +1,85 @@
+"""On which card the foreign units of a container lie: as it was told, else as its pod is annotated."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
+from gpushare_plugin.decide.foreign_units import ForeignContainers, ForeignUnits, dialect_of
+from gpushare_plugin.decide.pods import Pod, Pods
+
+
+def locate(
+    assigned: AssignedDevices, before: AssignedDevices, pods: Pods, names: Collection[str]
+) -> AssignedDevices:
+    """Returns ``assigned`` with the cards of the foreign units that are of the extended resources ``names``.
+
+    Of other resources they are another plugin's affair and left out. What was known ``before`` stays, also of
+    a pod that the API server does not know any more.
+    """
+    by_uid = {pod.kubelet_uid: pod for pod in pods.values()}
+    stored = {uid: _located_entries(each, by_uid.get(uid), names) for uid, each in assigned.stored.items()}
+    located = replace(assigned, stored=stored, foreign_names=frozenset(names))
+    listed = {
+        name: replace(each, foreign=_located(each, located, by_uid.get(each.uid), before, names))
+        for name, each in assigned.pods.items()
+    }
+    return replace(located, pods=listed)
+
+
+def _located_entries(
+    entries: StoredContainers, pod: Pod | None, names: Collection[str]
+) -> dict[str, CheckpointEntry]:
+    return {
+        container: replace(entry, foreign=_annotated(container, entry.foreign, pod, names))
+        for container, entry in entries.items()
+    }
+
+
+def _located(
+    assignment: PodAssignment,
+    assigned: AssignedDevices,
+    pod: Pod | None,
+    before: AssignedDevices,
+    names: Collection[str],
+) -> ForeignContainers:
+    """What the checkpoint says of a container goes before what is listed; it knows init containers, too."""
+    former = before.pods.get(assignment.name)
+    earlier = former.foreign if former and former.uid == assignment.uid else {}
+    stored = {name: each.foreign for name, each in assigned.stored.get(assignment.uid, {}).items()}
+    listed = {
+        name: _annotated(name, _known_before(each, earlier.get(name, ())), pod, names)
+        for name, each in assignment.foreign.items()
+        if not stored.get(name)
+    }
+    return {name: each for name, each in {**listed, **stored}.items() if each}
+
+
+def _known_before(
+    units: Iterable[ForeignUnits], before: Collection[ForeignUnits]
+) -> tuple[ForeignUnits, ...]:
+    known = {each.key: each for each in before}
+    return tuple(
+        replace(each, card=each.card or known[each.key].card, size=each.size or known[each.key].size)
+        if each.key in known
+        else each
+        for each in units
+    )
+
+
+def _annotated(
+    container: str, units: Iterable[ForeignUnits], pod: Pod | None, names: Collection[str]
+) -> tuple[ForeignUnits, ...]:
+    return tuple(
+        each if each.card or pod is None else replace(each, card=_annotated_card(container, each, pod))
+        for each in units
+        if each.name in names
+    )
+
+
+def _annotated_card(container: str, units: ForeignUnits, pod: Pod) -> str:
+    """Returns the single card that annotations name for the container: ours before the replaced system's."""
+    cards: Collection[str | int] = pod.allocation.containers.get(container, {}) if pod.allocation else ()
+    if not cards and (legacy := pod.legacy(dialect_of(units.name).codec)):
+        cards = legacy.containers.get(container, {}) or legacy.cards
+    return str(next(iter(cards))) if len(cards) == 1 else ""

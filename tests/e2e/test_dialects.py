@@ -1,0 +1,112 @@
+"""What nodes show of their policy's dialect on a real cluster, beside what is the administrator's."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from tests.e2e.observe import NODES, Json, get, watch_until
+from tests.e2e.product import Product, policy
+
+from gpushare_core.dialects.table import DIALECTS
+from gpushare_localcluster.cluster import LocalCluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("two_dialects")]
+
+SPEAKING = {"gpu-1": "aliyun.com", "gpu-2": "enflame.com"}
+CARDS = 4
+THEIRS = {"enflame.com/gcushare": "administrators"}
+LABELS = {key for dialect in DIALECTS.values() for key in dialect.node_labels} | {"gpushare.io/dialect"}
+COUNTS = {dialect.count_resource for dialect in DIALECTS.values()} - {""}
+
+
+def speaking(node: str, dialect: str) -> Json:
+    body = policy(f"speaks-on-{node}", nodes=[node], cards=CARDS)
+    body["spec"]["dialect"] = dialect
+    return body
+
+
+def shown(node: Json) -> Any:
+    """What of dialects a node shows: labels, numbers of cards in capacity and allocatable."""
+    labels = {key: value for key, value in node["metadata"]["labels"].items() if key in LABELS}
+    amounts = [
+        {name: amount for name, amount in node["status"][part].items() if name in COUNTS}
+        for part in ("capacity", "allocatable")
+    ]
+    return labels, *amounts
+
+
+def all_shown(nodes: Sequence[Json]) -> dict[str, Any]:
+    return {each["metadata"]["name"]: shown(each) for each in nodes}
+
+
+def await_shown(cluster: LocalCluster, node: str, dialect: str, *, labels: dict[str, str]) -> None:
+    counts = dict.fromkeys({DIALECTS[dialect].count_resource} - {""}, str(CARDS))
+    expected = ({"gpushare.io/dialect": dialect, **labels}, counts, counts)
+    watch_until(
+        cluster,
+        NODES,
+        lambda nodes: all_shown(nodes).get(node) == expected,
+        what=f"{node} shows {expected}",
+        describe=lambda nodes: all_shown(nodes)[node],
+    )
+
+
+@pytest.fixture(scope="module")
+def two_dialects(cluster: LocalCluster, product: Product) -> Iterator[None]:
+    """Two policies; on the second one's node the administrator has set the label of its dialect before."""
+    ((key, value),) = THEIRS.items()
+    cluster.kubectl("label", "node", "gpu-2", f"{key}={value}")
+    before = all_shown(get(cluster, NODES)["items"])
+    for node, dialect in SPEAKING.items():
+        product.apply(speaking(node, dialect))
+    for node in SPEAKING:
+        product.await_ready(f"speaks-on-{node}")
+    yield
+    for node in SPEAKING:
+        product.delete(f"speaks-on-{node}")
+    assert all_shown(get(cluster, NODES)["items"]) == before
+    cluster.kubectl("label", "node", "gpu-2", f"{key}-")
+
+
+def test_labels_and_numbers_of_cards_are_shown_and_the_administrators_label_stays(
+    cluster: LocalCluster,
+) -> None:
+    await_shown(cluster, "gpu-1", "aliyun.com", labels={"gpushare": "true"})
+    await_shown(cluster, "gpu-2", "enflame.com", labels=THEIRS)
+    print(cluster.kubectl("get", "gpushare", "-o", "wide"))
+
+
+def test_the_scheduler_is_connected_for_the_names_of_both(cluster: LocalCluster) -> None:
+    runs = get(cluster, "/apis/batch/v1/namespaces/gpushare-system/jobs")["items"]
+    last = max(runs, key=lambda each: int(each["metadata"]["labels"]["gpushare.io/sequence"]))
+    args = last["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert {"aliyun.com/gpu-mem", "enflame.com/gcu-memory"} <= set(args)
+    assert "nvidia.com/gpu" not in args
+
+
+def test_a_restart_of_the_kubelet_changes_nothing_of_it(cluster: LocalCluster) -> None:
+    cluster.restart_kubelet("gpu-1")
+    cluster.wait_ready()
+    await_shown(cluster, "gpu-1", "aliyun.com", labels={"gpushare": "true"})
+
+
+def test_numbers_of_cards_follow_the_cards(cluster: LocalCluster, product: Product) -> None:
+    fewer = speaking("gpu-1", "aliyun.com")
+    fewer["spec"]["nodes"][0]["devices"]["simulated"][0]["count"] = CARDS - 1
+    product.apply(fewer)
+    watch_until(
+        cluster,
+        NODES,
+        lambda nodes: all_shown(nodes)["gpu-1"][1:] == ({"aliyun.com/gpu-count": str(CARDS - 1)},) * 2,
+        what="a card less is shown",
+        describe=lambda nodes: all_shown(nodes)["gpu-1"],
+    )
+    product.apply(speaking("gpu-1", "aliyun.com"))
+    await_shown(cluster, "gpu-1", "aliyun.com", labels={"gpushare": "true"})
+
+
+@pytest.mark.parametrize("dialect", ["volcano.sh", "gpushare.io"])
+def test_a_change_of_dialect_is_followed(cluster: LocalCluster, product: Product, dialect: str) -> None:
+    product.apply(speaking("gpu-1", dialect))
+    product.await_ready("speaks-on-gpu-1")
+    await_shown(cluster, "gpu-1", dialect, labels=dict(DIALECTS[dialect].node_labels))

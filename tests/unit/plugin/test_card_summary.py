@@ -1,0 +1,24 @@
+"""A card in a word."""
+
+import pytest
+
+from gpushare_core.api.share_node import CardStatus
+from gpushare_plugin.decide.card_summary import card_summary
+
+
+@pytest.mark.parametrize(
+    ("mode", "lock", "allocated", "units", "expected"),
+    [
+        pytest.param("Memory", "", 12, 16, "12/16", id="memory"),
+        pytest.param("Slices", "", 1, 2, "1/2", id="slices"),
+        pytest.param("Exclusive", "", 0, 1, "free", id="a whole card that nobody has"),
+        pytest.param("Exclusive", "", 1, 1, "whole", id="a whole card"),
+        pytest.param("Mixed", "", 0, 86, "free", id="Mixed, without a lock"),
+        pytest.param("Mixed", "Memory", 10, 86, "memory:10/86", id="Mixed, memory"),
+        pytest.param("Mixed", "Slices", 1, 2, "slices:1/2", id="Mixed, slices"),
+        pytest.param("Mixed", "Exclusive", 1, 1, "whole", id="Mixed, a whole card"),
+    ],
+)
+def test_a_card_is_summed_up(mode: str, lock: str, allocated: int, units: int, expected: str) -> None:
+    card = CardStatus(index=0, uuid="GPU-0", memory="86Gi", units=units, allocated_units=allocated, lock=lock)
+    assert card_summary(card, mode) == expected
