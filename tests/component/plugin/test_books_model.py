@@ -18,9 +18,11 @@ from tests.samples.plugin import container
 from gpushare_core.api.share_node import CardStatus
 from gpushare_core.books.allocation import decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.placement.modes import NODE_MODES
 from gpushare_core.placement.quantity import parse_memory
+from gpushare_core.placement.requests import ResourceClass
 
 SPECS: dict[str, list[Json]] = {
     "Memory": [{"mode": "Memory", "memoryUnit": "1Gi"}, {"mode": "Memory", "memoryUnit": "512Mi"}],
@@ -31,6 +33,9 @@ SPECS: dict[str, list[Json]] = {
 """What a policy can ask of a node."""
 MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
 SERVED = {"Memory": (MEMORY,), "Slices": (SLICE,), "Exclusive": (CARD,), "Mixed": (MEMORY, SLICE, CARD)}
+CLASSES = {mode: [RESOURCES[name] for name in names] for mode, names in SERVED.items()}
+DIALECT_NAMES = ("gpushare.io", "tuya.com")
+"""Of the latter every class has a name of its own."""
 RESERVED = GI
 CARDS = {"n1": (8, 8, 5), "n2": (8, 1)}
 """GiB of each card. Of the last nothing is left beside what is reserved."""
@@ -65,8 +70,9 @@ class World:
         """Nothing happens."""
 
     def schedule(self, a: int, b: int) -> None:
-        served = SERVED[self.mode]
-        amount = a % 9 + 1 if served[b % len(served)] == MEMORY else a % 3 + 1
+        served = [DIALECTS[DIALECT_NAMES[a % 7 % 2]].resource_name(each) for each in CLASSES[self.mode]]
+        is_memory = RESOURCES[served[b % len(served)]] is ResourceClass.MEMORY
+        amount = a % 9 + 1 if is_memory else a % 3 + 1
         containers, inits = SHAPES[b % len(SHAPES)](served[b % len(served)], amount)
         if len(served) > 1 and not b % 4:
             containers.append(container("other", 1, served[(b + 1) % len(served)]))
@@ -136,6 +142,9 @@ class World:
         spec = others[b % len(others)] if b % 3 else SPECS[self.mode][0]
         self.cluster.change_spec(self.node(a).name, spec)
 
+    def change_dialect(self, a: int, b: int) -> None:
+        self.cluster.change_spec(self.node(a).name, {"dialect": DIALECT_NAMES[b % 2]})
+
     def let_time_pass(self, _a: int, _b: int) -> None:
         """Where nobody waits for a card that failed, or that others took, promises are kept again."""
         self.cluster.let_time_pass()
@@ -196,7 +205,7 @@ class World:
             node.kubelet.pods.clear()
             for uuid in node.cards.present:
                 node.cards.set_health(uuid, healthy=True)
-            self.cluster.change_spec(node.name, SPECS[self.mode][0])
+            self.cluster.change_spec(node.name, {**SPECS[self.mode][0], "dialect": GPUSHARE.name})
         self.cluster.let_time_pass()
         for node in self.cluster.nodes.values():
             sums = self.cluster.ledger.node(node.name)
@@ -270,6 +279,7 @@ WEIGHTS = {
     World.restart_node: 1,
     World.restart_extender: 1,
     World.change_mode: 1,
+    World.change_dialect: 1,
     World.let_time_pass: 1,
     World.bind_past_the_extender: 1,
 }
