@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 KEEP ?= 1
+MODE ?= Memory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -17,8 +18,8 @@ help: ## Explain the targets
 	@echo "gpushare: share GPU cards on Kubernetes. Targets:"
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-demo: preflight ## Real Kubernetes with simulated cards on this machine; KEEP=0 also shows the undo and stops
-	$(BIN)/python -m demo --keep $(KEEP)
+demo: preflight ## Real Kubernetes with simulated cards; MODE=Memory|Slices|Exclusive|Mixed; KEEP=0: show the undo, stop
+	$(BIN)/python -m demo --mode "$(MODE)" --keep $(KEEP)
 
 kubeconfig: $(STAMP) ## Print the path of the demo cluster's kubeconfig
 	@$(BIN)/localcluster kubeconfig --name demo

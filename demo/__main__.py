@@ -1,4 +1,4 @@
-"""Play the demo: ``python -m demo [--keep 0]``."""
+"""Play the demo: ``python -m demo [--mode Slices] [--keep 0]``."""
 
 import argparse
 import os
@@ -6,7 +6,10 @@ import sys
 
 from demo.console import Console
 from demo.policy_conditions import NotInTimeError
-from demo.steps import Demo, DemoFailedError
+from demo.scenarios.scenario import Scenario
+from demo.scenarios.table import scenario_of
+from demo.stage import DemoFailedError, Stage
+from demo.steps import Demo
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 from gpushare_localcluster.directories import cluster_folder
@@ -19,29 +22,43 @@ The cluster stays up. Play with it:
   export KUBECONFIG=$(make kubeconfig)
   alias kubectl=".venv/bin/localcluster --name demo kubectl"    (if you have no kubectl)
   kubectl get gpushare                          policies and nodes
-  kubectl describe pod units-20                 why it waits
+  kubectl describe gpusharenode gpu-1           every card, and who has what of it"""
+WAITING_HINT = """\
+  kubectl describe pod {:<24} why it waits"""
+UNDO_HINTS = """\
 Undo (labels, GPUShareNodes, DaemonSets and the scheduler's configuration go; pods keep running):
   kubectl delete gpusharepolicy default
 Stop:
   make stop"""
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
 
 
-def parse() -> argparse.Namespace:
+def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
+    parser.add_argument("--mode", default="Memory", help="of sharing: Memory, Slices, Exclusive or Mixed")
     parser.add_argument("--keep", type=int, choices=(0, 1), default=1, help="0: show the undo and stop")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
-def play(console: Console, *, keep: bool) -> None:
+def play(console: Console, scenario: Scenario, *, keep: bool) -> None:
+    """Raises ``KeyboardInterrupt`` after Ctrl-C, when the cluster is stopped."""
     cluster = LocalCluster(cluster_folder(NAME))
     if cluster.is_running():
         console.step("Stopping the demo cluster that is running already")
         cluster.stop()
-    console.step("Starting etcd, API server, controllers and 4 kubelets (1 control plane, 3 workers)")
-    cluster.start(ClusterConfig.of_size(workers=3), detach=bool(keep))
+    workers = "1 worker" if scenario.workers == 1 else f"{scenario.workers} workers"
+    kubelets = scenario.workers + 1
+    console.step(
+        f"Starting etcd, API server, controllers and {kubelets} kubelets (1 control plane, {workers})"
+    )
     try:
+        cluster.start(ClusterConfig.of_size(workers=scenario.workers), detach=keep)
         cluster.wait_ready()
-        play_on(Demo(cluster, console), keep=keep)
+        play_on(Demo(Stage(cluster, console), scenario), keep=keep)
+    except KeyboardInterrupt:
+        keep = False
+        raise
     finally:
         if not keep:
             console.step("Stopping")
@@ -52,19 +69,34 @@ def play_on(demo: Demo, *, keep: bool) -> None:
     before = demo.scheduler_manifest()
     demo.play()
     if keep:
-        demo.console.step("Ready")
-        demo.console.say(HINTS)
+        demo.stage.step("Ready")
+        demo.stage.say(hints(demo.scenario))
     else:
         demo.undo(before)
 
 
+def hints(scenario: Scenario) -> str:
+    waiting = [WAITING_HINT.format(scenario.waiting_pod)] if scenario.waiting_pod else []
+    return "\n".join((HINTS, *waiting, UNDO_HINTS))
+
+
 def main() -> int:
+    options = parse(sys.argv[1:])
+    try:
+        scenario = scenario_of(options.mode)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
     console = Console()
     try:
-        play(console, keep=bool(parse().keep))
+        play(console, scenario, keep=bool(options.keep))
     except (DemoFailedError, NotInTimeError, LocalClusterError) as error:
         console.step(f"Failed: {error}")
+        if options.keep:
+            console.say("What there is of the cluster stays up to look at it; make stop ends it.")
         return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return 0
 
 

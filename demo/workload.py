@@ -6,6 +6,8 @@ from gpushare_core.books.allocation import decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 
+MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
+"""What the pods of the demo ask for."""
 SHOW_CARD = "env | grep -E '^(NVIDIA_VISIBLE_DEVICES|GPUSHARE_)' | sort; exec sleep infinity"
 
 
@@ -18,13 +20,13 @@ class Placement:
     """UUIDs."""
 
 
-def pod(name: str, units: int) -> Json:
-    """Returns a pod of one container that prints its card and stays."""
+def pod(name: str, resource: str, amount: int) -> Json:
+    """Returns a pod of one container that prints its cards and stays."""
     container = {
         "name": "main",
         "image": "busybox:stable",
         "command": ["sh", "-c", SHOW_CARD],
-        "resources": {"limits": {GPUSHARE.memory_resource: str(units)}},
+        "resources": {"limits": {resource: str(amount)}},
     }
     spec = {"containers": [container], "terminationGracePeriodSeconds": 1}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
+from gpushare_core.api.policy import Devices
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.clock import utc_now
@@ -45,6 +46,7 @@ from gpushare_plugin.decide.offering import (
 from gpushare_plugin.decide.pods import read_metadata
 from gpushare_plugin.decide.stand_ins import doubtful_units
 from gpushare_plugin.decide.status import kept_status, node_status
+from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import open_source
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
@@ -69,6 +71,7 @@ class Reconciler:
     """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]
     now: Callable[[], datetime] = utc_now
+    open_source: Callable[[str, Devices], DeviceSource | None] = open_source
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
     _sent_locks: Locks = field(default_factory=dict, init=False)
@@ -99,7 +102,7 @@ class Reconciler:
 
     async def _find_cards(self) -> None:
         share_node = self.state.share_node
-        source = open_source(self.state.name, share_node.spec.devices) if share_node else None
+        source = self.open_source(self.state.name, share_node.spec.devices) if share_node else None
         self.state.cards = tuple(await source.cards()) if source else None
 
     async def _offer(self) -> bool:

@@ -184,5 +184,5 @@ def test_a_container_of_two_resources_is_refused_at_once(
     crowded["resources"]["limits"][SLICE] = "1"
     body = two_containers("pod", container("plain", 0))
     body["spec"][where] = [crowded, *body["spec"].get(where, ())]
-    with pytest.raises(LocalClusterError, match="container crowded asks for several kinds of shares"):
+    with pytest.raises(LocalClusterError, match="container crowded asks for"):
         create(cluster, namespace, [body])

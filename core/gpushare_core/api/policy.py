@@ -45,7 +45,11 @@ class SimulatedCards(ApiModel):
     """Of each card."""
     model: str = Field(default="Sim", max_length=63)
     compute_score: int = Field(default=100, ge=0, le=1_000_000)
-    """How fast a card is; shared work goes to nodes with slow cards first."""
+    """How fast a card is; shared work goes to nodes with slow cards first, whole cards to fast ones."""
+    numa_node: int = Field(default=0, ge=0, le=63)
+    """Of each card; pods that ask for several whole cards get them of one where that is possible."""
+    link_group: int | None = Field(default=None, ge=0, le=63)
+    """Cards of the same NUMA node with the same number are linked directly; left out: not linked."""
 
 
 class Devices(ApiModel):

@@ -84,6 +84,11 @@ class CardStatus(ApiModel):
     used_memory: str = "0"
     compute_score: int = 0
     numa_node: int = 0
+    link_group: int | None = Field(
+        default=None,
+        description="Cards of the same NUMA node with the same number are linked directly, for example by"
+        " NVLink. Absent when unknown.",
+    )
     health: Health = Health.HEALTHY
     health_reason: str = ""
     lock: str = Field(

@@ -35,6 +35,8 @@ class Card:
     healthy: bool = True
     numa_node: int = -1
     """Negative when unknown."""
+    link_group: int = -1
+    """Cards of a NUMA node with the same number are linked directly. Negative when unknown."""
     lockable: bool = False
     """Whether its first use takes it from other classes: those that are in use already come first."""
 

@@ -37,6 +37,8 @@ class Candidate:
     """Healthy cards of which nobody has anything, afterwards."""
     numa_nodes: int = 1
     """On how many the chosen cards lie."""
+    link_groups: int = 1
+    """Of how many they are."""
 
     @classmethod
     def of_cards(
@@ -58,6 +60,7 @@ class Candidate:
             left_over=sum(card.free - chosen[card.uuid] for card in taken),
             free_cards=sum(card.is_unused for card in cards) - sum(card.is_unused for card in taken),
             numa_nodes=len({card.numa_node for card in taken}),
+            link_groups=len({(card.numa_node, card.link_group) for card in taken}),
         )
 
 
@@ -77,11 +80,15 @@ def _shared_spread(candidate: Candidate) -> Key:
 def _whole_binpack(candidate: Candidate) -> Key:
     is_new = ResourceClass.CARD not in candidate.holds
     is_shared = bool(candidate.holds - {ResourceClass.CARD})
-    return (-candidate.compute_score, candidate.numa_nodes, is_shared, is_new, candidate.free_cards)
+    return (*_speed_and_nearness(candidate), is_shared, is_new, candidate.free_cards)
 
 
 def _whole_spread(candidate: Candidate) -> Key:
-    return (-candidate.compute_score, candidate.numa_nodes, candidate.allocated)
+    return (*_speed_and_nearness(candidate), candidate.allocated)
+
+
+def _speed_and_nearness(candidate: Candidate) -> Key:
+    return (-candidate.compute_score, candidate.numa_nodes, candidate.link_groups)
 
 
 _SHARED = {Strategy.BINPACK: _shared_binpack, Strategy.SPREAD: _shared_spread}

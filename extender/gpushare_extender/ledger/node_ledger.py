@@ -162,7 +162,16 @@ class NodeLedger:
         units = card.units_of(seen_as)
         allocated = 0 if use is None else use.units if use.lock is seen_as else units
         lockable = use is None and self._is_mixed
-        return Card(card.uuid, card.index, units, allocated, card.healthy, card.numa_node, lockable)
+        return Card(
+            card.uuid,
+            card.index,
+            units,
+            allocated,
+            card.healthy,
+            card.numa_node,
+            card.link_group,
+            lockable,
+        )
 
     def lock_of(self, card: str) -> ResourceClass | None:
         """Returns the class that ``card`` (UUID) serves alone as long as anything of it is in use."""

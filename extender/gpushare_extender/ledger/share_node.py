@@ -51,6 +51,8 @@ class ShareNodeCard:
     holders: tuple[ReportedHolder, ...] = ()
     numa_node: int = -1
     """Negative when unknown."""
+    link_group: int = -1
+    """Negative when unknown."""
     lock: ResourceClass | None = None
     """The class that the card serves alone as long as anything of it is in use."""
     offers: Mapping[ResourceClass, int] = field(default_factory=dict)
@@ -165,6 +167,7 @@ class _Card(msgspec.Struct):
     pods: list[_PodShare] | None = None
     compute_score: int = msgspec.field(name="computeScore", default=0)
     numa_node: int = msgspec.field(name="numaNode", default=-1)
+    link_group: int = msgspec.field(name="linkGroup", default=-1)
     lock: str = ""
     offers: dict[str, int] | None = None
 
@@ -256,6 +259,7 @@ def _card(card: _Card) -> ShareNodeCard:
         card.allocated,
         tuple(_holders(card.pods or ())),
         card.numa_node,
+        card.link_group,
         class_of_lock(card.lock),
         _offers(tuple((card.offers or {}).items())),
     )

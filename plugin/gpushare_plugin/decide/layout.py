@@ -242,6 +242,7 @@ def _recorded(card: CardStatus) -> PhysicalCard:
         model=card.model,
         compute_score=card.compute_score,
         numa_node=card.numa_node,
+        link_group=-1 if card.link_group is None else card.link_group,
         healthy=card.health is Health.HEALTHY,
         reason=card.health_reason,
     )

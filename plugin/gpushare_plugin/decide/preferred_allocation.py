@@ -163,6 +163,7 @@ def _cards(
             allocated=placed.units - available.get(placed.uuid, 0) + promised.get(placed.uuid, 0),
             healthy=placed.card.healthy,
             numa_node=placed.card.numa_node,
+            link_group=placed.card.link_group,
             lockable=locks is not None and placed.uuid not in locks,
         )
         for placed in layout.cards

@@ -84,6 +84,7 @@ def _card(
         used_memory=quantity_text(card.used, like=_family(layout)),
         compute_score=card.compute_score,
         numa_node=card.numa_node,
+        link_group=card.link_group if card.link_group >= 0 else None,
         health=Health.HEALTHY if card.healthy else Health.UNHEALTHY,
         health_reason=card.reason,
         lock=mode_serving(lock).name if lock else "",

@@ -17,6 +17,8 @@ class PhysicalCard:
     compute_score: int = 0
     numa_node: int = -1
     """Negative when unknown."""
+    link_group: int = -1
+    """Cards of a NUMA node with the same number are linked directly. Negative when unknown."""
     healthy: bool = True
     reason: str = ""
     """Why the card is not healthy, for people."""

@@ -33,7 +33,8 @@ def simulate(node: str, groups: Sequence[SimulatedCards]) -> Iterator[PhysicalCa
             memory=parse_memory(group.memory),
             model=group.model,
             compute_score=group.compute_score,
-            numa_node=0,
+            numa_node=group.numa_node,
+            link_group=-1 if group.link_group is None else group.link_group,
         )
 
 

@@ -232,6 +232,20 @@ async def test_slices_mean_the_same_after_what_is_reserved_was_changed(node: Nod
     assert variables["GPUSHARE_MEMORY_MIB"] == "7168"
 
 
+async def test_links_and_numa_nodes_decide_which_whole_cards_a_pod_gets(node: Node) -> None:
+    """Bound by somebody else: then it is the plugin that chooses."""
+    groups = [(0, 0), (0, 1), (1, 0), (1, 0)]
+    simulated = [{"count": 1, "memory": "16Gi", "numaNode": numa, "linkGroup": link} for numa, link in groups]
+    node.share(mode="Exclusive", devices={"source": "Simulated", "simulated": simulated})
+    await node.kubelet.until("four cards", lambda it: (it.resource, len(it.devices)) == (CARD, 4))
+    await node.until_registered()
+    await node.until("the status", lambda: len(node.share_node.status.cards) == 4)
+    assert [(card.numa_node, card.link_group) for card in node.share_node.status.cards] == groups
+    await node.restart_plugin()
+    variables = (await node.run_pod(pod_json("a", container(units=2, resource=CARD)))).variables["main"]
+    assert variables["GPUSHARE_CARD_INDEX"] == "2,3"
+
+
 async def test_units_of_a_mode_that_ended_are_refused(node: Node) -> None:
     """The kubelet may still ask on the other resource's socket."""
     before = node.kubelet.plugin

@@ -151,6 +151,33 @@ def test_a_refusal_of_several_resources_names_the_mode_that_allows_them() -> Non
     )
 
 
+def linked_cards(*groups: tuple[int, int]) -> list[Card]:
+    """Whole cards that are free, by NUMA node and link group."""
+    return [
+        Card(f"GPU-{index}", index, 1, numa_node=node, link_group=group)
+        for index, (node, group) in enumerate(groups)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cards", "amount", "indices"),
+    [
+        pytest.param(linked_cards((0, 0), (0, 1), (0, 0), (0, 1)), 2, [0, 2], id="two that are linked"),
+        pytest.param(linked_cards((0, 0), (0, 0), (0, 0), (0, 1), (0, 1)), 2, [3, 4], id="a pair for a pair"),
+        pytest.param(linked_cards((0, 0), (0, 0), (0, 1)), 1, [2], id="one alone for one"),
+        pytest.param(linked_cards((0, 0), (1, 0), (1, 0)), 2, [1, 2], id="a number is of its NUMA node"),
+        pytest.param(
+            linked_cards((0, 0), (0, 1), (1, 0), (1, 1), (1, 2)), 2, [0, 1], id="else of a NUMA node"
+        ),
+        pytest.param(linked_cards((0, -1), (0, -1), (0, 0), (0, 0)), 2, [2, 3], id="not of unknown links"),
+    ],
+)
+def test_whole_cards_are_linked_where_that_is_known(
+    cards: list[Card], amount: int, indices: list[int]
+) -> None:
+    assert CARDS_MODE.choose(cards, amount) == {f"GPU-{index}": 1 for index in indices}
+
+
 def free_cards(*numa_nodes: int, allocated: tuple[int, ...] = ()) -> list[Card]:
     """Whole cards, each of its NUMA node; those whose index is ``allocated`` are taken."""
     return [

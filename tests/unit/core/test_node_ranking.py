@@ -34,6 +34,7 @@ def candidate(
     left_over: int = 8,
     free_cards: int = 4,
     numa_nodes: int = 1,
+    link_groups: int = 1,
 ) -> Candidate:
     return Candidate(
         resource=resource,
@@ -43,6 +44,7 @@ def candidate(
         left_over=left_over,
         free_cards=free_cards,
         numa_nodes=numa_nodes,
+        link_groups=link_groups,
     )
 
 
@@ -85,6 +87,12 @@ WHOLE = [
         candidate(CARD, holds=(CARD,), numa_nodes=2),
         Strategy.BINPACK,
         id="on one NUMA node",
+    ),
+    pytest.param(
+        candidate(CARD),
+        candidate(CARD, holds=(CARD,), link_groups=2),
+        Strategy.BINPACK,
+        id="of one link group",
     ),
     pytest.param(
         candidate(CARD),
@@ -173,4 +181,5 @@ def test_a_candidate_is_the_node_once_the_cards_are_taken() -> None:
         left_over=3,
         free_cards=1,
         numa_nodes=2,
+        link_groups=2,
     )

@@ -15,6 +15,7 @@ from gpushare_core.placement.modes import NODE_MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_extender.bind.binding import allocation_of
 from gpushare_extender.decide.filter import filter_nodes
+from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.ledger.holder import read_pod
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.share_node import ShareNode
@@ -191,3 +192,34 @@ def test_no_card_serves_two_classes_and_all_is_given_back(
     for uid in running:
         ledger.drop_pod(uid)
     assert offered(ledger) == (3, 6, 20)
+
+
+@pytest.mark.parametrize(
+    ("request_", "best"),
+    [
+        pytest.param(asked(4, MEMORY), "memory", id="memory where memory is"),
+        pytest.param(asked(1, SLICE), "slices", id="a slice where slices are"),
+        pytest.param(asked(2, SLICE), "slices", id="two slices, one of them of a card that is free"),
+        pytest.param(asked(1, CARD), "cards", id="a card where cards are, and nobody shares"),
+        pytest.param(asked(4, CARD), "empty", id="a node for itself"),
+    ],
+)
+def test_each_class_goes_to_nodes_that_hold_it(request_: ResourceRequest, best: str) -> None:
+    ledger = Ledger()
+    held = {"memory": asked(4, MEMORY), "slices": asked(1, SLICE), "cards": asked(1, CARD), "empty": None}
+    for name, held_there in held.items():
+        ledger.set_share_node(mixed(name=name))
+        if held_there:
+            request = PodRequest((held_there,))
+            ledger.reserve(reference(name), node=name, request=request)
+    scores = prioritize_nodes(ledger, [*held], request_)
+    assert [name for name, score in scores.items() if score == max(scores.values())] == [best]
+
+
+def test_a_card_goes_where_nobody_shares_rather_than_where_fewest_are_free() -> None:
+    ledger = Ledger()
+    ledger.set_share_node(mixed(name="shared"))
+    ledger.set_share_node(mixed(name="empty"))
+    ledger.reserve(reference("a"), node="shared", request=PodRequest((asked(2, SLICE),)))
+    assert prioritize_nodes(ledger, ["shared", "empty"], asked(1, CARD)) == {"shared": 9, "empty": 10}
+    assert prioritize_nodes(ledger, ["shared", "empty"], asked(1, MEMORY)) == {"shared": 10, "empty": 9}

@@ -1,0 +1,1 @@
+"""What the demo plays: one module for each mode of sharing."""

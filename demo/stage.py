@@ -1,0 +1,94 @@
+"""What a scenario does on the cluster, and shows of it."""
+
+import json
+from dataclasses import dataclass
+
+from demo.console import Console
+from demo.workload import Placement, placement, pod
+from gpushare_core.json_object import Json
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
+
+WORKER = "gpu-1"
+"""The node of scenarios that need only one."""
+
+
+class DemoFailedError(Exception):
+    """The product did not do what the demo promises."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """Commands on ``cluster``, told on ``console``."""
+
+    cluster: LocalCluster
+    console: Console
+
+    def step(self, text: str) -> None:
+        self.console.step(text)
+
+    def say(self, text: str) -> None:
+        self.console.say(text)
+
+    def place(self, name: str, resource: str, amount: int) -> Placement:
+        """Creates a pod and waits until it runs; shows its cards."""
+        self.create(pod(name, resource, amount))
+        return self.wait_for(name)
+
+    def wait_for(self, name: str) -> Placement:
+        """Waits until the pod runs; shows its cards."""
+        self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
+        place = placement(self.read("pod", name))
+        cards = "card" if len(place.cards) == 1 else "cards"
+        self.say(f"{name}: running on {place.node}, {cards} {', '.join(place.cards)}")
+        self.console.command(f"kubectl logs {name}", self.kubectl("logs", name))
+        return place
+
+    def refuse(self, name: str, resource: str, amount: int, *, reason: str) -> None:
+        """Creates a pod that fits nowhere and waits until an event says ``reason``."""
+        self.create(pod(name, resource, amount))
+        self.kubectl("wait", "--for=condition=PodScheduled=False", f"pod/{name}", "--timeout=60s")
+        events = ("get", "events", "--field-selector", f"involvedObject.name={name}")
+        columns = ("-o", "custom-columns=REASON:.reason,MESSAGE:.message")
+        message = wait_until(
+            f"an event says: {reason}",
+            lambda: seen if reason in (seen := self.kubectl(*events, *columns)) else "",
+        )
+        lines = dict.fromkeys(message.splitlines())  # every attempt says the same
+        self.console.command(f"kubectl {' '.join(events)}", "\n".join(lines))
+
+    def end(self, name: str) -> None:
+        """Deletes the pod and waits until it is gone."""
+        self.show(f"delete pod {name}", "delete", "pod", name, "--timeout=60s")
+
+    def wait_for_node(self, kind: str, wanted: dict[str, int]) -> None:
+        """Waits until ``kind`` (capacity or allocatable) of the worker is what is ``wanted``."""
+
+        def seen() -> dict[str, int]:
+            present = self.read("node", WORKER)["status"][kind]
+            return {name: int(present.get(name, 0)) for name in wanted}
+
+        wait_until(
+            f"{kind} of {WORKER} is {wanted}", lambda: seen() == wanted, explain=lambda: f"It is {seen()}."
+        )
+
+    def show_books(self) -> None:
+        self.show("get gpushare", "get", "gpushare")
+
+    def show(self, shown: str, *arguments: str) -> None:
+        self.console.command(f"kubectl {shown}", self.kubectl(*arguments))
+
+    def create(self, body: Json) -> None:
+        self.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+
+    def read(self, kind: str, name: str) -> Json:
+        body: Json = json.loads(self.kubectl("get", kind, name, "-o", "json"))
+        return body
+
+    def kubectl(self, *arguments: str) -> str:
+        return self.cluster.kubectl(*arguments)
+
+    def require(self, holds: bool, promise: str, seen: object) -> None:  # noqa: FBT001 - reads like assert
+        if not holds:
+            raise DemoFailedError(f"promised: {promise}; seen: {seen}")
+        self.say(f"ok: {promise}")

@@ -1,0 +1,350 @@
+"""A node without sockets: the plugin's reconciler and allocator as they are, and a kubelet that does as told.
+
+Nothing runs by itself: each step is a call, and is over when it returns.
+"""
+
+from array import array
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeVar
+
+from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.json_object import Json
+from gpushare_core.placement.requests import PodRequest, read_request
+from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
+from gpushare_plugin.decide.conditions import RegistrationState
+from gpushare_plugin.decide.environment import UnusableUnitsError
+from gpushare_plugin.decide.pods import PodName, read_pod
+from gpushare_plugin.decide.preferred_allocation import NothingFitsError
+from gpushare_plugin.decide.unit_ids import known_numbers
+from gpushare_plugin.devices.card import PhysicalCard
+from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
+from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
+from gpushare_plugin.kubelet.pod_resources import read_assigned
+from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
+from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.reconciler import Reconciler
+from gpushare_plugin.state import NodeState
+
+T = TypeVar("T")
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+LONG = 100.0
+"""Seconds after which nothing is reserved for a call of the kubelet's any more."""
+
+
+class RefusedError(Exception):
+    """The kubelet does not admit the pod; the text says why."""
+
+
+def run_now(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Returns what ``coroutine`` returns, which has nothing to wait for here."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise AssertionError(f"{coroutine} waits")
+
+
+@dataclass(slots=True)
+class Clock:
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass(slots=True)
+class Pod:
+    """One pod as the API server has it."""
+
+    body: Json
+    phase: str = "Pending"
+    foreign: bool = False
+    """Bound by somebody else."""
+
+    @property
+    def uid(self) -> str:
+        return str(self.body["metadata"]["uid"])
+
+    @property
+    def node(self) -> str:
+        return str(self.body["spec"].get("nodeName", ""))
+
+    @property
+    def name(self) -> PodName:
+        return PodName("default", self.body["metadata"]["name"])
+
+    @property
+    def request(self) -> PodRequest:
+        return read_request(self.body["spec"], RESOURCES)
+
+
+@dataclass(slots=True)
+class Given:
+    """What the kubelet gave to one container."""
+
+    resource: str
+    """Name."""
+    ids: list[str]
+    variables: dict[str, str]
+
+    def cards(self) -> Iterator[tuple[str, str]]:
+        """Yields card UUID and unit ID, by what the container was told."""
+        numbers = sorted(self.ids, key=lambda each: list(known_numbers([each])))
+        uuids = self.variables["GPUSHARE_CARD"].split(",")
+        each = len(numbers) // len(uuids)
+        for place, uuid in enumerate(uuids):
+            yield from ((uuid, unit) for unit in numbers[place * each : (place + 1) * each])
+
+
+@dataclass(slots=True)
+class Kubelet:
+    """Admits as ``devicemanager.ManagerImpl`` does, and forgets a pod when it is told to."""
+
+    devices: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Name of a resource -> ID -> health, as of the last list."""
+    pods: dict[PodName, tuple[Pod, dict[str, list[Given]]]] = field(default_factory=dict)
+    """Every pod that it knows, and what its containers have."""
+    stored: list[CheckpointEntry] = field(default_factory=list)
+    """The checkpoint as it was written last: pods that ended since are in it."""
+
+    def take_list(self, name: str, message: bytes) -> None:
+        listed = api.ListAndWatchResponse.FromString(message)
+        self.devices[name] = {device.ID: device.health for device in listed.devices}
+
+    def lose_plugin(self) -> None:
+        self.devices = {name: dict.fromkeys(ids, "Unhealthy") for name, ids in self.devices.items()}
+
+    def free(self, name: str) -> list[str]:
+        taken = {
+            unit
+            for _, containers in self.pods.values()
+            for given in containers.values()
+            for each in given
+            if each.resource == name
+            for unit in each.ids
+        }
+        ids = self.devices.get(name, {})
+        return [unit for unit, health in ids.items() if health == "Healthy" and unit not in taken]
+
+    def write_checkpoint(self) -> None:
+        self.stored = [
+            read_answer(StoredUnits(pod.uid, container, each.resource, _numbers(each.ids)), each.variables)
+            for pod, containers in self.pods.values()
+            for container, given in containers.items()
+            for each in given
+        ]
+
+    def listed(self) -> resources.ListPodResourcesResponse:
+        return resources.ListPodResourcesResponse(
+            pod_resources=[self._listed(pod, given) for pod, given in self.pods.values()]
+        )
+
+    def _listed(self, pod: Pod, given: Mapping[str, Sequence[Given]]) -> resources.PodResources:
+        ordinary = pod.request.init_containers
+        spec = pod.body["spec"]
+        names = [each["name"] for each in (*spec["initContainers"], *spec["containers"])]
+        return resources.PodResources(
+            name=pod.name.name,
+            namespace=pod.name.namespace,
+            containers=[
+                resources.ContainerResources(
+                    name=name,
+                    devices=[
+                        resources.ContainerDevices(resource_name=each.resource, device_ids=each.ids)
+                        for each in given.get(name, ())
+                    ],
+                )
+                for name in names
+                if name not in ordinary
+            ],
+        )
+
+
+def _numbers(ids: Sequence[str]) -> "array[int]":
+    return array("I", sorted(known_numbers(ids)))
+
+
+@dataclass(slots=True)
+class Listing:
+    """Stands for a stream: the kubelet takes a list as soon as it is offered."""
+
+    kubelet: Kubelet
+    name: str
+    is_offering: bool = False
+
+    def offer(self, message: bytes) -> None:
+        self.is_offering = True
+        self.kubelet.take_list(self.name, message)
+
+    def withdraw(self, message: bytes) -> None:
+        self.offer(message)
+        self.is_offering = False
+
+    def offer_later(self, message: bytes) -> None:
+        raise AssertionError(f"no other plugin serves {self.name}: {message!r}")
+
+
+@dataclass(slots=True)
+class KubeletClient:
+    """Stands for PodResources and the checkpoint."""
+
+    kubelet: Kubelet
+
+    async def assigned_devices(self, *, timeout: float) -> AssignedDevices:
+        assert timeout
+        return read_assigned(self.kubelet.listed(), RESOURCES)
+
+    def read(self, names: Collection[str]) -> tuple[CheckpointEntry, ...]:
+        assert RESOURCES.keys() >= set(names)
+        return tuple(self.kubelet.stored)
+
+
+@dataclass(slots=True)
+class Cards:
+    """A source of devices whose cards fail and return."""
+
+    present: dict[str, PhysicalCard]
+    """By UUID."""
+
+    async def cards(self) -> Sequence[PhysicalCard]:
+        return tuple(self.present.values())
+
+    def set_health(self, uuid: str, *, healthy: bool) -> None:
+        reason = "" if healthy else "Xid 79"
+        self.present[uuid] = changed(self.present[uuid], healthy=healthy, reason=reason)
+
+
+class NodeApi(Protocol):
+    """What a plugin finds in the API server, and writes there."""
+
+    share_nodes: dict[str, Json]
+
+    def bound_to(self, node: str) -> Iterator[Pod]:
+        """Yields the node's pods."""
+
+    async def merge(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
+        """As ``KubeClient.merge``."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A kubelet, its cards, and the plugin, which can be restarted."""
+
+    cluster: "NodeApi"
+    name: str
+    cards: Cards
+    kubelet: Kubelet = field(default_factory=Kubelet)
+    disturbed: bool = False
+    """Whether somebody may be refused although the extender promised: a card failed, or others bind."""
+    clock: Clock = field(default_factory=Clock)
+    state: NodeState = field(init=False)
+    reconciler: Reconciler = field(init=False)
+    reader: AssignmentReader = field(init=False)
+    reservations: Reservations = field(init=False)
+
+    def start_plugin(self) -> None:
+        """A new process: it knows what the API server has, and offers nothing yet."""
+        self.kubelet.lose_plugin()
+        client: Any = KubeletClient(self.kubelet)
+        streams: Any = {name: Listing(self.kubelet, name) for name in RESOURCES}
+        self.state = NodeState(self.name)
+        self.reservations = Reservations(self.clock)
+        self.reader = AssignmentReader(
+            self.state,
+            client,
+            client,
+            reservations=self.reservations,
+            after_reading=_nothing,
+            clock=self.clock,
+        )
+        self.reconciler = Reconciler(
+            state=self.state,
+            client=self.cluster,  # type: ignore[arg-type]
+            assignment_reader=self.reader,
+            reservations=self.reservations,
+            streams=streams,
+            registration=lambda: RegistrationState(registered=True),
+            now=lambda: NOW,
+            open_source=lambda _node, _devices: self.cards,
+        )
+        self.state.share_node = GPUShareNode.model_validate(self.cluster.share_nodes[self.name])
+        for pod in self.cluster.bound_to(self.name):
+            self.state.put_pod(read_pod(pod.body, GPUSHARE.allocation_annotation, RESOURCES))
+
+    @property
+    def offers(self) -> bool:
+        return any("Healthy" in ids.values() for ids in self.kubelet.devices.values())
+
+    def look(self) -> None:
+        """The plugin reads the kubelet's books, decides what to offer, repairs, reports."""
+        self.clock.now += LONG
+        run_now(self.reader.read())
+        for _ in range(3):
+            if run_now(self.reconciler.reconcile()):
+                return
+        raise AssertionError(f"{self.name} does not come to rest: {self.state.offering}")
+
+    async def read_specs(self, _names: object, *, timeout: float) -> None:
+        """Stands for the pod watch: every spec was read when its pod came."""
+        assert timeout
+
+    def admit(self, pod: Pod) -> None:
+        """Raises ``RefusedError``; then the kubelet has nothing of the pod."""
+        given: dict[str, list[Given]] = {}
+        self.kubelet.pods[pod.name] = (pod, given)
+        self.clock.now += LONG
+        try:
+            self._admit_containers(pod, given)
+        except (RefusedError, NothingFitsError, NothingOfferedError, UnusableUnitsError) as error:
+            del self.kubelet.pods[pod.name]
+            raise RefusedError(str(error)) from error
+
+    def _admit_containers(self, pod: Pod, given: dict[str, list[Given]]) -> None:
+        request = pod.request
+        lent: dict[str, list[str]] = {each.name: [] for each in request.resources}
+        names = dict.fromkeys(name for each in request.resources for name in each.containers)
+        for container in names:
+            for asked in request.resources:
+                if amount := asked.containers.get(container, 0):
+                    given.setdefault(container, []).append(
+                        self._allocate(asked.name, amount, lent[asked.name])
+                    )
+                    ids = given[container][-1].ids
+                    ordinary = container in request.init_containers
+                    kept = [unit for unit in lent[asked.name] if unit not in ids]
+                    lent[asked.name] = [*kept, *ids] if ordinary else kept
+            self.kubelet.write_checkpoint()
+
+    def _allocate(self, name: str, amount: int, lent: list[str]) -> Given:
+        reused = lent[:amount]
+        allocator = Allocator(
+            state=self.state,
+            assignment_reader=self.reader,
+            reservations=self.reservations,
+            pod_watch=self,  # type: ignore[arg-type]
+            resource=RESOURCES[name],
+            name=name,
+        )
+        ids = list(reused)
+        if len(reused) < amount:
+            free = self.kubelet.free(name)
+            if len(free) + len(reused) < amount:
+                raise RefusedError(f"{name}: Requested: {amount}, Available: {len(free)}")
+            asked = api.ContainerPreferredAllocationRequest(
+                available_deviceIDs=[*free, *reused], must_include_deviceIDs=reused, allocation_size=amount
+            )
+            ids = run_now(allocator.prefer(asked))
+        return Given(name, ids, allocator.environment(ids))
+
+
+async def _nothing() -> None:
+    """Nobody has to be told."""

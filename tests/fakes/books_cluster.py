@@ -1,0 +1,180 @@
+"""The API server and the extender of a cluster without sockets, and the other opinion on all books."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from tests.fakes.books import NOW, Cards, Node, Pod, RefusedError
+
+from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.json_object import Json
+from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_extender.bind.binding import allocation_of, share_binding
+from gpushare_extender.decide.filter import filter_nodes
+from gpushare_extender.decide.prioritize import prioritize_nodes
+from gpushare_extender.ledger.holder import read_pod as read_holder
+from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, Ledger
+from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.ledger.share_node import read_share_node
+from gpushare_plugin.decide.pods import read_pod
+from gpushare_plugin.devices.card import PhysicalCard
+
+ANNOTATION = GPUSHARE.allocation_annotation
+GI = 2**30
+
+
+@dataclass(slots=True)
+class Cluster:
+    """Every step is over when its method returns, and all have heard of it; but plugins learn what kubelets
+    did when they look."""
+
+    pods: dict[str, Pod] = field(default_factory=dict)
+    """By name: those that the API server has."""
+    share_nodes: dict[str, Json] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
+    now: float = 0.0
+    serial: int = 0
+
+    # What people do
+
+    def add_node(self, name: str, *memories: int, spec: Json) -> None:
+        """A node with cards of ``memories`` GiB, on two NUMA nodes; its plugin has looked once."""
+        cards = [
+            PhysicalCard(uuid=f"{name}-{index}", index=index, memory=memory * GI, numa_node=index % 2)
+            for index, memory in enumerate(memories)
+        ]
+        self.share_nodes[name] = {
+            "metadata": {"name": name, "uid": f"uid-{name}", "generation": 1},
+            "spec": {"policy": "default", "memoryUnit": "1Gi", "devices": {"source": "Simulated"}, **spec},
+            "status": {},
+        }
+        self.nodes[name] = Node(self, name, Cards({card.uuid: card for card in cards}))
+        self.nodes[name].start_plugin()
+        self.nodes[name].look()
+
+    def change_spec(self, node: str, spec: Json) -> None:
+        share_node = self.share_nodes[node]
+        share_node["metadata"]["generation"] += 1
+        share_node["spec"] = {**share_node["spec"], **spec}
+        self._share_node_changed(node)
+
+    def create(self, containers: list[Json], inits: list[Json]) -> Pod:
+        self.serial += 1
+        name = f"pod-{self.serial}"
+        body = {
+            "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": {}},
+            "spec": {"containers": containers, "initContainers": inits},
+            "status": {},
+        }
+        pod = Pod(body)
+        self.pods[name] = pod
+        return pod
+
+    def schedule(self, pod: Pod) -> str:
+        """As kube-scheduler and the bind verb do. Returns the node; without one the pod is gone again."""
+        request, names = pod.request, [*self.nodes]
+        passing = filter_nodes(self.ledger, names, uid=pod.uid, request=request).passing
+        if not passing:
+            del self.pods[pod.name.name]
+            return ""
+        scores = prioritize_nodes(self.ledger, passing, request.resources[0])
+        node = max(passing, key=lambda name: scores[name])
+        reference = PodReference("default", pod.name.name, pod.uid)
+        holder = self.ledger.reserve(reference, node=node, request=request)
+        share_node = self.ledger.share_node(node)
+        assert share_node
+        allocation = allocation_of(holder, request, share_node, now=NOW)
+        pod.body["metadata"]["annotations"] = share_binding(
+            reference, allocation, share_node, now=NOW
+        ).annotations
+        self.ledger.confirm(pod.uid, now=self.now)
+        self._bound(pod, node)
+        return node
+
+    def bind_past_the_extender(self, pod: Pod, node: str) -> None:
+        pod.foreign = True
+        self.nodes[node].disturbed = True
+        self._bound(pod, node)
+
+    def _bound(self, pod: Pod, node: str) -> None:
+        pod.body["spec"]["nodeName"] = node
+        self._pod_changed(pod)
+
+    def admit(self, pod: Pod) -> str:
+        """Returns why the kubelet refused it; then the pod has failed."""
+        try:
+            self.nodes[pod.node].admit(pod)
+        except RefusedError as error:
+            self.leave(pod)
+            return str(error)
+        pod.phase = "Running"
+        pod.body["status"] = {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"}
+        self._pod_changed(pod)
+        return ""
+
+    def leave(self, pod: Pod) -> None:
+        """The pod has ended, or was deleted by force: everybody but the kubelet forgets it."""
+        del self.pods[pod.name.name]
+        self.ledger.pod_left(pod.uid, now=self.now)
+        self.nodes[pod.node].state.drop_pod(pod.name, pod.uid)
+
+    def release(self, node: str) -> None:
+        """The kubelet ends the pods that the API server does not have any more."""
+        kubelet = self.nodes[node].kubelet
+        for name in [name for name in kubelet.pods if name.name not in self.pods]:
+            del kubelet.pods[name]
+
+    def restart_extender(self) -> None:
+        """All that the former process knew of departures is lost: as after its death, time has passed."""
+        self.ledger = Ledger()
+        self.ledger.replace_share_nodes(self._read_share_node(name) for name in self.share_nodes)
+        bound = [pod for pod in self.pods.values() if pod.node]
+        self.ledger.replace_pods((self._read_holder(pod) for pod in bound), begun=self.now)
+
+    def let_time_pass(self) -> None:
+        """Every plugin has told what there was to tell, and the extender knows that."""
+        for node in self.nodes.values():
+            node.look()
+        self.now += DEPARTURE_SECONDS
+        self.ledger.end_departures(now=self.now)
+
+    def bound_to(self, node: str) -> Iterator[Pod]:
+        return (pod for pod in self.pods.values() if pod.node == node)
+
+    # The API server, as far as a plugin writes to it
+
+    async def merge(self, path: str, body: Json, *, dry_run: bool = False) -> Json:
+        if path.startswith(SHARE_NODES):
+            return self._merge_status(
+                path.removeprefix(f"{SHARE_NODES}/").split("/")[0], body, dry_run=dry_run
+            )
+        pod = self.pods[path.rsplit("/", 1)[1]]
+        assert body["metadata"]["uid"] == pod.uid
+        pod.body["metadata"]["annotations"] |= body["metadata"]["annotations"]
+        self.ledger.set_pod(self._read_holder(pod))
+        return pod.body
+
+    def _merge_status(self, name: str, body: Json, *, dry_run: bool) -> Json:
+        written = {**self.share_nodes[name], "status": body["status"]}
+        if not dry_run:
+            self.share_nodes[name] = written
+            self.ledger.set_share_node(self._read_share_node(name))
+        return written
+
+    def _share_node_changed(self, name: str) -> None:
+        self.nodes[name].state.share_node = GPUShareNode.model_validate(self.share_nodes[name])
+        self.ledger.set_share_node(self._read_share_node(name))
+
+    def _pod_changed(self, pod: Pod) -> None:
+        self.ledger.set_pod(self._read_holder(pod))
+        self.nodes[pod.node].state.put_pod(read_pod(pod.body, ANNOTATION, RESOURCES))
+
+    def _read_share_node(self, name: str) -> Any:
+        return read_share_node(msgspec.json.encode(self.share_nodes[name]))
+
+    def _read_holder(self, pod: Pod) -> Any:
+        return read_holder(msgspec.json.encode(pod.body))
