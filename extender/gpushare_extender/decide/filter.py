@@ -1,5 +1,6 @@
 """Which of the nodes that kube-scheduler offers a request fits, and why it does not fit the others. Pure."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gpushare_core.placement.modes import several_classes_reason
@@ -19,7 +20,9 @@ class FilterResult:
     """Node -> why not; evicting pods would be of no use."""
 
 
-def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequest) -> FilterResult:
+def filter_nodes(
+    ledger: Ledger, names: list[str], *, uid: str, request: PodRequest, priority: int = 0
+) -> FilterResult:
     """Returns which of the nodes in ``names`` take a pod with ``request``.
 
     A pod that already holds units (the scheduler tries again after a bind whose end it did not see) only
@@ -34,9 +37,21 @@ def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequ
         return FilterResult([], unresolvable=dict.fromkeys(names, several_classes_reason(request)))
     greatest, amount = ledger.greatest[asked.resource], asked.total
     passing = [name for name in names if greatest.get(name, 0) >= amount]
+    if ledger.has_holds and len(passing) < len(names):
+        fitting = {*passing, *_past_holds(ledger, names, asked, uid=uid, priority=priority)}
+        passing = [name for name in names if name in fitting]
     if len(passing) == len(names):
         return FilterResult(passing)
     return _with_reasons(ledger, names, passing=passing, asked=asked)
+
+
+def _past_holds(
+    ledger: Ledger, names: list[str], asked: ResourceRequest, *, uid: str, priority: int
+) -> Iterator[str]:
+    """Yields the nodes that take the pod because what is held there is held for it, or for a lesser one."""
+    for name in names:
+        if ledger.fits_past_holds(name, asked, uid=uid, priority=priority):
+            yield name
 
 
 def _only(node: str, names: list[str]) -> FilterResult:

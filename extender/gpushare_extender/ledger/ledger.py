@@ -10,13 +10,14 @@ A pod can be gone while the kubelet has its units still. Its node's plugin tells
 has not even told that they were given out, they count for as long as that may take.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
 from gpushare_core.placement.modes import other_class_reason
 from gpushare_core.placement.requests import ResourceClass, ResourceRequest
+from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -80,9 +81,17 @@ def unfit_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason:
 class Ledger:
     """Use from one thread. The sums are right after every method."""
 
-    def __init__(self, has_room: Callable[[ResourceClass, int], None] = lambda _class, _amount: None) -> None:
-        """``has_room`` is told which amount of what fits a node, whenever that is more than before."""
+    def __init__(
+        self,
+        has_room: Callable[[ResourceClass, int], None] = lambda _class, _amount: None,
+        held_is_free: Callable[[str], None] = lambda _uid: None,
+    ) -> None:
+        """``has_room`` is told which amount of what fits a node, whenever that is more than before;
+        ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed."""
         self._has_room = has_room
+        self._held_is_free = held_is_free
+        self._holds: dict[str, Hold] = {}
+        """By the UID of the pod that they are for."""
         self._nodes: dict[str, NodeLedger] = {}
         self._holders: dict[str, Holder] = {}
         """By pod UID, as known last; those with a reservation as well."""
@@ -180,15 +189,20 @@ class Ledger:
 
     # Reservations
 
-    def reserve(self, pod: PodReference, *, node: str, request: ResourceRequest) -> Holder:
+    def reserve(
+        self, pod: PodReference, *, node: str, request: ResourceRequest, priority: int = 0
+    ) -> Holder:
         """Chooses cards of ``node`` for ``request`` and keeps their units for ``pod``, in one step.
 
-        A pod keeps the cards of an abandoned reservation: the Binding of that one may still take effect.
+        What was held for the pod ends with it, and so does what was held of these cards for others of lower
+        ``priority``. A pod keeps the cards of an abandoned reservation: the Binding of that one may still take effect.
 
         Raises:
             DoesNotFitError: the request does not fit, or the pod already has units.
         """
-        holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request)
+        passed = self.passed_holds(node, uid=pod.uid, priority=priority)
+        holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request, passed)
+        self._end_holds_on(holder, passed)
         self._reservations[pod.uid] = Reservation(holder, BindState.UNDER_WAY)
         self._put(holder)
         return holder
@@ -208,8 +222,17 @@ class Ledger:
             raise DoesNotFitError(f"pod already holds units on node {present.node}")
         return present
 
-    def _chosen(self, pod: PodReference, node: str, request: ResourceRequest) -> Holder:
-        share_node, chosen = self.share_node(node), self._choose(node, request)
+    def _end_holds_on(self, holder: Holder, passed: Iterable[str]) -> None:
+        self.end_hold(holder.uid)
+        chosen = {card for card, _ in holder.cards}
+        for hold in [self._holds[uid] for uid in passed if uid in self._holds]:
+            if any(card in chosen for card, _ in hold.holder.cards):
+                self.end_hold(hold.uid)
+
+    def _chosen(
+        self, pod: PodReference, node: str, request: ResourceRequest, passed: Collection[str]
+    ) -> Holder:
+        share_node, chosen = self.share_node(node), self._choose(node, request, passed)
         if share_node is None or not chosen:
             raise DoesNotFitError(self.unfit_reason(node, request).message)
         return Holder(
@@ -257,6 +280,43 @@ class Ledger:
     def reservations(self, state: BindState) -> list[Reservation]:
         """Returns those in ``state``."""
         return [reservation for reservation in self._reservations.values() if reservation.state is state]
+
+    # Holds
+
+    def hold(self, hold: Hold) -> None:
+        """Keeps units for a pod that is not bound yet, in place of what was held for it before."""
+        self.end_hold(hold.uid)
+        self._holds[hold.uid] = hold
+        self._node_ledger(hold.node).holds[hold.uid] = hold
+        self._update_index(hold.node)
+
+    def end_hold(self, uid: str) -> None:
+        """The units are free for everybody."""
+        if hold := self._holds.pop(uid, None):
+            del self._nodes[hold.node].holds[uid]
+            self._update_index(hold.node)
+
+    def held_for(self, uid: str) -> Hold | None:
+        """Returns what is held for the pod, or None."""
+        return self._holds.get(uid)
+
+    def holds(self) -> list[Hold]:
+        """Returns all of them."""
+        return [*self._holds.values()]
+
+    @property
+    def has_holds(self) -> bool:
+        return bool(self._holds)
+
+    def passed_holds(self, node: str, *, uid: str, priority: int) -> set[str]:
+        """Returns the UIDs of the pods whose holds on ``node`` do not count for this pod."""
+        node_ledger = self._nodes.get(node)
+        return node_ledger.passed_holds(uid, priority) if node_ledger and node_ledger.holds else set()
+
+    def fits_past_holds(self, node: str, request: ResourceRequest, *, uid: str, priority: int) -> bool:
+        """Returns whether ``request`` fits ``node`` only because a hold does not count for this pod."""
+        passed = self.passed_holds(node, uid=uid, priority=priority)
+        return bool(passed) and bool(self._choose(node, request, passed))
 
     # Questions
 
@@ -329,9 +389,11 @@ class Ledger:
             self._nodes[node].remove(uid)
             self._update_index(node)
 
-    def _choose(self, node: str, request: ResourceRequest) -> Mapping[str, int]:
+    def _choose(
+        self, node: str, request: ResourceRequest, without: Collection[str] = ()
+    ) -> Mapping[str, int]:
         node_ledger = self._nodes.get(node)
-        return node_ledger.choose(request) if node_ledger else {}
+        return node_ledger.choose(request, without=without) if node_ledger else {}
 
     def _node_ledger(self, node: str) -> NodeLedger:
         return self._nodes.setdefault(node, NodeLedger())
@@ -346,6 +408,9 @@ class Ledger:
         if room:
             self._rooms[node] = room
             self._set_greatest(node, room)
+        for hold in node_ledger.holds.values():
+            if node_ledger.choose(hold.request, without=(hold.uid,)):
+                self._held_is_free(hold.uid)
         if node_ledger.is_empty:
             del self._nodes[node]
 

@@ -1,6 +1,6 @@
 """The sums of one node: its cards, and which pods have how much of them. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ from gpushare_core.placement.node_ranking import Candidate
 from gpushare_core.placement.requests import ResourceRequest
 from gpushare_core.placement.sharing_mode import Room, SharingMode
 from gpushare_core.placement.units import Meaning, convert_units
+from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
@@ -39,6 +40,8 @@ class NodeLedger:
     share_node: ShareNode | None = None
     holders: dict[str, Holder] = field(default_factory=dict)
     """By pod UID; also those that are gone and count still."""
+    holds: dict[str, Hold] = field(default_factory=dict)
+    """By the UID of the pod that they are for."""
     paused_reason: str = ""
     """For people: why the node takes no pods for a while. Empty when it does."""
     _booked: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -51,7 +54,7 @@ class NodeLedger:
 
     @property
     def is_empty(self) -> bool:
-        return self.share_node is None and not self.holders and not self.paused_reason
+        return self.share_node is None and not (self.holders or self.holds or self.paused_reason)
 
     @property
     def closed_reason(self) -> str:
@@ -113,18 +116,29 @@ class NodeLedger:
         cards = self.share_node.cards if self.share_node else ()
         return (holder.uid for card in cards for holder in card.holders)
 
-    def cards(self) -> Iterator[Card]:
-        """Yields the cards of the GPUShareNode with what is allocated of them now, in order of index."""
+    def cards(self, without: Collection[str] = ()) -> Iterator[Card]:
+        """Yields the cards of the GPUShareNode with what is allocated or held of them, in order of index.
+
+        ``without``: UIDs of pods that are left out, as if they were gone.
+        """
         for card in self.share_node.cards if self.share_node else ():
-            allocated = self._allocated.get(card.uuid, 0)
+            allocated = self._in_use(card, without) if without else self._allocated.get(card.uuid, 0)
+            allocated += self._held(card.uuid, without)
             yield Card(card.uuid, card.index, card.units, allocated, card.healthy, card.numa_node)
 
-    def choose(self, request: ResourceRequest) -> Mapping[str, int]:
-        """Returns card UUID -> units that ``request`` would get now; empty when it does not fit."""
+    def choose(self, request: ResourceRequest, *, without: Collection[str] = ()) -> Mapping[str, int]:
+        """Returns card UUID -> units that ``request`` would get now; empty when it does not fit.
+
+        ``without``: as in ``cards``.
+        """
         share_node = self.open_share_node
         if share_node is None or share_node.mode.resource is not request.resource:
             return {}
-        return share_node.mode.choose(self.cards(), request.total, share_node.strategy)
+        return share_node.mode.choose(self.cards(without), request.total, share_node.strategy)
+
+    def passed_holds(self, uid: str, priority: int) -> set[str]:
+        """Returns the UIDs of the pods whose holds do not count for a pod with ``uid`` and ``priority``."""
+        return {hold.uid for hold in self.holds.values() if not hold.counts_for(uid, priority)}
 
     def candidate(self, request: ResourceRequest) -> Candidate | None:
         """Returns what ranking needs to know, or None when ``request`` does not fit."""
@@ -172,6 +186,16 @@ class NodeLedger:
         for card, units in holder.cards:
             booked = self._booked.setdefault(card, {})
             booked[holder.uid] = booked.get(holder.uid, 0) + self._in_node_unit(holder, card, units)
+
+    def _held(self, card: str, without: Collection[str]) -> int:
+        return sum(
+            hold.holder.units_of(card) for hold in self.holds.values() if hold.uid not in without
+        )
+
+    def _in_use(self, card: ShareNodeCard, without: Collection[str]) -> int:
+        booked = self._booked.get(card.uuid, {})
+        left = {uid: units for uid, units in booked.items() if uid not in without}
+        return card.without(without, booked).units_in_use(left)
 
     def _count(self, card: str) -> None:
         booked = self._booked.get(card, {})

@@ -1,8 +1,8 @@
 """What a node can share, read from its GPUShareNode."""
 
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -53,6 +53,13 @@ class ShareNodeCard:
             holder.uid: holder.least if lends and holder.uid in booked else holder.units
             for holder in self.holders
         }
+
+    def without(self, uids: Collection[str], booked: Mapping[str, int]) -> "ShareNodeCard":
+        """Returns the card as it will be reported when the pods with these UIDs are gone."""
+        given = self.given(booked)
+        freed = sum(given[holder.uid] for holder in self.holders if holder.uid in uids)
+        holders = tuple(holder for holder in self.holders if holder.uid not in uids)
+        return replace(self, allocated=max(0, self.allocated - freed), holders=holders)
 
     def units_in_use(self, booked: Mapping[str, int]) -> int:
         """Returns the units that nobody else may get: booked, or given out by the kubelet.
