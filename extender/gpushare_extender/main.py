@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
-from gpushare_core.books.dialects import GPUSHARE, Dialect
+from gpushare_core.books.dialects import GPUSHARE, RESOURCES, Dialect
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
     SERVICE_ACCOUNT,
@@ -128,7 +128,7 @@ class Extender:
         wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
         ledger = Ledger(wake_up.has_room)
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
-        pauses = NodePauses(client, ledger, timing, tuple(dialect.resources))
+        pauses = NodePauses(client, ledger, timing, tuple(RESOURCES))
         watches = (
             Watch(lambda: watch_pods(client, ledger, dialect, pods, pauses.gone), pods),
             Watch(lambda: watch_share_nodes(client, ledger, share_nodes, pauses.reported), share_nodes),

@@ -1,11 +1,12 @@
 """Wires the parts of the process together and runs them; if one fails, all end."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare_core.books.dialects import GPUSHARE, Dialect
+from gpushare_core.books.dialects import GPUSHARE, RESOURCES, Dialect
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.requests import ResourceClass
@@ -26,8 +27,6 @@ from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
 
-ENDPOINT = "gpushare-{}.sock"
-"""Name of our socket in the kubelet's folder, for each class of resources."""
 PERIOD = 10.0
 """Seconds after which everything is looked at again although nothing changed."""
 DEBOUNCE = 0.1
@@ -53,13 +52,18 @@ class Settings:
     dialect: Dialect = GPUSHARE
 
 
+def endpoint(name: str) -> str:
+    """Returns the name of our socket for the resource ``name`` in the kubelet's folder."""
+    return f"gpushare-{name.replace('/', '-')}.sock"
+
+
 class Agent:
     """The plugin of one node."""
 
     def __init__(self, settings: Settings, client: KubeClient, resources: PodResources) -> None:
         self.state = NodeState(settings.node, settings.dialect)
         self._settings = settings
-        self._streams = {resource: DeviceStream() for resource in ResourceClass}
+        self._streams = {name: DeviceStream() for name in RESOURCES}
         reservations = Reservations(asyncio.get_running_loop().time)
         self._assignment_reader = AssignmentReader(
             self.state,
@@ -71,8 +75,7 @@ class Agent:
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client)
         self._registrars = {
-            resource: self._new_registrar(name, resource, reservations)
-            for name, resource in settings.dialect.resources.items()
+            name: self._new_registrar(name, resource, reservations) for name, resource in RESOURCES.items()
         }
         self._reconciler = Reconciler(
             state=self.state,
@@ -92,8 +95,7 @@ class Agent:
             pod_watch=self._pod_watch,
             resource=resource,
         )
-        stream = self._streams[resource]
-        socket = self._settings.device_plugins / ENDPOINT.format(resource)
+        stream, socket = self._streams[name], self._settings.device_plugins / endpoint(name)
         return Registrar(
             PluginServer(socket, grpc_handler(DevicePlugin(allocator, stream))),
             resource=name,
@@ -125,8 +127,8 @@ class Agent:
             # Also while the API server is away: what is read here shows that the process is not stuck.
             group.create_task(self._assignment_reader.run(), name="assignment reader")
             group.create_task(self._keep_reconciled(), name="reconciler")
-            for resource, registrar in self._registrars.items():
-                group.create_task(registrar.run(), name=f"registrar of {resource}")
+            for name, registrar in self._registrars.items():
+                group.create_task(registrar.run(), name=f"registrar of {name}")
 
     async def _report_stopping(self) -> None:
         """The scheduler sends no more pods here, which the kubelet would have to refuse."""
@@ -140,11 +142,19 @@ class Agent:
         return STOPPING if self._stopping and not state.displaced else state
 
     def _registrar_state(self) -> RegistrationState:
-        """Returns that of what is offered; where another plugin serves the node, that."""
-        states = {resource: registrar.state for resource, registrar in self._registrars.items()}
+        """Returns that of what is offered, the first that is not registered; where another plugin serves the
+        node, that."""
+        states = {name: registrar.state for name, registrar in self._registrars.items()}
+        displaced = (state for state in states.values() if state.displaced)
+        offered = [states[name] for name in self._offered_names()]
+        missing = (state for state in offered if not state.registered)
+        return next(displaced, next(missing, offered[0]))
+
+    def _offered_names(self) -> Sequence[str]:
+        """Returns the resources that are offered, or were; before anything was, that of the memory."""
         layout = self.state.offering.layout or self.state.last_layout
-        offered = states[layout.unit.resource if layout else ResourceClass.MEMORY]
-        return next((state for state in states.values() if state.displaced), offered)
+        dialect = self.state.offering.dialect
+        return [dialect.name_of(layout.unit.resource if layout else ResourceClass.MEMORY)]
 
     @property
     def is_registered(self) -> bool:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from gpushare_core.api.enums import LogLevel
+from gpushare_core.books.dialects import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
 from gpushare_core.log import configure_logging
@@ -54,7 +55,7 @@ async def serve(options: argparse.Namespace) -> int:
         return 1
     async with (
         KubeClient(credentials) as client,
-        PodResources(settings.pod_resources, settings.dialect.resources) as resources,
+        PodResources(settings.pod_resources, RESOURCES) as resources,
     ):
         return await run_until_stopped(Agent(settings, client, resources))
 

@@ -14,7 +14,6 @@ from gpushare_core.clock import utc_now
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import (
     NodeAssignments,
     PodAllocation,
@@ -25,7 +24,7 @@ from gpushare_plugin.decide.allocations import (
 )
 from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
-from gpushare_plugin.decide.device_list import encode_devices
+from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.offering import (
     KUBELET_SILENT,
@@ -60,7 +59,8 @@ class Reconciler:
     client: KubeClient
     assignment_reader: AssignmentReader
     reservations: Reservations
-    streams: Mapping[ResourceClass, DeviceStream]
+    streams: Mapping[str, DeviceStream]
+    """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]
     now: Callable[[], datetime] = utc_now
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -127,7 +127,7 @@ class Reconciler:
         before, self.state.offering = self.state.offering, offering
         if offering.layout:
             self.state.last_layout = offering.layout
-        if offering.layout != before.layout:
+        if (offering.layout, offering.dialect) != (before.layout, before.dialect):
             self._send(offering)
 
     async def _read_assigned(self) -> bool:
@@ -178,14 +178,16 @@ class Reconciler:
 
     def _send(self, offering: Offering) -> None:
         layout = offering.layout
-        for resource, stream in self.streams.items():
-            if stream.is_offering and (layout is None or layout.unit.resource is not resource):
+        lists = device_lists(layout, offering.dialect) if layout else {}
+        for name, stream in self.streams.items():
+            if stream.is_offering and name not in lists:
                 stream.offer(NO_DEVICES)
-                _log.info("offering nothing of the resource %s any more", resource)
+                _log.info("offering nothing of %s any more", name)
+        for name, message in lists.items():
+            self.streams[name].offer(message)
         if layout:
-            self.streams[layout.unit.resource].offer(encode_devices(layout))
-            message = "offering %d units of %s on %d cards"
-            _log.info(message, layout.units, layout.unit.text, len(layout.cards))
+            text = "offering %d units of %s on %d cards as %s"
+            _log.info(text, layout.units, layout.unit.text, len(layout.cards), ", ".join(lists))
 
     def _node_assignments(self, offering: Offering) -> NodeAssignments | None:
         """None before anything was offered: no unit can have been assigned by us."""

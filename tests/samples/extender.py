@@ -3,6 +3,7 @@
 import dataclasses
 
 from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MEMORY
@@ -10,7 +11,7 @@ from gpushare_core.placement.requests import PodRequest, ResourceClass, Resource
 from gpushare_core.placement.sharing_mode import SharingMode
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode, ShareNodeCard, unit_meaning
+from gpushare_extender.ledger.share_node import SERVED, ReportedHolder, ShareNode, ShareNodeCard, unit_meaning
 
 GI = 2**30
 ANNOTATION = "gpushare.io/allocation"
@@ -19,7 +20,7 @@ RESOURCE = "gpushare.io/memory"
 
 def asked(units: int, resource: ResourceClass = ResourceClass.MEMORY) -> ResourceRequest:
     """A request of one container."""
-    return ResourceRequest(resource, units, {"main": units})
+    return ResourceRequest(GPUSHARE.name_of(resource), resource, units, {"main": units})
 
 
 def pod_request(units: int) -> PodRequest:
@@ -47,6 +48,7 @@ def share_node(
         unit=unit,
         unit_meaning=unit_meaning(unit),
         mode=mode,
+        resources=SERVED[GPUSHARE.name, mode.name],
         strategy=strategy,
         closed_reason=closed_reason,
     )

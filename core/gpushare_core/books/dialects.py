@@ -1,5 +1,6 @@
 """How a system of GPU sharing names things. One row per system; the rows for others' systems come later."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpushare_core.placement.requests import ResourceClass
@@ -7,7 +8,10 @@ from gpushare_core.placement.requests import ResourceClass
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The names that workloads, nodes and tools of one system see."""
+    """The names that workloads, nodes and tools of one system see.
+
+    A system that has no resource of a class uses the name of ``GPUSHARE`` for it.
+    """
 
     name: str
     memory_resource: str
@@ -34,6 +38,10 @@ class Dialect:
             self.card_resource: ResourceClass.CARD,
         }
 
+    def name_of(self, resource: ResourceClass) -> str:
+        """Returns the name of the extended resource that stands for ``resource``."""
+        return next(name for name, each in self.resources.items() if each is resource)
+
 
 GPUSHARE = Dialect(
     name="gpushare.io",
@@ -50,3 +58,8 @@ GPUSHARE = Dialect(
 )
 
 DIALECTS = {dialect.name: dialect for dialect in (GPUSHARE,)}
+
+RESOURCES: Mapping[str, ResourceClass] = {
+    name: resource for dialect in DIALECTS.values() for name, resource in dialect.resources.items()
+}
+"""Every extended resource of every dialect -> the class that it stands for."""

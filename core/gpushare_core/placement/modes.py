@@ -1,5 +1,7 @@
 """The modes of sharing, one row each, and why a pod does not fit a node for its mode alone."""
 
+from collections.abc import Iterable
+
 from gpushare_core.placement.exclusive_mode import ExclusiveMode
 from gpushare_core.placement.memory_mode import MemoryMode
 from gpushare_core.placement.requests import PodRequest, ResourceClass
@@ -19,12 +21,12 @@ def mode_serving(resource: ResourceClass) -> SharingMode:
     return _BY_RESOURCE[resource]
 
 
-def other_class_reason(mode: SharingMode, asked: ResourceClass) -> str:
-    """Returns for people why a pod that asks for the class ``asked`` fits no node in ``mode``."""
-    return f"the pod asks for the resource {asked}, and this node in mode {mode.name} serves {mode.resource}"
+def other_resource_reason(asked: str, served: Iterable[str]) -> str:
+    """Returns for people why a pod that asks for ``asked`` fits no node that serves ``served``."""
+    return f"the pod asks for {asked}, and this node serves {' and '.join(served)}"
 
 
-def several_classes_reason(request: PodRequest) -> str:
-    """Returns for people why a pod that asks for several classes fits nowhere."""
-    asked = " and ".join(each.resource for each in request.resources)
-    return f"the pod asks for the resources {asked} together: only mode Mixed allows that"
+def several_resources_reason(request: PodRequest) -> str:
+    """Returns for people why a pod that asks for several resources fits nowhere."""
+    asked = " and ".join(each.name for each in request.resources)
+    return f"the pod asks for {asked} together: only mode Mixed allows that"

@@ -23,8 +23,10 @@ class ResourceClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResourceRequest:
-    """What one pod asks of one class."""
+    """What one pod asks of one extended resource."""
 
+    name: str
+    """Of the extended resource as the pod has it, for example ``gpushare.io/memory``."""
     resource: ResourceClass
     total: int
     """The most that the pod holds at any moment."""
@@ -37,7 +39,7 @@ class PodRequest:
     """What one pod asks for: amounts of the resource classes, CPU and memory."""
 
     resources: tuple[ResourceRequest, ...] = ()
-    """One for each class that the pod asks for."""
+    """One for each extended resource that the pod asks for."""
     init_containers: frozenset[str] = frozenset()
     """Names of the ordinary init containers, whether they ask or not."""
     cpu: str = "0"
@@ -46,17 +48,17 @@ class PodRequest:
 
     @property
     def single(self) -> ResourceRequest | None:
-        """What a pod asks that asks for one class; None for all others. No node takes a pod of several."""
+        """What a pod asks that asks for one resource; None for all others. No node takes a pod of several."""
         return self.resources[0] if len(self.resources) == 1 else None
 
     @property
     def containers(self) -> Mapping[str, int]:
-        """Container name -> amount of the single class."""
+        """Container name -> amount of the single resource."""
         return self.single.containers if self.single else {}
 
     @property
     def total(self) -> int:
-        """The most of the single class that the pod holds at any moment."""
+        """The most of the single resource that the pod holds at any moment."""
         return self.single.total if self.single else 0
 
     @property
@@ -91,6 +93,7 @@ def _resource_request(
     main_units = [_units(container, name) for container in main]
     amounts = zip((*init, *main), (*(units for units, _ in init_units), *main_units), strict=True)
     return ResourceRequest(
+        name,
         resource,
         _total(init_units, sum(main_units)),
         {container["name"]: units for container, units in amounts if units},

@@ -7,11 +7,11 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
-from gpushare_core.books.dialects import Dialect
+from gpushare_core.books.dialects import RESOURCES, Dialect
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
-from gpushare_core.placement.modes import several_classes_reason
+from gpushare_core.placement.modes import several_resources_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
@@ -166,9 +166,9 @@ class Binder:
             raise NotBoundError(f"cannot read the pod to learn what it asks for: {error}") from error
         if present.metadata.uid != pod.uid:
             raise NotBoundError("the pod is gone: another one has its name now")
-        request = present.request(self.dialect.resources)
+        request = present.request(RESOURCES)
         if not request.resources:
-            resources = " or ".join(self.dialect.resources)
+            resources = " or ".join(RESOURCES)
             raise NotBoundError(f"the pod asks for no {resources}: the gpushare extender binds no others")
         return request
 
@@ -218,7 +218,7 @@ class Binder:
     def _reserve(self, pod: PodReference, node: str, request: PodRequest) -> Holder:
         """Choosing and reserving are one step: no await may come between them."""
         if request.single is None:
-            raise NotBoundError(several_classes_reason(request))
+            raise NotBoundError(several_resources_reason(request))
         try:
             return self.ledger.reserve(pod, node=node, request=request.single)
         except DoesNotFitError as error:

@@ -18,7 +18,6 @@ from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import storage_capacities
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.decide.refused_pods import RefusedPods
 
 NAME = "gpushare-wake-up"
@@ -43,9 +42,9 @@ class WakeUp:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _room: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
-    def has_room(self, resource: ResourceClass, amount: int) -> None:
-        """``amount`` of ``resource`` fits some node, more than before."""
-        if self.refused.has_room(resource, amount):
+    def has_room(self, name: str, amount: int) -> None:
+        """``amount`` of the resource ``name`` fits some node, more than before."""
+        if self.refused.has_room(name, amount):
             self._room.set()
 
     async def run(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gpushare_core.placement.modes import several_classes_reason
+from gpushare_core.placement.modes import several_resources_reason
 from gpushare_core.placement.requests import PodRequest, ResourceRequest
 from gpushare_extender.ledger.ledger import Ledger, UnfitReason, unfit_reason
 from gpushare_extender.ledger.node_ledger import NodeRoom
@@ -34,8 +34,8 @@ def filter_nodes(
         return _only(holder.node, names)
     asked = request.single
     if asked is None:
-        return FilterResult([], unresolvable=dict.fromkeys(names, several_classes_reason(request)))
-    greatest, amount = ledger.greatest[asked.resource], asked.total
+        return FilterResult([], unresolvable=dict.fromkeys(names, several_resources_reason(request)))
+    greatest, amount = ledger.greatest[asked.name], asked.total
     passing = [name for name in names if greatest.get(name, 0) >= amount]
     if ledger.has_holds and len(passing) < len(names):
         fitting = {*passing, *_past_holds(ledger, names, asked, uid=uid, priority=priority)}
@@ -71,8 +71,8 @@ def _with_reasons(
         if name in fits:
             continue
         room = ledger.room(name)
-        if room and room not in reasons:
+        if room is not None and room not in reasons:
             reasons[room] = unfit_reason(asked, room)
-        reason = reasons[room] if room else ledger.unfit_reason(name, asked)
+        reason = reasons[room] if room is not None else ledger.unfit_reason(name, asked)
         (result.failed if reason.resolvable else result.unresolvable)[name] = reason.message
     return result

@@ -7,7 +7,7 @@ is healthy again, or just that the extender hears of a deletion a moment later t
 
 from collections import OrderedDict
 
-from gpushare_core.placement.requests import ResourceClass, ResourceRequest
+from gpushare_core.placement.requests import ResourceRequest
 
 MOST_PODS = 1024
 """The ones refused longest ago are forgotten first; whatever wakes others wakes them, too."""
@@ -33,12 +33,11 @@ class RefusedPods:
         self._requests.pop(uid, None)
         self._would_fit.discard(uid)
 
-    def has_room(self, resource: ResourceClass, amount: int) -> bool:
-        """``amount`` of ``resource`` fits a node, more than before. Returns whether a pod waits for it."""
+    def has_room(self, name: str, amount: int) -> bool:
+        """``amount`` of the resource ``name`` fits a node, more than before. Returns whether a pod waits for
+        it."""
         self._would_fit.update(
-            uid
-            for uid, asked in self._requests.items()
-            if asked.resource is resource and asked.total <= amount
+            uid for uid, asked in self._requests.items() if asked.name == name and asked.total <= amount
         )
         return bool(self._would_fit)
 

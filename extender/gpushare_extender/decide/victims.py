@@ -5,11 +5,10 @@ more important than need be, then as few as possible, then those that began last
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from gpushare_core.placement.card_choice import Card
-from gpushare_core.placement.requests import ResourceRequest
+from gpushare_core.placement.requests import ResourceClass, ResourceRequest
 from gpushare_extender.decide.bound_pods import BoundPod
 from gpushare_extender.decide.disruption_budgets import Budget, violating
 from gpushare_extender.ledger.node_ledger import NodeLedger
@@ -57,11 +56,7 @@ class NodeWithout:
 
     def fits_card(self, card: str, gone: frozenset[str]) -> bool:
         """Returns whether ``card`` (UUID) would be one of those that the request could get."""
-        mode = self.ledger.share_node.mode if self.ledger.share_node else None
-        left = [each for each in self._cards(gone) if each.uuid == card]
-        return mode is not None and any(
-            each.fits(mode.on_cards(self.request.total).units) for each in left
-        )
+        return bool(self.ledger.choose(self._of_one_card, without={*gone, *self.passed}, only=card))
 
     def uuids(self) -> list[str]:
         return [card.uuid for card in self.ledger.cards()]
@@ -70,14 +65,19 @@ class NodeWithout:
         """Returns the units of ``card`` (UUID) by the UIDs of the pods that have them."""
         return {share.uid: share.units for share in self.ledger.shares(card)}
 
-    def _cards(self, gone: frozenset[str]) -> Iterable[Card]:
-        return self.ledger.cards(without={*gone, *self.passed})
+    @property
+    def _of_one_card(self) -> ResourceRequest:
+        """What the request asks of each card that it gets."""
+        if self.request.resource is ResourceClass.MEMORY:
+            return self.request
+        return replace(self.request, total=1)
 
 
-def cost(victims: Collection[BoundPod]) -> Cost:
+def cost(victims: Iterable[BoundPod]) -> Cost:
     """Returns what evicting ``victims`` costs, to be compared; nothing costs least."""
-    priorities = [pod.priority for pod in victims]
-    earliest = min((pod.started for pod in victims), default=0.0)
+    pods = list(victims)
+    priorities = [pod.priority for pod in pods]
+    earliest = min((pod.started for pod in pods), default=0.0)
     return (max(priorities, default=float("-inf")), len(priorities), sum(priorities), -earliest)
 
 

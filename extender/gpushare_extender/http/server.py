@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 from aiohttp import web
 
-from gpushare_core.books.dialects import Dialect
+from gpushare_core.books.dialects import RESOURCES, Dialect
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
@@ -93,7 +93,7 @@ class ExtenderApi:
 
     def _request(self, pod: Pod) -> PodRequest:
         """Returns what the caller says that the pod requests: good for an answer, not for a bind."""
-        return pod.request(self.dialect.resources)
+        return pod.request(RESOURCES)
 
     async def prioritize(self, request: web.Request) -> web.Response:
         """Status 400 makes the scheduler go on without scores: a worse node beats no node."""

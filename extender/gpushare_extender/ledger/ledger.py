@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
-from gpushare_core.placement.modes import other_class_reason
-from gpushare_core.placement.requests import ResourceClass, ResourceRequest
+from gpushare_core.books.dialects import RESOURCES
+from gpushare_core.placement.modes import other_resource_reason
+from gpushare_core.placement.requests import ResourceRequest
 from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
-from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom
+from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom, room_of
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNode
 
@@ -72,10 +73,12 @@ class UnfitReason:
 
 def unfit_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason:
     """Returns why ``request`` does not fit ``node``."""
-    if request.resource is not node.mode.resource:
-        return UnfitReason(other_class_reason(node.mode, request.resource), resolvable=False)
-    message = node.mode.explain(request.total, node.room)
-    return UnfitReason(message, resolvable=request.total <= node.room.possible)
+    offered = room_of(request.name, node)
+    if offered is None:
+        served = (each.name for each in node)
+        return UnfitReason(other_resource_reason(request.name, served), resolvable=False)
+    message = offered.mode.explain(request.total, offered.room)
+    return UnfitReason(message, resolvable=request.total <= offered.room.possible)
 
 
 class Ledger:
@@ -83,10 +86,11 @@ class Ledger:
 
     def __init__(
         self,
-        has_room: Callable[[ResourceClass, int], None] = lambda _class, _amount: None,
+        has_room: Callable[[str, int], None] = lambda _name, _amount: None,
         held_is_free: Callable[[str], None] = lambda _uid: None,
     ) -> None:
-        """``has_room`` is told which amount of what fits a node, whenever that is more than before;
+        """``has_room`` is told which amount of which resource, by its name, fits a node, whenever
+        that is more than before;
         ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed."""
         self._has_room = has_room
         self._held_is_free = held_is_free
@@ -103,9 +107,10 @@ class Ledger:
         """By pod UID."""
         self._rooms: dict[str, NodeRoom] = {}
         """Of every node that takes pods of ours."""
-        self._greatest: dict[ResourceClass, dict[str, int]] = {resource: {} for resource in ResourceClass}
-        self.greatest: Mapping[ResourceClass, Mapping[str, int]] = MappingProxyType(self._greatest)
-        """The greatest amount that fits every node that takes pods of ours, by what it serves."""
+        self._greatest: dict[str, dict[str, int]] = {name: {} for name in RESOURCES}
+        self.greatest: Mapping[str, Mapping[str, int]] = MappingProxyType(self._greatest)
+        """Name of an extended resource -> node that serves it and takes pods of ours -> the greatest amount
+        that fits there."""
 
     # GPUShareNodes
 
@@ -189,9 +194,7 @@ class Ledger:
 
     # Reservations
 
-    def reserve(
-        self, pod: PodReference, *, node: str, request: ResourceRequest, priority: int = 0
-    ) -> Holder:
+    def reserve(self, pod: PodReference, *, node: str, request: ResourceRequest, priority: int = 0) -> Holder:
         """Chooses cards of ``node`` for ``request`` and keeps their units for ``pod``, in one step.
 
         What was held for the pod ends with it, and so does what was held of these cards for others of lower
@@ -202,9 +205,9 @@ class Ledger:
         """
         passed = self.passed_holds(node, uid=pod.uid, priority=priority)
         holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request, passed)
-        self._end_holds_on(holder, passed)
         self._reservations[pod.uid] = Reservation(holder, BindState.UNDER_WAY)
         self._put(holder)
+        self._end_holds_on(holder, passed)
         return holder
 
     def _taken_up(self, pod: PodReference, node: str, request: ResourceRequest) -> Holder | None:
@@ -215,7 +218,7 @@ class Ledger:
         share_node = self.share_node(node)
         is_same = (
             share_node
-            and share_node.mode.resource is request.resource
+            and request.name in share_node.resources
             and (present.node, present.unit_meaning) == (node, share_node.unit_meaning)
         )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
@@ -401,11 +404,10 @@ class Ledger:
     def _update_index(self, node: str) -> None:
         """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
         node_ledger = self._nodes[node]
-        room, before = node_ledger.room(), self._rooms.pop(node, None)
-        served = room.mode.resource if room else None
-        if before and before.mode.resource is not served:
-            del self._greatest[before.mode.resource][node]
-        if room:
+        room, before = node_ledger.room(), self._rooms.pop(node, ())
+        for name in {each.name for each in before}.difference(each.name for each in room or ()):
+            del self._greatest[name][node]
+        if room is not None:
             self._rooms[node] = room
             self._set_greatest(node, room)
         for hold in node_ledger.holds.values():
@@ -415,8 +417,8 @@ class Ledger:
             del self._nodes[node]
 
     def _set_greatest(self, node: str, room: NodeRoom) -> None:
-        resource, amount = room.mode.resource, room.room.greatest
-        before = self._greatest[resource].get(node, 0)
-        self._greatest[resource][node] = amount
-        if amount > before:
-            self._has_room(resource, amount)
+        for offered in room:
+            amount, before = offered.room.greatest, self._greatest[offered.name].get(node, 0)
+            self._greatest[offered.name][node] = amount
+            if amount > before:
+                self._has_room(offered.name, amount)

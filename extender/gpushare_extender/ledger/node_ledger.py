@@ -14,14 +14,25 @@ from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
 
-class NodeRoom(NamedTuple):
-    """What a node offers to one request.
+class ResourceRoom(NamedTuple):
+    """What a node offers of one resource to one request."""
 
-    A tuple, for a filter hashes it for every node that fails.
-    """
-
+    name: str
+    """Of the extended resource."""
     mode: SharingMode
     room: Room
+
+
+NodeRoom = tuple[ResourceRoom, ...]
+"""What a node offers of each resource that it serves.
+
+Tuples, for a filter hashes them for every node that fails.
+"""
+
+
+def room_of(name: str, rooms: NodeRoom) -> ResourceRoom | None:
+    """Returns what ``rooms`` offer of the resource ``name``, or None where it is not served."""
+    return next((each for each in rooms if each.name == name), None)
 
 
 class Share(NamedTuple):
@@ -70,8 +81,8 @@ class NodeLedger:
         """Returns None for a node that takes no pods of ours."""
         if self.open_share_node is None:
             return None
-        mode = self.open_share_node.mode
-        return NodeRoom(mode, mode.room(list(self.cards())))
+        mode, cards = self.open_share_node.mode, list(self.cards())
+        return tuple(ResourceRoom(name, mode, mode.room(cards)) for name in self.open_share_node.resources)
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
         reported = set(self._reported_uids())
@@ -126,15 +137,18 @@ class NodeLedger:
             allocated += self._held(card.uuid, without)
             yield Card(card.uuid, card.index, card.units, allocated, card.healthy, card.numa_node)
 
-    def choose(self, request: ResourceRequest, *, without: Collection[str] = ()) -> Mapping[str, int]:
+    def choose(
+        self, request: ResourceRequest, *, without: Collection[str] = (), only: str = ""
+    ) -> Mapping[str, int]:
         """Returns card UUID -> units that ``request`` would get now; empty when it does not fit.
 
-        ``without``: as in ``cards``.
+        ``without``: as in ``cards``. ``only``: of no other card than the one with this UUID.
         """
         share_node = self.open_share_node
-        if share_node is None or share_node.mode.resource is not request.resource:
+        if share_node is None or request.name not in share_node.resources:
             return {}
-        return share_node.mode.choose(self.cards(without), request.total, share_node.strategy)
+        cards = (card for card in self.cards(without) if only in ("", card.uuid))
+        return share_node.mode.choose(cards, request.total, share_node.strategy)
 
     def passed_holds(self, uid: str, priority: int) -> set[str]:
         """Returns the UIDs of the pods whose holds do not count for a pod with ``uid`` and ``priority``."""
@@ -188,9 +202,7 @@ class NodeLedger:
             booked[holder.uid] = booked.get(holder.uid, 0) + self._in_node_unit(holder, card, units)
 
     def _held(self, card: str, without: Collection[str]) -> int:
-        return sum(
-            hold.holder.units_of(card) for hold in self.holds.values() if hold.uid not in without
-        )
+        return sum(hold.holder.units_of(card) for hold in self.holds.values() if hold.uid not in without)
 
     def _in_use(self, card: ShareNodeCard, without: Collection[str]) -> int:
         booked = self._booked.get(card.uuid, {})

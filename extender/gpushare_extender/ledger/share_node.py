@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,8 +12,16 @@ from gpushare_core.api.names import REGISTERED
 from gpushare_core.books.dialects import DIALECTS, GPUSHARE
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MEMORY, MODES, mode_serving
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.sharing_mode import SharingMode
 from gpushare_core.placement.units import Meaning, parse_unit
+
+SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
+    (dialect.name, mode.name): {dialect.name_of(mode.resource): mode.resource}
+    for dialect in DIALECTS.values()
+    for mode in MODES.values()
+}
+"""Dialect and mode -> names of extended resources -> what each stands for. Shared by all nodes."""
 
 
 class ReportedHolder(NamedTuple):
@@ -91,6 +99,8 @@ class ShareNode:
     unit_meaning: Meaning | None = None
     """None when the unit is unknown."""
     mode: SharingMode = MEMORY
+    resources: Mapping[str, ResourceClass] = field(default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name])
+    """Extended resources that the node serves, by their names -> what each stands for."""
     strategy: Strategy = Strategy.BINPACK
     compute_score: int = 0
     """Of the node's fastest card."""
@@ -182,12 +192,14 @@ def unit_meaning(unit: str) -> Meaning | None:
 def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
     """The mode is the one in force: another one than in the spec while pods keep that from being applied."""
     cards, meaning = status.cards or [], unit_meaning(status.unit)
+    mode = mode_serving(meaning[0]) if meaning else MEMORY
     return ShareNode(
         name=sys.intern(node.metadata.name),
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
         unit=sys.intern(status.unit),
         unit_meaning=meaning,
-        mode=mode_serving(meaning[0]) if meaning else MEMORY,
+        mode=mode,
+        resources=SERVED.get((node.spec.dialect, mode.name), {}),
         strategy=_strategy(node.spec.strategy),
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
+from gpushare_core.books.dialects import RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
@@ -99,8 +100,8 @@ class PodWatch:
             return
         ended = (watched and name not in self._state.pods) or item["status"].get("phase") in FINISHED
         if item["spec"].get("nodeName") == self._state.name and not ended:
-            dialect = self._state.dialect
-            self._state.put_pod(read_pod(item, dialect.allocation_annotation, dialect.resources))
+            key = self._state.dialect.allocation_annotation
+            self._state.put_pod(read_pod(item, key, RESOURCES))
 
     def _handle_refusal(self, name: PodName, error: ApiError) -> None:
         if not error.is_not_found:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.served import Problem, dialect_problem, mode_problem, source_problem
 from gpushare_core.api.share_node import GPUShareNode, NodeSpec
+from gpushare_core.books.dialects import DIALECTS, GPUSHARE, Dialect
 from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.units import MemoryUnit, Unit, UnitFields
@@ -88,6 +89,8 @@ class Offering:
     """The decision. Without ``layout`` nothing is offered."""
 
     layout: Layout | None = None
+    dialect: Dialect = GPUSHARE
+    """Names the resources as which the units are offered."""
     problem: Problem | None = None
     """What this version cannot serve."""
     postponed: Problem | None = None
@@ -112,6 +115,11 @@ class Offering:
 
 def decide_offering(snapshot: Snapshot) -> Offering:
     """Returns what the node offers from now on."""
+    dialect = snapshot.share_node.spec.dialect if snapshot.share_node else GPUSHARE.name
+    return replace(_decide(snapshot), dialect=DIALECTS.get(dialect, GPUSHARE))
+
+
+def _decide(snapshot: Snapshot) -> Offering:
     share_node = snapshot.share_node
     if share_node is None or share_node.spec.mode is Mode.OFF:
         return Offering()

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from google.protobuf.message import DecodeError
 
-from gpushare_core.books.dialects import Dialect
+from gpushare_core.books.dialects import RESOURCES, Dialect
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_variables
 from gpushare_plugin.decide.unit_ids import known_numbers
@@ -66,7 +66,7 @@ class CheckpointFile:
         self._entries: tuple[CheckpointEntry, ...] = ()
 
     def read(self) -> tuple[CheckpointEntry, ...]:
-        """Returns the entries of the dialect's resources.
+        """Returns the entries of all resources of ours.
 
         Raises:
             CheckpointUnreadableError: what pods have is not known from here.
@@ -86,7 +86,7 @@ class CheckpointFile:
     def _decoded(self, content: bytes) -> Iterator[CheckpointEntry]:
         for entry in _DECODER.decode(content).data.entries or ():
             name = _RESOURCE.decode(entry).name
-            if isinstance(name, str) and (resource := self._dialect.resources.get(name)):
+            if isinstance(name, str) and (resource := RESOURCES.get(name)):
                 yield self._entry(_ENTRY.decode(entry), resource)
 
     def _entry(self, entry: _Entry, resource: ResourceClass) -> CheckpointEntry:

@@ -75,7 +75,7 @@ class PodResources:
 
 
 def read_assigned(response: api.ListPodResourcesResponse, resources: Collection[str]) -> AssignedDevices:
-    """Returns what ``response`` says of ``resources``. A node has units of one of them at a time."""
+    """Returns what ``response`` says of ``resources``. No container has units of two of them."""
     assignments = (_assignment(pod, resources) for pod in response.pod_resources)
     return AssignedDevices({assignment.name: assignment for assignment in assignments})
 

@@ -121,7 +121,7 @@ async def test_slices_are_bound_on_distinct_cards(api: FakeApi, binder: Binder, 
 @pytest.mark.parametrize(
     ("limits", "refusal"),
     [
-        pytest.param({"gpushare.io/slice": "1"}, "in mode Memory serves memory", id="another class"),
+        pytest.param({"gpushare.io/slice": "1"}, "this node serves gpushare.io/memory", id="another class"),
         pytest.param({"gpushare.io/slice": "1", RESOURCE: "1"}, "only mode Mixed allows", id="two classes"),
     ],
 )

@@ -11,11 +11,10 @@ from aiohttp.test_utils import TestServer
 from tests.fakes.api_server import PODS, SHARE_NODES, STORAGE_CAPACITIES, FakeApi, cut, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
-from tests.samples.extender import asked, holder_json, share_node_json
+from tests.samples.extender import RESOURCE, asked, holder_json, share_node_json
 
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.cluster import wake_up
 from gpushare_extender.cluster.wake_up import WakeUp
 from gpushare_extender.decide.refused_pods import RefusedPods
@@ -146,7 +145,7 @@ class TestFailures:
     ) -> None:
         api.fail("PATCH", OBJECT, status(503), status(403), cut)
         refused.refused("a", asked(4))
-        waking.has_room(ResourceClass.MEMORY, 8)
+        waking.has_room(RESOURCE, 8)
         await api.wait_for("a touch that succeeds", lambda: touches(api) == 4)
         touched = api.objects[STORAGE_CAPACITIES]["", "gpushare-wake-up"]["metadata"]
         assert touched["annotations"] == {"gpushare.io/room-since": "2026-11-21T10:00:00+00:00"}
@@ -156,12 +155,12 @@ class TestFailures:
     ) -> None:
         async def fail_while_another_comes(request: web.Request) -> web.StreamResponse | None:
             refused.refused("b", asked(4))
-            waking.has_room(ResourceClass.MEMORY, 12)
+            waking.has_room(RESOURCE, 12)
             return await status(503)(request)
 
         api.fail("PATCH", OBJECT, fail_while_another_comes)
         refused.refused("a", asked(4))
-        waking.has_room(ResourceClass.MEMORY, 8)
+        waking.has_room(RESOURCE, 8)
         await api.wait_for("a touch that succeeds", lambda: touches(api) == 2)
         await asyncio.sleep(0.1)
         assert touches(api) == 2

@@ -8,12 +8,11 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, error_event, fake_api, status, stream
-from tests.samples.extender import ANNOTATION, annotation, holder_json, pod_json, share_node_json
+from tests.samples.extender import ANNOTATION, RESOURCE, annotation, holder_json, pod_json, share_node_json
 
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import METADATA_LIST, KubeClient
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.cluster.watchers import WatchHealth, end_departures, watch_pods, watch_share_nodes
 from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, Ledger
 
@@ -35,7 +34,7 @@ class FollowedLedger:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + 5
         while not holds():
-            state = f"{self.used()}, {dict(self.ledger.greatest[ResourceClass.MEMORY])}"
+            state = f"{self.used()}, {dict(self.ledger.greatest[RESOURCE])}"
             assert loop.time() < deadline, f"after 5 s the ledger does not show {what}: {state}"
             await asyncio.sleep(0.005)
 
@@ -129,7 +128,7 @@ async def test_a_pod_that_names_another_node_counts_on_both_and_is_warned_of_onc
     api.forget_history()
     api.put(PODS, holder_json("b", card=1, units=1))
     await followed.wait_for("the next pod", lambda: followed.used() == [4, 1])
-    assert dict(followed.ledger.greatest[ResourceClass.MEMORY]) == {"n1": 15, "n2": 10}
+    assert dict(followed.ledger.greatest[RESOURCE]) == {"n1": 15, "n2": 10}
     assert sum("names node n2, and named n1 before" in each.message for each in caplog.records) == 1
 
 
@@ -154,23 +153,21 @@ async def test_a_pod_that_is_gone_is_free_on_both(api: FakeApi, followed: Follow
     api.delete(PODS, "a", "default")
     api.put(PODS, holder_json("b", card=1, units=1))
     await followed.wait_for("the next pod", lambda: followed.used() == [0, 1])
-    assert followed.ledger.greatest[ResourceClass.MEMORY]["n2"] == 16
+    assert followed.ledger.greatest[RESOURCE]["n2"] == 16
 
 
 async def test_a_wrong_node_that_was_believed_is_put_right(api: FakeApi, followed: FollowedLedger) -> None:
     """Such as an annotation that was wrong already when the extender started."""
     api.put(SHARE_NODES, share_node_json("n2"))
     api.put(PODS, elsewhere("a"))
-    await followed.wait_for("the pod", lambda: followed.ledger.greatest[ResourceClass.MEMORY].get("n2") == 10)
+    await followed.wait_for("the pod", lambda: followed.ledger.greatest[RESOURCE].get("n2") == 10)
     api.put(PODS, holder_json("a"))
     await followed.wait_for("the other node", lambda: followed.used() == [4, 0])
-    assert followed.ledger.greatest[ResourceClass.MEMORY]["n2"] == 10
+    assert followed.ledger.greatest[RESOURCE]["n2"] == 10
     reported = share_node_json("n1")
     reported["status"]["cards"][0]["pods"] = [{"uid": "uid-a", "units": 4}]
     api.put(SHARE_NODES, reported)
-    await followed.wait_for(
-        "only the true node", lambda: followed.ledger.greatest[ResourceClass.MEMORY]["n2"] == 16
-    )
+    await followed.wait_for("only the true node", lambda: followed.ledger.greatest[RESOURCE]["n2"] == 16)
     assert followed.used() == [4, 0]
 
 
@@ -249,19 +246,15 @@ async def test_a_lost_watch_loses_nothing_that_happened_meanwhile(
 
 
 async def test_a_node_opens_changes_and_closes(api: FakeApi, followed: FollowedLedger) -> None:
-    assert dict(followed.ledger.greatest[ResourceClass.MEMORY]) == {"n1": 16}
+    assert dict(followed.ledger.greatest[RESOURCE]) == {"n1": 16}
     api.put(SHARE_NODES, share_node_json("n2", units=32))
-    await followed.wait_for(
-        "the new node", lambda: followed.ledger.greatest[ResourceClass.MEMORY].get("n2") == 32
-    )
+    await followed.wait_for("the new node", lambda: followed.ledger.greatest[RESOURCE].get("n2") == 32)
     sick = share_node_json("n2")
     sick["status"]["cards"][0]["health"] = sick["status"]["cards"][1]["health"] = "Unhealthy"
     api.put(SHARE_NODES, sick)
-    await followed.wait_for(
-        "the node closed", lambda: "n2" not in followed.ledger.greatest[ResourceClass.MEMORY]
-    )
+    await followed.wait_for("the node closed", lambda: "n2" not in followed.ledger.greatest[RESOURCE])
     api.delete(SHARE_NODES, "n1")
-    await followed.wait_for("the node gone", lambda: not followed.ledger.greatest[ResourceClass.MEMORY])
+    await followed.wait_for("the node gone", lambda: not followed.ledger.greatest[RESOURCE])
 
 
 async def test_without_the_crd_it_waits_for_it(api: FakeApi, client: KubeClient) -> None:
@@ -271,4 +264,4 @@ async def test_without_the_crd_it_waits_for_it(api: FakeApi, client: KubeClient)
     task = asyncio.create_task(watch_share_nodes(client, ledger, health))
     await FollowedLedger(ledger, health, health).wait_for("the list", lambda: health.listed)
     task.cancel()
-    assert dict(ledger.greatest[ResourceClass.MEMORY]) == {"n1": 16}
+    assert dict(ledger.greatest[RESOURCE]) == {"n1": 16}

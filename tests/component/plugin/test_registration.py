@@ -28,7 +28,7 @@ async def test_it_offers_every_unit_and_the_choice_among_them(node: Node) -> Non
     request = kubelet.plugin.request
     assert (request.version, request.endpoint, request.resource_name) == (
         "v1beta1",
-        "gpushare-memory.sock",
+        "gpushare-gpushare.io-memory.sock",
         "gpushare.io/memory",
     )
     assert request.options.get_preferred_allocation_available
@@ -39,7 +39,7 @@ async def test_it_offers_every_unit_and_the_choice_among_them(node: Node) -> Non
 
 
 async def test_when_stopped_it_leaves_nothing_in_the_kubelets_folder(node: Node) -> None:
-    assert sockets(node) == ["gpushare-memory.sock", "kubelet.sock"]
+    assert sockets(node) == ["gpushare-gpushare.io-memory.sock", "kubelet.sock"]
     await node.stop_plugin()
     assert sockets(node) == ["kubelet.sock"]
 
@@ -84,7 +84,7 @@ async def test_a_socket_that_somebody_removed_is_made_anew(
     monkeypatch.setattr(registration, "WATCHDOG_PERIOD", 0.05)
     await idle_node.start_plugin()
     await idle_node.until_registered()
-    (idle_node.kubelet.device_plugins / "gpushare-memory.sock").unlink()
+    (idle_node.kubelet.device_plugins / "gpushare-gpushare.io-memory.sock").unlink()
     await idle_node.kubelet.until("the second registration", lambda it: it.registrations >= 2)
     await idle_node.kubelet.until(
         "all devices healthy", lambda it: list(it.devices.values()) == ["Healthy"] * 32

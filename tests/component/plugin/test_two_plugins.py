@@ -27,7 +27,7 @@ async def successor(node: Node) -> AsyncIterator[Node]:
 
 
 async def test_an_old_plugin_that_leaves_takes_nothing_from_the_new_one(node: Node, successor: Node) -> None:
-    socket = node.kubelet.device_plugins / "gpushare-memory.sock"
+    socket = node.kubelet.device_plugins / "gpushare-gpushare.io-memory.sock"
     inode = socket.stat().st_ino
     begun = asyncio.get_running_loop().time()
     await node.stop_plugin()

@@ -10,7 +10,6 @@ from tests.samples.plugin import NODE, container, name_of, pod_json
 
 from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.http.endpoints import Address
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.main import Extender, Options
@@ -51,6 +50,6 @@ async def test_a_pod_deleted_by_force_as_soon_as_it_is_admitted_keeps_its_card(
     await node.until("the plugin's report", lambda: set(node.on_cards()) == {"a", "b"})
     assert "largest free 0" in await bind(node, extender, "c")
     node.kubelet.pods.pop(name_of("a"))
-    await node.until("room", lambda: extender.api.ledger.greatest[ResourceClass.MEMORY][NODE] == 16)
+    await node.until("room", lambda: extender.api.ledger.greatest[GPUSHARE.memory_resource][NODE] == 16)
     assert await bind(node, extender, "c") == ""
     await node.kubelet.admit(node.api.pod("c"))

@@ -10,8 +10,8 @@ from gpushare_core.placement.modes import (
     MEMORY,
     MODES,
     mode_serving,
-    other_class_reason,
-    several_classes_reason,
+    other_resource_reason,
+    several_resources_reason,
 )
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_core.placement.sharing_mode import Room, SharingMode
@@ -84,16 +84,21 @@ def test_a_refusal_says_what_was_asked_and_what_there_is(
     assert mode.explain(amount, room) == text
 
 
-def test_a_refusal_for_the_mode_names_what_the_node_serves() -> None:
-    assert other_class_reason(MEMORY, ResourceClass.SLICE) == (
-        "the pod asks for the resource slice, and this node in mode Memory serves memory"
+def test_a_refusal_for_the_resource_names_what_the_node_serves() -> None:
+    assert other_resource_reason("aliyun.com/gpu-mem", ["gpushare.io/memory"]) == (
+        "the pod asks for aliyun.com/gpu-mem, and this node serves gpushare.io/memory"
     )
 
 
-def test_a_refusal_of_several_classes_names_the_mode_that_allows_them() -> None:
-    request = PodRequest((ResourceRequest(ResourceClass.MEMORY, 4), ResourceRequest(ResourceClass.SLICE, 1)))
-    assert several_classes_reason(request) == (
-        "the pod asks for the resources memory and slice together: only mode Mixed allows that"
+def test_a_refusal_of_several_resources_names_the_mode_that_allows_them() -> None:
+    request = PodRequest(
+        (
+            ResourceRequest("gpushare.io/memory", ResourceClass.MEMORY, 4),
+            ResourceRequest("gpushare.io/slice", ResourceClass.SLICE, 1),
+        )
+    )
+    assert several_resources_reason(request) == (
+        "the pod asks for gpushare.io/memory and gpushare.io/slice together: only mode Mixed allows that"
     )
 
 
@@ -121,7 +126,11 @@ def test_whole_cards_come_from_one_numa_node(cards: list[Card], amount: int, ind
 
 
 REQUEST = PodRequest(
-    (ResourceRequest(ResourceClass.SLICE, 3, {"init": 3, "side": 1, "late": 2, "main": 2}),),
+    (
+        ResourceRequest(
+            "gpushare.io/slice", ResourceClass.SLICE, 3, {"init": 3, "side": 1, "late": 2, "main": 2}
+        ),
+    ),
     init_containers=frozenset({"init", "late"}),
 )
 

@@ -22,7 +22,7 @@ NOW = datetime(2026, 11, 21, 10, 0, 0, 999, UTC)
 ALLOCATION = allocation_of(
     holder("uid-a", c1=6),
     PodRequest(
-        (ResourceRequest(ResourceClass.MEMORY, 6, {"init": 5, "main": 4, "side": 2}),),
+        (ResourceRequest("gpushare.io/memory", ResourceClass.MEMORY, 6, {"init": 5, "main": 4, "side": 2}),),
         cpu="1500m",
         memory="1Gi",
     ),

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.samples.extender import asked, pod_request, pod_update, share_node
+from tests.samples.extender import RESOURCE, asked, pod_request, pod_update, share_node
 
 from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
@@ -69,12 +69,12 @@ def test_a_pod_that_holds_units_passes_only_where_it_holds_them(ledger: Ledger) 
     [
         pytest.param(
             PodRequest((asked(1, ResourceClass.SLICE),)),
-            "the pod asks for the resource slice, and this node in mode Memory serves memory",
+            "the pod asks for gpushare.io/slice, and this node serves gpushare.io/memory",
             id="a class that the node does not serve",
         ),
         pytest.param(
             PodRequest((asked(4), asked(1, ResourceClass.CARD))),
-            "the pod asks for the resources memory and card together: only mode Mixed allows that",
+            "the pod asks for gpushare.io/memory and gpushare.io/card together: only mode Mixed allows that",
             id="two classes",
         ),
     ],
@@ -115,6 +115,4 @@ def test_every_offered_node_is_answered_exactly_once(used: list[int], units: int
     result = filter_nodes(ledger, names, uid="new", request=pod_request(units))
     assert sorted([*result.passing, *result.failed, *result.unresolvable]) == sorted(names)
     if units:
-        assert result.passing == [
-            name for name in names if ledger.greatest[ResourceClass.MEMORY].get(name, -1) >= units
-        ]
+        assert result.passing == [name for name in names if ledger.greatest[RESOURCE].get(name, -1) >= units]

@@ -3,10 +3,9 @@
 import dataclasses
 
 import pytest
-from tests.samples.extender import GI, asked, holder, pod_update, reference, reporting, share_node
+from tests.samples.extender import GI, RESOURCE, asked, holder, pod_update, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.ledger.holder import Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, DoesNotFitError, Ledger
 from gpushare_extender.ledger.share_node import ReportedHolder
@@ -33,7 +32,7 @@ def test_an_allocation_takes_units_of_its_card(ledger: Ledger) -> None:
     ledger.set_pod(pod_update("a", c0=4))
     ledger.set_pod(pod_update("b", c0=12))
     assert used(ledger) == [16, 0]
-    assert dict(ledger.greatest[ResourceClass.MEMORY]) == {"n1": 16, "n2": 16}
+    assert dict(ledger.greatest[RESOURCE]) == {"n1": 16, "n2": 16}
 
 
 def test_the_same_update_twice_counts_once(ledger: Ledger) -> None:
@@ -170,7 +169,7 @@ def test_a_pod_whose_annotation_went_holds_what_it_said(ledger: Ledger) -> None:
 def test_an_over_full_card_fits_nothing(ledger: Ledger) -> None:
     ledger.set_pod(pod_update("a", c0=24))
     ledger.set_pod(pod_update("b", c1=17))
-    assert ledger.greatest[ResourceClass.MEMORY]["n1"] == 0
+    assert ledger.greatest[RESOURCE]["n1"] == 0
     with pytest.raises(DoesNotFitError, match="asked 1, largest free 0"):
         reserve(ledger, "c", 1)
 
@@ -178,7 +177,7 @@ def test_an_over_full_card_fits_nothing(ledger: Ledger) -> None:
 def test_allocations_wait_for_their_card_to_appear() -> None:
     ledger = Ledger()
     ledger.set_pod(pod_update("a", c0=4))
-    assert dict(ledger.greatest[ResourceClass.MEMORY]) == {}
+    assert dict(ledger.greatest[RESOURCE]) == {}
     ledger.set_share_node(share_node("n1"))
     assert used(ledger) == [4, 0]
 
@@ -195,7 +194,7 @@ def test_a_node_without_its_share_node_takes_no_pods_but_keeps_its_sums(ledger: 
     ledger.set_pod(pod_update("a", c0=4))
     ledger.drop_share_node("n1")
     ledger.drop_share_node("never seen")
-    assert "n1" not in ledger.greatest[ResourceClass.MEMORY]
+    assert "n1" not in ledger.greatest[RESOURCE]
     with pytest.raises(DoesNotFitError, match="does not share GPU cards"):
         reserve(ledger, "b", 1)
     ledger.set_share_node(share_node("n1"))
@@ -204,13 +203,13 @@ def test_a_node_without_its_share_node_takes_no_pods_but_keeps_its_sums(ledger: 
 
 def test_nodes_that_are_not_listed_any_more_take_no_pods(ledger: Ledger) -> None:
     ledger.replace_share_nodes([share_node("n2"), share_node("n3")])
-    assert sorted(ledger.greatest[ResourceClass.MEMORY]) == ["n2", "n3"]
+    assert sorted(ledger.greatest[RESOURCE]) == ["n2", "n3"]
     assert ledger.node("n1") is None
 
 
 def test_a_closed_node_takes_no_pods(ledger: Ledger) -> None:
     ledger.set_share_node(share_node("n1", closed_reason="not today"))
-    assert "n1" not in ledger.greatest[ResourceClass.MEMORY]
+    assert "n1" not in ledger.greatest[RESOURCE]
     with pytest.raises(DoesNotFitError, match="not today"):
         reserve(ledger, "a", 1)
 
@@ -273,7 +272,7 @@ class TestReservations:
             DoesNotFitError, match="insufficient GPU memory in one card: asked 12, largest free 4"
         ):
             reserve(ledger, "c", 12)
-        assert ledger.greatest[ResourceClass.MEMORY]["n1"] == 4
+        assert ledger.greatest[RESOURCE]["n1"] == 4
 
     def test_released_units_are_free_again(self, ledger: Ledger) -> None:
         reserve(ledger, "a", 12)
@@ -374,7 +373,7 @@ class TestReportedHolders:
 
     def test_a_holder_that_the_api_no_longer_knows_counts(self, ledger: Ledger) -> None:
         ledger.set_share_node(reporting(share_node("n1", 16), ghost=16))
-        assert ledger.greatest[ResourceClass.MEMORY]["n1"] == 0
+        assert ledger.greatest[RESOURCE]["n1"] == 0
         with pytest.raises(DoesNotFitError, match="largest free 0"):
             reserve(ledger, "a", 1)
 
@@ -413,9 +412,9 @@ class TestReportedHolders:
         ledger.set_pod(pod_update("a", c0=16))
         ledger.set_share_node(reporting(share_node("n1", 16), a=16))
         ledger.drop_pod("a")
-        assert (used(ledger), ledger.greatest[ResourceClass.MEMORY]["n1"]) == ([16], 0)
+        assert (used(ledger), ledger.greatest[RESOURCE]["n1"]) == ([16], 0)
         ledger.set_share_node(share_node("n1", 16))
-        assert (used(ledger), ledger.greatest[ResourceClass.MEMORY]["n1"]) == ([0], 16)
+        assert (used(ledger), ledger.greatest[RESOURCE]["n1"]) == ([0], 16)
 
     def test_a_pod_of_the_same_name_is_another_one(self, ledger: Ledger) -> None:
         ledger.set_share_node(reporting(share_node("n1"), former=8))

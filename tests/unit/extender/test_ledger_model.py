@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.samples.extender import asked, reference, reporting, share_node
+from tests.samples.extender import RESOURCE, asked, reference, reporting, share_node
 
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, BindState, DoesNotFitError, Ledger, Reservation
 
@@ -77,7 +76,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def bind(self, node: str, units: int) -> None:
         self.serial += 1
         uid = f"pod-{self.serial}"
-        free = self.ledger.greatest[ResourceClass.MEMORY].get(node, 0)
+        free = self.ledger.greatest[RESOURCE].get(node, 0)
         try:
             holder = self.ledger.reserve(reference(uid, uid=uid), node=node, request=asked(units))
         except DoesNotFitError:
@@ -263,10 +262,10 @@ class LedgerMachine(RuleBasedStateMachine):
     def the_index_is_true(self) -> None:
         for node in NODES:
             sums = self.ledger.node(node)
-            if node in self.ledger.greatest[ResourceClass.MEMORY]:
+            if node in self.ledger.greatest[RESOURCE]:
                 assert sums is not None
                 free = max(CARD - self.counted(node, f"{node}-{index}") for index in range(2))
-                assert self.ledger.greatest[ResourceClass.MEMORY][node] == max(free, 0)
+                assert self.ledger.greatest[RESOURCE][node] == max(free, 0)
             else:
                 assert sums is None or sums.share_node is None
 

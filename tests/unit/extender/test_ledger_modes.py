@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.samples.extender import GI, asked, pod_update, reference, share_node
+from tests.samples.extender import GI, RESOURCE, asked, pod_update, reference, share_node
 
+from gpushare_core.books.dialects import GPUSHARE
 from gpushare_core.placement.modes import MODES, mode_serving
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import parse_unit
@@ -34,13 +35,13 @@ def test_a_request_of_slices_reserves_one_on_each_of_distinct_cards() -> None:
 
 
 def test_what_a_node_serves_is_indexed_by_its_mode_alone() -> None:
-    room: list[tuple[ResourceClass, int]] = []
-    ledger = Ledger(lambda resource, amount: room.append((resource, amount)))
+    room: list[tuple[str, int]] = []
+    ledger = Ledger(lambda name, amount: room.append((name, amount)))
     ledger.set_share_node(share_node("n1"))
     ledger.set_share_node(slices())
-    assert dict(ledger.greatest[ResourceClass.MEMORY]) == {}
-    assert dict(ledger.greatest[ResourceClass.SLICE]) == {"n1": 3}
-    assert room == [(ResourceClass.MEMORY, 16), (ResourceClass.SLICE, 3)]
+    assert dict(ledger.greatest[RESOURCE]) == {}
+    assert dict(ledger.greatest[GPUSHARE.slice_resource]) == {"n1": 3}
+    assert room == [(RESOURCE, 16), (GPUSHARE.slice_resource, 3)]
 
 
 def test_a_lost_bind_is_not_taken_up_in_another_mode() -> None:
@@ -66,7 +67,7 @@ def test_no_card_is_over_committed_and_none_given_twice_to_a_pod(
     ledger.set_share_node(share_node("n1", *[size] * 4, mode=sharing, unit=unit))
     running: list[str] = []
     for number, (amount, ends) in enumerate(steps):
-        fits = ledger.greatest[sharing.resource]["n1"] >= amount
+        fits = ledger.greatest[GPUSHARE.name_of(sharing.resource)]["n1"] >= amount
         try:
             held = ledger.reserve(reference(f"p{number}"), node="n1", request=asked(amount, sharing.resource))
         except DoesNotFitError:
@@ -82,7 +83,7 @@ def test_no_card_is_over_committed_and_none_given_twice_to_a_pod(
         assert all(0 <= card.allocated <= card.units for card in node.cards())
     for uid in running:
         ledger.drop_pod(uid)
-    assert ledger.greatest[sharing.resource]["n1"] == 4
+    assert ledger.greatest[GPUSHARE.name_of(sharing.resource)]["n1"] == 4
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_changes_of_mode_under_pods_never_let_two_classes_on_a_card_nor_too_much
             ledger.set_share_node(node)
         elif step == "bind":
             request = asked(number + 1, node.mode.resource)
-            fits = ledger.greatest[node.mode.resource]["n1"] > number
+            fits = ledger.greatest[GPUSHARE.name_of(node.mode.resource)]["n1"] > number
             try:
                 running.append(ledger.reserve(reference(f"p{moment}"), node="n1", request=request))
                 assert fits

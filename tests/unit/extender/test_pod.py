@@ -11,7 +11,7 @@ from gpushare_extender.decide.pod import Pod, PodSpec
 
 
 def memory(total: int, **containers: int) -> tuple[ResourceRequest, ...]:
-    return (ResourceRequest(ResourceClass.MEMORY, total, containers),)
+    return (ResourceRequest("gpushare.io/memory", ResourceClass.MEMORY, total, containers),)
 
 
 def request_of(*containers: Json) -> PodRequest:

@@ -1,9 +1,8 @@
 """Pods that were refused and would fit now."""
 
 import pytest
-from tests.samples.extender import asked
+from tests.samples.extender import RESOURCE, asked
 
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.decide.refused_pods import RefusedPods
 
 
@@ -18,19 +17,19 @@ def refused() -> RefusedPods:
 
 @pytest.mark.parametrize(("units", "waits"), [(3, False), (4, True), (16, True)])
 def test_room_for_one_of_them_is_news(refused: RefusedPods, units: int, *, waits: bool) -> None:
-    assert refused.has_room(ResourceClass.MEMORY, units) is waits
+    assert refused.has_room(RESOURCE, units) is waits
     assert refused.take_waiting() is waits
     assert refused.take_waiting() is False
 
 
 def test_a_pod_tried_since_is_not_waiting_any_more(refused: RefusedPods) -> None:
-    refused.has_room(ResourceClass.MEMORY, 4)
+    refused.has_room(RESOURCE, 4)
     refused.refused("small", asked(4))
     assert refused.take_waiting() is False
 
 
 def test_nor_one_that_fits_now(refused: RefusedPods) -> None:
-    refused.has_room(ResourceClass.MEMORY, 4)
+    refused.has_room(RESOURCE, 4)
     refused.settled("small")
     refused.settled("never refused")
     assert refused.take_waiting() is False
@@ -40,5 +39,5 @@ def test_those_refused_longest_ago_are_forgotten_first() -> None:
     refused = RefusedPods(most=2)
     for uid, units in (("a", 1), ("b", 9), ("c", 9)):
         refused.refused(uid, asked(units))
-    assert refused.has_room(ResourceClass.MEMORY, 1) is False
-    assert refused.has_room(ResourceClass.MEMORY, 9) is True
+    assert refused.has_room(RESOURCE, 1) is False
+    assert refused.has_room(RESOURCE, 9) is True
