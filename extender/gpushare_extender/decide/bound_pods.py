@@ -1,4 +1,4 @@
-"""The pods of one node as eviction looks at them: how important each is, and whether evicting it is of use. Pure.
+"""The pods of one node as preemption sees them: how important each is, and whether evicting it helps. Pure.
 
 Source: ``v1.PodList``, decoded only as far as needed.
 """

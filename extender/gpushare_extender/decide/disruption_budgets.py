@@ -1,7 +1,7 @@
 """How many pods PodDisruptionBudgets let go. Pure.
 
-Source: ``policy/v1`` PodDisruptionBudget, and ``pkg/registry/core/pod/rest/eviction.go`` of Kubernetes: a selector
-without requirements selects every pod of its namespace, no selector none.
+Source: ``policy/v1`` PodDisruptionBudget, and ``pkg/registry/core/pod/rest/eviction.go`` of Kubernetes: a
+selector without requirements selects every pod of its namespace, no selector none.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ class _Spec(msgspec.Struct):
 
 class _Status(msgspec.Struct, rename="camel"):
     disruptions_allowed: int = 0
-    disrupted_pods: dict[str, msgspec.Raw] | None = None
+    disrupted_pods: dict[str, str] | None = None
     """By the names of pods whose eviction is counted already."""
 
 

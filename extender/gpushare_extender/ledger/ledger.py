@@ -197,8 +197,8 @@ class Ledger:
     def reserve(self, pod: PodReference, *, node: str, request: ResourceRequest, priority: int = 0) -> Holder:
         """Chooses cards of ``node`` for ``request`` and keeps their units for ``pod``, in one step.
 
-        What was held for the pod ends with it, and so does what was held of these cards for others of lower
-        ``priority``. A pod keeps the cards of an abandoned reservation: the Binding of that one may still take effect.
+        A pod keeps the cards of an abandoned reservation: the Binding of that one may still take effect. What
+        was held for the pod ends with it, and what was held of these cards for pods of lower ``priority``.
 
         Raises:
             DoesNotFitError: the request does not fit, or the pod already has units.

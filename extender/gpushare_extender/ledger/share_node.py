@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from gpushare_core.api.enums import Preemption
 from gpushare_core.api.names import REGISTERED
 from gpushare_core.books.dialects import DIALECTS, GPUSHARE
 from gpushare_core.placement.card_choice import Strategy
@@ -102,6 +103,8 @@ class ShareNode:
     resources: Mapping[str, ResourceClass] = field(default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name])
     """Extended resources that the node serves, by their names -> what each stands for."""
     strategy: Strategy = Strategy.BINPACK
+    preempts: bool = True
+    """Whether pods may be evicted there to free a card."""
     compute_score: int = 0
     """Of the node's fastest card."""
     closed_reason: str = ""
@@ -120,6 +123,7 @@ class _Spec(msgspec.Struct):
     mode: str = ""
     dialect: str = GPUSHARE.name
     strategy: str = ""
+    preemption: str = Preemption.ENABLED
 
 
 class _Condition(msgspec.Struct):
@@ -201,6 +205,7 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
         mode=mode,
         resources=SERVED.get((node.spec.dialect, mode.name), {}),
         strategy=_strategy(node.spec.strategy),
+        preempts=node.spec.preemption != Preemption.DISABLED,
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),
     )

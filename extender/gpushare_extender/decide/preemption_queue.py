@@ -1,0 +1,101 @@
+"""Which refused pods are to be looked at, whether evicting others would help them, and when. Pure.
+
+kube-scheduler goes first: right after a refusal it looks for pods to preempt itself, and asks the preempt verb about
+those it finds. Only a pod for which it found none is ours.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gpushare_core.kube.backoff import backoff_delay
+from gpushare_core.placement.requests import ResourceRequest
+from gpushare_extender.ledger.pod_reference import PodReference
+
+SCHEDULER_SECONDS = 0.5
+"""In which kube-scheduler asks the preempt verb after a refusal, if it does."""
+SCHEDULER_EVICTS_SECONDS = 30.0
+"""After an answer with victims kube-scheduler is left alone for so long."""
+FIRST_RETRY = 5.0
+LONGEST_RETRY = 300.0
+MOST_PODS = 1024
+"""The ones refused longest ago are forgotten first."""
+SAMPLE = 100
+"""kube-scheduler offers all nodes that it finds fit, if they are fewer. Source: ``minFeasibleNodesToFind``."""
+
+
+@dataclass(slots=True)
+class Preemptor:
+    """A pod that fits none of the nodes that kube-scheduler finds fit."""
+
+    pod: PodReference
+    request: ResourceRequest
+    priority: int
+    nodes: tuple[str, ...] = ()
+    """Those that it was offered last; evicting pods may help there."""
+    offered: set[str] = field(default_factory=set)
+    """All that it was ever offered."""
+    due: float = 0.0
+    """When it is to be looked at."""
+    attempts: int = 0
+    left_until: float = 0.0
+    """kube-scheduler evicts pods for it until then."""
+
+    @property
+    def may_be_sampled(self) -> bool:
+        """Whether there may be nodes that it was not offered though they are fit."""
+        return len(self.offered) >= SAMPLE
+
+
+class PreemptionQueue:
+    """By pod UID. Use from one thread. Moments are in seconds of one clock."""
+
+    def __init__(self, most: int = MOST_PODS) -> None:
+        self._most = most
+        self._preemptors: OrderedDict[str, Preemptor] = OrderedDict()
+
+    def refused(self, preemptor: Preemptor, *, offered: Iterable[str], now: float) -> None:
+        """The pod fits none of the nodes ``offered``, but may fit ``preemptor.nodes`` if others go."""
+        known = self._preemptors.setdefault(preemptor.pod.uid, preemptor)
+        known.nodes, known.request = preemptor.nodes, preemptor.request
+        known.offered.update(offered)
+        known.due = max(known.due, now + SCHEDULER_SECONDS)
+        self._preemptors.move_to_end(preemptor.pod.uid)
+        if len(self._preemptors) > self._most:
+            self._preemptors.popitem(last=False)
+
+    def settled(self, uid: str) -> None:
+        """The pod fits somewhere, or needs no node any more."""
+        self._preemptors.pop(uid, None)
+
+    def left_to_scheduler(self, uid: str, *, now: float) -> None:
+        """kube-scheduler was told victims for the pod, and evicts them itself."""
+        if preemptor := self._preemptors.get(uid):
+            preemptor.left_until = now + SCHEDULER_EVICTS_SECONDS
+
+    def due(self, *, now: float) -> list[Preemptor]:
+        """Returns those to be looked at, highest priority first."""
+        found = [preemptor for preemptor in self._preemptors.values() if preemptor.due <= now]
+        return sorted(found, key=lambda preemptor: -preemptor.priority)
+
+    def again(self, uid: str, *, now: float) -> None:
+        """The pod was looked at; the next look comes later each time."""
+        if preemptor := self._preemptors.get(uid):
+            preemptor.attempts += 1
+            preemptor.due = now + backoff_delay(preemptor.attempts, first=FIRST_RETRY, most=LONGEST_RETRY)
+
+
+class EvictionRate:
+    """At most so many evictions a minute, whatever is asked for."""
+
+    def __init__(self, most: int = 60) -> None:
+        self._most = most
+        self._moments: list[float] = []
+
+    def allows(self, evictions: int, *, now: float) -> bool:
+        """Returns whether so many more may be sent now. One preemption may have more than all: then alone."""
+        self._moments = [moment for moment in self._moments if now - moment < 60.0]
+        return not self._moments or len(self._moments) + evictions <= self._most
+
+    def sent(self, *, now: float) -> None:
+        self._moments.append(now)

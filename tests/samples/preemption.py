@@ -1,0 +1,45 @@
+"""Pods, budgets and nodes for the tests of preemption, short to write."""
+
+from collections.abc import Mapping
+
+import msgspec
+from tests.samples.extender import holder, reference, share_node
+
+from gpushare_core.json_object import Json
+from gpushare_core.placement.modes import MEMORY
+from gpushare_core.placement.sharing_mode import SharingMode
+from gpushare_extender.decide.bound_pods import BoundPod
+from gpushare_extender.decide.disruption_budgets import Budget, BudgetList
+from gpushare_extender.ledger.holder import PodUpdate
+from gpushare_extender.ledger.ledger import Ledger
+
+
+def bound(
+    uid: str, priority: int = 0, *, started: float = 0.0, labels: Mapping[str, str] | None = None
+) -> BoundPod:
+    return BoundPod(pod=reference(uid, uid=uid), priority=priority, started=started, labels=labels or {})
+
+
+def ledger_with(
+    *units: int, mode: SharingMode = MEMORY, unit: str = "1Gi", **holders: Mapping[str, int]
+) -> Ledger:
+    """Node n1 with cards of ``units``; ``a={"c0": 4}`` stands for 4 units that the pod a has of card 0."""
+    ledger = Ledger()
+    ledger.set_share_node(share_node("n1", *units, mode=mode, unit=unit))
+    for uid, cards in holders.items():
+        ledger.set_pod(PodUpdate(uid, holder(uid, unit=unit, **cards)))
+    return ledger
+
+
+def budget_json(
+    name: str = "budget", *, allowed: int = 0, namespace: str = "default", **selector: str
+) -> Json:
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": {"matchLabels": selector}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+
+
+def budgets(*bodies: Json) -> list[Budget]:
+    return msgspec.convert({"items": list(bodies)}, BudgetList).items
