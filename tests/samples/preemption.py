@@ -1,6 +1,7 @@
 """Pods, budgets and nodes for the tests of preemption, short to write."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 from tests.samples.extender import holder, reference, share_node
@@ -20,9 +21,7 @@ def bound(
     return BoundPod(pod=reference(uid, uid=uid), priority=priority, started=started, labels=labels or {})
 
 
-def ledger_with(
-    *units: int, mode: SharingMode = MEMORY, unit: str = "1Gi", **holders: Mapping[str, int]
-) -> Ledger:
+def ledger_with(*units: int, mode: SharingMode = MEMORY, unit: str = "1Gi", **holders: Any) -> Ledger:
     """Node n1 with cards of ``units``; ``a={"c0": 4}`` stands for 4 units that the pod a has of card 0."""
     ledger = Ledger()
     ledger.set_share_node(share_node("n1", *units, mode=mode, unit=unit))

@@ -220,6 +220,6 @@ class Binder:
         if request.single is None:
             raise NotBoundError(several_resources_reason(request))
         try:
-            return self.ledger.reserve(pod, node=node, request=request.single)
+            return self.ledger.reserve(pod, node=node, request=request.single, priority=request.priority)
         except DoesNotFitError as error:
             raise NotBoundError(str(error)) from error

@@ -6,9 +6,12 @@ Source: ``v1.PodList``, decoded only as far as needed.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from fractions import Fraction
 
 import msgspec
 
+from gpushare_core.placement.quantity import parse_amount
+from gpushare_extender.decide.pod import Pod, PodSpec
 from gpushare_extender.ledger.pod_reference import PodReference
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -31,6 +34,7 @@ class BoundPod:
     """Whether it would run on the same node again at once: a static pod, or one of a DaemonSet."""
     grace: int = DEFAULT_GRACE
     """Seconds that it may take to end."""
+    spec: PodSpec = field(default_factory=PodSpec, compare=False)
 
     @property
     def uid(self) -> str:
@@ -41,6 +45,12 @@ class BoundPod:
         """Less is less important: a lower priority, and of equal ones what began later. As kube-scheduler's
         ``MoreImportantPod``."""
         return self.priority, -self.started
+
+    @property
+    def cpu_and_memory(self) -> tuple[Fraction, Fraction]:
+        """What its containers that run together request."""
+        request = Pod(spec=self.spec).request({})
+        return parse_amount(request.cpu), parse_amount(request.memory)
 
 
 class _Owner(msgspec.Struct):
@@ -59,18 +69,13 @@ class _Metadata(msgspec.Struct, rename="camel"):
     deletion_timestamp: str | None = None
 
 
-class _Spec(msgspec.Struct, rename="camel"):
-    priority: int | None = None
-    termination_grace_period_seconds: int | None = None
-
-
 class _Status(msgspec.Struct, rename="camel"):
     start_time: str | None = None
 
 
 class _Pod(msgspec.Struct):
     metadata: _Metadata
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: _Status = msgspec.field(default_factory=_Status)
 
 
@@ -93,6 +98,7 @@ def _bound_pod(pod: _Pod) -> BoundPod:
         is_terminating=metadata.deletion_timestamp is not None,
         comes_back=_comes_back(metadata),
         grace=DEFAULT_GRACE if grace is None else grace,
+        spec=pod.spec,
     )
 
 

@@ -20,9 +20,7 @@ class FilterResult:
     """Node -> why not; evicting pods would be of no use."""
 
 
-def filter_nodes(
-    ledger: Ledger, names: list[str], *, uid: str, request: PodRequest, priority: int = 0
-) -> FilterResult:
+def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequest) -> FilterResult:
     """Returns which of the nodes in ``names`` take a pod with ``request``.
 
     A pod that already holds units (the scheduler tries again after a bind whose end it did not see) only
@@ -38,7 +36,7 @@ def filter_nodes(
     greatest, amount = ledger.greatest[asked.name], asked.total
     passing = [name for name in names if greatest.get(name, 0) >= amount]
     if ledger.has_holds and len(passing) < len(names):
-        fitting = {*passing, *_past_holds(ledger, names, asked, uid=uid, priority=priority)}
+        fitting = {*passing, *_past_holds(ledger, names, asked, uid=uid, priority=request.priority)}
         passing = [name for name in names if name in fitting]
     if len(passing) == len(names):
         return FilterResult(passing)

@@ -35,6 +35,7 @@ class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     node_name: str = ""
     priority: int | None = None
     preemption_policy: str | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class PodMetadata(msgspec.Struct, rename="camel"):

@@ -59,7 +59,8 @@ def preempting(
 
 def preempted(victim: PodReference, preemptor: PodReference, *, node: str) -> PodEvent:
     """Tells of a pod why it was evicted; the beginning is kube-scheduler's own wording."""
-    note = f"Preempted by pod {preemptor.uid} on node {node}: {preemptor} has a higher priority and needs the card"
+    why = f"{preemptor} has a higher priority and needs the card"
+    note = f"Preempted by pod {preemptor.uid} on node {node}: {why}"
     return PodEvent(victim, PREEMPTED, note, related=preemptor)
 
 

@@ -1,14 +1,13 @@
 """Which refused pods are to be looked at, whether evicting others would help them, and when. Pure.
 
-kube-scheduler goes first: right after a refusal it looks for pods to preempt itself, and asks the preempt verb about
-those it finds. Only a pod for which it found none is ours.
+kube-scheduler goes first: right after a refusal it looks for pods to preempt itself, and asks the preempt
+verb about those it finds. Only a pod for which it found none is ours.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gpushare_core.kube.backoff import backoff_delay
 from gpushare_core.placement.requests import ResourceRequest
 from gpushare_extender.ledger.pod_reference import PodReference
 
@@ -16,12 +15,10 @@ SCHEDULER_SECONDS = 0.5
 """In which kube-scheduler asks the preempt verb after a refusal, if it does."""
 SCHEDULER_EVICTS_SECONDS = 30.0
 """After an answer with victims kube-scheduler is left alone for so long."""
-FIRST_RETRY = 5.0
-LONGEST_RETRY = 300.0
 MOST_PODS = 1024
 """The ones refused longest ago are forgotten first."""
 SAMPLE = 100
-"""kube-scheduler offers all nodes that it finds fit, if they are fewer. Source: ``minFeasibleNodesToFind``."""
+"""kube-scheduler offers all nodes that it finds fit, if they are fewer: its ``minFeasibleNodesToFind``."""
 
 
 @dataclass(slots=True)
@@ -40,6 +37,8 @@ class Preemptor:
     attempts: int = 0
     left_until: float = 0.0
     """kube-scheduler evicts pods for it until then."""
+    told: bool = False
+    """Whether people know that budgets protect those that could be evicted for it."""
 
     @property
     def may_be_sampled(self) -> bool:
@@ -78,11 +77,10 @@ class PreemptionQueue:
         found = [preemptor for preemptor in self._preemptors.values() if preemptor.due <= now]
         return sorted(found, key=lambda preemptor: -preemptor.priority)
 
-    def again(self, uid: str, *, now: float) -> None:
-        """The pod was looked at; the next look comes later each time."""
-        if preemptor := self._preemptors.get(uid):
-            preemptor.attempts += 1
-            preemptor.due = now + backoff_delay(preemptor.attempts, first=FIRST_RETRY, most=LONGEST_RETRY)
+    def looked_at(self, preemptor: Preemptor, *, again: float) -> None:
+        """The next look is due at the moment ``again``."""
+        preemptor.attempts += 1
+        preemptor.due = again
 
 
 class EvictionRate:

@@ -1,7 +1,7 @@
 """Which pods to evict so that a request fits a node: the least important ones, and of those the fewest. Pure.
 
-What counts is whether the request fits cards afterwards, as the engine that binds says. First no pod goes that
-is more important than need be, then as few as possible, then those that began last.
+What counts is whether the request fits cards afterwards, as the engine that binds says. First no pod goes
+that is more important than need be, then as few as possible, then those that began last.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -127,7 +127,7 @@ def _to_free(
 
 
 def fewest(pods: Iterable[BoundPod], units: dict[str, int], fits: Fits) -> list[BoundPod] | None:
-    """Returns the least important of ``pods`` after which it ``fits``, as few as possible; None if it never does.
+    """Returns the least important of ``pods`` after which it ``fits``, as few as possible, or None.
 
     ``units``: what each of them has, by UID.
     """

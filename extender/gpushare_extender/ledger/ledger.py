@@ -336,6 +336,10 @@ class Ledger:
         node_ledger = self._nodes.get(node)
         return node_ledger.share_node if node_ledger else None
 
+    def departing(self, node: str) -> frozenset[str]:
+        """Returns the UIDs of the pods that are gone and count on ``node`` still."""
+        return frozenset(uid for uid, each in self._departures.items() if node in each.nodes)
+
     def node_names(self) -> list[str]:
         """Returns the names of the nodes with a GPUShareNode, sorted."""
         return sorted(name for name, node_ledger in self._nodes.items() if node_ledger.share_node)
@@ -411,7 +415,7 @@ class Ledger:
             self._rooms[node] = room
             self._set_greatest(node, room)
         for hold in node_ledger.holds.values():
-            if node_ledger.choose(hold.request, without=(hold.uid,)):
+            if node_ledger.choose(hold.request, without=node_ledger.passed_holds(hold.uid, hold.priority)):
                 self._held_is_free(hold.uid)
         if node_ledger.is_empty:
             del self._nodes[node]

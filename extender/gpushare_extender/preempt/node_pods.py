@@ -15,7 +15,7 @@ FROM_CACHE = {"resourceVersion": "0"}
 
 @dataclass(frozen=True, slots=True)
 class NodePodReader:
-    """Every call raises ``ApiError`` or ``UnreachableError`` when there is no answer in ``timeout`` seconds."""
+    """Every call raises ``ApiError`` or ``UnreachableError`` without an answer in ``timeout`` seconds."""
 
     client: KubeClient
     timeout: float = 2.0
