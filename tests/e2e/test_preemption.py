@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from tests.e2e.books import Key, read_books
-from tests.e2e.observe import PODS, Json, condition, get, watch_until
+from tests.e2e.observe import PODS, Json, get, watch_until
 from tests.e2e.outcomes import is_active, is_refused, is_running, summary
 from tests.e2e.product import Product, policy
 from tests.e2e.workloads import create, pod
@@ -50,9 +50,8 @@ def priorities(cluster: LocalCluster) -> Iterator[None]:
     cluster.kubectl("delete", "priorityclass", *PRIORITIES)
 
 
-def important(name: str, units: int, priority: str, *, grace: int = 1, **labels: str) -> Json:
+def important(name: str, units: int, priority: str, *, grace: int = 1) -> Json:
     body = pod(name, {"main": units}, command=STUBBORN if grace > 1 else "exec sleep infinity")
-    body["metadata"]["labels"] = labels
     body["spec"].update(priorityClassName=priority, terminationGracePeriodSeconds=grace)
     return body
 
@@ -125,14 +124,9 @@ def stays_waiting(cluster: LocalCluster, namespace: str, name: str, *, seconds: 
         )
 
 
-def two_thirds_each(cluster: LocalCluster, namespace: str, **labels: str) -> None:
+def two_thirds_each(cluster: LocalCluster, namespace: str) -> None:
     """Two pods of 10 units on two cards: 12 are free, 6 on each."""
-    run(
-        cluster,
-        namespace,
-        important("middle", 10, MIDDLE, **labels),
-        important("low", 10, LOW, **labels),
-    )
+    run(cluster, namespace, important("middle", 10, MIDDLE), important("low", 10, LOW))
 
 
 @pytest.mark.usefixtures("books_agree")
@@ -226,8 +220,8 @@ def test_where_the_policy_says_so_nobody_is_evicted(
 @pytest.mark.usefixtures("books_agree")
 def test_a_card_that_is_being_freed_is_not_given_to_small_pods(cluster: LocalCluster, namespace: str) -> None:
     """One victim is gone at once, the other takes its time: between them there is room for small pods."""
-    run(cluster, namespace, important("filler", 16, LOW), important("quick", 5, LOW))
-    run_more(cluster, namespace, important("slow", 5, LOW, grace=12))
+    victims = [important("quick", 5, LOW), important("slow", 5, LOW, grace=12)]
+    run(cluster, namespace, important("filler", 16, LOW), *victims)
     cluster.kubectl("delete", "pod", "filler", "-n", namespace)
     await_pods(cluster, namespace, "quick", "slow")
     create(cluster, namespace, [important("middle", 7, MIDDLE)])
@@ -246,21 +240,3 @@ def test_a_card_that_is_being_freed_is_not_given_to_small_pods(cluster: LocalClu
     books = read_books(cluster, namespace)
     cards = {name: books.environment[Key(namespace, name, "main")].cards for name in ("high", "middle")}
     assert cards["high"] != cards["middle"]
-
-
-def run_more(cluster: LocalCluster, namespace: str, body: Json) -> None:
-    create(cluster, namespace, [body])
-    name = body["metadata"]["name"]
-    watch_until(
-        cluster,
-        PODS.format(namespace=namespace),
-        lambda pods: any(each["metadata"]["name"] == name and is_running(each) for each in pods),
-        what=f"{name} runs",
-    )
-
-
-def test_every_pod_has_the_priority_of_its_class(cluster: LocalCluster, namespace: str) -> None:
-    """What the tests above rely on."""
-    create(cluster, namespace, [important("high", 1, HIGH)])
-    present = get(cluster, f"{PODS.format(namespace=namespace)}/high")
-    assert (present["spec"]["priority"], condition(present, "Failed")) == (PRIORITIES[HIGH], {})
