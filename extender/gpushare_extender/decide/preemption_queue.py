@@ -5,8 +5,7 @@ verb about those it finds. Only a pod for which it found none is ours.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gpushare_core.placement.requests import ResourceRequest
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -15,6 +14,8 @@ SCHEDULER_SECONDS = 0.5
 """In which kube-scheduler asks the preempt verb after a refusal, if it does."""
 SCHEDULER_EVICTS_SECONDS = 30.0
 """After an answer with victims kube-scheduler is left alone for so long."""
+STALE_SECONDS = 15.0
+"""After a refusal; then kube-scheduler has to look at the pod again before anything is evicted for it."""
 MOST_PODS = 1024
 """The ones refused longest ago are forgotten first."""
 SAMPLE = 100
@@ -29,12 +30,16 @@ class Preemptor:
     request: ResourceRequest
     priority: int
     nodes: tuple[str, ...] = ()
-    """Those that it was offered last; evicting pods may help there."""
-    offered: set[str] = field(default_factory=set)
-    """All that it was ever offered."""
+    """Those that it was offered last, and that might take it if others went."""
+    offered: int = 0
+    """How many it was offered last."""
+    refused: float = 0.0
+    """When that was."""
     due: float = 0.0
     """When it is to be looked at."""
     attempts: int = 0
+    is_woken: bool = False
+    """Whether kube-scheduler was woken to offer the nodes that are fit now: then it is looked at at once."""
     left_until: float = 0.0
     """kube-scheduler evicts pods for it until then."""
     told: bool = False
@@ -43,7 +48,11 @@ class Preemptor:
     @property
     def may_be_sampled(self) -> bool:
         """Whether there may be nodes that it was not offered though they are fit."""
-        return len(self.offered) >= SAMPLE
+        return self.offered >= SAMPLE
+
+    def is_stale(self, *, now: float) -> bool:
+        """Whether the nodes may not be fit any more for reasons that only kube-scheduler knows."""
+        return now - self.refused > STALE_SECONDS
 
 
 class PreemptionQueue:
@@ -53,12 +62,13 @@ class PreemptionQueue:
         self._most = most
         self._preemptors: OrderedDict[str, Preemptor] = OrderedDict()
 
-    def refused(self, preemptor: Preemptor, *, offered: Iterable[str], now: float) -> None:
-        """The pod fits none of the nodes ``offered``, but may fit ``preemptor.nodes`` if others go."""
+    def refused(self, preemptor: Preemptor, *, now: float) -> None:
+        """The pod fits nowhere, but may fit ``preemptor.nodes`` if others go."""
         known = self._preemptors.setdefault(preemptor.pod.uid, preemptor)
-        known.nodes, known.request = preemptor.nodes, preemptor.request
-        known.offered.update(offered)
-        known.due = max(known.due, now + SCHEDULER_SECONDS)
+        known.nodes, known.offered = preemptor.nodes, preemptor.offered
+        known.request, known.refused = preemptor.request, now
+        soon = now + SCHEDULER_SECONDS
+        known.due, known.is_woken = soon if known.is_woken else max(known.due, soon), False
         self._preemptors.move_to_end(preemptor.pod.uid)
         if len(self._preemptors) > self._most:
             self._preemptors.popitem(last=False)

@@ -29,6 +29,13 @@ class Eviction:
     """Least important first; none where pods that end already will do."""
     cards: tuple[tuple[str, int], ...]
     """Card UUID -> units that the request gets then."""
+    ending: tuple[BoundPod, ...] = ()
+    """Pods that end already, on which it counts."""
+
+    @property
+    def pods(self) -> tuple[BoundPod, ...]:
+        """All that have to go first."""
+        return self.victims + self.ending
 
     @property
     def cost(self) -> Cost:

@@ -1,6 +1,7 @@
 """The extender's routes. Scheduler calls are answered with status 200, errors inside, as it expects."""
 
 import logging
+import sys
 from dataclasses import dataclass, field
 
 import msgspec
@@ -102,8 +103,9 @@ class ExtenderApi:
     def _remember(self, pod: Pod, request: ResourceRequest, names: list[str], result: FilterResult) -> None:
         """Whether others may be evicted for the pod is looked at when kube-scheduler had its turn."""
         if pod.may_preempt and result.failed:
-            preemptor = Preemptor(pod.reference, request, pod.priority, tuple(result.failed))
-            self.preemptors.refused(preemptor, offered=names, now=self.binder.timing.clock())
+            nodes = tuple(map(sys.intern, result.failed))
+            preemptor = Preemptor(pod.reference, request, pod.priority, nodes, len(names))
+            self.preemptors.refused(preemptor, now=self.binder.timing.clock())
 
     def _request(self, pod: Pod) -> PodRequest:
         """Returns what the caller says that the pod requests: good for an answer, not for a bind."""

@@ -7,7 +7,7 @@ wait for ever (kubernetes#139270). What is freed is held for the pod until it is
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpushare_core.books.dialects import RESOURCES
 from gpushare_core.kube.backoff import backoff_delay
@@ -30,6 +30,8 @@ from gpushare_extender.preempt.eviction_call import ProtectedError, evict
 from gpushare_extender.preempt.node_pods import NodePodReader
 
 LOOK_SECONDS = 0.25
+LOWEST_SECONDS = 60.0
+"""The lowest priority on a node is believed for so long: most pods that wait are as important as others."""
 FIRST_RETRY = 5.0
 LONGEST_RETRY = 300.0
 MOST_NODES = 16
@@ -61,6 +63,8 @@ class Preemptions:
     rate: EvictionRate = field(default_factory=EvictionRate)
     _protected: dict[str, float] = field(default_factory=dict, init=False)
     """UID of a pod that may not be evicted -> until when that is believed."""
+    _lowest: dict[str, tuple[float, int | None]] = field(default_factory=dict, init=False)
+    """Node -> when it was looked at, and the lowest priority of a pod there that has units."""
     _alive: dict[str, float] = field(default_factory=dict, init=False)
     """UID of a pod that something is held for -> when it was looked at."""
 
@@ -87,14 +91,21 @@ class Preemptions:
     async def _preempt(self, preemptor: Preemptor) -> None:
         if self._fits_somewhere(preemptor):
             self.would_fit(preemptor.pod.uid)
+        elif names := self._next_nodes(preemptor):
+            budgets = await self._reader.budgets()
+            evictions = await self._evictions(preemptor, names, budgets)
+            if evictions:
+                await self._choose(preemptor, min(evictions, key=lambda eviction: eviction.cost))
+            else:
+                await self._tell_of_budgets(preemptor, names, budgets)
+
+    async def _choose(self, preemptor: Preemptor, best: Eviction) -> None:
+        now = self.timing.clock()
+        if not _is_worth_holding(best, preemptor) or not self.rate.allows(len(best.victims), now=now):
             return
-        budgets = await self._reader.budgets()
-        evictions = await self._evictions(preemptor, budgets)
-        if not evictions:
-            await self._tell_of_budgets(preemptor, budgets)
-            return
-        best = min(evictions, key=lambda eviction: eviction.cost)
-        if best.victims and not self.rate.allows(len(best.victims), now=self.timing.clock()):
+        if preemptor.is_stale(now=now):
+            preemptor.is_woken = True
+            self.would_fit(preemptor.pod.uid)
             return
         await self.permit()
         if await self._still_waits(preemptor):
@@ -104,22 +115,31 @@ class Preemptions:
 
     def _fits_somewhere(self, preemptor: Preemptor) -> bool:
         """Returns whether the pod fits a node that it was offered, or may be offered in another sample."""
-        request = preemptor.request
-        greatest = self.ledger.greatest[request.name]
-        fitting = {name for name, amount in greatest.items() if amount >= request.total}
-        sampled = preemptor.may_be_sampled and preemptor.attempts <= SAMPLED_ATTEMPTS
-        return bool(fitting if sampled else fitting & preemptor.offered)
+        total, greatest = preemptor.request.total, self.ledger.greatest[preemptor.request.name]
+        if preemptor.may_be_sampled and preemptor.attempts <= SAMPLED_ATTEMPTS:
+            return any(amount >= total for amount in greatest.values())
+        return any(greatest.get(name, 0) >= total for name in preemptor.nodes)
 
-    async def _evictions(self, preemptor: Preemptor, budgets: Sequence[Budget]) -> list[Eviction]:
-        names = self._next_nodes(preemptor)
+    async def _evictions(
+        self, preemptor: Preemptor, names: Sequence[str], budgets: Sequence[Budget]
+    ) -> list[Eviction]:
         lists = await asyncio.gather(*map(self._reader.pods, names))
+        for name, pods in zip(names, lists, strict=True):
+            self._lowest[name] = (
+                self.timing.clock(),
+                min((pod.priority for pod in self._holders(name, pods)), default=None),
+            )
         found = (self._find(preemptor, name, pods, budgets) for name, pods in zip(names, lists, strict=True))
         return [eviction for eviction in found if eviction]
 
     def _next_nodes(self, preemptor: Preemptor) -> list[str]:
         """Returns those with the most room on a card first, others each time."""
         greatest = self.ledger.greatest[preemptor.request.name]
-        open_nodes = [name for name in preemptor.nodes if name in greatest and self._preempts(name)]
+        open_nodes = [
+            name
+            for name in preemptor.nodes
+            if name in greatest and self._preempts(name) and self._has_lesser(name, preemptor.priority)
+        ]
         open_nodes.sort(key=lambda name: -greatest[name])
         begin = MOST_NODES * (preemptor.attempts - 1) % max(1, len(open_nodes))
         return (open_nodes[begin:] + open_nodes[:begin])[:MOST_NODES]
@@ -128,6 +148,17 @@ class Preemptions:
         share_node = self.ledger.share_node(node)
         return share_node is not None and share_node.preempts
 
+    def _has_lesser(self, node: str, priority: int) -> bool:
+        """Returns whether pods of a lower priority have units there, as far as is known."""
+        seen, lowest = self._lowest.get(node, (float("-inf"), None))
+        is_old = self.timing.clock() - seen > LOWEST_SECONDS
+        return is_old or (lowest is not None and lowest < priority)
+
+    def _holders(self, node: str, pods: Iterable[BoundPod]) -> list[BoundPod]:
+        """Returns those of ``pods`` that have units of cards."""
+        found = self.ledger.node(node)
+        return [pod for pod in pods if found and pod.uid in found.holders]
+
     def _find(
         self, preemptor: Preemptor, name: str, pods: Sequence[BoundPod], budgets: Sequence[Budget]
     ) -> Eviction | None:
@@ -135,23 +166,29 @@ class Preemptions:
         node = self.ledger.node(name)
         if node is None:
             return None
-        gone = self.ledger.departing(name) | {pod.uid for pod in pods if pod.is_terminating}
+        holders = self._holders(name, pods)
+        ending = [pod for pod in holders if pod.is_terminating]
+        gone = self.ledger.departing(name) | {pod.uid for pod in ending}
         passed = node.passed_holds(preemptor.pod.uid, preemptor.priority)
         without = NodeWithout(name, node, preemptor.request, passed)
-        return find_eviction(without, self._candidates(preemptor, pods), gone=gone, budgets=budgets)
+        candidates = self._candidates(preemptor, holders)
+        found = find_eviction(without, candidates, gone=gone, budgets=budgets)
+        return replace(found, ending=tuple(ending)) if found else None
 
-    def _candidates(self, preemptor: Preemptor, pods: Iterable[BoundPod]) -> list[BoundPod]:
+    def _candidates(self, preemptor: Preemptor, holders: Iterable[BoundPod]) -> list[BoundPod]:
         now = self.timing.clock()
         if preemptor.left_until > now:
             return []
-        below = evictable(pods, below=preemptor.priority)
+        below = evictable(holders, below=preemptor.priority)
         return [pod for pod in below if self._protected.get(pod.uid, now) <= now]
 
-    async def _tell_of_budgets(self, preemptor: Preemptor, budgets: Sequence[Budget]) -> None:
+    async def _tell_of_budgets(
+        self, preemptor: Preemptor, names: Sequence[str], budgets: Sequence[Budget]
+    ) -> None:
         """Where only budgets are in the way, people are told once."""
         if preemptor.told or not budgets:
             return
-        evictions = await self._evictions(preemptor, [])
+        evictions = await self._evictions(preemptor, names, [])
         if victims := [pod for eviction in evictions for pod in eviction.victims]:
             preemptor.told = True
             why = "a PodDisruptionBudget protects it, and no other pods would free enough on one card"
@@ -182,10 +219,11 @@ class Preemptions:
         """Returns what to evict on ``node``, held by then; None, and nothing held, when nothing helps."""
         pods, budgets = await asyncio.gather(self._reader.pods(node), self._reader.budgets())
         eviction = self._find(preemptor, node, pods, budgets)
-        if eviction is None or self._fits_somewhere(preemptor):
+        useless = eviction is None or not _is_worth_holding(eviction, preemptor)
+        if eviction is None or useless or self._fits_somewhere(preemptor):
             self.ledger.end_hold(preemptor.pod.uid)
             return None
-        self._hold(preemptor, eviction, pods)
+        self._hold(preemptor, eviction)
         return eviction
 
     async def _evict(self, preemptor: Preemptor, eviction: Eviction, evicted: list[PodReference]) -> bool:
@@ -194,7 +232,7 @@ class Preemptions:
             self.rate.sent(now=self.timing.clock())
             try:
                 await evict(self.client, victim.pod)
-            except ProtectedError as error:
+            except (ProtectedError, ApiError) as error:
                 self._protected[victim.uid] = self.timing.clock() + PROTECTED_SECONDS
                 await self._tell(refused(preemptor.pod, victim.pod, why=str(error)))
                 return False
@@ -203,10 +241,9 @@ class Preemptions:
             await self._tell(preempted(victim.pod, preemptor.pod, node=eviction.node))
         return True
 
-    def _hold(self, preemptor: Preemptor, eviction: Eviction, pods: Sequence[BoundPod]) -> None:
+    def _hold(self, preemptor: Preemptor, eviction: Eviction) -> None:
         share_node = self.ledger.share_node(eviction.node)
-        ending = [*eviction.victims, *(pod for pod in pods if pod.is_terminating)]
-        patience = max((pod.grace for pod in ending), default=0) + HOLD_SECONDS
+        patience = max((pod.grace for pod in eviction.pods), default=0) + HOLD_SECONDS
         holder = Holder(
             uid=preemptor.pod.uid,
             namespace=preemptor.pod.namespace,
@@ -265,3 +302,8 @@ class Preemptions:
             await self.client.create(events(event.pod.namespace), event.to_json(self.timing.now()))
         except (ApiError, UnreachableError) as error:
             _log.warning("no Event: %s (%s)", event.note, error, extra={"pod": str(event.pod)})
+
+
+def _is_worth_holding(eviction: Eviction, preemptor: Preemptor) -> bool:
+    """Where only pods end that are no less important, everybody waits alike."""
+    return any(pod.priority < preemptor.priority for pod in eviction.pods)

@@ -36,6 +36,13 @@ class World:
     preemptions: Preemptions
     clock: FakeClock
     woken: list[str]
+    awake: bool = True
+    """Whether kube-scheduler tries a pod again that it is woken for, and has it refused."""
+
+    def wake(self, uid: str) -> None:
+        self.woken.append(uid)
+        if self.awake:
+            self.refuse(name=uid.removeprefix("uid-"))
 
     def add_pod(self, name: str, *, priority: int, card: int, units: int, **metadata: object) -> None:
         pod = holder_json(name, card=card, units=units)
@@ -51,21 +58,15 @@ class World:
 
     def refuse(self, units: int = 10, name: str = "p", priority: int = 10) -> None:
         """As a filter that refuses the pod everywhere."""
-        preemptor = Preemptor(reference(name), asked(units), priority, ("n1",))
-        self.preemptions.preemptors.refused(preemptor, offered=["n1"], now=self.clock())
+        preemptor = Preemptor(reference(name), asked(units), priority, ("n1",), 1)
+        self.preemptions.preemptors.refused(preemptor, now=self.clock())
 
     async def until(self, what: str, holds: Callable[[], bool], seconds: float = 30.0) -> None:
-        """Runs the loop until ``holds``, for at most so many seconds of its clock."""
+        """Waits until ``holds``, for at most so many seconds of the clock."""
         deadline = self.clock() + seconds
-        running = asyncio.create_task(self.preemptions.run())
-        try:
-            while not holds():
-                assert self.clock() < deadline, f"waited {seconds} s for {what}"
-                assert not running.done(), running
-                await asyncio.sleep(0.001)
-        finally:
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
+        while not holds():
+            assert self.clock() < deadline, f"waited {seconds} s for {what}"
+            await asyncio.sleep(0.001)
 
     async def run_for(self, seconds: float) -> None:
         end = self.clock() + seconds
@@ -107,14 +108,18 @@ async def a_world(permit: Callable[[], Awaitable[int]] = permitted) -> AsyncIter
             ledger=ledger,
             preemptors=PreemptionQueue(),
             permit=permit,
-            would_fit=woken.append,
+            would_fit=lambda uid: made.wake(uid),
             timing=timing,
         )
-        world = World(api, ledger, preemptions, clock, woken)
-        world.add_pod("x", priority=5, card=0, units=10)
-        world.add_pod("y", priority=1, card=1, units=10)
+        made = World(api, ledger, preemptions, clock, woken)
+        made.add_pod("x", priority=5, card=0, units=10)
+        made.add_pod("y", priority=1, card=1, units=10)
         api.put(PODS, preemptor_json())
-        yield world
+        running = asyncio.create_task(preemptions.run())
+        yield made
+        assert not running.done(), running
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 @pytest.fixture
@@ -231,6 +236,38 @@ async def test_kube_scheduler_is_left_alone_while_it_evicts(world: World) -> Non
     await world.run_for(20.0)
     assert world.calls() == []
     await world.until("an eviction of our own, since it did not", lambda: world.calls() == ["y"], 60.0)
+
+
+async def test_nobody_is_evicted_on_a_node_that_may_not_be_fit_any_more(world: World) -> None:
+    """Long after the refusal kube-scheduler is woken first, and this one no longer tries the pod."""
+    world.awake = False
+    world.api.put(DISRUPTION_BUDGETS, budget_json())
+    world.refuse()
+    await world.run_for(20.0)
+    world.api.objects[DISRUPTION_BUDGETS].clear()
+    await world.until("kube-scheduler to be woken", lambda: bool(world.woken), 60.0)
+    await world.run_for(20.0)
+    assert world.calls() == []
+    world.awake = True
+    await world.until("an eviction", lambda: world.calls() == ["y"], 120.0)
+
+
+async def test_for_one_as_important_as_those_that_end_nothing_is_held(world: World) -> None:
+    ending = world.api.pod("y")
+    ending["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    world.api.put(PODS, ending)
+    world.api.put(PODS, preemptor_json(priority=1))
+    world.refuse(priority=1)
+    await world.run_for(20.0)
+    assert (world.calls(), world.held) == ([], [])
+
+
+async def test_nodes_without_lesser_pods_are_not_read_again_and_again(world: World) -> None:
+    for name in ("p", "q", "r"):
+        world.api.put(PODS, preemptor_json(name, priority=1))
+        world.refuse(name=name, priority=1)
+    await world.run_for(40.0)
+    assert len(world.api.requests("GET", PODS)) == 1
 
 
 async def test_only_the_holder_of_the_lease_evicts() -> None:

@@ -5,6 +5,7 @@ from tests.samples.extender import asked, reference
 from gpushare_extender.decide.preemption_queue import (
     SAMPLE,
     SCHEDULER_SECONDS,
+    STALE_SECONDS,
     EvictionRate,
     PreemptionQueue,
     Preemptor,
@@ -21,7 +22,7 @@ def due(queue: PreemptionQueue, now: float) -> list[str]:
 
 def test_kube_scheduler_goes_first() -> None:
     queue = PreemptionQueue()
-    queue.refused(preemptor(), offered=["n1"], now=0.0)
+    queue.refused(preemptor(), now=0.0)
     assert due(queue, SCHEDULER_SECONDS / 2) == []
     assert due(queue, SCHEDULER_SECONDS) == ["p"]
 
@@ -29,49 +30,64 @@ def test_kube_scheduler_goes_first() -> None:
 def test_the_most_important_one_is_first() -> None:
     queue = PreemptionQueue()
     for name, priority in (("a", 1), ("b", 3), ("c", 2)):
-        queue.refused(preemptor(name, priority), offered=["n1"], now=0.0)
+        queue.refused(preemptor(name, priority), now=0.0)
     assert due(queue, 1.0) == ["b", "c", "a"]
 
 
 def test_one_that_fits_is_left_alone() -> None:
     queue = PreemptionQueue()
-    queue.refused(preemptor(), offered=["n1"], now=0.0)
+    queue.refused(preemptor(), now=0.0)
     queue.settled("uid-p")
     assert due(queue, 1.0) == []
 
 
 def test_one_that_was_looked_at_waits_even_if_it_is_refused_again() -> None:
     queue = PreemptionQueue()
-    queue.refused(preemptor(), offered=["n1"], now=0.0)
+    queue.refused(preemptor(), now=0.0)
     (known,) = queue.due(now=1.0)
     queue.looked_at(known, again=20.0)
-    queue.refused(preemptor(), offered=["n1"], now=2.0)
+    queue.refused(preemptor(), now=2.0)
     assert due(queue, 10.0) == []
     assert due(queue, 20.0) == ["p"]
 
 
-def test_the_nodes_are_those_of_the_last_refusal_and_all_offered_are_kept() -> None:
+def test_one_for_which_kube_scheduler_was_woken_is_looked_at_at_once() -> None:
     queue = PreemptionQueue()
-    queue.refused(preemptor("p", 10, "n1", "n2"), offered=["n1", "n2", "n3"], now=0.0)
-    queue.refused(preemptor("p", 10, "n4"), offered=["n4"], now=0.0)
+    queue.refused(preemptor(), now=0.0)
     (known,) = queue.due(now=1.0)
-    assert (known.nodes, known.offered) == (("n4",), {"n1", "n2", "n3", "n4"})
+    queue.looked_at(known, again=200.0)
+    known.is_woken = True
+    queue.refused(preemptor(), now=2.0)
+    assert due(queue, 2.0 + SCHEDULER_SECONDS) == ["p"]
+
+
+def test_the_nodes_are_those_of_the_last_refusal() -> None:
+    queue = PreemptionQueue()
+    queue.refused(preemptor("p", 10, "n1", "n2"), now=0.0)
+    queue.refused(preemptor("p", 10, "n4"), now=0.0)
+    (known,) = queue.due(now=1.0)
+    assert known.nodes == ("n4",)
 
 
 def test_fewer_than_a_sample_are_all_nodes() -> None:
+    assert not Preemptor(reference(), asked(8), 10, ("n1",), SAMPLE - 1).may_be_sampled
+    assert Preemptor(reference(), asked(8), 10, ("n1",), SAMPLE).may_be_sampled
+
+
+def test_what_was_fit_long_ago_may_not_be_any_more() -> None:
     queue = PreemptionQueue()
-    names = [f"n{number}" for number in range(SAMPLE)]
-    queue.refused(preemptor(), offered=names[1:], now=0.0)
+    queue.refused(preemptor(), now=0.0)
     (known,) = queue.due(now=1.0)
-    assert not known.may_be_sampled
-    queue.refused(preemptor(), offered=names, now=0.0)
-    assert known.may_be_sampled
+    assert not known.is_stale(now=STALE_SECONDS)
+    assert known.is_stale(now=STALE_SECONDS + 1)
+    queue.refused(preemptor(), now=STALE_SECONDS)
+    assert not known.is_stale(now=STALE_SECONDS + 1)
 
 
 def test_those_refused_longest_ago_are_forgotten_first() -> None:
     queue = PreemptionQueue(most=2)
     for name in ("a", "b", "a", "c"):
-        queue.refused(preemptor(name), offered=["n1"], now=0.0)
+        queue.refused(preemptor(name), now=0.0)
     assert due(queue, 1.0) == ["a", "c"]
 
 
