@@ -6,7 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare_core.books.dialects import GPUSHARE, RESOURCES, Dialect
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.requests import ResourceClass
@@ -154,7 +156,7 @@ class Agent:
         """Returns the resources that are offered, or were; before anything was, that of the memory."""
         layout = self.state.offering.layout or self.state.last_layout
         dialect = self.state.offering.dialect
-        return [dialect.name_of(layout.unit.resource if layout else ResourceClass.MEMORY)]
+        return [dialect.resource_name(layout.unit.resource if layout else ResourceClass.MEMORY)]
 
     @property
     def is_registered(self) -> bool:

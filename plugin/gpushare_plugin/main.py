@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from gpushare_core.api.enums import LogLevel
-from gpushare_core.books.dialects import RESOURCES
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
 from gpushare_core.log import configure_logging

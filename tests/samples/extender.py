@@ -3,24 +3,33 @@
 import dataclasses
 
 from gpushare_core.books.allocation import Allocation, encode_allocation
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MEMORY
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
-from gpushare_core.placement.sharing_mode import SharingMode
+from gpushare_core.placement.sharing_mode import NodeMode
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.ledger.share_node import SERVED, ReportedHolder, ShareNode, ShareNodeCard, unit_meaning
+from gpushare_extender.ledger.share_node import (
+    SERVED,
+    ReportedHolder,
+    ShareNode,
+    ShareNodeCard,
+    node_unit,
+    unit_meaning,
+)
 
 GI = 2**30
 ANNOTATION = "gpushare.io/allocation"
 RESOURCE = "gpushare.io/memory"
 
 
-def asked(units: int, resource: ResourceClass = ResourceClass.MEMORY) -> ResourceRequest:
+def asked(
+    units: int, resource: ResourceClass = ResourceClass.MEMORY, *, container: str = "main"
+) -> ResourceRequest:
     """A request of one container."""
-    return ResourceRequest(GPUSHARE.name_of(resource), resource, units, {"main": units})
+    return ResourceRequest(GPUSHARE.resource_name(resource), resource, units, {container: units})
 
 
 def pod_request(units: int) -> PodRequest:
@@ -35,7 +44,7 @@ def share_node(
     strategy: Strategy = Strategy.BINPACK,
     closed_reason: str = "",
     unit: str = "1Gi",
-    mode: SharingMode = MEMORY,
+    mode: NodeMode = MEMORY,
 ) -> ShareNode:
     """A node with a card for each of ``units``, named ``<node>-<index>``; two of 16 if none is given."""
     cards = tuple(
@@ -46,8 +55,7 @@ def share_node(
         name=name,
         cards=cards,
         unit=unit,
-        unit_meaning=unit_meaning(unit),
-        mode=mode,
+        meanings=meaning.meanings if (meaning := node_unit(unit)) else (),
         resources=SERVED[GPUSHARE.name, mode.name],
         strategy=strategy,
         closed_reason=closed_reason,

@@ -38,6 +38,13 @@ class Allocation:
     cards: dict[str, int] = field(default_factory=dict)
     cpu: str = "0"
     memory: str = "0"
+    other_units: dict[str, str] = field(default_factory=dict)
+    """Card UUID -> size of one unit of it, where that is not ``unit``: a pod of several classes has its cards
+    of each."""
+
+    def unit_of(self, card: str) -> str:
+        """Returns the size of one unit of ``card`` (UUID)."""
+        return self.other_units.get(card, self.unit)
 
     def held(self) -> dict[str, int]:
         """Returns the units that the pod holds of each card."""

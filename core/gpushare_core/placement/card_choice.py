@@ -35,10 +35,17 @@ class Card:
     healthy: bool = True
     numa_node: int = -1
     """Negative when unknown."""
+    lockable: bool = False
+    """Whether its first use takes it from other classes: those that are in use already come first."""
 
     @property
     def free(self) -> int:
         return self.units - self.allocated
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nobody has anything of it, and somebody could."""
+        return self.healthy and self.allocated == 0 < self.units
 
     def fits(self, units: int) -> bool:
         return self.healthy and 0 < units <= self.free
@@ -57,5 +64,9 @@ def choose(
     cards: Iterable[Card], request: CardRequest, strategy: Strategy = Strategy.BINPACK
 ) -> tuple[Card, ...]:
     """Returns the distinct cards that ``request`` gets, none when it does not fit. Lowest index on ties."""
-    fitting = sorted((card for card in cards if card.fits(request.units)), key=PREFERENCES[strategy])
+    preference = PREFERENCES[strategy]
+    fitting = sorted(
+        (card for card in cards if card.fits(request.units)),
+        key=lambda card: (card.lockable, *preference(card)),
+    )
     return tuple(fitting[: request.cards]) if len(fitting) >= request.cards else ()

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 from gpushare_core.placement.card_choice import CardRequest
 from gpushare_core.placement.requests import PodRequest
@@ -11,6 +12,9 @@ from gpushare_core.placement.sharing_mode import Room, SharingMode
 class DistinctCards(SharingMode):
     """An amount is a number of cards, also over all containers of a pod."""
 
+    things: ClassVar[str]
+    """For people: what amounts are of."""
+
     def on_cards(self, amount: int) -> CardRequest:
         return CardRequest(cards=amount, units=1)
 
@@ -19,8 +23,9 @@ class DistinctCards(SharingMode):
 
     def explain(self, amount: int, room: Room) -> str:
         """Names the number of cards where even empty ones would not do."""
-        reason = f"needs {self._free(amount)}, has {room.greatest}"
-        return reason if amount <= room.possible else f"{reason}, of {room.possible} in all"
+        reason = f"insufficient {self.things}: needs {self._free(amount)}, has {room.greatest}"
+        cards = f", of {room.possible} in all" if amount > room.possible else ""
+        return f"{reason}{cards}{room.remark}"
 
     def containers(self, request: PodRequest, cards: Sequence[str]) -> dict[str, dict[str, int]]:
         """Ordinary init containers lend their cards to those after them, as in the kubelet."""

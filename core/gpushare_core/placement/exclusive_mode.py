@@ -13,6 +13,7 @@ class ExclusiveMode(DistinctCards):
 
     name = "Exclusive"
     resource = ResourceClass.CARD
+    things = "GPU cards"
 
     def unit(self, _fields: UnitFields, /) -> Unit:
         return WHOLE_CARD

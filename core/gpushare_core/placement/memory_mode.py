@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from gpushare_core.placement.card_choice import CardRequest
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.placement.sharing_mode import Room, SharingMode
-from gpushare_core.placement.units import MemoryUnit, Unit, UnitFields
+from gpushare_core.placement.units import MemoryUnit, UnitFields
 
 
 class MemoryMode(SharingMode):
@@ -14,7 +14,7 @@ class MemoryMode(SharingMode):
     name = "Memory"
     resource = ResourceClass.MEMORY
 
-    def unit(self, fields: UnitFields, /) -> Unit:
+    def unit(self, fields: UnitFields, /) -> MemoryUnit:
         return MemoryUnit.parse(fields.memory_unit)
 
     def on_cards(self, amount: int) -> CardRequest:
@@ -26,7 +26,8 @@ class MemoryMode(SharingMode):
     def explain(self, amount: int, room: Room) -> str:
         """Names the biggest card where even an empty one would not do."""
         reason = f"insufficient GPU memory in one card: asked {amount}, largest free {room.greatest}"
-        return reason if amount <= room.possible else f"{reason}, biggest card {room.possible}"
+        biggest = f", biggest card {room.possible}" if amount > room.possible else ""
+        return f"{reason}{biggest}{room.remark}"
 
     def containers(self, request: PodRequest, cards: Sequence[str]) -> dict[str, dict[str, int]]:
         (card,) = cards

@@ -1,32 +1,61 @@
-"""The modes of sharing, one row each, and why a pod does not fit a node for its mode alone."""
+"""The modes of sharing, one row each, and why a pod fits no node, or not one, for its resources alone."""
 
 from collections.abc import Iterable
 
 from gpushare_core.placement.exclusive_mode import ExclusiveMode
 from gpushare_core.placement.memory_mode import MemoryMode
-from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_core.placement.sharing_mode import SharingMode
+from gpushare_core.placement.mixed_mode import MixedMode
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
+from gpushare_core.placement.sharing_mode import NodeMode, SharingMode
 from gpushare_core.placement.slices_mode import SlicesMode
+from gpushare_core.placement.units import NodeUnit
 
-MEMORY = MemoryMode()
+MEMORY, SLICES, EXCLUSIVE = MemoryMode(), SlicesMode(), ExclusiveMode()
 
-MODES: dict[str, SharingMode] = {mode.name: mode for mode in (MEMORY, SlicesMode(), ExclusiveMode())}
-"""By the name that the API has for them."""
+MODES: dict[str, SharingMode] = {mode.name: mode for mode in (MEMORY, SLICES, EXCLUSIVE)}
+"""The ways of sharing, by the name that the API has for them."""
+
+NODE_MODES: dict[str, NodeMode] = {
+    mode.name: mode for mode in (*MODES.values(), MixedMode(MEMORY, SLICES, EXCLUSIVE))
+}
+"""What a node can be shared in, by the name that the API has for it."""
 
 _BY_RESOURCE = {mode.resource: mode for mode in MODES.values()}
 
 
 def mode_serving(resource: ResourceClass) -> SharingMode:
-    """Returns the mode in which a node serves ``resource``."""
+    """Returns the way of sharing in which a card serves ``resource``."""
     return _BY_RESOURCE[resource]
+
+
+def mode_dividing(unit: NodeUnit) -> NodeMode:
+    """Returns the mode in which cards are divided into ``unit``."""
+    classes = tuple(part.resource for part in unit.parts)
+    return next(
+        mode for mode in NODE_MODES.values() if tuple(each.resource for each in mode.served) == classes
+    )
+
+
+def class_of_lock(lock: str) -> ResourceClass | None:
+    """Returns the class of a card with this ``lock``, as a status writes it; None for a card without one."""
+    return MODES[lock].resource if lock in MODES else None
 
 
 def other_resource_reason(asked: str, served: Iterable[str]) -> str:
     """Returns for people why a pod that asks for ``asked`` fits no node that serves ``served``."""
-    return f"the pod asks for {asked}, and this node serves {' and '.join(served)}"
+    return f"node(s) that serve {' and '.join(served)}, and the pod asks for {asked}"
 
 
-def several_resources_reason(request: PodRequest) -> str:
-    """Returns for people why a pod that asks for several resources fits nowhere."""
-    asked = " and ".join(each.name for each in request.resources)
+def several_resources_reason(asked_for: Iterable[ResourceRequest]) -> str:
+    """Returns for people why a pod that asks for several resources fits no node that serves fewer."""
+    asked = " and ".join(each.name for each in asked_for)
     return f"the pod asks for {asked} together: only mode Mixed allows that"
+
+
+def crowded_container_reason(request: PodRequest) -> str:
+    """Returns for people why a pod fits nowhere one of whose containers asks for several resources; empty
+    where none does: the kubelet would give the container the environment of one of them only."""
+    for container in request.crowded_containers:
+        asked = " and ".join(each.name for each in request.resources if container in each.containers)
+        return f"container {container} asks for {asked} together: only two containers can have that"
+    return ""

@@ -1,43 +1,104 @@
 """Which of several nodes that fit is better: the node half of placement.
 
-Shared work goes first to nodes with slow cards, then to nodes that share already, then where it leaves the
-least of a card over; the strategy Spread turns the last two round.
+Shared work (memory, slices) goes first to nodes with slow cards, then to nodes that share already, then where
+it fills its cards up, or leaves the least of them over, last to nodes with few free cards. Whole cards go the
+other way round, so that free cards stay free for those who need whole ones, and the fast ones first: to nodes
+with fast cards, then where the cards lie together, then to nodes that nobody shares, then to nodes that hold
+whole cards already, last where the fewest free cards are left over: a node is filled before another is begun.
+
+The strategy Spread keeps the order of speed, and then takes the emptiest node and card.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.card_choice import Card, Strategy
+from gpushare_core.placement.requests import ResourceClass
 
 BEST = 10
 """``MaxExtenderPriority`` of ``k8s.io/kube-scheduler/extender/v1``; the worst is 0."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A node that fits, as far as ranking goes."""
 
+    resource: ResourceClass
+    """What the request asks for."""
     compute_score: int
-    """Of its fastest card."""
+    """Of the node's fastest card."""
     allocated: int
     """Units allocated on the node."""
+    holds: frozenset[ResourceClass] = frozenset()
+    """What pods have of its cards now."""
     left_over: int
-    """Units that the chosen card has free afterwards."""
+    """Units that the chosen cards have free afterwards, all together."""
+    free_cards: int = 0
+    """Healthy cards of which nobody has anything, afterwards."""
+    numa_nodes: int = 1
+    """On how many the chosen cards lie."""
+
+    @classmethod
+    def of_cards(
+        cls,
+        cards: Sequence[Card],
+        chosen: Mapping[str, int],
+        *,
+        resource: ResourceClass,
+        holds: frozenset[ResourceClass],
+        compute_score: int,
+    ) -> "Candidate":
+        """Returns what the node with ``cards`` is once those ``chosen`` (UUID -> units) are taken."""
+        taken = [card for card in cards if card.uuid in chosen]
+        return cls(
+            resource=resource,
+            compute_score=compute_score,
+            allocated=sum(card.allocated for card in cards),
+            holds=holds,
+            left_over=sum(card.free - chosen[card.uuid] for card in taken),
+            free_cards=sum(card.is_unused for card in cards) - sum(card.is_unused for card in taken),
+            numa_nodes=len({card.numa_node for card in taken}),
+        )
 
 
-Key = tuple[int, bool | int, int]
+Key = tuple[int, ...]
+"""The least is best."""
+
+
+def _shared_binpack(candidate: Candidate) -> Key:
+    is_new = candidate.resource not in candidate.holds
+    return (candidate.compute_score, is_new, candidate.left_over, candidate.free_cards)
+
+
+def _shared_spread(candidate: Candidate) -> Key:
+    return (candidate.compute_score, candidate.allocated, -candidate.left_over)
+
+
+def _whole_binpack(candidate: Candidate) -> Key:
+    is_new = ResourceClass.CARD not in candidate.holds
+    is_shared = bool(candidate.holds - {ResourceClass.CARD})
+    return (-candidate.compute_score, candidate.numa_nodes, is_shared, is_new, candidate.free_cards)
+
+
+def _whole_spread(candidate: Candidate) -> Key:
+    return (-candidate.compute_score, candidate.numa_nodes, candidate.allocated)
+
+
+_SHARED = {Strategy.BINPACK: _shared_binpack, Strategy.SPREAD: _shared_spread}
+_WHOLE = {Strategy.BINPACK: _whole_binpack, Strategy.SPREAD: _whole_spread}
+_KEYS: Mapping[ResourceClass, Mapping[Strategy, Callable[[Candidate], Key]]] = {
+    ResourceClass.MEMORY: _SHARED,
+    ResourceClass.SLICE: _SHARED,
+    ResourceClass.CARD: _WHOLE,
+}
 
 
 def rank(candidates: Mapping[str, Candidate], strategy: Strategy = Strategy.BINPACK) -> dict[str, int]:
-    """Returns a score from 0 to ``BEST`` for every node; equal nodes score alike, the best get ``BEST``."""
-    keys = {name: _key(candidate, strategy) for name, candidate in candidates.items()}
+    """Returns a score from 0 to ``BEST`` for every node; equal nodes score alike, the best get ``BEST``.
+
+    All are candidates for the same request.
+    """
+    keys = {name: _KEYS[candidate.resource][strategy](candidate) for name, candidate in candidates.items()}
     places = {key: place for place, key in enumerate(sorted(set(keys.values())))}
     steps = max(BEST, len(places) - 1)
     return {name: BEST - places[key] * BEST // steps for name, key in keys.items()}
-
-
-def _key(candidate: Candidate, strategy: Strategy) -> Key:
-    """Less is better."""
-    if strategy is Strategy.SPREAD:
-        return (candidate.compute_score, candidate.allocated, -candidate.left_over)
-    return (candidate.compute_score, candidate.allocated == 0, candidate.left_over)

@@ -4,8 +4,9 @@ Source: KEP-753 (sidecar containers) and ``k8s.io/component-helpers/resource``: 
 before the others and lend them their devices, restartable ones stay and add up.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -33,6 +34,11 @@ class ResourceRequest:
     containers: Mapping[str, int] = field(default_factory=dict)
     """Container name -> amount, only those that ask; in the order in which the kubelet starts them."""
 
+    @property
+    def resources(self) -> "tuple[ResourceRequest, ...]":
+        """Just this one: what a pod asks that asks for nothing else."""
+        return (self,)
+
 
 @dataclass(frozen=True, slots=True)
 class PodRequest:
@@ -49,24 +55,38 @@ class PodRequest:
     """Of the pod: units that are held for pods of a lower one do not count for it."""
 
     @property
-    def single(self) -> ResourceRequest | None:
-        """What a pod asks that asks for one resource; None for all others. No node takes a pod of several."""
-        return self.resources[0] if len(self.resources) == 1 else None
+    def parts(self) -> "tuple[PodRequest, ...]":
+        """What the pod asks of each resource, as if it asked for nothing else."""
+        return tuple(replace(self, resources=(each,)) for each in self.resources)
+
+    @property
+    def crowded_containers(self) -> tuple[str, ...]:
+        """Names of the containers that ask for several resources: nobody can give them that."""
+        asking = Counter(name for each in self.resources for name in each.containers)
+        return tuple(name for name, count in asking.items() if count > 1)
 
     @property
     def containers(self) -> Mapping[str, int]:
-        """Container name -> amount of the single resource."""
-        return self.single.containers if self.single else {}
+        """Container name -> amount of the resource that it asks for, in the order in which the kubelet starts
+        them as far as they ask for the same; without those that ask for several: no node admits them."""
+        if len(self.resources) == 1:
+            return self.resources[0].containers
+        amounts = {name: units for each in self.resources for name, units in each.containers.items()}
+        return {name: units for name, units in amounts.items() if name not in self.crowded_containers}
 
     @property
     def total(self) -> int:
-        """The most of the single resource that the pod holds at any moment."""
-        return self.single.total if self.single else 0
+        """The most units, of all resources together, that the pod holds at any moment."""
+        return sum(each.total for each in self.resources)
 
     @property
     def running_containers(self) -> dict[str, int]:
         """``containers`` without the ordinary init containers: those that PodResources shows."""
         return {name: units for name, units in self.containers.items() if name not in self.init_containers}
+
+
+Request = ResourceRequest | PodRequest
+"""What has ``resources``."""
 
 
 def read_request(spec: Json, resources: Mapping[str, ResourceClass]) -> PodRequest:

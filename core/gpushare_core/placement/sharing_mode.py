@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 from gpushare_core.placement.card_choice import Card, CardRequest, Strategy, choose
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_core.placement.units import Unit, UnitFields
+from gpushare_core.placement.units import NodeUnit, Unit, UnitFields
 
 
 class Room(NamedTuple):
@@ -16,15 +16,42 @@ class Room(NamedTuple):
     """The greatest amount that fits now."""
     possible: int
     """The greatest amount that would fit if nothing was allocated."""
+    unhealthy: int = 0
+    """Cards that offer nothing because they are unhealthy."""
+
+    @property
+    def remark(self) -> str:
+        """What a refusal adds for people; empty where every card counts."""
+        if self.unhealthy > 1:
+            return f"; {self.unhealthy} unhealthy cards do not count"
+        return "; 1 unhealthy card does not count" if self.unhealthy else ""
 
 
-class SharingMode(ABC):
-    """One way of sharing. Amounts are of its resource class, units are those of cards."""
+class NodeMode(ABC):
+    """How a node shares its cards."""
 
     name: ClassVar[str]
     """As the API writes it."""
+
+    @property
+    @abstractmethod
+    def served(self) -> "tuple[SharingMode, ...]":
+        """The ways of sharing that its cards are open to. No card is shared in two of them at a time."""
+
+    @abstractmethod
+    def unit(self, fields: UnitFields, /) -> NodeUnit:
+        """Returns what ``fields`` call one unit. Raises ``ValueError`` when they say none."""
+
+
+class SharingMode(NodeMode):
+    """One way of sharing. Amounts are of its resource class, units are those of cards."""
+
     resource: ClassVar[ResourceClass]
     """What nodes in this mode serve."""
+
+    @property
+    def served(self) -> "tuple[SharingMode, ...]":
+        return (self,)
 
     @abstractmethod
     def unit(self, fields: UnitFields, /) -> Unit:
@@ -57,5 +84,7 @@ class SharingMode(ABC):
         """Returns what ``cards`` offer to one request."""
         healthy = [card for card in cards if card.healthy]
         return Room(
-            self.greatest(card.free for card in healthy), self.greatest(card.units for card in healthy)
+            self.greatest(card.free for card in healthy),
+            self.greatest(card.units for card in healthy),
+            len(cards) - len(healthy),
         )

@@ -2,7 +2,7 @@
 
 from gpushare_core.placement.distinct_cards import DistinctCards
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.placement.units import CardPart, Unit, UnitFields
+from gpushare_core.placement.units import CardPart, UnitFields
 
 
 class SlicesMode(DistinctCards):
@@ -10,10 +10,11 @@ class SlicesMode(DistinctCards):
 
     name = "Slices"
     resource = ResourceClass.SLICE
+    things = "GPU slices"
 
-    def unit(self, fields: UnitFields, /) -> Unit:
+    def unit(self, fields: UnitFields, /) -> CardPart:
         if fields.slices_per_card is None:
-            raise ValueError("mode Slices needs slicesPerCard")
+            raise ValueError("modes Slices and Mixed need slicesPerCard")
         return CardPart(self.resource, fields.slices_per_card)
 
     def _free(self, amount: int) -> str:

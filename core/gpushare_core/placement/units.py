@@ -11,26 +11,42 @@ Meaning = tuple[ResourceClass, int]
 """What a unit is of, and its size: of memory in bytes, else how many of it make a card."""
 
 
-class Unit(Protocol):
-    """What an amount of 1 stands for on a card."""
+SEPARATOR = ", "
+"""Between the units of several classes."""
+
+
+class NodeUnit(Protocol):
+    """What the cards of a node are divided into: units of one class, or of several."""
+
+    @property
+    def text(self) -> str:
+        """As the status of a GPUShareNode writes it; ``parse_node_unit`` reads it."""
+
+    @property
+    def parts(self) -> "tuple[Unit, ...]":
+        """The unit of each class, in the order in which they lie on a card."""
+
+    @property
+    def meanings(self) -> tuple[Meaning, ...]:
+        """Equal for units that are written differently and mean the same."""
+
+    def units_in(self, memory: int, *, reserved: int = 0) -> int:
+        """Returns the units of a card of ``memory`` bytes of which ``reserved`` stay out of sharing."""
+
+
+class Unit(NodeUnit, Protocol):
+    """What an amount of 1 of one class stands for on a card. Annotations write its ``text``."""
 
     @property
     def resource(self) -> ResourceClass:
         """What amounts of it are asked for as."""
 
     @property
-    def text(self) -> str:
-        """As the status of a GPUShareNode and annotations write it; ``parse_unit`` reads it."""
-
-    @property
     def meaning(self) -> Meaning:
-        """Equal for units that are written differently and mean the same."""
+        """The only one of ``meanings``."""
 
-    def units_in(self, memory: int, *, reserved: int = 0) -> int:
-        """Returns the units of a card of ``memory`` bytes of which ``reserved`` stay out of sharing."""
-
-    def memory_of(self, units: int, memory: int, /) -> int:
-        """Returns the bytes that ``units`` are of a card of ``memory`` bytes."""
+    def memory_of(self, units: int, shared: int, /) -> int:
+        """Returns the bytes that ``units`` are of a card of which ``shared`` bytes are not reserved."""
 
     def least_memory(self, units: int, /) -> int:
         """Returns the bytes that a card with so many ``units`` has at least."""
@@ -57,10 +73,18 @@ class MemoryUnit:
     def meaning(self) -> Meaning:
         return self.resource, self.size
 
+    @property
+    def meanings(self) -> tuple[Meaning, ...]:
+        return (self.meaning,)
+
+    @property
+    def parts(self) -> tuple[Unit, ...]:
+        return (self,)
+
     def units_in(self, memory: int, *, reserved: int = 0) -> int:
         return max(0, memory - reserved) // self.size
 
-    def memory_of(self, units: int, _memory: int, /) -> int:
+    def memory_of(self, units: int, _shared: int, /) -> int:
         return units * self.size
 
     def least_memory(self, units: int, /) -> int:
@@ -69,31 +93,62 @@ class MemoryUnit:
 
 @dataclass(frozen=True, slots=True)
 class CardPart:
-    """One of ``parts`` equal parts of a card; with one part the whole card."""
+    """One of ``of_card`` equal parts of what is shared of a card; with one part all of it."""
 
     resource: ResourceClass
-    parts: int
+    of_card: int
 
     @property
     def text(self) -> str:
-        return "1 card" if self.resource is ResourceClass.CARD else f"1/{self.parts} card"
+        return "1 card" if self.resource is ResourceClass.CARD else f"1/{self.of_card} card"
 
     @property
     def meaning(self) -> Meaning:
-        return self.resource, self.parts
+        return self.resource, self.of_card
+
+    @property
+    def meanings(self) -> tuple[Meaning, ...]:
+        return (self.meaning,)
+
+    @property
+    def parts(self) -> tuple[Unit, ...]:
+        return (self,)
 
     def units_in(self, memory: int, *, reserved: int = 0) -> int:
-        return self.parts if memory > reserved else 0
+        return self.of_card if memory > reserved else 0
 
-    def memory_of(self, units: int, memory: int, /) -> int:
-        """In whole MiB, so that it follows from the card's memory in MiB, as containers are told it."""
-        return memory // MIB * units // self.parts * MIB
+    def memory_of(self, units: int, shared: int, /) -> int:
+        """In whole MiB, as containers are told it."""
+        return shared // MIB * units // self.of_card * MIB
 
     def least_memory(self, _units: int, /) -> int:
         return 1
 
 
 WHOLE_CARD = CardPart(ResourceClass.CARD, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class MixedUnit:
+    """What a card is divided into that serves any class: units of memory, slices, and the card as a whole."""
+
+    memory: MemoryUnit
+    slices: CardPart
+
+    @property
+    def parts(self) -> tuple[Unit, ...]:
+        return (self.memory, self.slices, WHOLE_CARD)
+
+    @property
+    def text(self) -> str:
+        return SEPARATOR.join(part.text for part in self.parts)
+
+    @property
+    def meanings(self) -> tuple[Meaning, ...]:
+        return tuple(part.meaning for part in self.parts)
+
+    def units_in(self, memory: int, *, reserved: int = 0) -> int:
+        return sum(part.units_in(memory, reserved=reserved) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +173,22 @@ def convert_units(units: int, given: Meaning, wanted: Meaning) -> int | None:
     if resource is ResourceClass.MEMORY:
         return -(-units * size // wanted_size)
     return -(-units * wanted_size // size)
+
+
+def part_of(unit: NodeUnit, resource: ResourceClass) -> Unit | None:
+    """Returns the unit of the class ``resource`` in ``unit``, or None where there is none."""
+    return next((part for part in unit.parts if part.resource is resource), None)
+
+
+def parse_node_unit(text: str) -> NodeUnit:
+    """Returns the unit that has this ``text``. Raises ``ValueError`` for what is none."""
+    parts = [parse_unit(part) for part in text.split(SEPARATOR)]
+    if len(parts) == 1:
+        return parts[0]
+    memory, slices, *rest = parts
+    if not isinstance(memory, MemoryUnit) or not isinstance(slices, CardPart) or rest != [WHOLE_CARD]:
+        raise ValueError(f"not the units of a node: {text!r}")
+    return MixedUnit(memory, slices)
 
 
 def parse_unit(text: str) -> Unit:

@@ -7,11 +7,12 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
-from gpushare_core.books.dialects import RESOURCES, Dialect
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
-from gpushare_core.placement.modes import several_resources_reason
+from gpushare_core.placement.modes import crowded_container_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
@@ -151,7 +152,7 @@ class Binder:
         """
         holder = self.ledger.holder(pod.uid)
         if holder and holder.node != node:
-            raise NotBoundError(f"the pod already holds GPU memory on node {holder.node}")
+            raise NotBoundError(f"the pod already holds its share of cards on node {holder.node}")
         return holder is not None and not self.ledger.is_unconfirmed(pod.uid)
 
     async def _read_request(self, pod: PodReference) -> PodRequest:
@@ -217,9 +218,9 @@ class Binder:
 
     def _reserve(self, pod: PodReference, node: str, request: PodRequest) -> Holder:
         """Choosing and reserving are one step: no await may come between them."""
-        if request.single is None:
-            raise NotBoundError(several_resources_reason(request))
+        if reason := crowded_container_reason(request):
+            raise NotBoundError(reason)
         try:
-            return self.ledger.reserve(pod, node=node, request=request.single, priority=request.priority)
+            return self.ledger.reserve(pod, node=node, request=request, priority=request.priority)
         except DoesNotFitError as error:
             raise NotBoundError(str(error)) from error

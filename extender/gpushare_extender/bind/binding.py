@@ -1,5 +1,6 @@
 """The Binding that is sent for a pod, and what the pod's state says of its outcome. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -12,7 +13,8 @@ from gpushare_core.books.allocation import (
     encode_allocation,
 )
 from gpushare_core.json_object import Json
-from gpushare_core.placement.requests import PodRequest
+from gpushare_core.placement.modes import mode_serving
+from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -51,17 +53,36 @@ def share_binding(pod: PodReference, allocation: Allocation, *, annotation: str)
 
 def allocation_of(holder: Holder, request: PodRequest, share_node: ShareNode, *, now: datetime) -> Allocation:
     """Returns the durable form of a reservation on ``share_node``: what each container has of its cards."""
+    classes = {card: _class_of(card, holder, share_node) for card, _ in holder.cards}
+    units = {card: share_node.unit_of(resource) for card, resource in classes.items()}
+    first = next(iter(classes))
     return Allocation(
         node=holder.node,
         uid=holder.uid,
         at=rfc3339(now),
-        unit=share_node.unit,
-        resource=share_node.mode.resource,
-        containers=share_node.mode.containers(request, [card for card, _ in holder.cards]),
+        unit=units[first],
+        resource=classes[first],
+        containers=_containers(request, classes),
         cards=dict(holder.cards),
+        other_units={card: unit for card, unit in units.items() if unit != units[first]},
         cpu=request.cpu,
         memory=request.memory,
     )
+
+
+def _class_of(card: str, holder: Holder, share_node: ShareNode) -> ResourceClass:
+    meaning = holder.meaning_of(card)
+    return meaning[0] if meaning else next(iter(share_node.resources.values()))
+
+
+def _containers(request: PodRequest, classes: Mapping[str, ResourceClass]) -> dict[str, dict[str, int]]:
+    """Returns container -> card UUID -> units; ``classes`` says what each card is of."""
+    containers: dict[str, dict[str, int]] = {}
+    for part in request.parts:
+        (asked,) = part.resources
+        cards = [card for card, resource in classes.items() if resource is asked.resource]
+        containers |= mode_serving(asked.resource).containers(part, cards)
+    return containers
 
 
 class BindingOutcome(Enum):

@@ -1,10 +1,10 @@
 """Which of the nodes that kube-scheduler offers a request fits, and why it does not fit the others. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from gpushare_core.placement.modes import several_resources_reason
-from gpushare_core.placement.requests import PodRequest, ResourceRequest
+from gpushare_core.placement.modes import crowded_container_reason
+from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.ledger.ledger import Ledger, UnfitReason, unfit_reason
 from gpushare_extender.ledger.node_ledger import NodeRoom
 
@@ -30,37 +30,45 @@ def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequ
         return FilterResult(names)
     if holder := ledger.holder(uid):
         return _only(holder.node, names)
-    asked = request.single
-    if asked is None:
-        return FilterResult([], unresolvable=dict.fromkeys(names, several_resources_reason(request)))
-    greatest, amount = ledger.greatest[asked.name], asked.total
-    passing = [name for name in names if greatest.get(name, 0) >= amount]
+    if reason := crowded_container_reason(request):
+        return FilterResult([], unresolvable=dict.fromkeys(names, reason))
+    passing = passing_nodes(ledger, names, request)
     if ledger.has_holds and len(passing) < len(names):
-        fitting = {*passing, *_past_holds(ledger, names, asked, uid=uid, priority=request.priority)}
+        fitting = {*passing, *_past_holds(ledger, names, request, uid=uid)}
         passing = [name for name in names if name in fitting]
     if len(passing) == len(names):
         return FilterResult(passing)
-    return _with_reasons(ledger, names, passing=passing, asked=asked)
+    return _with_reasons(ledger, names, passing=passing, asked=request)
 
 
-def _past_holds(
-    ledger: Ledger, names: list[str], asked: ResourceRequest, *, uid: str, priority: int
-) -> Iterator[str]:
+def passing_nodes(ledger: Ledger, names: Iterable[str], request: PodRequest) -> list[str]:
+    """Returns those of ``names`` that ``request`` fits, whoever asks.
+
+    The index knows what a node offers of each resource alone.
+    """
+    passing = list(names)
+    for asked in request.resources:
+        greatest, amount = ledger.greatest[asked.name], asked.total
+        passing = [name for name in passing if greatest.get(name, 0) >= amount]
+    return (
+        passing if len(request.resources) == 1 else [name for name in passing if ledger.fits(name, request)]
+    )
+
+
+def _past_holds(ledger: Ledger, names: list[str], request: PodRequest, *, uid: str) -> Iterator[str]:
     """Yields the nodes that take the pod because what is held there is held for it, or for a lesser one."""
     for name in names:
-        if ledger.fits_past_holds(name, asked, uid=uid, priority=priority):
+        if ledger.fits_past_holds(name, request, uid=uid, priority=request.priority):
             yield name
 
 
 def _only(node: str, names: list[str]) -> FilterResult:
-    message = f"pod already holds GPU memory on node {node}, where it is being bound"
+    message = f"node(s) other than {node}, where the pod already holds its share of cards and is being bound"
     passing = [name for name in names if name == node]
     return FilterResult(passing, unresolvable={name: message for name in names if name != node})
 
 
-def _with_reasons(
-    ledger: Ledger, names: list[str], *, passing: list[str], asked: ResourceRequest
-) -> FilterResult:
+def _with_reasons(ledger: Ledger, names: list[str], *, passing: list[str], asked: PodRequest) -> FilterResult:
     """Hundreds of nodes have few different reasons: each is put into words once."""
     result = FilterResult(passing)
     reasons: dict[NodeRoom, UnfitReason] = {}

@@ -7,7 +7,7 @@ verb about those it finds. Only a pod for which it found none is ours.
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from gpushare_core.placement.requests import ResourceRequest
+from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.ledger.pod_reference import PodReference
 
 SCHEDULER_SECONDS = 0.5
@@ -27,7 +27,7 @@ class Preemptor:
     """A pod that fits none of the nodes that kube-scheduler finds fit."""
 
     pod: PodReference
-    request: ResourceRequest
+    request: PodRequest
     priority: int
     nodes: tuple[str, ...] = ()
     """Those that it was offered last, and that might take it if others went."""

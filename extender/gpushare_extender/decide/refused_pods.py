@@ -7,7 +7,7 @@ is healthy again, or just that the extender hears of a deletion a moment later t
 
 from collections import OrderedDict
 
-from gpushare_core.placement.requests import ResourceRequest
+from gpushare_core.placement.requests import Request
 
 MOST_PODS = 1024
 """The ones refused longest ago are forgotten first; whatever wakes others wakes them, too."""
@@ -18,10 +18,10 @@ class RefusedPods:
 
     def __init__(self, most: int = MOST_PODS) -> None:
         self._most = most
-        self._requests: OrderedDict[str, ResourceRequest] = OrderedDict()
+        self._requests: OrderedDict[str, Request] = OrderedDict()
         self._would_fit: set[str] = set()
 
-    def refused(self, uid: str, request: ResourceRequest) -> None:
+    def refused(self, uid: str, request: Request) -> None:
         """The pod, which asks for ``request``, fits no node as things are now."""
         self.settled(uid)
         self._requests[uid] = request
@@ -37,7 +37,9 @@ class RefusedPods:
         """``amount`` of the resource ``name`` fits a node, more than before. Returns whether a pod waits for
         it."""
         self._would_fit.update(
-            uid for uid, asked in self._requests.items() if asked.name == name and asked.total <= amount
+            uid
+            for uid, request in self._requests.items()
+            if any(asked.name == name and asked.total <= amount for asked in request.resources)
         )
         return bool(self._would_fit)
 

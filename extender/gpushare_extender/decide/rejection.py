@@ -5,6 +5,7 @@ Source: ``pkg/kubelet/lifecycle/predicate.go`` and ``pkg/kubelet/cm/{admission,d
 
 import re
 
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_extender.decide.pod_state import PodState
 
 UNEXPECTED = "UnexpectedAdmissionError"
@@ -20,7 +21,7 @@ def rejection_for(resource: str, pod: PodState) -> str:
         return ""
     concerns = reason == f"OutOf{resource}" or (
         reason == UNEXPECTED
-        and (_names(resource, message) or (CALL_FAILED in message and _extended_resources(pod) == {resource}))
+        and (_names(resource, message) or (CALL_FAILED in message and _is_ours_alone(resource, pod)))
     )
     return reason if concerns else ""
 
@@ -28,6 +29,12 @@ def rejection_for(resource: str, pod: PodState) -> str:
 def _names(resource: str, message: str) -> bool:
     """Returns whether ``message`` names ``resource``, not just one whose name is longer."""
     return re.search(rf"(?<![\w./-]){re.escape(resource)}(?![\w/-]|\.\w)", message) is not None
+
+
+def _is_ours_alone(resource: str, pod: PodState) -> bool:
+    """Returns whether the pod asks for ``resource``, and for no other plugin's."""
+    asked = _extended_resources(pod)
+    return resource in asked and asked <= RESOURCES.keys()
 
 
 def _extended_resources(pod: PodState) -> set[str]:

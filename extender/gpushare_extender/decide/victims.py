@@ -5,10 +5,10 @@ that is more important than need be, then as few as possible, then those that be
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
-from gpushare_core.placement.requests import ResourceClass, ResourceRequest
+from gpushare_core.placement.requests import Request, ResourceRequest
 from gpushare_extender.decide.bound_pods import BoundPod
 from gpushare_extender.decide.disruption_budgets import Budget, violating
 from gpushare_extender.ledger.node_ledger import NodeLedger
@@ -27,8 +27,6 @@ class Eviction:
     node: str
     victims: tuple[BoundPod, ...]
     """Least important first; none where pods that end already will do."""
-    cards: tuple[tuple[str, int], ...]
-    """Card UUID -> units that the request gets then."""
     ending: tuple[BoundPod, ...] = ()
     """Pods that end already, on which it counts."""
 
@@ -51,19 +49,15 @@ class NodeWithout:
 
     name: str
     ledger: NodeLedger
-    request: ResourceRequest
+    request: Request
     passed: Collection[str] = ()
 
-    def cards(self, gone: frozenset[str]) -> dict[str, int]:
-        """Returns card UUID -> units that the request would get; empty when it would not fit."""
-        return dict(self.ledger.choose(self.request, without={*gone, *self.passed}))
-
     def fits(self, gone: frozenset[str]) -> bool:
-        return bool(self.cards(gone))
+        return bool(self.ledger.choose_together(self.request, gone={*gone, *self.passed}))
 
-    def fits_card(self, card: str, gone: frozenset[str]) -> bool:
-        """Returns whether ``card`` (UUID) would be one of those that the request could get."""
-        return bool(self.ledger.choose(self._of_one_card, without={*gone, *self.passed}, only=card))
+    def fits_card(self, card: str, asked: ResourceRequest, gone: frozenset[str]) -> bool:
+        """Returns whether ``card`` (UUID) would be one of those that ``asked`` could get."""
+        return self.ledger.card_fits(card, asked, gone={*gone, *self.passed})
 
     def uuids(self) -> list[str]:
         return [card.uuid for card in self.ledger.cards()]
@@ -71,13 +65,6 @@ class NodeWithout:
     def units(self, card: str) -> dict[str, int]:
         """Returns the units of ``card`` (UUID) by the UIDs of the pods that have them."""
         return {share.uid: share.units for share in self.ledger.shares(card)}
-
-    @property
-    def _of_one_card(self) -> ResourceRequest:
-        """What the request asks of each card that it gets."""
-        if self.request.resource is ResourceClass.MEMORY:
-            return self.request
-        return replace(self.request, total=1)
 
 
 def cost(victims: Iterable[BoundPod]) -> Cost:
@@ -103,8 +90,7 @@ def find_eviction(
     left = list(pods)
     while (victims := _victims(node, left, gone)) is not None:
         if not (protected := {pod.uid for pod in violating(victims, budgets)}):
-            cards = node.cards(gone | _uids(victims))
-            return Eviction(node.name, tuple(victims), tuple(cards.items()))
+            return Eviction(node.name, tuple(victims))
         left = [pod for pod in left if pod.uid not in protected]
     return None
 
@@ -115,8 +101,9 @@ def _victims(node: NodeWithout, pods: Sequence[BoundPod], gone: frozenset[str]) 
     while not node.fits(away := gone | _uids(chosen)):
         options = [
             option
+            for asked in node.request.resources
             for card in node.uuids()
-            if not node.fits_card(card, away) and (option := _to_free(card, node, pods, away)) is not None
+            if (option := _to_free(card, asked, node, pods, away))
         ]
         if not options:
             return None
@@ -126,11 +113,14 @@ def _victims(node: NodeWithout, pods: Sequence[BoundPod], gone: frozenset[str]) 
 
 
 def _to_free(
-    card: str, node: NodeWithout, pods: Sequence[BoundPod], gone: frozenset[str]
+    card: str, asked: ResourceRequest, node: NodeWithout, pods: Sequence[BoundPod], gone: frozenset[str]
 ) -> list[BoundPod] | None:
+    """Returns None where nothing helps, or nothing has to be done."""
+    if node.fits_card(card, asked, gone):
+        return None
     units = node.units(card)
     there = [pod for pod in pods if pod.uid in units and pod.uid not in gone]
-    return fewest(there, units, lambda uids: node.fits_card(card, gone | uids))
+    return fewest(there, units, lambda uids: node.fits_card(card, asked, gone | uids))
 
 
 def fewest(pods: Iterable[BoundPod], units: dict[str, int], fits: Fits) -> list[BoundPod] | None:

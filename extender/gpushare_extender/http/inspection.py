@@ -25,7 +25,7 @@ class PodView(msgspec.Struct):
 
 
 class CardView(msgspec.Struct):
-    """``allocated`` includes ``reserved``."""
+    """``allocated`` includes ``reserved``. ``lock``: the class that the card serves alone, while it does."""
 
     index: int
     uuid: str
@@ -33,6 +33,7 @@ class CardView(msgspec.Struct):
     allocated: int
     reserved: int
     healthy: bool
+    lock: str
     pods: list[PodView]
 
 
@@ -82,6 +83,7 @@ def _card(ledger: Ledger, node: NodeLedger, card: Card) -> CardView:
         allocated=card.allocated,
         reserved=sum(pod.units for pod in pods if pod.reserved),
         healthy=card.healthy,
+        lock=node.lock_of(card.uuid) or "",
         pods=pods,
     )
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import msgspec
 from aiohttp import web
 
-from gpushare_core.books.dialects import RESOURCES, Dialect
-from gpushare_core.placement.requests import PodRequest, ResourceRequest
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
 from gpushare_extender.decide.pod import Pod
@@ -95,12 +96,12 @@ class ExtenderApi:
         if result.passing:
             self.refused.settled(uid)
             self.preemptors.settled(uid)
-        elif request.single:
-            self.refused.refused(uid, request.single)
-            self._remember(pod, request.single, names, result)
+        elif request.resources:
+            self.refused.refused(uid, request)
+            self._remember(pod, request, names, result)
         return result
 
-    def _remember(self, pod: Pod, request: ResourceRequest, names: list[str], result: FilterResult) -> None:
+    def _remember(self, pod: Pod, request: PodRequest, names: list[str], result: FilterResult) -> None:
         """Whether others may be evicted for the pod is looked at when kube-scheduler had its turn."""
         if pod.may_preempt and result.failed:
             nodes = tuple(map(sys.intern, result.failed))
@@ -120,8 +121,8 @@ class ExtenderApi:
             return _json({"error": f"not the arguments of a prioritize: {error}"}, status=400)
         if args.pod is None:
             return _json({"error": "not the arguments of a prioritize: no Pod"}, status=400)
-        asked = self._request(args.pod).single
-        scores = prioritize_nodes(self.ledger, names, asked) if asked else dict.fromkeys(names, 0)
+        asked = self._request(args.pod).resources
+        scores = prioritize_nodes(self.ledger, names, asked[0]) if asked else dict.fromkeys(names, 0)
         return _json([HostPriority(name, score) for name, score in scores.items()])
 
     async def preempt(self, request: web.Request) -> web.Response:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpushare_core.placement.requests import ResourceRequest
+from gpushare_core.placement.requests import Request
 from gpushare_extender.ledger.holder import Holder
 
 
@@ -14,7 +14,7 @@ class Hold:
     """
 
     holder: Holder
-    request: ResourceRequest
+    request: Request
     priority: int
     until: float
     """When it ends at the latest, by the clock of whoever made it."""

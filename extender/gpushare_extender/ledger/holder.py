@@ -31,10 +31,23 @@ class Holder:
     cards: tuple[CardUnits, ...]
     unit_meaning: Meaning | None = None
     """None stands for the node's own unit."""
+    other_meanings: tuple[tuple[str, Meaning], ...] = ()
+    """Card UUID and unit, where that is another one: a pod of several classes has cards of each."""
 
     @property
     def pod(self) -> PodReference:
         return PodReference(self.namespace, self.name, self.uid)
+
+    def meaning_of(self, card: str) -> Meaning | None:
+        """Returns the unit in which the pod has units of ``card`` (UUID)."""
+        if self.other_meanings:  # of few pods
+            return dict(self.other_meanings).get(card, self.unit_meaning)
+        return self.unit_meaning
+
+    @property
+    def meanings(self) -> set[Meaning | None]:
+        """Of the units of all its cards."""
+        return {self.meaning_of(card) for card, _ in self.cards}
 
     def units_of(self, card: str) -> int:
         """Returns the units that the pod has of ``card`` (UUID)."""
@@ -105,4 +118,9 @@ def _holder(metadata: _Metadata, text: str) -> Holder:
         node=sys.intern(allocation.node),
         cards=tuple(CardUnits(sys.intern(card), units) for card, units in allocation.held().items()),
         unit_meaning=unit_meaning(allocation.unit),
+        other_meanings=tuple(
+            (sys.intern(card), meaning)
+            for card, unit in allocation.other_units.items()
+            if (meaning := unit_meaning(unit))
+        ),
     )

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
-from gpushare_core.books.dialects import RESOURCES
-from gpushare_core.placement.modes import other_resource_reason
-from gpushare_core.placement.requests import ResourceRequest
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.placement.modes import other_resource_reason, several_resources_reason
+from gpushare_core.placement.requests import Request, ResourceRequest
 from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom, room_of
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNode
 
-UNKNOWN_NODE = "node does not share GPU cards"
+UNKNOWN_NODE = "node(s) that share no GPU cards"
 
 
 DEPARTURE_SECONDS = 5.0
@@ -71,12 +71,26 @@ class UnfitReason:
     """Whether it would fit if other pods went."""
 
 
-def unfit_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason:
+NOT_TOGETHER = UnfitReason("insufficient GPU cards for all resources of the pod together", resolvable=True)
+"""Each resource alone would fit, and no card serves two classes."""
+
+
+def unfit_reason(request: Request, node: NodeRoom) -> UnfitReason:
     """Returns why ``request`` does not fit ``node``."""
+    if len(request.resources) > max(1, len(node)):
+        return UnfitReason(several_resources_reason(request.resources), resolvable=False)
+    reasons = [reason for each in request.resources if (reason := _resource_reason(each, node))]
+    return min(reasons, key=lambda reason: reason.resolvable, default=NOT_TOGETHER)
+
+
+def _resource_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason | None:
+    """Returns None where ``request`` fits ``node`` if the pod asks for nothing else."""
     offered = room_of(request.name, node)
     if offered is None:
         served = (each.name for each in node)
         return UnfitReason(other_resource_reason(request.name, served), resolvable=False)
+    if request.total <= offered.room.greatest:
+        return None
     message = offered.mode.explain(request.total, offered.room)
     return UnfitReason(message, resolvable=request.total <= offered.room.possible)
 
@@ -194,7 +208,7 @@ class Ledger:
 
     # Reservations
 
-    def reserve(self, pod: PodReference, *, node: str, request: ResourceRequest, priority: int = 0) -> Holder:
+    def reserve(self, pod: PodReference, *, node: str, request: Request, priority: int = 0) -> Holder:
         """Chooses cards of ``node`` for ``request`` and keeps their units for ``pod``, in one step.
 
         A pod keeps the cards of an abandoned reservation: the Binding of that one may still take effect. What
@@ -210,7 +224,7 @@ class Ledger:
         self._end_holds_on(holder, passed)
         return holder
 
-    def _taken_up(self, pod: PodReference, node: str, request: ResourceRequest) -> Holder | None:
+    def _taken_up(self, pod: PodReference, node: str, request: Request) -> Holder | None:
         """Returns what is reserved for ``pod`` already, or None when it has nothing."""
         present, reservation = self._holders.get(pod.uid), self._reservations.get(pod.uid)
         if present is None:
@@ -218,8 +232,9 @@ class Ledger:
         share_node = self.share_node(node)
         is_same = (
             share_node
-            and request.name in share_node.resources
-            and (present.node, present.unit_meaning) == (node, share_node.unit_meaning)
+            and present.node == node
+            and all(each.name in share_node.resources for each in request.resources)
+            and present.meanings == {share_node.meaning_of(each.resource) for each in request.resources}
         )
         if reservation is None or reservation.state is not BindState.ABANDONED or not is_same:
             raise DoesNotFitError(f"pod already holds units on node {present.node}")
@@ -232,19 +247,22 @@ class Ledger:
             if any(card in chosen for card, _ in hold.holder.cards):
                 self.end_hold(hold.uid)
 
-    def _chosen(
-        self, pod: PodReference, node: str, request: ResourceRequest, passed: Collection[str]
-    ) -> Holder:
-        share_node, chosen = self.share_node(node), self._choose(node, request, passed)
+    def _chosen(self, pod: PodReference, node: str, request: Request, gone: Collection[str]) -> Holder:
+        share_node, chosen = self.share_node(node), self._choose(node, request, gone)
         if share_node is None or not chosen:
             raise DoesNotFitError(self.unfit_reason(node, request).message)
+        meanings = {card: share_node.meaning_of(each.resource) for each, shares in chosen for card in shares}
+        first = next(iter(meanings.values()))
         return Holder(
             uid=pod.uid,
             namespace=pod.namespace,
             name=pod.name,
             node=node,
-            cards=tuple(CardUnits(card, units) for card, units in chosen.items()),
-            unit_meaning=share_node.unit_meaning,
+            cards=tuple(CardUnits(card, units) for _, shares in chosen for card, units in shares.items()),
+            unit_meaning=first,
+            other_meanings=tuple(
+                (card, meaning) for card, meaning in meanings.items() if meaning and meaning != first
+            ),
         )
 
     def confirm(self, uid: str, *, now: float) -> None:
@@ -286,17 +304,35 @@ class Ledger:
 
     # Holds
 
-    def hold(self, hold: Hold) -> None:
-        """Keeps units for a pod that is not bound yet, in place of what was held for it before."""
-        self.end_hold(hold.uid)
-        self._holds[hold.uid] = hold
-        self._node_ledger(hold.node).holds[hold.uid] = hold
-        self._update_index(hold.node)
+    def hold(
+        self,
+        pod: PodReference,
+        *,
+        node: str,
+        request: Request,
+        priority: int,
+        gone: Collection[str] = (),
+        until: float,
+    ) -> Hold:
+        """Keeps for ``pod`` what it gets of ``node`` once the pods ``gone`` (UIDs) are, in place of what was
+        held for it before.
+
+        Raises:
+            DoesNotFitError: the request would not fit then.
+        """
+        passed = self.passed_holds(node, uid=pod.uid, priority=priority)
+        holder = self._chosen(pod, node, request, {*gone, *passed})
+        hold = Hold(holder=holder, request=request, priority=priority, until=until)
+        self.end_hold(pod.uid)
+        self._holds[pod.uid] = hold
+        self._node_ledger(node).put_hold(hold)
+        self._update_index(node)
+        return hold
 
     def end_hold(self, uid: str) -> None:
         """The units are free for everybody."""
         if hold := self._holds.pop(uid, None):
-            del self._nodes[hold.node].holds[uid]
+            self._nodes[hold.node].remove_hold(uid)
             self._update_index(hold.node)
 
     def held_for(self, uid: str) -> Hold | None:
@@ -316,7 +352,7 @@ class Ledger:
         node_ledger = self._nodes.get(node)
         return node_ledger.passed_holds(uid, priority) if node_ledger and node_ledger.holds else set()
 
-    def fits_past_holds(self, node: str, request: ResourceRequest, *, uid: str, priority: int) -> bool:
+    def fits_past_holds(self, node: str, request: Request, *, uid: str, priority: int) -> bool:
         """Returns whether ``request`` fits ``node`` only because a hold does not count for this pod."""
         passed = self.passed_holds(node, uid=uid, priority=priority)
         return bool(passed) and bool(self._choose(node, request, passed))
@@ -348,7 +384,11 @@ class Ledger:
         """Returns None for a node that takes no pods of ours."""
         return self._rooms.get(node)
 
-    def unfit_reason(self, node: str, request: ResourceRequest) -> UnfitReason:
+    def fits(self, node: str, request: Request) -> bool:
+        """Returns whether ``node`` takes ``request``, all its resources together."""
+        return bool(self._choose(node, request))
+
+    def unfit_reason(self, node: str, request: Request) -> UnfitReason:
         """Returns why ``request`` does not fit ``node``; to be asked only where it does not."""
         node_ledger = self._nodes.get(node)
         if node_ledger is None or node_ledger.share_node is None:
@@ -397,10 +437,10 @@ class Ledger:
             self._update_index(node)
 
     def _choose(
-        self, node: str, request: ResourceRequest, without: Collection[str] = ()
-    ) -> Mapping[str, int]:
+        self, node: str, request: Request, gone: Collection[str] = ()
+    ) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
         node_ledger = self._nodes.get(node)
-        return node_ledger.choose(request, without=without) if node_ledger else {}
+        return node_ledger.choose_together(request, gone=gone) if node_ledger else []
 
     def _node_ledger(self, node: str) -> NodeLedger:
         return self._nodes.setdefault(node, NodeLedger())
@@ -415,7 +455,8 @@ class Ledger:
             self._rooms[node] = room
             self._set_greatest(node, room)
         for hold in node_ledger.holds.values():
-            if node_ledger.choose(hold.request, without=node_ledger.passed_holds(hold.uid, hold.priority)):
+            passed = node_ledger.passed_holds(hold.uid, hold.priority)
+            if node_ledger.choose_together(hold.request, gone=passed):
                 self._held_is_free(hold.uid)
         if node_ledger.is_empty:
             del self._nodes[node]

@@ -5,13 +5,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gpushare_core.placement.card_choice import Card
+from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.node_ranking import Candidate
-from gpushare_core.placement.requests import ResourceRequest
+from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
 from gpushare_core.placement.sharing_mode import Room, SharingMode
 from gpushare_core.placement.units import Meaning, convert_units
 from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
+
+_MOST_CANDIDATES = 8
+"""Remembered for each node: how many different requests a burst may mix without a cost."""
 
 
 class ResourceRoom(NamedTuple):
@@ -33,6 +37,15 @@ Tuples, for a filter hashes them for every node that fails.
 def room_of(name: str, rooms: NodeRoom) -> ResourceRoom | None:
     """Returns what ``rooms`` offer of the resource ``name``, or None where it is not served."""
     return next((each for each in rooms if each.name == name), None)
+
+
+class CardUse(NamedTuple):
+    """What is in use of one card."""
+
+    lock: ResourceClass | None
+    """The class that it serves alone; None where it is used as two by mistake: then it serves nobody else."""
+    units: int
+    """Booked, or given out by the kubelet, whichever is more for each pod."""
 
 
 class Share(NamedTuple):
@@ -58,10 +71,15 @@ class NodeLedger:
     _booked: dict[str, dict[str, int]] = field(default_factory=dict)
     """Card UUID -> pod UID -> units by annotation or reservation, in the node's unit; cards that the
     GPUShareNode does not name (yet) are in it, too."""
-    _allocated: dict[str, int] = field(default_factory=dict)
-    """Card UUID -> units in use: booked, or given out by the kubelet, whichever is more for each pod."""
+    _uses: dict[str, CardUse] = field(default_factory=dict)
+    """By UUID, of the cards of which anything is in use."""
     _given_back: set[str] = field(default_factory=set)
     """UIDs of the holders that a GPUShareNode named, and the next one did not."""
+    _cards: dict[ResourceClass | None, tuple[Card, ...]] = field(default_factory=dict)
+    """As each class sees them; empty after a change."""
+    _candidates: dict[tuple[str, int], Candidate | None] = field(default_factory=dict)
+    """By extended resource and amount of a request, as long as nothing changes: pods come in bursts of
+    equals, and each of them asks about every node."""
 
     @property
     def is_empty(self) -> bool:
@@ -81,18 +99,19 @@ class NodeLedger:
         """Returns None for a node that takes no pods of ours."""
         if self.open_share_node is None:
             return None
-        mode, cards = self.open_share_node.mode, list(self.cards())
-        return tuple(ResourceRoom(name, mode, mode.room(cards)) for name in self.open_share_node.resources)
+        offered = ((name, mode_serving(each)) for name, each in self.open_share_node.resources.items())
+        return tuple(ResourceRoom(name, mode, mode.room(self.cards(mode.resource))) for name, mode in offered)
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
         reported = set(self._reported_uids())
-        before, self.share_node = self._unit_meaning, share_node
+        before, self.share_node = self._meanings, share_node
         self._given_back |= self.holders.keys() & reported.difference(self._reported_uids())
-        if before != self._unit_meaning or any(map(self._is_of_another_unit, self.holders.values())):
+        if before != self._meanings or any(map(self._is_of_another_unit, self.holders.values())):
             self._booked.clear()
             for holder in self.holders.values():
                 self._book(holder)
-        self._allocated.clear()
+        self._uses.clear()
+        self._changed()
         named = (card.uuid for card in share_node.cards) if share_node else ()
         for card in {*self._booked, *named}:
             self._count(card)
@@ -127,40 +146,112 @@ class NodeLedger:
         cards = self.share_node.cards if self.share_node else ()
         return (holder.uid for card in cards for holder in card.holders)
 
-    def cards(self, without: Collection[str] = ()) -> Iterator[Card]:
-        """Yields the cards of the GPUShareNode with what is allocated or held of them, in order of index.
+    def cards(self, resource: ResourceClass | None = None) -> tuple[Card, ...]:
+        """Returns the cards of the GPUShareNode with what is allocated of them now, in order of index.
 
-        ``without``: UIDs of pods that are left out, as if they were gone.
+        They are as the class sees them: one that serves another class now is full. Without a class each is as
+        those see it that use it.
         """
+        if resource not in self._cards:
+            cards = self.share_node.cards if self.share_node else ()
+            self._cards[resource] = tuple(
+                self._card(card, resource, self._uses.get(card.uuid)) for card in cards
+            )
+        return self._cards[resource]
+
+    def card_fits(self, card: str, request: ResourceRequest, *, gone: Collection[str]) -> bool:
+        """Returns whether ``card`` (UUID) is one that ``request`` could get. ``gone``: as in ``choose``."""
+        reported, units = self._reported(card), mode_serving(request.resource).on_cards(request.total).units
+        is_served = self.open_share_node is not None and request.name in self.open_share_node.resources
+        return (
+            is_served
+            and reported is not None
+            and self._card(reported, request.resource, self._use(card, gone)).fits(units)
+        )
+
+    def _cards_after(self, resource: ResourceClass, gone: Collection[str]) -> Iterator[Card]:
         for card in self.share_node.cards if self.share_node else ():
-            allocated = self._in_use(card, without) if without else self._allocated.get(card.uuid, 0)
-            allocated += self._held(card.uuid, without)
-            yield Card(card.uuid, card.index, card.units, allocated, card.healthy, card.numa_node)
+            yield self._card(card, resource, self._use(card.uuid, gone))
+
+    def _card(self, card: ShareNodeCard, resource: ResourceClass | None, use: CardUse | None) -> Card:
+        seen_as = resource or (use.lock if use else None) or self._classes[0]
+        units = card.units_of(seen_as)
+        allocated = 0 if use is None else use.units if use.lock is seen_as else units
+        lockable = use is None and self._is_mixed
+        return Card(card.uuid, card.index, units, allocated, card.healthy, card.numa_node, lockable)
+
+    def lock_of(self, card: str) -> ResourceClass | None:
+        """Returns the class that ``card`` (UUID) serves alone as long as anything of it is in use."""
+        return self._uses[card].lock if card in self._uses else None
 
     def choose(
-        self, request: ResourceRequest, *, without: Collection[str] = (), only: str = ""
+        self, request: ResourceRequest, *, without: Collection[str] = (), gone: Collection[str] = ()
     ) -> Mapping[str, int]:
-        """Returns card UUID -> units that ``request`` would get now; empty when it does not fit.
+        """Returns card UUID -> units that ``request`` would get, ``without`` some cards; empty when it does
+        not fit.
 
-        ``without``: as in ``cards``. ``only``: of no other card than the one with this UUID.
+        ``gone``: UIDs of pods that have nothing any more, and for which nothing is held.
         """
         share_node = self.open_share_node
         if share_node is None or request.name not in share_node.resources:
             return {}
-        cards = (card for card in self.cards(without) if only in ("", card.uuid))
-        return share_node.mode.choose(cards, request.total, share_node.strategy)
+        seen = self._cards_after(request.resource, gone) if gone else self.cards(request.resource)
+        cards = [card for card in seen if card.uuid not in without]
+        return mode_serving(request.resource).choose(cards, request.total, share_node.strategy)
+
+    def choose_together(
+        self, request: Request, *, gone: Collection[str] = ()
+    ) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
+        """Returns what each resource of ``request`` would get; empty when they do not fit together.
+
+        ``gone``: as in ``choose``. No card serves two classes. Memory chooses first: not every card is large
+        enough for it.
+        """
+        chosen: list[tuple[ResourceRequest, Mapping[str, int]]] = []
+        for each in sorted(request.resources, key=lambda each: each.resource is not ResourceClass.MEMORY):
+            taken = {card for _, shares in chosen for card in shares}
+            cards = self.choose(each, without=taken, gone=gone)
+            if not cards:
+                return []
+            chosen.append((each, cards))
+        return chosen
 
     def passed_holds(self, uid: str, priority: int) -> set[str]:
         """Returns the UIDs of the pods whose holds do not count for a pod with ``uid`` and ``priority``."""
         return {hold.uid for hold in self.holds.values() if not hold.counts_for(uid, priority)}
 
+    def put_hold(self, hold: Hold) -> None:
+        self.holds[hold.uid] = hold
+        for card, _ in hold.holder.cards:
+            self._count(card)
+
+    def remove_hold(self, uid: str) -> None:
+        for card, _ in self.holds.pop(uid).holder.cards:
+            self._count(card)
+
     def candidate(self, request: ResourceRequest) -> Candidate | None:
         """Returns what ranking needs to know, or None when ``request`` does not fit."""
-        share_node, chosen = self.open_share_node, self.choose(request)
-        if share_node is None or not chosen:
+        share_node = self.open_share_node
+        if share_node is None:
             return None
-        left_over = sum(card.free - chosen[card.uuid] for card in self.cards() if card.uuid in chosen)
-        return Candidate(share_node.compute_score, sum(self._allocated.values()), left_over)
+        key = (request.name, request.total)
+        if key not in self._candidates:
+            if len(self._candidates) == _MOST_CANDIDATES:
+                self._candidates.clear()
+            self._candidates[key] = self._candidate(share_node, request)
+        return self._candidates[key]
+
+    def _candidate(self, share_node: ShareNode, request: ResourceRequest) -> Candidate | None:
+        chosen = self.choose(request)
+        if not chosen:
+            return None
+        return Candidate.of_cards(
+            self.cards(request.resource),
+            chosen,
+            resource=request.resource,
+            holds=frozenset(use.lock for use in self._uses.values() if use.lock),
+            compute_score=share_node.compute_score,
+        )
 
     def shares(self, card: str) -> Iterator[Share]:
         """Yields what each pod has of ``card`` (UUID), in the node's unit, in no particular order."""
@@ -175,22 +266,33 @@ class NodeLedger:
                 yield Share(other.namespace, other.name, other.uid, other.units)
 
     @property
-    def _unit_meaning(self) -> Meaning | None:
-        return self.share_node.unit_meaning if self.share_node else None
+    def _meanings(self) -> tuple[Meaning, ...]:
+        return self.share_node.meanings if self.share_node else ()
+
+    @property
+    def _classes(self) -> tuple[ResourceClass, ...]:
+        """What the node serves."""
+        return (self.share_node and self.share_node.classes) or (ResourceClass.MEMORY,)
+
+    @property
+    def _is_mixed(self) -> bool:
+        """Whether a card that nobody uses is open to several classes."""
+        return len(self._classes) > 1
 
     def _reported(self, card: str) -> ShareNodeCard | None:
         return self.share_node.card(card) if self.share_node else None
 
     def _is_of_another_unit(self, holder: Holder) -> bool:
-        meanings = (holder.unit_meaning, self._unit_meaning)
-        return None not in meanings and holder.unit_meaning != self._unit_meaning
+        return bool(self._meanings) and not holder.meanings <= {None, *self._meanings}
 
     def _in_node_unit(self, holder: Holder, card: str, units: int) -> int:
         """Rounded up. Not less than ``units`` before the kubelet is known to have the pod: to one that was
         bound while the unit changed it gives as many units of the size that they have by then."""
-        if holder.unit_meaning is None or self._unit_meaning is None:
+        meaning = holder.meaning_of(card)
+        if meaning is None or not self._meanings:
             return units
-        converted = convert_units(units, holder.unit_meaning, self._unit_meaning)
+        own = next((each for each in self._meanings if each[0] is meaning[0]), self._meanings[0])
+        converted = convert_units(units, meaning, own)
         if converted is None:  # no card serves two classes
             reported = self._reported(card)
             return max(units, reported.units if reported else 0)
@@ -201,21 +303,53 @@ class NodeLedger:
             booked = self._booked.setdefault(card, {})
             booked[holder.uid] = booked.get(holder.uid, 0) + self._in_node_unit(holder, card, units)
 
-    def _held(self, card: str, without: Collection[str]) -> int:
-        return sum(hold.holder.units_of(card) for hold in self.holds.values() if hold.uid not in without)
-
-    def _in_use(self, card: ShareNodeCard, without: Collection[str]) -> int:
-        booked = self._booked.get(card.uuid, {})
-        left = {uid: units for uid, units in booked.items() if uid not in without}
-        return card.without(without, booked).units_in_use(left)
+    def _changed(self) -> None:
+        """What was derived from the sums is to be derived anew."""
+        self._cards.clear()
+        self._candidates.clear()
 
     def _count(self, card: str) -> None:
-        booked = self._booked.get(card, {})
-        reported = self._reported(card)
-        allocated = reported.units_in_use(booked) if reported else sum(booked.values())
-        if allocated:
-            self._allocated[card] = allocated
+        self._changed()
+        if use := self._use(card):
+            self._uses[card] = use
         else:
-            self._allocated.pop(card, None)
-        if not booked:
+            self._uses.pop(card, None)
+        if not self._booked.get(card):
             self._booked.pop(card, None)
+
+    def _use(self, card: str, gone: Collection[str] = ()) -> CardUse | None:
+        """Returns what is in use of a card, holds included, once the pods ``gone`` (UIDs) have nothing."""
+        booked, reported = self._taken(card, gone), self._reported(card)
+        if reported and gone:
+            reported = reported.without(gone, self._booked.get(card, {}))
+        allocated = reported.units_in_use(booked) if reported else sum(booked.values())
+        if allocated or (reported and reported.lock and self._is_mixed):
+            return CardUse(self._lock(card, booked, reported), allocated)
+        return None
+
+    def _taken(self, card: str, gone: Collection[str]) -> Mapping[str, int]:
+        """Returns pod UID -> units of a card that are booked or held."""
+        booked = self._booked.get(card, {})
+        if not self.holds and not gone:
+            return booked
+        held = {
+            hold.uid: self._in_node_unit(hold.holder, card, units)
+            for hold in self.holds.values()
+            if (units := hold.holder.units_of(card))
+        }
+        return {uid: units for uid, units in (held | booked).items() if uid not in gone}
+
+    def _lock(
+        self, card: str, booked: Mapping[str, int], reported: ShareNodeCard | None
+    ) -> ResourceClass | None:
+        """Returns the class as which a card is in use; None where there are two, or it is not known."""
+        if not self._is_mixed:
+            return self._classes[0]
+        meanings = (self._known(uid).meaning_of(card) for uid, units in booked.items() if units)
+        classes = {meaning[0] if meaning else None for meaning in meanings}
+        if reported and (reported.lock or reported.allocated or reported.holders):
+            classes.add(reported.lock)
+        return classes.pop() if len(classes) == 1 else None
+
+    def _known(self, uid: str) -> Holder:
+        return self.holders[uid] if uid in self.holders else self.holds[uid].holder

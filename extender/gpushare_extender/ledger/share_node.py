@@ -10,17 +10,17 @@ import msgspec
 
 from gpushare_core.api.enums import Preemption
 from gpushare_core.api.names import REGISTERED
-from gpushare_core.books.dialects import DIALECTS, GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.modes import MEMORY, MODES, mode_serving
+from gpushare_core.placement.modes import MEMORY, NODE_MODES, class_of_lock, mode_dividing
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.placement.sharing_mode import SharingMode
-from gpushare_core.placement.units import Meaning, parse_unit
+from gpushare_core.placement.units import Meaning, NodeUnit, parse_node_unit, parse_unit
 
 SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
-    (dialect.name, mode.name): {dialect.name_of(mode.resource): mode.resource}
+    (dialect.name, mode.name): {dialect.resource_name(each.resource): each.resource for each in mode.served}
     for dialect in DIALECTS.values()
-    for mode in MODES.values()
+    for mode in NODE_MODES.values()
 }
 """Dialect and mode -> names of extended resources -> what each stands for. Shared by all nodes."""
 
@@ -50,6 +50,14 @@ class ShareNodeCard:
     holders: tuple[ReportedHolder, ...] = ()
     numa_node: int = -1
     """Negative when unknown."""
+    lock: ResourceClass | None = None
+    """The class that the card serves alone as long as anything of it is in use."""
+    offers: Mapping[ResourceClass, int] = field(default_factory=dict)
+    """What a card that is open to several classes offers of each while nothing of it is in use."""
+
+    def units_of(self, resource: ResourceClass) -> int:
+        """Returns how many units of the class the card has in all."""
+        return self.offers.get(resource, 0) if self.offers else self.units
 
     def given(self, booked: Mapping[str, int]) -> dict[str, int]:
         """Returns what the kubelet has given to each pod, by UID.
@@ -68,7 +76,8 @@ class ShareNodeCard:
         given = self.given(booked)
         freed = sum(given[holder.uid] for holder in self.holders if holder.uid in uids)
         holders = tuple(holder for holder in self.holders if holder.uid not in uids)
-        return replace(self, allocated=max(0, self.allocated - freed), holders=holders)
+        left = max(0, self.allocated - freed)
+        return replace(self, allocated=left, holders=holders, lock=self.lock if left or holders else None)
 
     def units_in_use(self, booked: Mapping[str, int]) -> int:
         """Returns the units that nobody else may get: booked, or given out by the kubelet.
@@ -96,10 +105,9 @@ class ShareNode:
     cards: tuple[ShareNodeCard, ...] = ()
     """In order of index."""
     unit: str = ""
-    """The unit in force, as written."""
-    unit_meaning: Meaning | None = None
-    """None when the unit is unknown."""
-    mode: SharingMode = MEMORY
+    """The unit in force, as written; of several classes with commas in between."""
+    meanings: tuple[Meaning, ...] = ()
+    """Of the unit of each class; empty when the unit is unknown."""
     resources: Mapping[str, ResourceClass] = field(default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name])
     """Extended resources that the node serves, by their names -> what each stands for."""
     strategy: Strategy = Strategy.BINPACK
@@ -109,6 +117,20 @@ class ShareNode:
     """Of the node's fastest card."""
     closed_reason: str = ""
     """For people: why the node takes no pods of ours. Empty when it does."""
+
+    @property
+    def classes(self) -> tuple[ResourceClass, ...]:
+        """What the node serves."""
+        return tuple(self.resources.values())
+
+    def meaning_of(self, resource: ResourceClass) -> Meaning | None:
+        """Returns the unit of a class that the node serves, or None when it is unknown."""
+        return next((meaning for meaning in self.meanings if meaning[0] is resource), None)
+
+    def unit_of(self, resource: ResourceClass) -> str:
+        """Returns the unit of a class that the node serves, as written."""
+        unit = node_unit(self.unit)
+        return next((part.text for part in unit.parts if part.resource is resource), "") if unit else ""
 
     def card(self, uuid: str) -> ShareNodeCard | None:
         return next((card for card in self.cards if card.uuid == uuid), None)
@@ -148,6 +170,8 @@ class _Card(msgspec.Struct):
     pods: list[_PodShare] | None = None
     compute_score: int = msgspec.field(name="computeScore", default=0)
     numa_node: int = msgspec.field(name="numaNode", default=-1)
+    lock: str = ""
+    offers: dict[str, int] | None = None
 
 
 class _Status(msgspec.Struct):
@@ -193,16 +217,24 @@ def unit_meaning(unit: str) -> Meaning | None:
         return None
 
 
+@lru_cache(maxsize=256)
+def node_unit(unit: str) -> NodeUnit | None:
+    """Returns what the cards of a node with ``unit`` are divided into, or None when it cannot be read."""
+    try:
+        return parse_node_unit(unit)
+    except ValueError:
+        return None
+
+
 def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
     """The mode is the one in force: another one than in the spec while pods keep that from being applied."""
-    cards, meaning = status.cards or [], unit_meaning(status.unit)
-    mode = mode_serving(meaning[0]) if meaning else MEMORY
+    cards, unit = status.cards or [], node_unit(status.unit)
+    mode = mode_dividing(unit) if unit else MEMORY
     return ShareNode(
         name=sys.intern(node.metadata.name),
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
         unit=sys.intern(status.unit),
-        unit_meaning=meaning,
-        mode=mode,
+        meanings=unit.meanings if unit else (),
         resources=SERVED.get((node.spec.dialect, mode.name), {}),
         strategy=_strategy(node.spec.strategy),
         preempts=node.spec.preemption != Preemption.DISABLED,
@@ -220,6 +252,10 @@ def _card(card: _Card) -> ShareNodeCard:
         card.allocated,
         tuple(_holders(card.pods or ())),
         card.numa_node,
+        class_of_lock(card.lock),
+        {resource: card.offers[resource] for resource in ResourceClass if resource in card.offers}
+        if card.offers
+        else {},
     )
 
 
@@ -243,11 +279,12 @@ def _strategy(name: str) -> Strategy:
 def _closed_reason(node: _ShareNode, status: _Status) -> str:
     """Returns the first reason, in the order in which an administrator would want to know, or nothing."""
     if node.metadata.deleting:
-        return "node is being taken out of GPU sharing"
-    if node.spec.mode not in MODES:
-        return f"GPU sharing mode {node.spec.mode or 'unknown'} is not served, only {', '.join(MODES)}"
+        return "node(s) being taken out of GPU sharing"
+    if node.spec.mode not in NODE_MODES:
+        served = ", ".join(NODE_MODES)
+        return f"node(s) in mode {node.spec.mode or 'unknown'}, which is not served, only {served}"
     if node.spec.dialect not in DIALECTS:
-        return f"GPU sharing dialect {node.spec.dialect} is not served, only {', '.join(DIALECTS)}"
+        return f"node(s) in dialect {node.spec.dialect}, which is not served, only {', '.join(DIALECTS)}"
     return _not_registered(status.conditions or ()) or _no_healthy_card(status.cards or ())
 
 
@@ -255,9 +292,9 @@ def _not_registered(conditions: Iterable[_Condition]) -> str:
     registered = next((condition for condition in conditions if condition.type == REGISTERED), None)
     if registered is not None and registered.status == "True":
         return ""
-    reason = "GPU cards are not registered with the kubelet yet"
+    reason = "node(s) whose GPU cards are not registered with the kubelet yet"
     return f"{reason}: {registered.message}" if registered is not None and registered.message else reason
 
 
 def _no_healthy_card(cards: Iterable[_Card]) -> str:
-    return "" if any(card.health == "Healthy" for card in cards) else "node has no healthy GPU card"
+    return "" if any(card.health == "Healthy" for card in cards) else "node(s) without a healthy GPU card"

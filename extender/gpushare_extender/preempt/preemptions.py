@@ -6,10 +6,10 @@ wait for ever (kubernetes#139270). What is freed is held for the pod until it is
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpushare_core.books.dialects import RESOURCES
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import backoff_delay
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -18,12 +18,11 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.bound_pods import BoundPod
 from gpushare_extender.decide.disruption_budgets import Budget
+from gpushare_extender.decide.filter import passing_nodes
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_events import PodEvent, preempted, preempting, refused
 from gpushare_extender.decide.preemption_queue import EvictionRate, PreemptionQueue, Preemptor
 from gpushare_extender.decide.victims import Eviction, NodeWithout, evictable, find_eviction
-from gpushare_extender.ledger.hold import Hold
-from gpushare_extender.ledger.holder import CardUnits, Holder
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.preempt.eviction_call import ProtectedError, evict
@@ -115,10 +114,13 @@ class Preemptions:
 
     def _fits_somewhere(self, preemptor: Preemptor) -> bool:
         """Returns whether the pod fits a node that it was offered, or may be offered in another sample."""
-        total, greatest = preemptor.request.total, self.ledger.greatest[preemptor.request.name]
-        if preemptor.may_be_sampled and preemptor.attempts <= SAMPLED_ATTEMPTS:
-            return any(amount >= total for amount in greatest.values())
-        return any(greatest.get(name, 0) >= total for name in preemptor.nodes)
+        sampled = preemptor.may_be_sampled and preemptor.attempts <= SAMPLED_ATTEMPTS
+        names = self._greatest(preemptor) if sampled else preemptor.nodes
+        return bool(passing_nodes(self.ledger, names, preemptor.request))
+
+    def _greatest(self, preemptor: Preemptor) -> Mapping[str, int]:
+        """Returns the nodes that serve what the pod asks for, and the greatest amount that fits each."""
+        return self.ledger.greatest[preemptor.request.resources[0].name]
 
     async def _evictions(
         self, preemptor: Preemptor, names: Sequence[str], budgets: Sequence[Budget]
@@ -134,7 +136,7 @@ class Preemptions:
 
     def _next_nodes(self, preemptor: Preemptor) -> list[str]:
         """Returns those with the most room on a card first, others each time."""
-        greatest = self.ledger.greatest[preemptor.request.name]
+        greatest = self._greatest(preemptor)
         open_nodes = [
             name
             for name in preemptor.nodes
@@ -200,7 +202,7 @@ class Preemptions:
         if present is None or not present.may_preempt:
             self.preemptors.settled(preemptor.pod.uid)
             return False
-        asked = present.request(RESOURCES).single
+        asked = present.request(RESOURCES)
         return asked == preemptor.request and present.priority == preemptor.priority
 
     # Evicting
@@ -212,7 +214,8 @@ class Preemptions:
             if await self._evict(preemptor, eviction, evicted):
                 break
         if eviction and evicted:
-            cards = [card for card, _ in eviction.cards]
+            hold = self.ledger.held_for(preemptor.pod.uid)
+            cards = [card for card, _ in hold.holder.cards] if hold else []
             await self._tell(preempting(preemptor.pod, evicted, node=node, cards=cards))
 
     async def _held(self, preemptor: Preemptor, node: str) -> Eviction | None:
@@ -242,19 +245,15 @@ class Preemptions:
         return True
 
     def _hold(self, preemptor: Preemptor, eviction: Eviction) -> None:
-        share_node = self.ledger.share_node(eviction.node)
-        patience = max((pod.grace for pod in eviction.pods), default=0) + HOLD_SECONDS
-        holder = Holder(
-            uid=preemptor.pod.uid,
-            namespace=preemptor.pod.namespace,
-            name=preemptor.pod.name,
+        now, patience = self.timing.clock(), max(pod.grace for pod in eviction.pods) + HOLD_SECONDS
+        self.ledger.hold(
+            preemptor.pod,
             node=eviction.node,
-            cards=tuple(CardUnits(card, units) for card, units in eviction.cards),
-            unit_meaning=share_node.unit_meaning if share_node else None,
+            request=preemptor.request,
+            priority=preemptor.priority,
+            gone=self.ledger.departing(eviction.node) | {pod.uid for pod in eviction.pods},
+            until=now + patience,
         )
-        until = self.timing.clock() + patience
-        hold = Hold(holder=holder, request=preemptor.request, priority=preemptor.priority, until=until)
-        self.ledger.hold(hold)
 
     # Holds
 

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpushare_core.books.dialects import RESOURCES
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.placement.requests import ResourceRequest
+from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.disruption_budgets import Budget
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import PreemptionQueue
@@ -40,15 +40,15 @@ class SchedulerVictims:
         request = pod.request(RESOURCES)
         if not request.resources:
             return dict(proposals)
-        if request.single is None or self.ledger.held_for(pod.metadata.uid):
+        if self.ledger.held_for(pod.metadata.uid):
             return {}
-        completed = await self._completed(pod, request.single, proposals)
+        completed = await self._completed(pod, request, proposals)
         if completed:
             self.preemptors.left_to_scheduler(pod.metadata.uid, now=self.clock())
         return completed
 
     async def _completed(
-        self, pod: Pod, request: ResourceRequest, proposals: Mapping[str, Proposal]
+        self, pod: Pod, request: PodRequest, proposals: Mapping[str, Proposal]
     ) -> dict[str, Proposal]:
         names = self._most_promising(proposals, request)
         try:
@@ -60,18 +60,18 @@ class SchedulerVictims:
         answers = zip(names, await asyncio.gather(*calls), strict=True)
         return {name: answer for name, answer in answers if answer is not None}
 
-    def _most_promising(self, proposals: Mapping[str, Proposal], request: ResourceRequest) -> list[str]:
+    def _most_promising(self, proposals: Mapping[str, Proposal], request: PodRequest) -> list[str]:
         """Returns the names of those that could take the pod if others went, the fewest victims first."""
         possible = [name for name in proposals if self._is_possible(name, request)]
-        greatest = self.ledger.greatest[request.name]
+        greatest = self.ledger.greatest[request.resources[0].name]
         possible.sort(key=lambda name: (len(proposals[name].victims), -greatest.get(name, 0)))
         return possible[:MOST_NODES]
 
-    def _is_possible(self, node: str, request: ResourceRequest) -> bool:
+    def _is_possible(self, node: str, request: PodRequest) -> bool:
         return self.ledger.room(node) is not None and self.ledger.unfit_reason(node, request).resolvable
 
     async def _of_node(
-        self, name: str, pod: Pod, request: ResourceRequest, proposal: Proposal, budgets: Sequence[Budget]
+        self, name: str, pod: Pod, request: PodRequest, proposal: Proposal, budgets: Sequence[Budget]
     ) -> Proposal | None:
         try:
             pods = await self.reader.pods(name)

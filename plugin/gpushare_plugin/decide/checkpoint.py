@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpushare_core.books.dialects import Dialect
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.requests import ResourceClass
 
 
@@ -37,6 +37,8 @@ class CheckpointEntry:
     resource: ResourceClass = ResourceClass.MEMORY
     cards: tuple[StoredCard, ...] = ()
     """In the order of their units; empty where the stored answer names none."""
+    unit: str = ""
+    """What the container was told that one unit is; empty when unknown."""
 
     def shares(self, numbers: "array[int]") -> dict[str, int]:
         """Returns card UUID -> how many of ``numbers`` lie on it, by what the container was told."""
@@ -81,6 +83,7 @@ def read_variables(units: StoredUnits, variables: Mapping[str, str], dialect: Di
             )
             for place, uuid in enumerate(uuids if is_even else ())
         ),
+        unit=variables.get(dialect.unit_variable, ""),
     )
 
 

@@ -20,6 +20,7 @@ from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.offering import KUBELET_SILENT, LAYOUT_UNKNOWN, Offering, desired_unit
+from gpushare_plugin.decide.status import quantity_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +100,22 @@ def _nothing_offered(offering: Offering) -> ConditionState:
 
 
 def _too_coarse(layout: Layout) -> str:
-    largest = max(placed.card.memory for placed in layout.cards)
-    return (
-        f"a unit of {layout.unit.text} does not fit the largest card, which has {largest} bytes less what is"
-        " reserved: set a smaller memoryUnit or reservedMemory"
+    largest = quantity_text(max(placed.card.memory for placed in layout.cards))
+    reserved = f", less the {quantity_text(layout.reserved)} that is reserved" if layout.reserved else ""
+    advice = (
+        "a smaller memoryUnit or reservedMemory"
+        if layout.unit.resource is ResourceClass.MEMORY
+        else "a smaller reservedMemory"
     )
+    return f"no card has a unit of {layout.unit.text}: the largest has {largest}{reserved}; set {advice}"
+
+
+def _too_small(layout: Layout) -> str:
+    left = f"have no more memory than the {quantity_text(layout.reserved)} that is reserved"
+    if layout.unit.resource is not ResourceClass.MEMORY:
+        return left
+    beside = f" beside the {quantity_text(layout.reserved)} that is reserved" if layout.reserved else ""
+    return f"have no room for a unit of {layout.unit.text}{beside}"
 
 
 def _cards_healthy(layout: Layout | None) -> ConditionState:
@@ -112,7 +124,7 @@ def _cards_healthy(layout: Layout | None) -> ConditionState:
     if unhealthy := list(_unhealthy(layout.cards)):
         return condition_false(CARDS_HEALTHY, "CardsUnhealthy", "; ".join(unhealthy))
     if small := [str(placed.card.index) for placed in layout.cards if not placed.units]:
-        message = f"cards {', '.join(small)} are smaller than a unit of {layout.unit.text} and serve nothing"
+        message = f"cards {', '.join(small)} {_too_small(layout)} and serve nothing"
         return condition_true(CARDS_HEALTHY, "UnitTooCoarse", message)
     return condition_true(CARDS_HEALTHY, "AllHealthy")
 

@@ -7,7 +7,7 @@ long breaks the registration, because the kubelet's client takes no message abov
 import re
 from collections.abc import Iterator, Sequence
 
-from gpushare_core.books.dialects import Dialect
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.units import MemoryUnit
 from gpushare_plugin.decide.layout import Layout, PlacedCard, lay_out
 from gpushare_plugin.decide.unit_ids import CAPACITY, ID_LENGTH, encode_id
@@ -28,7 +28,7 @@ _NO_HEALTH = b""
 
 def device_lists(layout: Layout, dialect: Dialect) -> dict[str, bytes]:
     """Returns name of an extended resource of ``dialect`` -> the list that the kubelet gets of it."""
-    return {dialect.name_of(layout.unit.resource): encode_devices(layout)}
+    return {dialect.resource_name(layout.unit.resource): encode_devices(layout)}
 
 
 def encode_devices(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bytes:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from gpushare_core.books.dialects import Dialect
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.grants import CardGrant, ContainerGrant
 from gpushare_core.placement.modes import mode_serving
-from gpushare_core.placement.quantity import MIB
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.unit_ids import UnknownUnitError, decode_id
 
@@ -26,7 +26,7 @@ def environment(ids: Sequence[str], layout: Layout, dialect: Dialect) -> dict[st
         where = "as many cards" if asked.cards > 1 else "one card"
         raise UnusableUnitsError(f"asked {len(ids)} units of {where}, the kubelet chose {chosen}")
     cards = [placed for placed in layout.cards if placed.uuid in shares]
-    return _variables(cards, asked.units, layout, dialect)
+    return dialect.environment(_grant(cards, asked.units, layout))
 
 
 def _number(unit_id: str, layout: Layout) -> int:
@@ -41,13 +41,21 @@ def _number(unit_id: str, layout: Layout) -> int:
     return number
 
 
-def _variables(cards: Sequence[PlacedCard], units: int, layout: Layout, dialect: Dialect) -> dict[str, str]:
-    """``units`` are those of each card. What concerns a card is a list, in the order of the units."""
-    shares = [layout.unit.memory_of(units, placed.card.memory) for placed in cards]
-    return {
-        **dict.fromkeys(dialect.card_variables, ",".join(placed.uuid for placed in cards)),
-        dialect.index_variable: ",".join(str(placed.card.index) for placed in cards),
-        dialect.units_variable: str(units * len(cards)),
-        dialect.memory_variable: ",".join(str(share // MIB) for share in shares),
-        dialect.card_memory_variable: ",".join(str(placed.card.memory // MIB) for placed in cards),
-    }
+def _grant(cards: Sequence[PlacedCard], units: int, layout: Layout) -> ContainerGrant:
+    """``units`` are those of each card. Nobody says which pod it is: it has what this container has."""
+    return ContainerGrant(
+        resource=layout.unit.resource,
+        unit=layout.unit.text,
+        pod_units=units * len(cards),
+        cards=tuple(
+            CardGrant(
+                uuid=placed.uuid,
+                index=placed.card.index,
+                units=units,
+                memory=layout.memory_of(units, placed),
+                card_units=placed.units,
+                card_memory=placed.card.memory,
+            )
+            for placed in cards
+        ),
+    )

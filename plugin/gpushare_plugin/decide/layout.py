@@ -54,6 +54,12 @@ class Layout:
 
     unit: Unit
     cards: tuple[PlacedCard, ...]
+    reserved: int = 0
+    """Bytes of each card that stay out of sharing."""
+
+    def memory_of(self, units: int, placed: PlacedCard) -> int:
+        """Returns the bytes that ``units`` of a card are."""
+        return self.unit.memory_of(units, max(0, placed.card.memory - self.reserved))
 
     @property
     def units(self) -> int:
@@ -113,7 +119,7 @@ def lay_out(
             added = _place(card, _gap(taken, unit.units_in(card.memory)), unit, reserved)
             placed.append(added)
             taken = sorted([*taken, (added.first, added.end)])
-    return Layout(unit, tuple(sorted(placed, key=lambda each: (each.first, each.room))))
+    return Layout(unit, tuple(sorted(placed, key=lambda each: (each.first, each.room))), reserved)
 
 
 def _place(card: PhysicalCard, first: int, unit: Unit, reserved: int) -> PlacedCard:

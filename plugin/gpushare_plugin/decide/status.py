@@ -98,9 +98,9 @@ def _units(cards: list[CardStatus]) -> UnitTotals:
 def _memory(layout: Layout | None, cards: list[CardStatus]) -> MemoryTotals:
     if layout is None:
         return MemoryTotals()
-    text, memories = _family(layout), {placed.uuid: placed.card.memory for placed in layout.cards}
-    total = sum(layout.unit.memory_of(card.units, memories[card.uuid]) for card in cards)
-    allocated = sum(layout.unit.memory_of(card.allocated_units, memories[card.uuid]) for card in cards)
+    text, placed = _family(layout), {each.uuid: each for each in layout.cards}
+    total = sum(layout.memory_of(card.units, placed[card.uuid]) for card in cards)
+    allocated = sum(layout.memory_of(card.allocated_units, placed[card.uuid]) for card in cards)
     return MemoryTotals(
         total=quantity_text(total, like=text),
         allocated=quantity_text(allocated, like=text),

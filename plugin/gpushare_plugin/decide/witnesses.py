@@ -38,9 +38,13 @@ class Witness:
     """MiB of the whole card; 0 when unknown."""
     resource: ResourceClass = ResourceClass.MEMORY
     container: str = ""
+    unit: Unit | None = None
+    """None when unknown: then it follows from the memory, as long as nothing of the card was reserved."""
 
     def is_of(self, unit: Unit) -> bool:
         """Whether the units have this size, as far as that is known."""
+        if self.unit:
+            return self.unit.meaning == unit.meaning
         if self.resource is not unit.resource or not self.memory:
             return self.resource is unit.resource
         return unit.memory_of(self.units, self.card_memory * MIB) // MIB == self.memory
@@ -48,6 +52,8 @@ class Witness:
     @property
     def told_unit(self) -> Unit | None:
         """The size of one unit that follows from what the container was told."""
+        if self.unit:
+            return self.unit
         if self.memory < self.units or self.memory == 0:
             return None
         if self.resource is ResourceClass.MEMORY:
@@ -74,6 +80,7 @@ def stored_witnesses(assigned: AssignedDevices) -> list[Witness]:
             card_memory=card.card_memory,
             resource=entry.resource,
             container=entry.container,
+            unit=parse_unit(entry.unit),
         )
         for uid, containers in assigned.stored.items()
         for entry in containers.values()
@@ -93,9 +100,9 @@ def annotated_witnesses(assigned: AssignedDevices, pods: Pods, node: str) -> lis
             lowest=min(each.numbers),
             highest=max(each.numbers),
             units=len(each.numbers),
-            memory=_mebibytes(len(each.numbers), each.unit),
             resource=each.resource,
             container=each.container,
+            unit=each.unit,
         )
         for each in _annotated_containers(assigned, pods, node)
         for card, units in each.shares.items()
@@ -138,11 +145,6 @@ def contradicting(layout: Layout, assigned: AssignedDevices, pods: Pods, node: s
     """Returns the pods of ``node`` by whose annotations units mean something else than in ``layout``."""
     annotated = _annotated_containers(assigned, pods, node)
     return sorted({str(each.pod) for each in annotated if each.contradicts(layout)})
-
-
-def _mebibytes(units: int, unit: Unit | None) -> int:
-    """0 where it depends on the card."""
-    return unit.memory_of(units, 0) // MIB if unit else 0
 
 
 def unwitnessed(assigned: AssignedDevices, witnesses: Iterable[Witness]) -> list[str]:

@@ -19,7 +19,7 @@ from tests.samples.extender import (
     share_node,
 )
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
@@ -121,7 +121,7 @@ async def test_slices_are_bound_on_distinct_cards(api: FakeApi, binder: Binder, 
 @pytest.mark.parametrize(
     ("limits", "refusal"),
     [
-        pytest.param({"gpushare.io/slice": "1"}, "this node serves gpushare.io/memory", id="another class"),
+        pytest.param({"gpushare.io/slice": "1"}, "that serve gpushare.io/memory", id="another class"),
         pytest.param({"gpushare.io/slice": "1", RESOURCE: "1"}, "only mode Mixed allows", id="two classes"),
     ],
 )
@@ -171,7 +171,7 @@ async def test_a_pod_that_asks_for_nothing_of_ours_is_refused(
     [
         pytest.param(reference("nobody"), "n1", "cannot read the pod", id="no such pod"),
         pytest.param(reference(uid="former"), "n1", "another one has its name now", id="recreated pod"),
-        pytest.param(reference(), "n9", "does not share GPU cards", id="not a node of ours"),
+        pytest.param(reference(), "n9", "share no GPU cards", id="not a node of ours"),
         pytest.param(PodReference("default", "a", ""), "n1", "needs PodName", id="no UID"),
     ],
 )
@@ -214,7 +214,7 @@ async def test_a_bind_tried_again_after_success_succeeds(
 ) -> None:
     assert await binder.bind(reference(), "n1") == ""
     assert await binder.bind(reference(), "n1") == ""
-    assert "already holds GPU memory on node n1" in await binder.bind(reference(), "n2")
+    assert "already holds its share of cards on node n1" in await binder.bind(reference(), "n2")
     assert (len(api.requests("POST", BINDING)), used(ledger), used(ledger, "n2")) == (1, 4, 0)
 
 
@@ -590,7 +590,9 @@ async def test_what_took_too_long_to_begin_is_not_sent(
     assert (api.requests("POST", BINDING), used(ledger)) == ([], 0)
 
 
-@pytest.mark.parametrize(("node", "answer"), [("n1", ""), ("n2", "already holds GPU memory on node n2")])
+@pytest.mark.parametrize(
+    ("node", "answer"), [("n1", ""), ("n2", "already holds its share of cards on node n2")]
+)
 async def test_what_another_extender_did_is_seen_once_the_lease_is_ours(
     api: FakeApi, binder: Binder, ledger: Ledger, node: str, answer: str
 ) -> None:

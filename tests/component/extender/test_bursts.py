@@ -16,7 +16,7 @@ from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import ANNOTATION, pod_json, share_node
 
 from gpushare_core.books.allocation import decode_allocation
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth

@@ -10,17 +10,16 @@ from tests.component.extender.test_server import permitted
 from tests.fakes.api_server import DISRUPTION_BUDGETS, PODS, FakeApi, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
-from tests.samples.extender import asked, holder, holder_json, pod_json, pod_update, share_node
+from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, share_node
 from tests.samples.preemption import budget_json
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.server import ExtenderApi, application
-from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.ledger import Ledger
 
 
@@ -116,7 +115,7 @@ async def test_where_it_is_off_none_are_added(caller: SchedulerCaller, extender:
 async def test_while_a_card_is_held_for_it_nothing_more_is_evicted(
     caller: SchedulerCaller, extender: ExtenderApi
 ) -> None:
-    extender.ledger.hold(Hold(holder=holder("uid-p", c1=10), request=asked(10), priority=10, until=1.0))
+    extender.ledger.hold(reference("p"), node="n1", request=asked(10), priority=10, gone={"uid-y"}, until=1.0)
     assert await preempt(caller, n1=["uid-x"]) == {}
 
 

@@ -5,22 +5,32 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import msgspec
 import pytest
 from tests.fakes.api_server import DISRUPTION_BUDGETS, EVENTS, PODS, Answer, FakeApi, cut, fake_api, status
 from tests.fakes.extender_clock import FakeClock
-from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, share_node
+from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
 from tests.samples.preemption import budget_json
 
 from gpushare_core.clock import utc_now
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import NotHeldError
+from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import EvictionRate, PreemptionQueue, Preemptor
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.preemptions import HOLD_SECONDS, Preemptions
 
 EVICTION = "/api/v1/namespaces/default/pods/{}/eviction"
+
+
+def requested(name: str, units: int, priority: int) -> PodRequest:
+    """What kube-scheduler says that the pod asks for."""
+    pod = preemptor_json(name, units=units, priority=priority)
+    return msgspec.convert(pod, Pod).request(RESOURCES)
 
 
 async def permitted() -> int:
@@ -58,7 +68,7 @@ class World:
 
     def refuse(self, units: int = 10, name: str = "p", priority: int = 10) -> None:
         """As a filter that refuses the pod everywhere."""
-        preemptor = Preemptor(reference(name), asked(units), priority, ("n1",), 1)
+        preemptor = Preemptor(reference(name), requested(name, units, priority), priority, ("n1",), 1)
         self.preemptions.preemptors.refused(preemptor, now=self.clock())
 
     async def until(self, what: str, holds: Callable[[], bool], seconds: float = 30.0) -> None:

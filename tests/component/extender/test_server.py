@@ -11,7 +11,7 @@ from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import pod_json, pod_update, share_node
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
@@ -66,7 +66,7 @@ class TestFilter:
         assert await caller.filter("n1", "n2", "n3") == {
             "NodeNames": ["n1"],
             "FailedNodes": {"n2": "insufficient GPU memory in one card: asked 4, largest free 2"},
-            "FailedAndUnresolvableNodes": {"n3": "node does not share GPU cards"},
+            "FailedAndUnresolvableNodes": {"n3": "node(s) that share no GPU cards"},
         }
 
     async def test_nobody_passes_is_an_empty_list_not_a_missing_one(self, caller: SchedulerCaller) -> None:

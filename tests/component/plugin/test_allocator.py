@@ -29,6 +29,7 @@ async def test_a_pod_gets_the_card_that_it_was_promised(node: Node) -> None:
         "NVIDIA_VISIBLE_DEVICES": CARDS[1],
         "GPUSHARE_CARD": CARDS[1],
         "GPUSHARE_CARD_INDEX": "1",
+        "GPUSHARE_UNIT": "1Gi",
         "GPUSHARE_UNITS": "4",
         "GPUSHARE_MEMORY_MIB": "4096",
         "GPUSHARE_CARD_MEMORY_MIB": "16384",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.samples.plugin import RESOURCE, ids
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredCard
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
@@ -43,7 +43,7 @@ def write(folder: Path, *entries: dict[str, Any]) -> None:
 
 def test_entries_of_the_resource_are_read_with_what_was_answered(tmp_path: Path) -> None:
     own = entry({"0": ids(17, 16), "1": ids(16)}, **VARIABLES)
-    write(tmp_path, own, entry({"-1": ["x"]}, resource="nvidia.com/gpu"))
+    write(tmp_path, own, entry({"-1": ["x"]}, resource="example.com/gpu"))
     assert CheckpointFile(tmp_path, GPUSHARE).read() == (
         CheckpointEntry(
             uid="uid-a",
@@ -58,7 +58,7 @@ def test_entries_of_the_resource_are_read_with_what_was_answered(tmp_path: Path)
     )
 
 
-FOREIGN = "nvidia.com/gpu"
+FOREIGN = "example.com/gpu"
 
 
 @pytest.mark.parametrize(

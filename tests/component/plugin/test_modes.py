@@ -1,5 +1,7 @@
 """A node in the modes Slices and Exclusive, from the policy to the container and back."""
 
+from typing import Any
+
 import pytest
 from tests.fakes.api_server import PODS, SHARE_NODES
 from tests.fakes.kubelet import AdmissionError
@@ -7,7 +9,7 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, name_of, pod_json
 
 from gpushare_core.books.allocation import Allocation, encode_allocation
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.devices.simulated import card_uuid
@@ -181,6 +183,53 @@ async def test_whole_cards(node: Node) -> None:
     await node.until("all given back", lambda: node.share_node.status.summary == "0/1 0/1 0/1")
     await node.run_pod(pod_json("d", container(units=3, resource=CARD)))
     await node.until("the annotation", lambda: node.allocation("d") is not None)
+
+
+RESERVED = {**DEVICES, "simulated": [*DEVICES["simulated"], {"count": 1, "memory": "1Gi"}]}
+
+
+async def reserving(node: Node, mode: str, reserved: str, **spec: Any) -> None:
+    """Cards of 16, 16, 8 and 1 GiB; until that is offered in ``mode``."""
+    node.share(mode=mode, reservedMemory=reserved, devices=RESERVED, **spec)
+    resource = SLICE if mode == "Slices" else CARD
+    await node.kubelet.until("the mode", lambda it: it.resource == resource and bool(it.devices))
+    await node.until("the status", lambda: len(node.share_node.status.cards) == 4)
+    await node.until_registered()
+
+
+async def test_what_is_reserved_is_taken_off_every_card_before_it_is_cut(node: Node) -> None:
+    await reserving(node, "Slices", "1Gi", slicesPerCard=2)
+    await node.until("the status", lambda: node.share_node.status.summary == "0/2 0/2 0/2 0/0")
+    variables = (await node.run_pod(slice_pod("a", 2, 1, 2))).variables["main"]
+    assert variables["GPUSHARE_MEMORY_MIB"] == "7680,3584"
+    assert variables["GPUSHARE_CARD_MEMORY_MIB"] == "16384,8192"
+    await node.until("the status", lambda: node.share_node.status.summary == "0/2 1/2 1/2 0/0")
+    memory = node.share_node.status.memory
+    assert (memory.total, memory.allocated) == ("37Gi", "11Gi")
+    assert "cards 3 have no more memory than the 1Gi that is reserved" in node.message("CardsHealthy")
+
+
+async def test_a_whole_card_is_what_is_left_of_it(node: Node) -> None:
+    await reserving(node, "Exclusive", "512Mi")
+    variables = (await node.run_pod(pod_json("a", container(units=4, resource=CARD)))).variables["main"]
+    assert variables["GPUSHARE_MEMORY_MIB"] == "15872,15872,7680,512"
+
+
+async def test_slices_mean_the_same_after_what_is_reserved_was_changed(node: Node) -> None:
+    """Also where nothing but the kubelet remembers what they were."""
+    await reserving(node, "Slices", "1Gi", slicesPerCard=2)
+    await node.run_pod(slice_pod("a", 2, 1, 2))
+    await node.until("the status", lambda: node.on_cards() == {"a": {CARDS[1]: 1, CARDS[2]: 1}})
+    await node.stop_plugin()
+    node.api.objects[SHARE_NODES]["", NODE]["status"] = {}
+    node.share(mode="Slices", reservedMemory="2Gi", devices=RESERVED, slicesPerCard=4)
+    await node.start_plugin()
+    await node.until_registered()
+    status = node.share_node.status
+    assert (status.memory_unit, status.summary) == ("1/2 card", "0/2 1/2 1/2 0/0")
+    assert node.condition("UnitChangeBlocked") == ("True", "PodsHoldUnits")
+    variables = (await node.run_pod(slice_pod("b", 1, 1))).variables["main"]
+    assert variables["GPUSHARE_MEMORY_MIB"] == "7168"
 
 
 async def test_units_of_a_mode_that_ended_are_refused(node: Node) -> None:

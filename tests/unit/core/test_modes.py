@@ -41,6 +41,12 @@ def test_an_amount_fits_up_to_the_greatest_and_over_commits_no_card(
     assert all(by_uuid[uuid].fits(units) for uuid, units in chosen.items())
 
 
+def test_unhealthy_cards_and_those_reserved_as_a_whole_offer_nothing() -> None:
+    present = [Card("a", 0, 2, 1), Card("b", 1, 2, healthy=False), Card("c", 2, 0)]
+    assert SLICES.room(present) == Room(1, 1, 1)
+    assert MEMORY.room(present) == Room(1, 2, 1)
+
+
 @pytest.mark.parametrize("mode", EVERY_MODE)
 @given(present=CARDS)
 def test_more_would_fit_if_nothing_was_allocated(mode: SharingMode, present: list[Card]) -> None:
@@ -65,17 +71,60 @@ def test_more_would_fit_if_nothing_was_allocated(mode: SharingMode, present: lis
             "insufficient GPU memory in one card: asked 20, largest free 16, biggest card 16",
             id="memory: for ever",
         ),
-        pytest.param(SLICES, 2, Room(1, 4), "needs 2 cards with a free slice, has 1", id="slices: for now"),
-        pytest.param(SLICES, 1, Room(0, 4), "needs a card with a free slice, has 0", id="slices: one"),
+        pytest.param(
+            MEMORY,
+            20,
+            Room(0, 0, 2),
+            "insufficient GPU memory in one card: asked 20, largest free 0, biggest card 0; 2 unhealthy cards"
+            " do not count",
+            id="memory: unhealthy cards",
+        ),
+        pytest.param(
+            SLICES,
+            3,
+            Room(2, 3, 1),
+            "insufficient GPU slices: needs 3 cards with a free slice, has 2; 1 unhealthy card does not"
+            " count",
+            id="slices: an unhealthy card",
+        ),
+        pytest.param(
+            CARDS_MODE,
+            3,
+            Room(0, 2),
+            "insufficient GPU cards: needs 3 free cards, has 0, of 2 in all",
+            id="cards: for ever",
+        ),
+        pytest.param(
+            SLICES,
+            2,
+            Room(1, 4),
+            "insufficient GPU slices: needs 2 cards with a free slice, has 1",
+            id="slices: for now",
+        ),
+        pytest.param(
+            SLICES,
+            1,
+            Room(0, 4),
+            "insufficient GPU slices: needs a card with a free slice, has 0",
+            id="slices: one",
+        ),
         pytest.param(
             SLICES,
             5,
             Room(1, 4),
-            "needs 5 cards with a free slice, has 1, of 4 in all",
+            "insufficient GPU slices: needs 5 cards with a free slice, has 1, of 4 in all",
             id="slices: for ever",
         ),
-        pytest.param(CARDS_MODE, 2, Room(1, 4), "needs 2 free cards, has 1", id="cards: for now"),
-        pytest.param(CARDS_MODE, 1, Room(0, 4), "needs a free card, has 0", id="cards: one"),
+        pytest.param(
+            CARDS_MODE,
+            2,
+            Room(1, 4),
+            "insufficient GPU cards: needs 2 free cards, has 1",
+            id="cards: for now",
+        ),
+        pytest.param(
+            CARDS_MODE, 1, Room(0, 4), "insufficient GPU cards: needs a free card, has 0", id="cards: one"
+        ),
     ],
 )
 def test_a_refusal_says_what_was_asked_and_what_there_is(
@@ -86,7 +135,7 @@ def test_a_refusal_says_what_was_asked_and_what_there_is(
 
 def test_a_refusal_for_the_resource_names_what_the_node_serves() -> None:
     assert other_resource_reason("aliyun.com/gpu-mem", ["gpushare.io/memory"]) == (
-        "the pod asks for aliyun.com/gpu-mem, and this node serves gpushare.io/memory"
+        "node(s) that serve gpushare.io/memory, and the pod asks for aliyun.com/gpu-mem"
     )
 
 
@@ -97,7 +146,7 @@ def test_a_refusal_of_several_resources_names_the_mode_that_allows_them() -> Non
             ResourceRequest("gpushare.io/slice", ResourceClass.SLICE, 1),
         )
     )
-    assert several_resources_reason(request) == (
+    assert several_resources_reason(request.resources) == (
         "the pod asks for gpushare.io/memory and gpushare.io/slice together: only mode Mixed allows that"
     )
 

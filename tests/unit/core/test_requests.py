@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, read_request
 
@@ -173,11 +173,19 @@ def test_ordinary_init_containers_are_named_apart() -> None:
 def test_every_class_is_read_by_itself(limits: Json, asked: list[tuple[str, int]]) -> None:
     request = read_request(spec({"name": "a", "resources": {"limits": limits}}), RESOURCES)
     assert [(each.resource, each.total) for each in request.resources] == asked
-    assert (request.single is not None) == (len(asked) == 1)
 
 
-def test_a_pod_of_several_classes_has_amounts_of_none() -> None:
-    """No node admits it, so nothing may be counted for it."""
+def test_nothing_counts_for_a_container_that_asks_for_several_resources() -> None:
+    """No node admits it."""
     limits = {"gpushare.io/slice": "2", "gpushare.io/memory": "4"}
     request = read_request(spec({"name": "a", "resources": {"limits": limits}}), RESOURCES)
-    assert (request.containers, request.total) == ({}, 0)
+    assert (request.containers, request.crowded_containers) == ({}, ("a",))
+
+
+def test_each_part_of_a_pod_is_what_it_asks_of_one_resource() -> None:
+    halves = {"name": "a", "resources": {"limits": {"gpushare.io/slice": "2"}}}
+    memory = {"name": "b", "resources": {"limits": {"gpushare.io/memory": "4"}}}
+    request = read_request(spec(halves, memory), RESOURCES)
+    assert request.containers == {"a": 2, "b": 4}
+    assert [dict(part.containers) for part in request.parts] == [{"b": 4}, {"a": 2}]
+    assert request.crowded_containers == ()

@@ -2,30 +2,18 @@
 
 import pytest
 
-from gpushare_core.api.enums import Backend, DialectName, Mode, Source
-from gpushare_core.api.served import Problem, backend_problem, dialect_problem, mode_problem, source_problem
+from gpushare_core.api.enums import Backend, Mode, Source
+from gpushare_core.api.served import Problem, backend_problem, mode_problem, source_problem
 
 
 @pytest.mark.parametrize(
     ("found", "reason", "told"),
     [
         pytest.param(
-            mode_problem(Mode.MIXED),
-            "UnsupportedMode",
-            "mode Mixed is not served by this version; use Exclusive or Memory or Off or Slices",
-            id="mode",
-        ),
-        pytest.param(
             source_problem(Source.NVML),
             "UnsupportedSource",
             "devices.source NVML is not served by this version; use Simulated",
             id="source",
-        ),
-        pytest.param(
-            dialect_problem(DialectName.VOLCANO),
-            "UnsupportedDialect",
-            "dialect volcano.sh is not served by this version; use gpushare.io",
-            id="dialect",
         ),
         pytest.param(
             backend_problem(Backend.EXTERNAL),
@@ -45,9 +33,9 @@ def test_it_says_what_works_instead(found: Problem | None, reason: str, told: st
         pytest.param(mode_problem(Mode.MEMORY), id="mode Memory"),
         pytest.param(mode_problem(Mode.SLICES), id="mode Slices"),
         pytest.param(mode_problem(Mode.EXCLUSIVE), id="mode Exclusive"),
+        pytest.param(mode_problem(Mode.MIXED), id="mode Mixed"),
         pytest.param(mode_problem(Mode.OFF), id="mode Off"),
         pytest.param(source_problem(Source.SIMULATED), id="simulated cards"),
-        pytest.param(dialect_problem(DialectName.GPUSHARE), id="our own dialect"),
         pytest.param(backend_problem(Backend.KUBE_SCHEDULER), id="kube-scheduler"),
     ],
 )

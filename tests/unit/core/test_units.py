@@ -38,7 +38,7 @@ def test_units_written_differently_mean_the_same() -> None:
     ("unit", "units", "of_two"),
     [
         pytest.param(MemoryUnit.parse("1Gi"), 15, 2 * GIB, id="memory"),
-        pytest.param(QUARTER, 4, 8 * GIB, id="slices: the same of every card, whatever is reserved"),
+        pytest.param(QUARTER, 4, 8 * GIB, id="slices: as many of every card"),
         pytest.param(CardPart(ResourceClass.SLICE, 3), 3, 10922 * MIB, id="in whole MiB"),
         pytest.param(WHOLE_CARD, 1, 32 * GIB, id="a card"),
     ],

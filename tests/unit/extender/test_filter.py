@@ -45,9 +45,10 @@ def test_every_node_that_fails_says_why(ledger: Ledger) -> None:
     assert result.passing == ["n1"]
     assert result.failed == {"n2": "insufficient GPU memory in one card: asked 12, largest free 4"}
     assert result.unresolvable == {
-        "n3": "insufficient GPU memory in one card: asked 12, largest free 8, biggest card 8",
+        "n3": "insufficient GPU memory in one card: asked 12, largest free 8, biggest card 8"
+        "; 1 unhealthy card does not count",
         "n4": "no healthy GPU card",
-        "n5": "node does not share GPU cards",
+        "n5": "node(s) that share no GPU cards",
     }
 
 
@@ -61,7 +62,7 @@ def test_more_than_any_card_holds_fails_although_the_node_has_it(ledger: Ledger)
 def test_a_pod_that_holds_units_passes_only_where_it_holds_them(ledger: Ledger) -> None:
     result = filter_nodes(ledger, ["n1", "n2"], uid="a", request=pod_request(12))
     assert (result.passing, list(result.unresolvable)) == (["n2"], ["n1"])
-    assert "already holds GPU memory on node n2" in result.unresolvable["n1"]
+    assert "node(s) other than n2" in result.unresolvable["n1"]
 
 
 @pytest.mark.parametrize(
@@ -69,13 +70,19 @@ def test_a_pod_that_holds_units_passes_only_where_it_holds_them(ledger: Ledger) 
     [
         pytest.param(
             PodRequest((asked(1, ResourceClass.SLICE),)),
-            "the pod asks for gpushare.io/slice, and this node serves gpushare.io/memory",
+            "node(s) that serve gpushare.io/memory, and the pod asks for gpushare.io/slice",
             id="a class that the node does not serve",
         ),
         pytest.param(
-            PodRequest((asked(4), asked(1, ResourceClass.CARD))),
+            PodRequest((asked(4), asked(1, ResourceClass.CARD, container="whole"))),
             "the pod asks for gpushare.io/memory and gpushare.io/card together: only mode Mixed allows that",
             id="two classes",
+        ),
+        pytest.param(
+            PodRequest((asked(4), asked(1, ResourceClass.CARD))),
+            "container main asks for gpushare.io/memory and gpushare.io/card together: only two"
+            " containers can have that",
+            id="two classes in one container",
         ),
     ],
 )
@@ -92,9 +99,13 @@ def test_slices_need_a_card_each() -> None:
     ledger.set_pod(pod_update("a", node="n2", unit="1/2 card", c0=2))
     ledger.set_pod(pod_update("b", node="n2", unit="1/2 card", c1=2))
     result = filter_nodes(ledger, ["n1", "n2"], uid="p", request=PodRequest((asked(2, ResourceClass.SLICE),)))
-    assert result == FilterResult(["n1"], {"n2": "needs 2 cards with a free slice, has 1"})
+    assert result == FilterResult(
+        ["n1"], {"n2": "insufficient GPU slices: needs 2 cards with a free slice, has 1"}
+    )
     most = filter_nodes(ledger, ["n1"], uid="p", request=PodRequest((asked(4, ResourceClass.SLICE),)))
-    assert most.unresolvable == {"n1": "needs 4 cards with a free slice, has 3, of 3 in all"}
+    assert most.unresolvable == {
+        "n1": "insufficient GPU slices: needs 4 cards with a free slice, has 3, of 3 in all"
+    }
 
 
 def test_no_nodes_offered(ledger: Ledger) -> None:

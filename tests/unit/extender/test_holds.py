@@ -1,24 +1,24 @@
 """Units that are held for a pod: out of reach for those that are no more important."""
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 from tests.samples.extender import asked, holder, pod_request, reference, share_node
-from tests.samples.preemption import ledger_with
+from tests.samples.preemption import ledger_with, mixed_node
 
-from gpushare_core.placement.requests import PodRequest
+from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.filter import filter_nodes
 from gpushare_extender.ledger.hold import Hold
+from gpushare_extender.ledger.holder import PodUpdate
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 
 
-def hold(uid: str = "uid-p", *, units: int = 16, priority: int = 10, card: int = 0) -> Hold:
-    shares = {f"c{card}": units}
-    return Hold(
-        holder=holder(uid, **shares),  # type: ignore[arg-type]
-        request=asked(units),
-        priority=priority,
-        until=100.0,
+def hold(
+    ledger: Ledger, name: str = "p", *, units: int = 16, priority: int = 10, gone: Collection[str] = ()
+) -> Hold:
+    return ledger.hold(
+        reference(name), node="n1", request=asked(units), priority=priority, gone=gone, until=100.0
     )
 
 
@@ -26,7 +26,7 @@ def held(*, free: bool = True) -> Ledger:
     """n1 with two cards of 16: card 0 is held for p, and used by a unless ``free``; card 1 is full."""
     holders: dict[str, Any] = {} if free else {"a": {"c0": 16}}
     ledger = ledger_with(16, 16, full={"c1": 16}, **holders)
-    ledger.hold(hold())
+    hold(ledger, gone="a")
     return ledger
 
 
@@ -77,7 +77,7 @@ def test_a_more_important_pod_that_takes_the_card_ends_it() -> None:
 
 def test_a_more_important_pod_elsewhere_leaves_it() -> None:
     ledger = ledger_with(16, 16)
-    ledger.hold(hold(card=0))
+    hold(ledger)
     ledger.reserve(reference("q"), node="n1", request=asked(16), priority=1)
     assert [each.uid for each in ledger.holds()] == ["uid-p"]
 
@@ -86,7 +86,7 @@ def test_everybody_hears_of_its_end() -> None:
     heard: list[tuple[str, int]] = []
     ledger = Ledger(lambda name, amount: heard.append((name, amount)))
     ledger.set_share_node(share_node("n1", 16))
-    ledger.hold(hold())
+    hold(ledger)
     heard.clear()
     ledger.end_hold("uid-p")
     assert heard == [("gpushare.io/memory", 16)]
@@ -97,7 +97,7 @@ def test_the_pod_hears_when_its_card_is_free() -> None:
     ledger = Ledger(held_is_free=heard.append)
     ledger.set_share_node(share_node("n1", 16))
     ledger.reserve(reference("a"), node="n1", request=asked(16))
-    ledger.hold(hold())
+    hold(ledger, gone={"uid-a"})
     assert heard == []
     ledger.release("uid-a")
     assert heard == ["uid-p"]
@@ -112,8 +112,41 @@ def test_it_outlives_the_loss_of_the_node_and_can_be_ended_after() -> None:
 
 
 def test_another_for_the_same_pod_takes_its_place() -> None:
-    ledger = ledger_with(16, 16)
-    ledger.hold(hold(card=0))
-    ledger.hold(hold(card=1))
-    assert [each.holder.cards for each in ledger.holds()] == [(("n1-1", 16),)]
+    ledger = ledger_with(16, 8)
+    hold(ledger, units=16)
+    hold(ledger, units=4)
+    assert [each.holder.cards for each in ledger.holds()] == [(("n1-1", 4),)]
     assert passes(ledger, 16)
+
+
+def test_nothing_is_held_that_will_not_be_free() -> None:
+    ledger = ledger_with(16, a={"c0": 10})
+    with pytest.raises(DoesNotFitError):
+        hold(ledger, units=10)
+    assert ledger.holds() == []
+
+
+SLICE = ResourceClass.SLICE
+
+
+class TestMixed:
+    """A card that is being freed of memory is held for a slice."""
+
+    def ledger(self) -> Ledger:
+        ledger = Ledger()
+        ledger.set_share_node(mixed_node(16))
+        ledger.set_pod(PodUpdate("a", holder("a", c0=10)))
+        ledger.hold(reference("p"), node="n1", request=asked(1, SLICE), priority=10, gone={"a"}, until=100.0)
+        return ledger
+
+    def test_while_memory_is_in_use_it_serves_nobody(self) -> None:
+        ledger = self.ledger()
+        assert not ledger.fits("n1", asked(1))
+        assert not ledger.fits_past_holds("n1", asked(1, SLICE), uid="uid-p", priority=10)
+
+    def test_then_it_is_locked_for_the_slice(self) -> None:
+        ledger = self.ledger()
+        ledger.drop_pod("a")
+        assert not ledger.fits("n1", asked(1))
+        assert ledger.fits("n1", asked(1, SLICE))
+        assert ledger.fits_past_holds("n1", asked(1, SLICE), uid="uid-p", priority=10)

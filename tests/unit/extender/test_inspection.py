@@ -32,6 +32,7 @@ def test_a_node_shows_its_cards_and_who_has_what() -> None:
                 "allocated": 9,
                 "reserved": 3,
                 "healthy": True,
+                "lock": "memory",
                 "pods": pods,
             },
             {
@@ -41,6 +42,7 @@ def test_a_node_shows_its_cards_and_who_has_what() -> None:
                 "allocated": 1,
                 "reserved": 0,
                 "healthy": False,
+                "lock": "memory",
                 "pods": [{"namespace": "default", "name": "b", "uid": "b", "units": 1, "reserved": False}],
             },
         ],

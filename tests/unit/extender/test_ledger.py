@@ -195,7 +195,7 @@ def test_a_node_without_its_share_node_takes_no_pods_but_keeps_its_sums(ledger: 
     ledger.drop_share_node("n1")
     ledger.drop_share_node("never seen")
     assert "n1" not in ledger.greatest[RESOURCE]
-    with pytest.raises(DoesNotFitError, match="does not share GPU cards"):
+    with pytest.raises(DoesNotFitError, match="share no GPU cards"):
         reserve(ledger, "b", 1)
     ledger.set_share_node(share_node("n1"))
     assert used(ledger) == [4, 0]
@@ -353,7 +353,7 @@ def test_a_node_is_forgotten_with_its_last_holder() -> None:
             "n1", 17, "asked 17, largest free 16, biggest card 16", False, id="bigger than any card"
         ),
         pytest.param("n2", 16, "asked 16, largest free 12", True, id="cards are in use"),
-        pytest.param("n9", 1, "does not share GPU cards", False, id="not one of ours"),
+        pytest.param("n9", 1, "share no GPU cards", False, id="not one of ours"),
         pytest.param("n3", 1, "not today", False, id="closed"),
     ],
 )

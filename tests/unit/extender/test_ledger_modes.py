@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.extender import GI, RESOURCE, asked, pod_update, reference, share_node
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.modes import MODES, mode_serving
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import parse_unit
@@ -67,7 +67,7 @@ def test_no_card_is_over_committed_and_none_given_twice_to_a_pod(
     ledger.set_share_node(share_node("n1", *[size] * 4, mode=sharing, unit=unit))
     running: list[str] = []
     for number, (amount, ends) in enumerate(steps):
-        fits = ledger.greatest[GPUSHARE.name_of(sharing.resource)]["n1"] >= amount
+        fits = ledger.greatest[GPUSHARE.resource_name(sharing.resource)]["n1"] >= amount
         try:
             held = ledger.reserve(reference(f"p{number}"), node="n1", request=asked(amount, sharing.resource))
         except DoesNotFitError:
@@ -83,7 +83,7 @@ def test_no_card_is_over_committed_and_none_given_twice_to_a_pod(
         assert all(0 <= card.allocated <= card.units for card in node.cards())
     for uid in running:
         ledger.drop_pod(uid)
-    assert ledger.greatest[GPUSHARE.name_of(sharing.resource)]["n1"] == 4
+    assert ledger.greatest[GPUSHARE.resource_name(sharing.resource)]["n1"] == 4
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,9 @@ def test_changes_of_mode_under_pods_never_let_two_classes_on_a_card_nor_too_much
             node = in_unit(*UNITS[number % len(UNITS)])
             ledger.set_share_node(node)
         elif step == "bind":
-            request = asked(number + 1, node.mode.resource)
-            fits = ledger.greatest[GPUSHARE.name_of(node.mode.resource)]["n1"] > number
+            ((name, resource),) = node.resources.items()
+            request = asked(number + 1, resource)
+            fits = ledger.greatest[name]["n1"] > number
             try:
                 running.append(ledger.reserve(reference(f"p{moment}"), node="n1", request=request))
                 assert fits

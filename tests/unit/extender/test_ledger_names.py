@@ -16,7 +16,7 @@ def test_a_node_that_serves_another_name_for_the_same_class_does_not_fit() -> No
     ledger.set_share_node(share_node("n1"))
     foreign = ResourceRequest("example.com/memory", ResourceClass.MEMORY, 4, {"main": 4})
     reason = ledger.unfit_reason("n1", foreign)
-    assert reason.message == "the pod asks for example.com/memory, and this node serves gpushare.io/memory"
+    assert reason.message == "node(s) that serve gpushare.io/memory, and the pod asks for example.com/memory"
     assert not reason.resolvable
 
 

@@ -1,6 +1,6 @@
 """When a refused pod is looked at."""
 
-from tests.samples.extender import asked, reference
+from tests.samples.extender import pod_request, reference
 
 from gpushare_extender.decide.preemption_queue import (
     SAMPLE,
@@ -13,7 +13,7 @@ from gpushare_extender.decide.preemption_queue import (
 
 
 def preemptor(name: str = "p", priority: int = 10, *nodes: str) -> Preemptor:
-    return Preemptor(reference(name), asked(8), priority, nodes or ("n1",))
+    return Preemptor(reference(name), pod_request(8), priority, nodes or ("n1",))
 
 
 def due(queue: PreemptionQueue, now: float) -> list[str]:
@@ -70,8 +70,8 @@ def test_the_nodes_are_those_of_the_last_refusal() -> None:
 
 
 def test_fewer_than_a_sample_are_all_nodes() -> None:
-    assert not Preemptor(reference(), asked(8), 10, ("n1",), SAMPLE - 1).may_be_sampled
-    assert Preemptor(reference(), asked(8), 10, ("n1",), SAMPLE).may_be_sampled
+    assert not Preemptor(reference(), pod_request(8), 10, ("n1",), SAMPLE - 1).may_be_sampled
+    assert Preemptor(reference(), pod_request(8), 10, ("n1",), SAMPLE).may_be_sampled
 
 
 def test_what_was_fit_long_ago_may_not_be_any_more() -> None:

@@ -1,9 +1,13 @@
 """Among the nodes that take a pod, the ones that keep whole cards free come first."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
-from tests.samples.extender import asked, reference
+from tests.samples.extender import asked, reference, share_node
 
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.ledger.ledger import Ledger
@@ -15,7 +19,7 @@ def node(name: str, *, cards: int = 2, score: int = 100, strategy: Strategy = St
         name=name,
         cards=tuple(ShareNodeCard(f"{name}-{index}", index, 16, healthy=True) for index in range(cards)),
         unit="1Gi",
-        unit_meaning=(ResourceClass.MEMORY, 2**30),
+        meanings=((ResourceClass.MEMORY, 2**30),),
         strategy=strategy,
         compute_score=score,
     )
@@ -52,3 +56,72 @@ def ledger_of(*nodes: ShareNode, **reserved: int) -> Ledger:
 )
 def test_better_nodes_score_higher(ledger: Ledger, units: int, expected: dict[str, int]) -> None:
     assert prioritize_nodes(ledger, sorted(expected), asked(units)) == expected
+
+
+def whole(name: str, *, cards: int, score: int = 100) -> ShareNode:
+    present = share_node(name, *[1] * cards, mode=MODES["Exclusive"], unit="1 card")
+    return replace(present, compute_score=score)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "held", "amount", "expected"),
+    [
+        pytest.param(
+            (whole("a", cards=4), whole("b", cards=4, score=200)), {"a": 1}, 1, {"a": 9, "b": 10}, id="fast"
+        ),
+        pytest.param(
+            (whole("a", cards=4), whole("b", cards=4)), {"b": 1}, 1, {"a": 9, "b": 10}, id="held already"
+        ),
+        pytest.param(
+            (whole("a", cards=8), whole("b", cards=4), whole("c", cards=3)),
+            {},
+            4,
+            {"a": 9, "b": 10, "c": 0},
+            id="a node for itself",
+        ),
+    ],
+)
+def test_whole_cards_go_where_the_free_ones_are_of_least_use(
+    nodes: tuple[ShareNode, ...], held: dict[str, int], amount: int, expected: dict[str, int]
+) -> None:
+    ledger = Ledger()
+    ledger.replace_share_nodes(nodes)
+    for name, cards in held.items():
+        request = asked(cards, ResourceClass.CARD)
+        ledger.reserve(reference("held", uid=f"on-{name}"), node=name, request=request)
+    assert prioritize_nodes(ledger, sorted(expected), asked(amount, ResourceClass.CARD)) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(
+            lambda ledger: ledger.reserve(reference("p"), node="b", request=asked(4)),
+            {"a": 10, "b": 10},
+            id="a pod comes",
+        ),
+        pytest.param(lambda ledger: ledger.drop_pod("on-a"), {"a": 10, "b": 10}, id="a pod goes"),
+        pytest.param(lambda ledger: ledger.pause("a", "wait"), {"a": 0, "b": 10}, id="a pause"),
+        pytest.param(
+            lambda ledger: ledger.set_share_node(node("b", score=10)), {"a": 9, "b": 10}, id="another card"
+        ),
+        pytest.param(
+            lambda ledger: ledger.set_share_node(node("a", cards=0)), {"a": 0, "b": 10}, id="a card fewer"
+        ),
+    ],
+)
+def test_scores_follow_what_happens_to_a_node(
+    change: Callable[[Ledger], object], expected: dict[str, int]
+) -> None:
+    """A pod of 12 fits beside the 4 on ``a``, and fills the card up."""
+    ledger = ledger_of(node("a"), node("b"), a=4)
+    assert prioritize_nodes(ledger, ["a", "b"], asked(12)) == {"a": 10, "b": 9}
+    change(ledger)
+    assert prioritize_nodes(ledger, ["a", "b"], asked(12)) == expected
+
+
+def test_more_different_requests_than_are_remembered_are_answered_as_well() -> None:
+    ledger = ledger_of(node("a"), node("b"), b=1)
+    for _ in range(2):
+        for units in range(1, 16):
+            assert prioritize_nodes(ledger, ["a", "b"], asked(units)) == {"a": 9, "b": 10}

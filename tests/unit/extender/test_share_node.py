@@ -9,6 +9,7 @@ from tests.samples.extender import GI, share_node_json
 
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.modes import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.ledger.share_node import (
     ReportedHolder,
@@ -27,7 +28,7 @@ def test_a_registered_node_takes_pods() -> None:
         name="n1",
         cards=(ShareNodeCard("n1-0", 0, 16, healthy=True), ShareNodeCard("n1-1", 1, 16, healthy=True)),
         unit="1Gi",
-        unit_meaning=(ResourceClass.MEMORY, GI),
+        meanings=((ResourceClass.MEMORY, GI),),
         strategy=Strategy.BINPACK,
         closed_reason="",
     )
@@ -67,7 +68,7 @@ def registration_failed(node: Json) -> None:
 
 
 def other_mode(node: Json) -> None:
-    node["spec"]["mode"] = "Mixed"
+    node["spec"]["mode"] = "Whole"
 
 
 def other_dialect(node: Json) -> None:
@@ -96,10 +97,14 @@ def nonsense(node: Json) -> None:
     [
         pytest.param(no_status, "not registered with the kubelet yet", id="plugin has not started"),
         pytest.param(registration_failed, "yet: the kubelet is away", id="registration failed"),
-        pytest.param(other_mode, "mode Mixed is not served, only Memory, Slices, Exclusive", id="other mode"),
-        pytest.param(other_dialect, "dialect example.com is not served", id="other dialect"),
-        pytest.param(all_sick, "no healthy GPU card", id="all cards sick"),
-        pytest.param(no_cards, "no healthy GPU card", id="no cards"),
+        pytest.param(
+            other_mode,
+            "mode Whole, which is not served, only Memory, Slices, Exclusive, Mixed",
+            id="other mode",
+        ),
+        pytest.param(other_dialect, "dialect example.com, which is not served", id="other dialect"),
+        pytest.param(all_sick, "without a healthy GPU card", id="all cards sick"),
+        pytest.param(no_cards, "without a healthy GPU card", id="no cards"),
         pytest.param(being_deleted, "being taken out of GPU sharing", id="being deleted"),
         pytest.param(nonsense, "cannot be read", id="unreadable"),
     ],
@@ -121,7 +126,7 @@ def test_a_sick_card_is_kept_apart_from_the_healthy_ones() -> None:
 def test_an_unreadable_unit_has_no_size(unit: str) -> None:
     node = share_node_json()
     node["status"]["memoryUnit"] = unit
-    assert read(node).unit_meaning is None
+    assert read(node).meanings == ()
 
 
 def test_what_is_no_object_is_an_error() -> None:
@@ -181,6 +186,7 @@ class TestHolders:
         pytest.param("1Gi", "Memory", id="memory"),
         pytest.param("1/4 card", "Slices", id="slices"),
         pytest.param("1 card", "Exclusive", id="cards"),
+        pytest.param("1Gi, 1/2 card, 1 card", "Mixed", id="all of them"),
         pytest.param("", "Memory", id="nothing is served yet"),
     ],
 )
@@ -188,4 +194,5 @@ def test_the_mode_is_the_one_in_force(unit: str, mode: str) -> None:
     node = share_node_json()
     node["spec"]["mode"] = "Slices"  # as while pods keep it from being applied
     node["status"]["memoryUnit"] = unit
-    assert read(node).mode.name == mode
+    served = [each.resource for each in NODE_MODES[mode].served]
+    assert [*read(node).resources.values()] == served

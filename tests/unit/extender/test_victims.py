@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.samples.extender import asked, share_node
-from tests.samples.preemption import bound, budget_json, budgets, ledger_with
+from tests.samples.extender import asked, pod_update, share_node
+from tests.samples.preemption import bound, budget_json, budgets, ledger_with, mixed_node
 
 from gpushare_core.json_object import Json
 from gpushare_core.placement.modes import MODES
-from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.bound_pods import BoundPod
 from gpushare_extender.decide.victims import Eviction, NodeWithout, cost, evictable, find_eviction
 from gpushare_extender.ledger.ledger import Ledger
@@ -60,7 +60,6 @@ def test_pods_of_two_cards_are_never_added_up() -> None:
     found = eviction(node(ledger, 16), [bound("a"), bound("c"), bound("b", 1), bound("d", 2)])
     assert found
     assert [pod.uid for pod in found.victims] == ["a", "b"]
-    assert found.cards == (("n1-0", 16),)
 
 
 def test_no_more_than_need_be_on_the_card() -> None:
@@ -121,6 +120,30 @@ class TestDistinctCards:
     def test_more_cards_than_can_be_freed(self) -> None:
         ledger = ledger_with(1, 1, mode=EXCLUSIVE, unit="1 card", a={"c0": 1}, b={"c1": 1})
         assert victims(node(ledger, 2, ResourceClass.CARD), bound("a")) is None
+
+
+class TestMixed:
+    """No card serves two classes: whoever asks for another one needs it empty."""
+
+    def ledger(self) -> Ledger:
+        ledger = Ledger()
+        ledger.set_share_node(mixed_node(16, 16))
+        for uid, cards in {"a": {"c0": 4}, "b": {"c0": 4}, "c": {"c1": 4}}.items():
+            ledger.set_pod(pod_update(uid, **cards))  # type: ignore[arg-type]
+        return ledger
+
+    def test_a_slice_needs_all_memory_of_a_card(self) -> None:
+        slices = node(self.ledger(), 1, ResourceClass.SLICE)
+        assert victims(slices, bound("a"), bound("b"), bound("c")) == ["c"]
+        assert victims(slices, bound("a"), bound("b"), bound("c", 1)) == ["a", "b"]
+
+    def test_a_slice_and_memory_together(self) -> None:
+        found = self.ledger().node("n1")
+        assert found
+        both = PodRequest((asked(1, ResourceClass.SLICE), asked(12, container="second")))
+        without = NodeWithout("n1", found, both)
+        assert sorted(victims(without, bound("a"), bound("b"), bound("c")) or ()) == ["a", "c"]
+        assert victims(without, bound("c", 1)) is None
 
 
 class TestBudgets:

@@ -5,9 +5,9 @@ from tests.samples.plugin import GIB, card, layout, share_node
 
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode
-from gpushare_core.placement.units import MemoryUnit
+from gpushare_core.placement.units import WHOLE_CARD, MemoryUnit
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
-from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.decide.layout import Layout, lay_out
 from gpushare_plugin.decide.offering import Offering
 
 GOOD = Offering(layout=layout())
@@ -77,11 +77,24 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
                 "False",
                 "UnitTooCoarse",
                 (
-                    "a unit of 64Gi does not fit the largest card, which has 17179869184 bytes less what is"
-                    " reserved: set a smaller memoryUnit or reservedMemory"
+                    "no card has a unit of 64Gi: the largest has 16Gi; set a smaller memoryUnit or"
+                    " reservedMemory"
                 ),
             ),
             id="a unit larger than every card",
+        ),
+        pytest.param(
+            "Registered",
+            states(Offering(layout=lay_out([card(0), card(1)], WHOLE_CARD, reserved=20 * GIB))),
+            (
+                "False",
+                "UnitTooCoarse",
+                (
+                    "no card has a unit of 1 card: the largest has 16Gi, less the 20Gi that is reserved; set"
+                    " a smaller reservedMemory"
+                ),
+            ),
+            id="more reserved than any card has",
         ),
         pytest.param(
             "Registered",
@@ -111,8 +124,28 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
         pytest.param(
             "CardsHealthy",
             states(Offering(layout=layout(card(0), card(1, memory=GIB), unit="2Gi"))),
-            ("True", "UnitTooCoarse", "cards 1 are smaller than a unit of 2Gi and serve nothing"),
+            ("True", "UnitTooCoarse", "cards 1 have no room for a unit of 2Gi and serve nothing"),
             id="a unit larger than one card",
+        ),
+        pytest.param(
+            "CardsHealthy",
+            states(Offering(layout=layout(card(0), card(1, memory=GIB), reserved=GIB))),
+            (
+                "True",
+                "UnitTooCoarse",
+                "cards 1 have no room for a unit of 1Gi beside the 1Gi that is reserved and serve nothing",
+            ),
+            id="a unit larger than what is left of one card",
+        ),
+        pytest.param(
+            "CardsHealthy",
+            states(Offering(layout=lay_out([card(0), card(1, memory=GIB)], WHOLE_CARD, reserved=GIB))),
+            (
+                "True",
+                "UnitTooCoarse",
+                "cards 1 have no more memory than the 1Gi that is reserved and serve nothing",
+            ),
+            id="a card that is reserved as a whole",
         ),
         pytest.param(
             "CardsHealthy",

@@ -3,7 +3,7 @@
 import pytest
 from tests.samples.plugin import GIB, card, ids, layout
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import WHOLE_CARD, CardPart, Unit
 from gpushare_plugin.decide.environment import UnusableUnitsError, environment
@@ -17,6 +17,7 @@ def test_the_variables_follow_from_the_units() -> None:
         "NVIDIA_VISIBLE_DEVICES": "GPU-1",
         "GPUSHARE_CARD": "GPU-1",
         "GPUSHARE_CARD_INDEX": "1",
+        "GPUSHARE_UNIT": "1Gi",
         "GPUSHARE_UNITS": "3",
         "GPUSHARE_MEMORY_MIB": "3072",
         "GPUSHARE_CARD_MEMORY_MIB": "16384",
@@ -52,10 +53,18 @@ def test_slices_name_every_card_with_its_part_of_its_memory() -> None:
         "NVIDIA_VISIBLE_DEVICES": "GPU-0,GPU-1,GPU-2",
         "GPUSHARE_CARD": "GPU-0,GPU-1,GPU-2",
         "GPUSHARE_CARD_INDEX": "0,1,2",
+        "GPUSHARE_UNIT": "1/2 card",
         "GPUSHARE_UNITS": "3",
         "GPUSHARE_MEMORY_MIB": "8192,4096,8192",
         "GPUSHARE_CARD_MEMORY_MIB": "16384,8192,16384",
     }
+
+
+def test_of_what_is_reserved_nobody_gets_a_part() -> None:
+    slices = lay_out([card(0), card(1, memory=8 * GIB)], CardPart(ResourceClass.SLICE, 2), reserved=GIB)
+    variables = environment(ids(0, 2), slices, GPUSHARE)
+    assert variables["GPUSHARE_MEMORY_MIB"] == "7680,3584"
+    assert variables["GPUSHARE_CARD_MEMORY_MIB"] == "16384,8192"
 
 
 def test_whole_cards_come_with_all_their_memory() -> None:

@@ -21,7 +21,7 @@ from tests.samples.plugin import (
     stored,
 )
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import CardPart, MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices
@@ -80,13 +80,15 @@ def decided(
 
 def test_the_checkpoint_tells_card_and_size() -> None:
     (seen,) = stored_witnesses(with_checkpoint(layout(), a={"main": [17, 16]}))
-    assert seen == replace(witness("GPU-1", 16, 17, memory=2, size=16), index=1)
+    assert seen == replace(witness("GPU-1", 16, 17, memory=2, size=16), index=1, unit=GI)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param(annotation({"main": {"GPU-1": 2}}), [witness("GPU-1", 3, 4, memory=2)], id="it says so"),
+        pytest.param(
+            annotation({"main": {"GPU-1": 2}}), [replace(witness("GPU-1", 3, 4), unit=GI)], id="it says so"
+        ),
         pytest.param(annotation({"main": {"GPU-1": 4}}), [], id="another amount"),
         pytest.param(annotation({"main": {"GPU-1": 2}}, node="gpu-2"), [], id="another node"),
         pytest.param(annotation({"other": {"GPU-1": 2}}), [], id="another container"),
@@ -122,6 +124,29 @@ def test_the_unit_is_one_in_which_everybody_holds_memory(
     candidates: tuple[MemoryUnit | None, ...], witnesses: list[Witness], expected: MemoryUnit
 ) -> None:
     assert witnessed_unit(candidates, witnesses) == expected
+
+
+HALVES, QUARTERS = CardPart(ResourceClass.SLICE, 2), CardPart(ResourceClass.SLICE, 4)
+
+
+def slice_witness(unit: CardPart | None, memory: int) -> Witness:
+    """One slice of a card of 16 GiB, in GiB."""
+    seen = witness("x", 0, 0, memory=memory, size=16)
+    return replace(seen, resource=ResourceClass.SLICE, unit=unit)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "seen", "expected"),
+    [
+        pytest.param((QUARTERS,), slice_witness(HALVES, 4), HALVES, id="told, half of the card reserved"),
+        pytest.param((HALVES,), slice_witness(None, 4), QUARTERS, id="not told: by the memory"),
+    ],
+)
+def test_what_a_slice_was_is_told_by_its_container_and_not_by_its_memory(
+    candidates: tuple[CardPart, ...], seen: Witness, expected: CardPart
+) -> None:
+    """Also by what this version's predecessor told, which reserved nothing of slices."""
+    assert witnessed_unit(candidates, [seen]) == expected
 
 
 def test_units_of_two_sizes_are_a_contradiction() -> None:

@@ -1,0 +1,193 @@
+"""The ledger of a node in mode Mixed: a card serves one class at a time, and all when it is empty."""
+
+import dataclasses
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.samples.extender import asked, pod_update, reference, reporting, share_node
+
+from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
+from gpushare_extender.bind.binding import allocation_of
+from gpushare_extender.decide.filter import filter_nodes
+from gpushare_extender.ledger.holder import read_pod
+from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_extender.ledger.share_node import ShareNode
+
+MEMORY, SLICE, CARD = ResourceClass
+UNIT = "1Gi, 1/2 card, 1 card"
+UNITS = {MEMORY: "1Gi", SLICE: "1/2 card", CARD: "1 card"}
+
+
+def mixed(*units: int, name: str = "n1") -> ShareNode:
+    """Cards with two slices each, four of 86 units of memory if none is given."""
+    node = share_node(name, *(units or (86, 86, 86, 86)), mode=NODE_MODES["Mixed"], unit=UNIT)
+    cards = (dataclasses.replace(card, offers={MEMORY: card.units, SLICE: 2, CARD: 1}) for card in node.cards)
+    return dataclasses.replace(node, cards=tuple(cards))
+
+
+def ledger_of(node: ShareNode | None = None) -> Ledger:
+    ledger = Ledger()
+    ledger.set_share_node(node or mixed())
+    return ledger
+
+
+def offered(ledger: Ledger) -> tuple[int, int, int]:
+    """Cards, slices and units of memory, as the kubelet shall show them."""
+    node = ledger.node("n1")
+    assert node
+    cards, slices, memory = (node.cards(each) for each in (CARD, SLICE, MEMORY))
+    shown = [
+        sum(card.units for card in each if node.lock_of(card.uuid) in (None, resource))
+        for resource, each in ((CARD, cards), (SLICE, slices), (MEMORY, memory))
+    ]
+    return shown[0], shown[1], shown[2]
+
+
+def reserve(ledger: Ledger, name: str, *requests: ResourceRequest) -> list[str]:
+    """Returns the indices of the pod's cards."""
+    holder = ledger.reserve(reference(name), node="n1", request=PodRequest(requests))
+    return [card.removeprefix("n1-") for card, _ in holder.cards]
+
+
+def test_the_published_table() -> None:
+    ledger = ledger_of()
+    seen = [offered(ledger)]
+    for name, request in (("s", asked(2, SLICE)), ("m", asked(10)), ("c", asked(1, CARD))):
+        reserve(ledger, name, request)
+        seen.append(offered(ledger))
+    for name in ("c", "m", "s"):
+        ledger.drop_pod(f"uid-{name}")
+        seen.append(offered(ledger))
+    down = [(4, 8, 344), (2, 8, 172), (1, 6, 172), (1, 4, 86)]
+    assert seen == [*down, *reversed(down[:-1])]
+
+
+def test_a_class_fills_its_own_cards_before_it_takes_a_free_one() -> None:
+    ledger = ledger_of(mixed(40, 86, 86))
+    reserve(ledger, "big", asked(60))
+    assert reserve(ledger, "small", asked(20)) == ["1"]
+    reserve(ledger, "half", asked(1, SLICE))
+    assert reserve(ledger, "other", asked(1, SLICE)) == ["0"]
+    assert reserve(ledger, "two", asked(1, CARD)) == ["2"]
+
+
+def test_of_two_classes_that_race_for_the_last_free_card_one_is_refused_with_a_reason() -> None:
+    ledger = ledger_of(mixed(86))
+    reserve(ledger, "first", asked(10))
+    with pytest.raises(DoesNotFitError, match="needs a free card, has 0"):
+        reserve(ledger, "second", asked(1, CARD))
+    with pytest.raises(DoesNotFitError, match="needs a card with a free slice, has 0"):
+        reserve(ledger, "third", asked(1, SLICE))
+
+
+def test_what_waits_for_a_card_hears_when_one_is_free_again() -> None:
+    room: list[tuple[str, int]] = []
+    ledger = Ledger(lambda name, amount: room.append((name, amount)))
+    ledger.set_share_node(mixed(86))
+    reserve(ledger, "first", asked(10))
+    room.clear()
+    ledger.drop_pod("uid-first")
+    assert (GPUSHARE.card_resource, 1) in room
+    assert (GPUSHARE.slice_resource, 1) in room
+
+
+def two_classes() -> PodRequest:
+    return PodRequest((asked(10, container="main"), asked(2, SLICE, container="side")))
+
+
+def test_a_pod_of_two_classes_has_cards_of_each_and_one_annotation() -> None:
+    ledger, node = ledger_of(mixed(86, 86, 86)), mixed(86, 86, 86)
+    holder = ledger.reserve(reference("a"), node="n1", request=two_classes())
+    written = allocation_of(holder, two_classes(), node, now=datetime(2026, 11, 21, tzinfo=UTC))
+    assert written.containers == {"main": {"n1-0": 10}, "side": {"n1-1": 1, "n1-2": 1}}
+    assert (written.unit, written.resource) == ("1Gi", MEMORY)
+    assert written.other_units == {"n1-1": "1/2 card", "n1-2": "1/2 card"}
+    assert read_back(written) == offered(ledger) == (0, 4, 86)
+
+
+def read_back(written: Allocation) -> tuple[int, int, int]:
+    """What another extender sees that reads the annotation."""
+    metadata = {"name": "a", "namespace": "default", "uid": written.uid}
+    text = {"metadata": {**metadata, "annotations": {"key": encode_allocation(written)}}}
+    ledger = ledger_of(mixed(86, 86, 86))
+    ledger.set_pod(read_pod(msgspec.json.encode(text), annotation="key"))
+    return offered(ledger)
+
+
+def test_two_classes_that_fit_alone_and_not_together_are_refused() -> None:
+    ledger = ledger_of(mixed(86))
+    request = PodRequest((asked(10), asked(1, SLICE, container="side")))
+    result = filter_nodes(ledger, ["n1"], uid="p", request=request)
+    assert result.failed == {"n1": "insufficient GPU cards for all resources of the pod together"}
+    with pytest.raises(DoesNotFitError, match="together"):
+        ledger.reserve(reference("p"), node="n1", request=request)
+
+
+def test_memory_takes_the_card_that_is_large_enough_and_leaves_others_the_rest() -> None:
+    ledger = ledger_of(mixed(16, 86))
+    request = PodRequest((asked(1, CARD, container="side"), asked(60)))
+    holder = ledger.reserve(reference("p"), node="n1", request=request)
+    assert dict(holder.cards) == {"n1-1": 60, "n1-0": 1}
+
+
+@pytest.mark.parametrize("lock", [SLICE, CARD])
+def test_a_card_that_the_plugin_reports_as_locked_is_nobody_elses(lock: ResourceClass) -> None:
+    node = reporting(mixed(86), a=1)
+    (card,) = node.cards
+    ledger = ledger_of(dataclasses.replace(node, cards=(dataclasses.replace(card, lock=lock),)))
+    with pytest.raises(DoesNotFitError):
+        reserve(ledger, "m", asked(1))
+
+
+def test_a_card_that_is_used_as_two_classes_by_mistake_serves_nobody_else() -> None:
+    ledger = ledger_of(mixed(86))
+    ledger.set_pod(pod_update("a", c0=10))
+    ledger.set_pod(pod_update("b", unit="1/2 card", c0=1))
+    for request in (asked(1), asked(1, SLICE), asked(1, CARD)):
+        with pytest.raises(DoesNotFitError):
+            reserve(ledger, "p", request)
+    ledger.drop_pod("b")
+    reserve(ledger, "p", asked(1))
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["bind", "bind", "leave"]), st.sampled_from([*ResourceClass]), st.integers(1, 6)
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_no_card_serves_two_classes_and_all_is_given_back(
+    steps: list[tuple[str, ResourceClass, int]],
+) -> None:
+    ledger, running = ledger_of(mixed(8, 8, 4)), dict[str, tuple[ResourceClass, dict[str, int]]]()
+    for moment, (step, resource, amount) in enumerate(steps):
+        if step == "leave" and running:
+            uid = sorted(running)[amount % len(running)]
+            del running[uid]
+            ledger.drop_pod(uid)
+        elif step == "bind":
+            fits = ledger.greatest[GPUSHARE.resource_name(resource)]["n1"] >= amount
+            try:
+                held = ledger.reserve(reference(f"p{moment}"), node="n1", request=asked(amount, resource))
+            except DoesNotFitError:
+                assert not fits
+            else:
+                assert fits
+                running[held.uid] = (resource, dict(held.cards))
+        for card, size in (("n1-0", 8), ("n1-1", 8), ("n1-2", 4)):
+            here = [(each, cards[card]) for each, cards in running.values() if card in cards]
+            assert len({each for each, _ in here}) <= 1
+            capacity = {MEMORY: size, SLICE: 2, CARD: 1}
+            assert all(sum(units for _, units in here) <= capacity[each] for each, _ in here)
+    for uid in running:
+        ledger.drop_pod(uid)
+    assert offered(ledger) == (3, 6, 20)
