@@ -126,8 +126,8 @@ class Placement(ApiModel):
     strategy: Strategy = Strategy.BINPACK
     """Binpack: the tightest card that fits. Spread: the emptiest one."""
     preemption: Preemption = Preemption.ENABLED
-    """Enabled: where kube-scheduler finds no pod to preempt because the free units lie on several cards, pods of
-    lower priority are evicted that free enough on one card. Disabled: such a pod waits."""
+    """Enabled: where kube-scheduler finds no pod to preempt because the free units lie on several cards, pods
+    of lower priority are evicted that free enough on one card. Disabled: such a pod waits."""
 
 
 _EXTENDER_PORT = rules(

@@ -42,8 +42,8 @@ class ExtenderEntry:
     """The extender's entry in ``extenders`` of a KubeSchedulerConfiguration.
 
     ``url`` is the prefix before the verbs, ``http_timeout`` a Go duration such as ``5s``. Without a
-    ``prioritize_verb`` the extender is not asked for scores; filter, preempt and bind are always called. ``tls`` is
-    needed where ``url`` is an https one.
+    ``prioritize_verb`` the extender is not asked for scores; filter, preempt and bind are always called.
+    ``tls`` is needed where ``url`` is an https one.
     """
 
     url: str
