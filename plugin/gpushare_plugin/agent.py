@@ -95,6 +95,7 @@ class Agent:
             assignment_reader=self._assignment_reader,
             reservations=reservations,
             pod_watch=self._pod_watch,
+            name=name,
             resource=resource,
         )
         stream, socket = self._streams[name], self._settings.device_plugins / endpoint(name)
@@ -156,7 +157,8 @@ class Agent:
         """Returns the resources that are offered, or were; before anything was, that of the memory."""
         layout = self.state.offering.layout or self.state.last_layout
         dialect = self.state.offering.dialect
-        return [dialect.resource_name(layout.unit.resource if layout else ResourceClass.MEMORY)]
+        classes = layout.classes if layout else (ResourceClass.MEMORY,)
+        return [dialect.resource_name(resource) for resource in classes]
 
     @property
     def is_registered(self) -> bool:

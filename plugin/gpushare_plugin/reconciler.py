@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -19,6 +19,7 @@ from gpushare_plugin.decide.allocations import (
     PodAllocation,
     admitted_allocations,
     forgotten_allocations,
+    node_locks,
     orphaned_allocations,
     overcommitted_cards,
 )
@@ -26,6 +27,7 @@ from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.layout import recorded_layout
+from gpushare_plugin.decide.locks import Locks
 from gpushare_plugin.decide.offering import (
     KUBELET_SILENT,
     NOT_KEPT,
@@ -37,7 +39,7 @@ from gpushare_plugin.decide.offering import (
     postponed,
     unreadable,
 )
-from gpushare_plugin.decide.pods import Pods, read_metadata
+from gpushare_plugin.decide.pods import read_metadata
 from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.source import open_source
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
@@ -65,6 +67,8 @@ class Reconciler:
     now: Callable[[], datetime] = utc_now
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
+    _sent_locks: Locks = field(default_factory=dict, init=False)
+    """Cards that are in the lists of one class only."""
     _differing: tuple[str, ...] = field(default=(), init=False)
     """Pods whose annotation could not be repaired in the last round."""
 
@@ -127,8 +131,14 @@ class Reconciler:
         before, self.state.offering = self.state.offering, offering
         if offering.layout:
             self.state.last_layout = offering.layout
-        if (offering.layout, offering.dialect) != (before.layout, before.dialect):
-            self._send(offering)
+        locks = self._locks(offering)
+        if (offering.layout, offering.dialect, locks) != (before.layout, before.dialect, self._sent_locks):
+            self._send(offering, locks)
+
+    def _locks(self, offering: Offering) -> Locks:
+        """Returns the class that each card serves alone now."""
+        assignments = self._node_assignments(offering)
+        return node_locks(assignments, self._allocations(assignments)) if assignments else {}
 
     async def _read_assigned(self) -> bool:
         """Returns whether it is known what is assigned right now.
@@ -176,9 +186,9 @@ class Reconciler:
             pods=state.pods,
         )
 
-    def _send(self, offering: Offering) -> None:
-        layout = offering.layout
-        lists = device_lists(layout, offering.dialect) if layout else {}
+    def _send(self, offering: Offering, locks: Locks) -> None:
+        layout, self._sent_locks = offering.layout, locks
+        lists = device_lists(layout, offering.dialect, locks) if layout else {}
         for name, stream in self.streams.items():
             if stream.is_offering and name not in lists:
                 stream.offer(NO_DEVICES)
@@ -261,8 +271,8 @@ class Reconciler:
 
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, assignments = self.state, self._node_assignments(offering)
+        allocations = self._allocations(assignments) if assignments else []
         forgotten = forgotten_allocations(assignments, state.pods.values()) if assignments else []
-        allocations = [*_allocations(assignments, state.pods), *forgotten] if assignments else []
         annotations = AnnotationState(
             state.pod_resources_available,
             self._differing,
@@ -273,10 +283,14 @@ class Reconciler:
         conditions = node_conditions(share_node.spec, offering, self.registration(), annotations)
         if offering.layout_unknown:
             return kept_status(share_node, conditions, now=self.now())
-        return node_status(share_node, offering.layout, allocations, conditions, now=self.now())
+        locks = node_locks(assignments, allocations) if assignments else {}
+        return node_status(share_node, offering.layout, allocations, conditions, locks=locks, now=self.now())
 
-
-def _allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
-    """Yields what all pods have, also those that only the kubelet knows."""
-    yield from admitted_allocations(assignments, pods.values())
-    yield from orphaned_allocations(assignments, pods)
+    def _allocations(self, assignments: NodeAssignments) -> list[PodAllocation]:
+        """Returns what all pods have, also those that only the kubelet knows, or that it has forgotten."""
+        pods = self.state.pods
+        return [
+            *admitted_allocations(assignments, pods.values()),
+            *orphaned_allocations(assignments, pods),
+            *forgotten_allocations(assignments, pods.values()),
+        ]

@@ -1,13 +1,14 @@
 """What the process knows of its node; the only mutable state, changed on the event loop only."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import STARTING, Offering
@@ -107,11 +108,12 @@ class NodeState:
             self.pod_resources_available = False
             self.changed.set()
 
-    def put_preferred(self, uid: str, cards: Iterable[str]) -> None:
-        """Counts one more container of the pod for which ``cards`` were preferred."""
+    def put_preferred(self, uid: str, cards: Sequence[str], resource: ResourceClass) -> None:
+        """Counts one more container of the pod for which ``cards`` were preferred, to serve ``resource``."""
         before = self.preferred.get(uid, PreferredCard((), 0))
-        named = dict.fromkeys([*before.cards, *cards])
-        self.preferred[uid] = PreferredCard(tuple(named), before.containers + 1)
+        named = tuple(dict.fromkeys([*before.cards, *cards]))
+        classes = {**before.classes, **dict.fromkeys(cards, resource)}
+        self.preferred[uid] = PreferredCard(named, before.containers + 1, classes)
 
 
 def _newest(before: Pod, read: Pod) -> Pod:

@@ -83,7 +83,9 @@ def _rooms(status: Json) -> list[tuple[str, range]]:
 
 
 def units_of_card(memory: str, unit: str) -> int:
-    """How many units a card of ``memory`` has; ``unit`` is memory, ``1/4 card`` or ``1 card``."""
+    """How many units a card of ``memory`` has; ``unit``: memory, ``1/4 card``, ``1 card``, or all three."""
+    if ", " in unit:
+        return sum(units_of_card(memory, part) for part in unit.split(", "))
     if unit.endswith(" card"):
         return int(Fraction(1) / Fraction(unit.removesuffix(" card")))
     return parse_memory(memory) // parse_memory(unit)
@@ -98,6 +100,8 @@ class Books:
 
     annotation: Book
     kubelet: dict[Key, frozenset[Unit]]
+    resources: dict[Key, str]
+    """What each container has units of, by its kubelet."""
     environment: Book
     status: Book
     layout: Layout
@@ -108,7 +112,12 @@ class Books:
 
     def disagreements(self) -> list[str]:
         """Everything that is not as it must be; empty when the books agree."""
-        return [*self._differences(), *self._granted_twice(), *self._over_full()]
+        return [
+            *self._differences(),
+            *self._granted_twice(),
+            *self._over_full(),
+            *self._of_two_classes(),
+        ]
 
     def _differences(self) -> Iterable[str]:
         for key in sorted({*self.annotation, *self.kubelet, *self.environment, *self.status}):
@@ -120,6 +129,14 @@ class Books:
     def _granted_twice(self) -> Iterable[str]:
         counts = Counter(unit for units in self.kubelet.values() for unit in units)
         return [f"unit {unit} granted {count} times" for unit, count in counts.items() if count > 1]
+
+    def _of_two_classes(self) -> Iterable[str]:
+        """No card serves two resources at a time."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for key, units in self.kubelet.items():
+            for unit in units:
+                found[self.layout.card(unit)].add(self.resources[key])
+        return [f"card {card} serves {sorted(names)}" for card, names in found.items() if len(names) > 1]
 
     def _over_full(self) -> Iterable[str]:
         return [
@@ -134,10 +151,14 @@ def read_books(cluster: LocalCluster, namespace: str) -> Books:
     running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
     nodes = get(cluster, SHARE_NODES)["items"]
     cards = [card for node in nodes for card in node.get("status", {}).get("cards", ())]
+    kubelet, resources = _from_kubelets(
+        cluster, sorted({pod["spec"]["nodeName"] for pod in running}), namespace
+    )
     over = {key for pod in running for key in _init_containers(pod)}
     return Books(
         annotation=without(_from_annotations(running), over),
-        kubelet=_from_kubelets(cluster, sorted({pod["spec"]["nodeName"] for pod in running}), namespace),
+        kubelet=kubelet,
+        resources=resources,
         environment=_from_environments(cluster, namespace),
         status=without(_from_status(cards, namespace), over),
         layout=read_layout(nodes),
@@ -169,8 +190,11 @@ def _from_annotations(pods: Sequence[Json]) -> Book:
     return book
 
 
-def _from_kubelets(cluster: LocalCluster, nodes: Iterable[str], namespace: str) -> dict[Key, frozenset[Unit]]:
-    book = {}
+def _from_kubelets(
+    cluster: LocalCluster, nodes: Iterable[str], namespace: str
+) -> tuple[dict[Key, frozenset[Unit]], dict[Key, str]]:
+    """Returns the units of each container, and what they are of."""
+    book, resources = {}, {}
     for node in nodes:
         for pod in pod_resources(cluster, node).pod_resources:
             for container in pod.containers:
@@ -183,7 +207,10 @@ def _from_kubelets(cluster: LocalCluster, nodes: Iterable[str], namespace: str) 
                 if units and pod.namespace == namespace:
                     key = Key(pod.namespace, pod.name, container.name)
                     book[key] = frozenset((node, unit) for unit in units)
-    return book
+                    resources[key] = next(
+                        each.resource_name for each in container.devices if each.resource_name in RESOURCES
+                    )
+    return book, resources
 
 
 def pod_resources(cluster: LocalCluster, node: str) -> api.ListPodResourcesResponse:

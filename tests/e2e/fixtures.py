@@ -61,6 +61,11 @@ def namespace(cluster: LocalCluster) -> Iterator[str]:
 def books_agree(cluster: LocalCluster, namespace: str) -> Iterator[None]:
     """After the test, annotation, PodResources, environment and status say the same of every container."""
     yield
+    await_agreement(cluster, namespace)
+
+
+def await_agreement(cluster: LocalCluster, namespace: str) -> None:
+    """Wait until the four books say the same of every container of ``namespace``."""
     wait_until(
         "the four books agree",
         lambda: not read_books(cluster, namespace).disagreements(),

@@ -146,15 +146,15 @@ def test_events_tell_the_story_where_a_user_looks(cluster: LocalCluster) -> None
 
 
 def test_what_is_not_served_yet_is_said_and_breaks_nothing(cluster: LocalCluster, product: Product) -> None:
-    mixed = policy("mixed", nodes=["gpu-2"], mode="Mixed", slicesPerCard=2)
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(mixed))
-    await_judged(cluster, "mixed")
-    (told,) = [each for each in get(cluster, POLICIES)["items"] if named(each, "mixed")]
-    assert condition_of(told, "Degraded") == "UnsupportedMode"
-    assert condition_of(told, "Ready") == "UnsupportedMode"
+    unserved = policy("unserved", nodes=["gpu-2"], devices={"source": "NVML"})
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(unserved))
+    await_judged(cluster, "unserved")
+    (told,) = [each for each in get(cluster, POLICIES)["items"] if named(each, "unserved")]
+    assert condition_of(told, "Degraded") == "UnsupportedSource"
+    assert condition_of(told, "Ready") == "UnsupportedSource"
     assert [each["metadata"]["name"] for each in get(cluster, SHARE_NODES)["items"]] == ["gpu-1"]
     product.await_ready("default")
-    product.delete("mixed")
+    product.delete("unserved")
 
 
 def as_operator(cluster: LocalCluster, call: str, path: str, body: Any) -> None:

@@ -61,6 +61,8 @@ class Admitted:
     """A static pod's is not that of its mirror."""
     held: dict[str, list[str]] = field(default_factory=dict)
     variables: dict[str, dict[str, str]] = field(default_factory=dict)
+    resources: dict[str, str] = field(default_factory=dict)
+    """What each container holds units of."""
 
     def shown(self) -> Iterable[str]:
         """Containers that PodResources list."""
@@ -77,7 +79,11 @@ class FakeKubelet:
 
     directory: Path
     resource: str = "gpushare.io/memory"
-    """What was registered last: a node serves one resource at a time."""
+    """What was registered last; ``plugin`` and ``devices`` are of that."""
+    plugins: dict[str, Plugin] = field(default_factory=dict)
+    """Every resource that is registered."""
+    offered: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Resource -> ID -> health, as of the last list of each."""
     seed: int = 7
     plugin: Plugin | None = None
     devices: dict[str, str] = field(default_factory=dict)
@@ -133,9 +139,11 @@ class FakeKubelet:
         for server in (self._registration_server, self._resources_server):
             if server is not None:
                 await server.stop(None)
-        if self.plugin is not None:
-            await self._forget(self.plugin)
+        for plugin in {id(each): each for each in (*self.plugins.values(), self.plugin) if each}.values():
+            await self._forget(plugin)
         self.plugin, self.devices = None, {}
+        self.plugins.clear()
+        self.offered.clear()
         (self.device_plugins / "kubelet.sock").unlink(missing_ok=True)
 
     async def _forget(self, plugin: Plugin) -> None:
@@ -157,6 +165,7 @@ class FakeKubelet:
         plugin = Plugin(channel, request)
         await plugin.call("GetDevicePluginOptions", api.Empty, api.DevicePluginOptions)(api.Empty())
         self.plugin, self.resource = plugin, request.resource_name
+        self.plugins[request.resource_name] = plugin
         plugin.watching = asyncio.create_task(self._watch(plugin))
         self.registrations += 1
         self._notify()
@@ -171,17 +180,21 @@ class FakeKubelet:
             async for message in stream:
                 self.lists.append(len(message))
                 listed = api.ListAndWatchResponse.FromString(message)
+                devices = {device.ID: device.health for device in listed.devices}
+                self.offered[plugin.request.resource_name] = devices
                 if plugin.request.resource_name == self.resource:
-                    self.devices = {device.ID: device.health for device in listed.devices}
+                    self.devices = devices
                 self._write_checkpoint()
                 self._notify()
         except grpc.aio.AioRpcError:
-            self._disconnect()
+            self._disconnect(plugin.request.resource_name)
 
-    def _disconnect(self) -> None:
+    def _disconnect(self, resource: str) -> None:
         """As ``server.runClient``: whatever was registered last is disconnected, not who went away."""
-        newest, self.plugin = self.plugin, None
-        self.devices = dict.fromkeys(self.devices, "Unhealthy")
+        newest = self.plugins.pop(resource, None)
+        self.offered[resource] = dict.fromkeys(self.offered.get(resource, {}), "Unhealthy")
+        if resource == self.resource:
+            self.plugin, self.devices = None, self.offered[resource]
         if newest and newest.watching is not asyncio.current_task():
             self._closing = asyncio.create_task(self._forget(newest))
         self._notify()
@@ -193,17 +206,34 @@ class FakeKubelet:
         name = PodName(pod["metadata"]["namespace"], pod["metadata"]["name"])
         async with self._admission:
             admitted = self.pods[name] = Admitted(pod["spec"], _uid(pod))
-            reusable: list[str] = []
+            reusable: dict[str, list[str]] = {}
             try:
-                for container, units in read_request(
-                    pod["spec"], {self.resource: ResourceClass.MEMORY}
-                ).containers.items():
-                    await self._allocate(admitted, container, units, reusable)
+                for container, resource, units in self._asked(pod["spec"]):
+                    admitted.resources[container] = resource
+                    lent = reusable.setdefault(resource, [])
+                    await self._allocate(admitted, container, units, lent)
                     self._write_checkpoint()
             except AdmissionError:
                 del self.pods[name]
                 raise
         return admitted
+
+    def _asked(self, spec: Json) -> list[tuple[str, str, int]]:
+        """Returns what each container asks of what is registered, in the order in which they start."""
+        served = dict.fromkeys([*self.plugins, self.resource], ResourceClass.MEMORY)
+        request = read_request(spec, served)
+        order = [each["name"] for each in (*(spec.get("initContainers") or ()), *spec["containers"])]
+        asked = (
+            (name, each.name, units) for each in request.resources for name, units in each.containers.items()
+        )
+        return sorted(asked, key=lambda each: order.index(each[0]))
+
+    def _devices_of(self, resource: str) -> dict[str, str]:
+        return self.devices if resource == self.resource else self.offered.get(resource, {})
+
+    async def allocate(self, resource: str, units: list[str]) -> None:
+        """Call Allocate without having asked which units to take."""
+        await self._call(resource, "Allocate", _allocate_request(units), api.AllocateResponse)
 
     def forget_units(self, name: PodName) -> None:
         """As after the loss of the checkpoint: the pod runs on and is listed without devices."""
@@ -223,7 +253,9 @@ class FakeKubelet:
             entries = [entry for pod in self.pods.values() for entry in self._entries(pod)]
             data = {
                 "PodDeviceEntries": entries or None,
-                "RegisteredDevices": {self.resource: [*self.devices]},
+                "RegisteredDevices": {
+                    name: [*self._devices_of(name)] for name in (*self.plugins, self.resource)
+                },
             }
             written = self.checkpoint.with_suffix(".new")
             written.write_text(json.dumps({"Data": data, "Checksum": 1}))
@@ -235,17 +267,18 @@ class FakeKubelet:
             yield {
                 "PodUID": pod.uid,
                 "ContainerName": container,
-                "ResourceName": self.resource,
+                "ResourceName": pod.resources.get(container, self.resource),
                 "DeviceIDs": {"-1": units},
                 "AllocResp": base64.b64encode(answer).decode(),
             }
 
     async def _allocate(self, pod: Admitted, container: str, units: int, reusable: list[str]) -> None:
+        resource = pod.resources.setdefault(container, self.resource)
         reused = reusable[:units]
         chosen = list(reused)
         if len(chosen) < units:
-            chosen = await self._choose(units, reused)
-        answer = await self._call("Allocate", _allocate_request(chosen), api.AllocateResponse)
+            chosen = await self._choose(resource, units, reused)
+        answer = await self._call(resource, "Allocate", _allocate_request(chosen), api.AllocateResponse)
         pod.held[container] = chosen
         pod.variables[container] = dict(answer.container_responses[0].envs)
         if container in set(pod.shown()):
@@ -253,10 +286,11 @@ class FakeKubelet:
         else:
             reusable.extend(unit for unit in chosen if unit not in reusable)
 
-    async def _choose(self, units: int, reused: list[str]) -> list[str]:
+    async def _choose(self, resource: str, units: int, reused: list[str]) -> list[str]:
         pods = () if self.forgetful else self.pods.values()
         taken = {unit for pod in pods for held in pod.held.values() for unit in held}
-        free = [unit for unit, health in self.devices.items() if health == "Healthy" and unit not in taken]
+        devices = self._devices_of(resource)
+        free = [unit for unit, health in devices.items() if health == "Healthy" and unit not in taken]
         if len(free) + len(reused) < units:
             raise AdmissionError(f"Requested: {units}, Available: {len(free)}")
         random.Random(self.seed).shuffle(free)  # noqa: S311  # any order will do
@@ -264,16 +298,19 @@ class FakeKubelet:
             available_deviceIDs=[*free, *reused], must_include_deviceIDs=reused, allocation_size=units
         )
         request = api.PreferredAllocationRequest(container_requests=[container])
-        answer = await self._call("GetPreferredAllocation", request, api.PreferredAllocationResponse)
+        answer = await self._call(
+            resource, "GetPreferredAllocation", request, api.PreferredAllocationResponse
+        )
         given = dict.fromkeys([*reused, *answer.container_responses[0].deviceIDs, *free])
         usable = {*reused, *free}
         return [unit for unit in given if unit in usable][:units]
 
-    async def _call(self, method: str, request: Any, response: type[Any]) -> Any:
-        if self.plugin is None:
+    async def _call(self, resource: str, method: str, request: Any, response: type[Any]) -> Any:
+        plugin = self.plugin if resource == self.resource else self.plugins.get(resource)
+        if plugin is None:
             raise AdmissionError("cannot allocate unregistered device")
         try:
-            return await self.plugin.call(method, type(request), response)(request)
+            return await plugin.call(method, type(request), response)(request)
         except grpc.aio.AioRpcError as error:
             raise AdmissionError(error.details()) from error
 
@@ -297,7 +334,9 @@ class FakeKubelet:
                 resources.ContainerResources(
                     name=container,
                     devices=[
-                        resources.ContainerDevices(resource_name=self.resource, device_ids=[unit])
+                        resources.ContainerDevices(
+                            resource_name=pod.resources.get(container, self.resource), device_ids=[unit]
+                        )
                         for unit in pod.held.get(container, ())
                     ],
                 )

@@ -153,5 +153,5 @@ def stored(layout: Layout, **pods: dict[str, list[int]]) -> dict[str, dict[str, 
 
 def _entry(layout: Layout, uid: str, container: str, numbers: list[int]) -> CheckpointEntry:
     variables = environment(ids(*numbers), layout, GPUSHARE)
-    units = StoredUnits(uid, container, layout.unit.resource, array("I", sorted(numbers)))
+    units = StoredUnits(uid, container, layout.only.resource, array("I", sorted(numbers)))
     return read_variables(units, variables, GPUSHARE)

@@ -3,14 +3,11 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gpushare_core.api.enums import Backend, Mode, Source
-from gpushare_core.placement import modes
+from gpushare_core.api.enums import Backend, Source
 
-MODES = frozenset({*modes.NODE_MODES, Mode.OFF})
 SOURCES = frozenset({Source.SIMULATED})
 BACKENDS = frozenset({Backend.KUBE_SCHEDULER})
 
-UNSUPPORTED_MODE = "UnsupportedMode"
 UNSUPPORTED_SOURCE = "UnsupportedSource"
 UNSUPPORTED_BACKEND = "UnsupportedBackend"
 
@@ -21,10 +18,6 @@ class Problem:
 
     reason: str
     message: str
-
-
-def mode_problem(mode: Mode) -> Problem | None:
-    return _problem(UNSUPPORTED_MODE, "mode", mode, MODES)
 
 
 def source_problem(source: Source) -> Problem | None:

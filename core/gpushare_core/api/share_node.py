@@ -88,8 +88,24 @@ class CardStatus(ApiModel):
     numa_node: int = 0
     health: Health = Health.HEALTHY
     health_reason: str = ""
-    lock: str = ""
+    lock: str = Field(
+        default="",
+        description="In mode Mixed what the card serves now: Memory, Slices or Exclusive; units are of that."
+        " Empty while nobody has anything of it: then units are of memory.",
+    )
+    offers: dict[str, int] = Field(
+        default_factory=dict,
+        description="In mode Mixed: units of memory, slices and whole cards that it offers when it is free.",
+    )
     pods: list[PodShare] = Field(default_factory=list)
+
+
+class ResourceTotals(ApiModel):
+    """What a node shares of one class."""
+
+    resource: str
+    total: int
+    allocated: int = 0
 
 
 class NodeStatus(ApiModel):
@@ -107,6 +123,10 @@ class NodeStatus(ApiModel):
     )
     units: UnitTotals = Field(default_factory=UnitTotals)
     memory: MemoryTotals = Field(default_factory=MemoryTotals)
+    resources: list[ResourceTotals] = Field(
+        default_factory=list,
+        description="In mode Mixed: of memory, slice and card, what cards offer that are free or serve it.",
+    )
     cards: list[CardStatus] = Field(
         default_factory=list,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uuid"]},

@@ -64,7 +64,10 @@ def sum_shares(containers: Mapping[str, Shares]) -> dict[str, int]:
 
 def encode_allocation(allocation: Allocation) -> str:
     """Returns compact JSON, keys in a fixed order: the admission policies look at how it begins."""
-    return msgspec.json.encode(allocation).decode()
+    written = msgspec.to_builtins(allocation)
+    if not allocation.other_units:
+        del written["other_units"]
+    return msgspec.json.encode(written).decode()
 
 
 _DECODER = msgspec.json.Decoder(Allocation)

@@ -1,7 +1,7 @@
 """What one unit of a card is: so many bytes of its memory, or so large a part of the whole card."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from gpushare_core.placement.quantity import MIB, parse_memory
@@ -180,6 +180,11 @@ def part_of(unit: NodeUnit, resource: ResourceClass) -> Unit | None:
     return next((part for part in unit.parts if part.resource is resource), None)
 
 
+def with_memory(unit: NodeUnit, memory: MemoryUnit) -> NodeUnit:
+    """Returns ``unit`` with another unit of memory."""
+    return replace(unit, memory=memory) if isinstance(unit, MixedUnit) else memory
+
+
 def parse_node_unit(text: str) -> NodeUnit:
     """Returns the unit that has this ``text``. Raises ``ValueError`` for what is none."""
     parts = [parse_unit(part) for part in text.split(SEPARATOR)]
@@ -189,6 +194,14 @@ def parse_node_unit(text: str) -> NodeUnit:
     if not isinstance(memory, MemoryUnit) or not isinstance(slices, CardPart) or rest != [WHOLE_CARD]:
         raise ValueError(f"not the units of a node: {text!r}")
     return MixedUnit(memory, slices)
+
+
+def readable_unit(text: str) -> Unit | None:
+    """Returns the unit that has this ``text``, or None for what is none."""
+    try:
+        return parse_unit(text)
+    except ValueError:
+        return None
 
 
 def parse_unit(text: str) -> Unit:

@@ -6,7 +6,7 @@ PodResources nor the checkpoint show them, and we did not name units for all of 
 ``HandlePodAdditions`` and ``devicemanager.ManagerImpl.devicesToAllocate`` of the kubelet (1.36).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from gpushare_core.placement.requests import PodRequest
 from gpushare_plugin.decide.allocations import AssignedDevices, containers_without_units
@@ -27,14 +27,19 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
 
 
 def admission_candidates(
-    assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int
+    assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int, *, resource: str = ""
 ) -> list[Pod]:
     """Returns the listed pods a container of which lacks ``units``, the likeliest first.
 
-    ``assigned`` was listed during the kubelet's call.
+    ``assigned`` was listed during the kubelet's call. ``resource`` is the name of what it asks for, empty
+    where that does not matter.
     """
     listed = (pods[name] for name in assigned.pods if name in pods and assigned.of(pods[name]))
-    lacking = (pod for pod in listed if units in _lacking(pod, assigned, served=_is_served(pod, preferred)))
+    lacking = (
+        pod
+        for pod in listed
+        if units in _lacking(pod, assigned, served=_is_served(pod, preferred), resource=resource)
+    )
     return sorted(lacking, key=lambda pod: _order(pod, preferred))
 
 
@@ -52,18 +57,18 @@ def pods_without_units(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
 
 
 def admitted_by_arrival(
-    assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int
+    assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int, *, resource: str = ""
 ) -> Pod | None:
     """Returns the pod that is most likely meant, for when PodResources do not answer.
 
     It can be the wrong one; the annotations are repaired by what the kubelet assigned later.
     """
     waiting = (pod for pod in pods.values() if not assigned.has_units(pod) and not _is_served(pod, preferred))
-    fitting = [pod for pod in waiting if units in _requested(pod)]
+    fitting = [pod for pod in waiting if units in _requested(pod, resource)]
     return min(fitting, key=lambda pod: _order(pod, preferred), default=None)
 
 
-def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool) -> Iterator[int]:
+def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool, resource: str) -> Iterator[int]:
     """Yields the units of each container that has none yet; nothing for a pod that has what it asked for.
 
     Of ordinary init containers the checkpoint alone shows whether they have units. Without it they have if
@@ -71,7 +76,10 @@ def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool) -> Iterator[i
     """
     request = pod.request
     if request is None:
-        yield from () if assigned.has_units(pod) else _requested(pod)
+        yield from () if assigned.has_units(pod) else _requested(pod, resource)
+        return
+    if request.crowded_containers:  # to be refused, and so to be found
+        yield from (units for each in request.resources for units in each.containers.values())
         return
     listed, stored = assigned.pods[pod.name].containers, assigned.stored_of(pod)
     seen = {name for name in request.containers if listed.get(name) or name in stored}
@@ -80,25 +88,33 @@ def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool) -> Iterator[i
     lacking = {name: units for name, units in request.containers.items() if name not in seen}
     running = request.running_containers
     if not (running and running.keys().isdisjoint(lacking)):
-        yield from lacking.values()
+        yield from _asking(request, lacking, resource).values()
 
 
-def _requested(pod: Pod) -> Collection[int]:
+def _asking(request: PodRequest, containers: Mapping[str, int], resource: str) -> Mapping[str, int]:
+    """Returns those of ``containers`` that ask for ``resource``; all of them where it is empty."""
+    if not resource:
+        return containers
+    asking = {name for each in request.resources if each.name == resource for name in each.containers}
+    return {name: units for name, units in containers.items() if name in asking}
+
+
+def _requested(pod: Pod, resource: str) -> Collection[int]:
     """Returns the units of each container by the spec, or while that was not read by the annotation."""
     if pod.request is not None:
-        return pod.request.containers.values()
+        return _asking(pod.request, pod.request.containers, resource).values()
     containers = pod.allocation.containers if pod.allocation else {}
     return [sum(shares.values()) for shares in containers.values()]
 
 
 def _is_served(pod: Pod, preferred: PreferredCards) -> bool:
     """Whether GetPreferredAllocation was answered as often as the kubelet calls it for this pod."""
-    calls = _calls(pod.request) if pod.request else len(_requested(pod))
+    calls = sum(map(_calls, pod.request.parts)) if pod.request else len(_requested(pod, ""))
     return pod.uid in preferred and preferred[pod.uid].containers >= calls
 
 
 def _calls(request: PodRequest) -> int:
-    """Returns for how many containers the kubelet calls GetPreferredAllocation.
+    """Returns for how many containers the kubelet calls GetPreferredAllocation, by a request of one resource.
 
     Not for those that find enough in what the ordinary init containers before them leave. Source:
     ``devicesToReuse`` of ``devicemanager.ManagerImpl.Allocate``.

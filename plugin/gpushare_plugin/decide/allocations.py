@@ -5,15 +5,18 @@ UIDs, ordinary init containers, and the card that each container was given.
 """
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
-from gpushare_core.books.allocation import Shares, sum_shares
+from gpushare_core.books.allocation import Allocation, Shares, sum_shares
 from gpushare_core.placement.modes import mode_serving
-from gpushare_core.placement.requests import PodRequest
+from gpushare_core.placement.requests import PodRequest, ResourceClass
+from gpushare_core.placement.units import readable_unit
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
-from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.decide.layout import Layout, PlacedCard
+from gpushare_plugin.decide.locks import locks_of_units
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.unit_ids import known_numbers
@@ -64,11 +67,10 @@ class AssignedDevices:
         assignment = self.of(pod)
         return bool(self.stored_of(pod) or (assignment and assignment.units))
 
-    def numbers_of(self, pod: Pod) -> list[int]:
-        """Returns the units that PodResources show of ``pod``."""
+    def holdings_of(self, pod: Pod) -> "Iterable[array[int]]":
+        """Returns the units that PodResources show of each container of ``pod``."""
         assignment = self.of(pod)
-        containers = assignment.containers.values() if assignment else ()
-        return [number for numbers in containers for number in numbers]
+        return assignment.containers.values() if assignment else ()
 
     def pods_with_units(self) -> Iterator[PodAssignment]:
         """Yields the pods to which units are assigned."""
@@ -76,12 +78,14 @@ class AssignedDevices:
 
     def numbers(self) -> Iterator[int]:
         """Yields every unit that some pod has, some of them more than once."""
+        return chain.from_iterable(self.holdings())
+
+    def holdings(self) -> Iterator["array[int]"]:
+        """Yields the units of each container, of some of them more than once."""
         for assignment in self.pods.values():
-            for numbers in assignment.containers.values():
-                yield from numbers
+            yield from assignment.containers.values()
         for containers in self.stored.values():
-            for entry in containers.values():
-                yield from entry.numbers
+            yield from (entry.numbers for entry in containers.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +110,8 @@ class PodAllocation:
     """Card UUID -> units that the kubelet keeps for the pod as a whole."""
     orphaned: bool = False
     """Whether the API server does not have the pod among those that run."""
+    classes: Mapping[str, ResourceClass] = field(default_factory=dict, compare=False)
+    """Card UUID -> what the pod has of it, where that is known."""
 
 
 def orphans(assigned: AssignedDevices, pods: Pods) -> list[PodAssignment]:
@@ -126,17 +132,24 @@ def _seen_allocation(pod: Pod, assignment: PodAssignment, assignments: NodeAssig
     if stored := assignments.assigned.stored_of(pod):
         return _stored_allocation(pod, [*stored.values()], layout)
     containers = {name: layout.shares(numbers) for name, numbers in assignment.containers.items() if numbers}
-    return PodAllocation(pod, containers, sum_shares(containers))
+    classes = locks_of_units(layout, assignment.containers.values())
+    return PodAllocation(pod, containers, sum_shares(containers), classes=classes)
 
 
 def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
     """Returns what pods have by their annotation of which the kubelet forgot a container's units."""
     return [
-        PodAllocation(pod, allocation.containers, allocation.held())
+        PodAllocation(pod, allocation.containers, allocation.held(), classes=annotated_classes(allocation))
         for pod in pods
         if (allocation := pod.allocation) and allocation.node == assignments.node
         if forgotten_containers(pod, assignments.assigned)
     ]
+
+
+def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
+    """Returns card UUID -> what ``allocation`` says that the pod has of it."""
+    units = {card: readable_unit(allocation.unit_of(card)) for card in allocation.held()}
+    return {card: unit.resource if unit else allocation.resource for card, unit in units.items()}
 
 
 def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
@@ -195,12 +208,40 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     them. Where the checkpoint does not either, their card is the one where the pod's other units are; failing
     that the card that was preferred, or the annotated one. Of cards that nobody knows nothing is told.
     """
-    assigned, request = assignments.assigned, pod.request
-    assignment, stored = assigned.of(pod), assigned.stored_of(pod)
+    assignment, request = assignments.assigned.of(pod), pod.request
     if assignment is None or request is None or not request.resources:
         return None
-    if request.single is None:
-        return _seen_allocation(pod, assignment, assignments) if assigned.has_units(pod) else None
+    is_served = len(request.resources) == 1 or assignments.layout.is_mixed
+    if request.crowded_containers or not is_served:
+        has_units = assignments.assigned.has_units(pod)
+        return _seen_allocation(pod, assignment, assignments) if has_units else None
+    parts = [_part_allocation(pod, part, assignment, assignments) for part in request.parts]
+    if len(parts) == 1 or None in parts:
+        return parts[0] if len(parts) == 1 else None
+    return _together(pod, [part for part in parts if part])
+
+
+def _together(pod: Pod, parts: Sequence[PodAllocation]) -> PodAllocation:
+    """The cards of two classes are never the same."""
+    containers = {name: shares for part in parts for name, shares in part.containers.items()}
+    cards = {card: units for part in parts for card, units in part.cards.items()}
+    classes = {card: resource for part in parts for card, resource in part.classes.items()}
+    return PodAllocation(pod, containers, cards, classes=classes)
+
+
+def _part_allocation(
+    pod: Pod, request: PodRequest, assignment: PodAssignment, assignments: NodeAssignments
+) -> PodAllocation | None:
+    """Returns what ``pod`` has of the single resource of ``request``."""
+    found = _found_allocation(pod, request, assignment, assignments)
+    (asked,) = request.resources
+    return replace(found, classes=dict.fromkeys(found.cards, asked.resource)) if found else None
+
+
+def _found_allocation(
+    pod: Pod, request: PodRequest, assignment: PodAssignment, assignments: NodeAssignments
+) -> PodAllocation | None:
+    stored = assignments.assigned.stored_of(pod)
     if all(stored.get(name) for name in request.containers):
         return _stored_allocation(pod, [stored[name] for name in request.containers], assignments.layout)
     running = request.running_containers
@@ -213,14 +254,15 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
 def _stored_allocation(pod: Pod, entries: Sequence[CheckpointEntry], layout: Layout) -> PodAllocation:
     """Containers that run one after the other share units: the pod holds each of them once."""
     containers = {entry.container: _stored_shares(entry, entry.numbers, layout) for entry in entries}
+    classes = {card: entry.resource for entry in entries for card in containers[entry.container]}
     if len(entries) == 1:
-        return PodAllocation(pod, containers, sum_shares(containers))
+        return PodAllocation(pod, containers, sum_shares(containers), classes=classes)
     counted: set[int] = set()
     cards: Counter[str] = Counter()
     for entry in entries:
         cards.update(_stored_shares(entry, array("I", set(entry.numbers) - counted), layout))
         counted.update(entry.numbers)
-    return PodAllocation(pod, containers, dict(cards))
+    return PodAllocation(pod, containers, dict(cards), classes=classes)
 
 
 def _stored_shares(entry: CheckpointEntry, numbers: "array[int]", layout: Layout) -> dict[str, int]:
@@ -244,9 +286,10 @@ def _with_init_containers(
     init = {name: units for name, units in request.containers.items() if name in request.init_containers}
     if not init:
         return PodAllocation(pod, containers, cards)
-    mode = mode_serving(assignments.layout.unit.resource)
+    (asked,) = request.resources
+    mode = mode_serving(asked.resource)
     held = mode.on_cards(request.total)
-    likely = _likely_cards(pod, cards, assignments.preferred)[: held.cards]
+    likely = _likely_cards(pod, asked.resource, cards, assignments)[: held.cards]
     if not likely:
         return None
     beyond = max(0, request.total - sum(cards.values()))
@@ -259,10 +302,20 @@ def _with_init_containers(
     return PodAllocation(pod, {**lent, **containers}, cards)
 
 
-def _likely_cards(pod: Pod, seen: Iterable[str], preferred: PreferredCards) -> list[str]:
+def _likely_cards(
+    pod: Pod, resource: ResourceClass, seen: Iterable[str], assignments: NodeAssignments
+) -> list[str]:
     """Returns the cards on which units of ``pod`` can lie that are not shown, the likeliest first."""
-    named = preferred[pod.uid].cards if pod.uid in preferred else ()
-    return [*dict.fromkeys([*seen, *named, *pod.annotated_cards])]
+    preferred = assignments.preferred.get(pod.uid)
+    named = preferred.cards_of(resource) if preferred else ()
+    annotated = annotated_cards_of(pod, resource) if assignments.layout.is_mixed else pod.annotated_cards
+    return [*dict.fromkeys([*seen, *named, *annotated])]
+
+
+def annotated_cards_of(pod: Pod, resource: ResourceClass) -> tuple[str, ...]:
+    """Returns the cards that the pod was promised of one class."""
+    classes = annotated_classes(pod.allocation) if pod.allocation else {}
+    return tuple(card for card, each in classes.items() if each is resource)
 
 
 def _is_known(assignment: PodAssignment, pods: Pods) -> bool:
@@ -272,22 +325,58 @@ def _is_known(assignment: PodAssignment, pods: Pods) -> bool:
 
 
 def overcommitted_cards(layout: Layout | None, allocations: Iterable[PodAllocation]) -> list[str]:
-    """Returns a word on each card of which pods hold more than its whole memory."""
-    held: Counter[str] = Counter()
+    """Returns a word on each card of which pods hold more than its whole memory, or units of two classes."""
+    if layout is None:
+        return []
+    held: dict[str, Counter[ResourceClass]] = defaultdict(Counter)
     for allocation in allocations:
-        held.update(allocation.cards)
-    return [
-        f"{held[placed.uuid]} of {placed.room} units of card {placed.card.index} ({placed.uuid})"
-        for placed in (layout.cards if layout else ())
-        if held[placed.uuid] > placed.room
-    ]
+        for card, units in allocation.cards.items():
+            held[card][allocation.classes.get(card, layout.classes[0])] += units
+    words = (_overcommitted(placed, held[placed.uuid], layout) for placed in layout.cards)
+    return [word for word in words if word]
+
+
+def _overcommitted(placed: PlacedCard, held: Mapping[ResourceClass, int], layout: Layout) -> str:
+    card = f"card {placed.card.index} ({placed.uuid})"
+    if layout.is_mixed and len(held) > 1:
+        return f"{' and '.join(f'{units} of {resource}' for resource, units in held.items())} of {card}"
+    for resource, units in held.items():
+        room = layout.of(resource).room_of(placed.uuid)
+        if units > room:
+            return f"{units} of {room} units of {card}"
+    return ""
+
+
+def node_locks(
+    assignments: NodeAssignments, allocations: Iterable[PodAllocation]
+) -> dict[str, ResourceClass]:
+    """Returns the class that each card serves of which the kubelet has assigned units, or pods have them by
+    ``allocations``: where the kubelet does not show them, or has forgotten them."""
+    if not assignments.layout.is_mixed:
+        return {}
+    locks = locks_of_units(assignments.layout, assignments.assigned.holdings())
+    for allocation in allocations:
+        for card, resource in allocation.classes.items():
+            locks.setdefault(card, resource)
+    return locks
 
 
 def promised_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
     """Returns card UUID -> units that are annotated to pods which the kubelet has not admitted yet."""
     promised: Counter[str] = Counter()
+    for allocation in _promises(pods, assigned):
+        promised.update(allocation.held())
+    return dict(promised)
+
+
+def promised_classes(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, ResourceClass]:
+    """Returns card UUID -> what is annotated of it to pods which the kubelet has not admitted yet."""
+    promises = _promises(pods, assigned)
+    return {card: each for promise in promises for card, each in annotated_classes(promise).items()}
+
+
+def _promises(pods: Iterable[Pod], assigned: AssignedDevices) -> Iterator[Allocation]:
     for pod in pods:
         unseen = not assigned.has_units(pod) and not forgotten_containers(pod, assigned)
         if unseen and (allocation := pod.allocation):
-            promised.update(allocation.held())
-    return dict(promised)
+            yield allocation

@@ -6,10 +6,9 @@ from datetime import datetime
 
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.books.allocation import Allocation, encode_allocation
-from gpushare_core.placement.units import Unit
+from gpushare_core.placement.units import Unit, readable_unit
 from gpushare_plugin.decide.allocations import NodeAssignments, PodAllocation, admitted_allocations
 from gpushare_plugin.decide.pods import Pod, PodName
-from gpushare_plugin.decide.unit_change import parse_unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +33,44 @@ def _agrees(annotated: Allocation | None, held: PodAllocation, assignments: Node
     return (
         annotated is not None
         and annotated.node == assignments.node
-        and _means_the_same(annotated.unit, assignments.layout.unit)
-        and annotated.resource is assignments.layout.unit.resource
+        and _means_the_same(annotated, held, assignments)
         and annotated.containers == held.containers
         and annotated.held() == held.cards
     )
 
 
-def _means_the_same(annotated: str, unit: Unit) -> bool:
-    parsed = parse_unit(annotated)
-    return parsed is not None and parsed.meaning == unit.meaning
+def _means_the_same(annotated: Allocation, held: PodAllocation, assignments: NodeAssignments) -> bool:
+    """Whether it says of each card what its units are."""
+    units = _units(held, assignments)
+    said = {card: readable_unit(annotated.unit_of(card)) for card in held.cards}
+    first = next(iter(units.values()))
+    return annotated.resource in {unit.resource for unit in units.values()} and all(
+        (unit := said[card]) is not None and unit.meaning == units.get(card, first).meaning
+        for card in held.cards
+    )
+
+
+def _units(held: PodAllocation, assignments: NodeAssignments) -> dict[str, Unit]:
+    """Returns what one unit of each of the pod's cards is."""
+    layout = assignments.layout
+    return {card: layout.of(held.classes.get(card, layout.classes[0])).only for card in held.cards}
 
 
 def _allocation(held: PodAllocation, assignments: NodeAssignments, now: datetime) -> Allocation:
     """What was annotated before and does not follow from the units is kept."""
     before = held.pod.allocation
     requested = before or held.pod.request
+    units = _units(held, assignments)
+    unit = next(iter(units.values()))
     return Allocation(
         node=assignments.node,
         uid=held.pod.uid,
         at=before.at if before else rfc3339(now),
-        unit=assignments.layout.unit.text,
-        resource=assignments.layout.unit.resource,
+        unit=unit.text,
+        resource=unit.resource,
         containers={name: dict(shares) for name, shares in held.containers.items()},
         cards=dict(held.cards),
         cpu=requested.cpu if requested else "0",
         memory=requested.memory if requested else "0",
+        other_units={card: each.text for card, each in units.items() if each != unit},
     )

@@ -18,6 +18,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import part_of
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.offering import KUBELET_SILENT, LAYOUT_UNKNOWN, Offering, desired_unit
 from gpushare_plugin.decide.status import quantity_text
@@ -104,7 +105,7 @@ def _too_coarse(layout: Layout) -> str:
     reserved = f", less the {quantity_text(layout.reserved)} that is reserved" if layout.reserved else ""
     advice = (
         "a smaller memoryUnit or reservedMemory"
-        if layout.unit.resource is ResourceClass.MEMORY
+        if part_of(layout.unit, ResourceClass.MEMORY)
         else "a smaller reservedMemory"
     )
     return f"no card has a unit of {layout.unit.text}: the largest has {largest}{reserved}; set {advice}"
@@ -112,7 +113,7 @@ def _too_coarse(layout: Layout) -> str:
 
 def _too_small(layout: Layout) -> str:
     left = f"have no more memory than the {quantity_text(layout.reserved)} that is reserved"
-    if layout.unit.resource is not ResourceClass.MEMORY:
+    if part_of(layout.unit, ResourceClass.MEMORY) is None:
         return left
     beside = f" beside the {quantity_text(layout.reserved)} that is reserved" if layout.reserved else ""
     return f"have no room for a unit of {layout.unit.text}{beside}"
@@ -196,8 +197,8 @@ def _unit_change_blocked(spec: NodeSpec, offering: Offering) -> ConditionState:
 
 def _change(spec: NodeSpec, layout: Layout) -> str:
     """Returns which field of the policy asks for another unit than that of ``layout``."""
-    desired = desired_unit(spec)
-    if desired.resource is not layout.unit.resource:
+    desired, served = desired_unit(spec), layout.unit
+    if [part.resource for part in desired.parts] != [part.resource for part in served.parts]:
         return f"mode {spec.mode}"
-    is_memory = desired.resource is ResourceClass.MEMORY
+    is_memory = part_of(desired, ResourceClass.MEMORY) != part_of(served, ResourceClass.MEMORY)
     return f"memoryUnit {spec.memory_unit}" if is_memory else f"slicesPerCard {spec.slices_per_card}"

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gpushare_core.dialects.dialect import Dialect
-from gpushare_core.placement.units import MemoryUnit
+from gpushare_core.placement.units import MemoryUnit, NodeUnit, with_memory
 from gpushare_plugin.decide.layout import Layout, PlacedCard, lay_out
+from gpushare_plugin.decide.locks import Locks, open_cards
 from gpushare_plugin.decide.unit_ids import CAPACITY, ID_LENGTH, encode_id
 from gpushare_plugin.devices.card import PhysicalCard
 
@@ -26,13 +27,19 @@ _NO_HEALTH = b""
 """The kubelet takes everything but ``Healthy`` for unhealthy; this is the short way to say it."""
 
 
-def device_lists(layout: Layout, dialect: Dialect) -> dict[str, bytes]:
-    """Returns name of an extended resource of ``dialect`` -> the list that the kubelet gets of it."""
-    return {dialect.resource_name(layout.unit.resource): encode_devices(layout)}
+def device_lists(layout: Layout, dialect: Dialect, locks: Locks) -> dict[str, bytes]:
+    """Returns name of an extended resource of ``dialect`` -> the list that the kubelet gets of it.
+
+    A card that serves one class is in the list of no other: so that of the others capacity shrinks by it.
+    """
+    return {
+        dialect.resource_name(resource): encode_devices(open_cards(layout.of(resource), locks))
+        for resource in layout.classes
+    }
 
 
 def encode_devices(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bytes:
-    """Returns the whole message; above ``limit`` bytes without what the kubelet can do without."""
+    """Returns the whole message for one class; above ``limit`` bytes without what the kubelet can spare."""
     tails = _tails(layout.cards, unhealthy=_UNHEALTHY, with_topology=_has_topology(layout))
     if _size(layout.cards, tails) > limit:
         tails = _tails(layout.cards, unhealthy=_NO_HEALTH, with_topology=False)
@@ -45,23 +52,24 @@ def encode_devices(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bytes:
 def fits(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bool:
     """Whether all units have IDs and the list of all of them, healthy, can be sent."""
     tails = [_HEALTHY] * len(layout.cards)
-    return layout.end <= CAPACITY and _size(layout.cards, tails) <= limit
+    sizes = (_size(layout.of(resource).cards, tails) for resource in layout.classes)
+    return layout.end <= CAPACITY and max(sizes) <= limit
 
 
 def finest_unit(
-    cards: Sequence[PhysicalCard], unit: MemoryUnit, *, reserved: int, limit: int = MESSAGE_LIMIT
+    cards: Sequence[PhysicalCard], unit: NodeUnit, *, reserved: int, limit: int = MESSAGE_LIMIT
 ) -> MemoryUnit:
-    """Returns the smallest unit, a whole number in the suffix of ``unit``, with which ``cards`` fit.
+    """Returns the smallest unit of memory, a whole number in its suffix in ``unit``, so that ``cards`` fit.
 
     Units get coarser until they do: one unit a card always fits.
     """
-    suffix = re.sub(r"^\d+", "", unit.text)
+    suffix = re.sub(r"^\d+", "", unit.parts[0].text)
     coarsest = max(card.memory for card in cards) // MemoryUnit.parse(f"1{suffix}").size + 1
     low, high = 1, coarsest
     while low < high:
         middle = (low + high) // 2
         candidate = MemoryUnit.parse(f"{middle}{suffix}")
-        enough = fits(lay_out(cards, candidate, reserved=reserved), limit=limit)
+        enough = fits(lay_out(cards, with_memory(unit, candidate), reserved=reserved), limit=limit)
         low, high = (low, middle) if enough else (middle + 1, high)
     return MemoryUnit.parse(f"{low}{suffix}")
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardGrant, ContainerGrant
 from gpushare_core.placement.modes import mode_serving
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.unit_ids import UnknownUnitError, decode_id
 
@@ -20,13 +21,20 @@ def environment(ids: Sequence[str], layout: Layout, dialect: Dialect) -> dict[st
         UnusableUnitsError: the IDs are not of this node, or do not lie on cards as the mode has it.
     """
     numbers = sorted(_number(unit_id, layout) for unit_id in ids)
-    shares, asked = layout.shares(numbers), mode_serving(layout.unit.resource).on_cards(len(ids))
+    resource = _class_of(numbers, layout)
+    layout = layout.of(resource)
+    shares, asked = layout.shares(numbers), mode_serving(resource).on_cards(len(ids))
     if len(shares) != max(1, asked.cards) or any(units != asked.units for units in shares.values()):
         chosen = ", ".join(f"{units} of {uuid}" for uuid, units in sorted(shares.items())) or "nothing"
         where = "as many cards" if asked.cards > 1 else "one card"
         raise UnusableUnitsError(f"asked {len(ids)} units of {where}, the kubelet chose {chosen}")
     cards = [placed for placed in layout.cards if placed.uuid in shares]
     return dialect.environment(_grant(cards, asked.units, layout))
+
+
+def _class_of(numbers: Sequence[int], layout: Layout) -> ResourceClass:
+    """Returns that of the lowest; of a layout of one class units of another lie on no card."""
+    return (layout.class_of(numbers[0]) if numbers else None) or layout.classes[0]
 
 
 def _number(unit_id: str, layout: Layout) -> int:
@@ -44,8 +52,8 @@ def _number(unit_id: str, layout: Layout) -> int:
 def _grant(cards: Sequence[PlacedCard], units: int, layout: Layout) -> ContainerGrant:
     """``units`` are those of each card. Nobody says which pod it is: it has what this container has."""
     return ContainerGrant(
-        resource=layout.unit.resource,
-        unit=layout.unit.text,
+        resource=layout.only.resource,
+        unit=layout.only.text,
         pod_units=units * len(cards),
         cards=tuple(
             CardGrant(

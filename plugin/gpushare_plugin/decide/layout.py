@@ -1,8 +1,9 @@
-"""Which units lie on which card.
+"""Which units lie on which card, and of which class they are.
 
 The kubelet remembers units by ID over restarts of everything, so an ID must mean the same card for as long
 as a pod holds it: while units are held, known cards keep their place and size, and new ones go where nobody
-holds anything.
+holds anything. Where a card is open to several classes, it has a block of units for each, one after another:
+so a number alone tells card and class.
 """
 
 from bisect import bisect_right
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from gpushare_core.api.share_node import CardStatus, Health, NodeStatus
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.placement.units import Unit, parse_unit
+from gpushare_core.placement.units import Meaning, NodeUnit, Unit, parse_node_unit
 from gpushare_plugin.devices.card import PhysicalCard
 
 GONE = "the card is gone: it was there when its units were given out"
@@ -21,7 +22,10 @@ GONE = "the card is gone: it was there when its units were given out"
 
 @dataclass(frozen=True, slots=True)
 class PlacedCard:
-    """A card whose units are ``first`` to ``first`` + ``units`` - 1."""
+    """A card whose units are ``first`` to ``first`` + ``units`` - 1.
+
+    Where it is open to several classes, they are in blocks; ``Layout.of`` has those of one class.
+    """
 
     card: PhysicalCard
     first: int
@@ -40,7 +44,7 @@ class PlacedCard:
 
     @property
     def numbers(self) -> range:
-        """Numbers of the card's units."""
+        """Numbers of the card's units, in a layout of one class."""
         return range(self.first, self.first + self.units)
 
 
@@ -52,14 +56,61 @@ Places = Mapping[str, int]
 class Layout:
     """All cards of a node in the order of their units."""
 
-    unit: Unit
+    unit: NodeUnit
     cards: tuple[PlacedCard, ...]
     reserved: int = 0
     """Bytes of each card that stay out of sharing."""
 
+    @property
+    def only(self) -> Unit:
+        """The unit of a layout of one class."""
+        (part,) = self.unit.parts
+        return part
+
+    @property
+    def classes(self) -> tuple[ResourceClass, ...]:
+        """What a card serves of which nobody has anything."""
+        return tuple(part.resource for part in self.unit.parts)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether cards are open to several classes."""
+        return len(self.unit.parts) > 1
+
+    def of(self, resource: ResourceClass) -> "Layout":
+        """Returns the units of one of ``classes`` alone."""
+        if not self.is_mixed:
+            return self
+        before = self.classes.index(resource)
+        part = self.unit.parts[before]
+        cards = (self._block(placed, self.unit.parts[:before], part) for placed in self.cards)
+        return Layout(part, tuple(cards), self.reserved)
+
+    def _block(self, placed: PlacedCard, before: Sequence[Unit], part: Unit) -> PlacedCard:
+        """Blocks have room for a card's whole memory, so that a change of what is reserved moves none."""
+        memory = placed.card.memory
+        first = placed.first + sum(each.units_in(memory) for each in before)
+        return _place(placed.card, first, part, self.reserved)
+
+    def room_of(self, card: str) -> int:
+        """Returns how many units the whole memory of ``card`` (UUID) is."""
+        return next((placed.room for placed in self.cards if placed.uuid == card), 0)
+
+    def class_of(self, number: int) -> ResourceClass | None:
+        """Returns the class of unit ``number``, or None where no card has it."""
+        placed = self.card_of(number)
+        if placed is None or not self.is_mixed:
+            return self.classes[0] if placed else None
+        end = placed.first
+        for part in self.unit.parts:
+            end += part.units_in(placed.card.memory)
+            if number < end:
+                return part.resource
+        return None
+
     def memory_of(self, units: int, placed: PlacedCard) -> int:
-        """Returns the bytes that ``units`` of a card are."""
-        return self.unit.memory_of(units, max(0, placed.card.memory - self.reserved))
+        """Returns the bytes that ``units`` of a card are, in a layout of one class."""
+        return self.only.memory_of(units, max(0, placed.card.memory - self.reserved))
 
     @property
     def units(self) -> int:
@@ -95,8 +146,8 @@ class Layout:
         """Whether every ID stands for the same memory of the same card in both."""
         return other is not None and self._meaning() == other._meaning()
 
-    def _meaning(self) -> tuple[tuple[ResourceClass, int], list[tuple[str, int, int]]]:
-        return self.unit.meaning, [(placed.uuid, placed.first, placed.card.memory) for placed in self.cards]
+    def _meaning(self) -> tuple[tuple[Meaning, ...], list[tuple[str, int, int]]]:
+        return self.unit.meanings, [(placed.uuid, placed.first, placed.card.memory) for placed in self.cards]
 
 
 def _first(placed: PlacedCard) -> int:
@@ -104,7 +155,7 @@ def _first(placed: PlacedCard) -> int:
 
 
 def lay_out(
-    cards: Sequence[PhysicalCard], unit: Unit, *, reserved: int, places: Places | None = None
+    cards: Sequence[PhysicalCard], unit: NodeUnit, *, reserved: int, places: Places | None = None
 ) -> Layout:
     """Returns units of ``unit`` laid out over ``cards``; ``reserved`` bytes of each stay out of sharing.
 
@@ -122,7 +173,7 @@ def lay_out(
     return Layout(unit, tuple(sorted(placed, key=lambda each: (each.first, each.room))), reserved)
 
 
-def _place(card: PhysicalCard, first: int, unit: Unit, reserved: int) -> PlacedCard:
+def _place(card: PhysicalCard, first: int, unit: NodeUnit, reserved: int) -> PlacedCard:
     return PlacedCard(card, first, unit.units_in(card.memory), unit.units_in(card.memory, reserved=reserved))
 
 
@@ -171,12 +222,14 @@ def recorded_layout(status: NodeStatus) -> Layout | None:
     if not status.memory_unit or not status.cards:
         return None
     try:
-        unit = parse_unit(status.memory_unit)
+        unit = parse_node_unit(status.memory_unit)
         cards = [_recorded(card) for card in status.cards]
     except ValueError:  # no plugin wrote that
         return None
     firsts = {card.uuid: card.first_unit for card in status.cards if card.first_unit is not None}
     layout = lay_out(cards, unit, reserved=0, places=firsts)
+    if layout.is_mixed:
+        return layout
     units = {card.uuid: card.units for card in status.cards}
     return replace(layout, cards=tuple(replace(each, units=units[each.uuid]) for each in layout.cards))
 

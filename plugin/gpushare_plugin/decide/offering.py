@@ -4,14 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.enums import Mode
-from gpushare_core.api.served import Problem, mode_problem, source_problem
+from gpushare_core.api.served import Problem, source_problem
 from gpushare_core.api.share_node import GPUShareNode, NodeSpec
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_core.placement.modes import MODES
+from gpushare_core.placement.modes import NODE_MODES
 from gpushare_core.placement.quantity import parse_memory
-from gpushare_core.placement.units import MemoryUnit, Unit, UnitFields
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import (
+    MemoryUnit,
+    NodeUnit,
+    UnitFields,
+    parse_node_unit,
+    part_of,
+    readable_unit,
+)
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.device_list import MESSAGE_LIMIT, finest_unit, fits
 from gpushare_plugin.decide.layout import Layout, keep_places, lay_out, recorded_layout
@@ -20,7 +28,6 @@ from gpushare_plugin.decide.unit_change import (
     HeldUnit,
     held_units,
     most_annotated,
-    parse_unit,
     unit_in_force,
 )
 from gpushare_plugin.decide.witnesses import (
@@ -145,12 +152,14 @@ def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]
     desired = desired_unit(share_node.spec)
     witnesses = stored_witnesses(snapshot.assigned)
     served = _recorded_unit(snapshot, share_node)
+    if served is None and _is_held(desired, held, snapshot, witnesses):
+        served = desired
     if witnesses:
         served = witnessed_unit((served, most_annotated(held), desired), witnesses)
     in_force = unit_in_force(desired, served, held)
     present = snapshot.cards or ()
     layout = _layout(snapshot, present, in_force.unit, witnesses, held=bool(held))
-    if fits(layout, limit=snapshot.limit) or not isinstance(layout.unit, MemoryUnit):
+    if fits(layout, limit=snapshot.limit) or part_of(layout.unit, ResourceClass.MEMORY) is None:
         return Offering(layout=layout, blocked_by=in_force.blocked_by)
     reserved = _reserved(share_node.spec)
     cards = [placed.card for placed in layout.cards]
@@ -164,7 +173,23 @@ def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]
     )
 
 
-def _last_good(snapshot: Snapshot, unit: Unit, witnesses: Sequence[Witness], *, held: bool) -> Layout | None:
+def _is_held(
+    unit: NodeUnit, held: Sequence[HeldUnit], snapshot: Snapshot, witnesses: Sequence[Witness]
+) -> bool:
+    """Whether what pods hold can be units of ``unit``, which is of several classes: as after a policy was
+    deleted and applied anew. Of what each pod holds alone that cannot be told."""
+    if len(unit.parts) == 1 or any(each.unit and each.unit.meaning not in unit.meanings for each in held):
+        return False
+    try:
+        _layout(snapshot, snapshot.cards or (), unit, witnesses, held=bool(held))
+    except ContradictionError:
+        return False
+    return True
+
+
+def _last_good(
+    snapshot: Snapshot, unit: NodeUnit, witnesses: Sequence[Witness], *, held: bool
+) -> Layout | None:
     """Returns what worked before: ``unit`` with the cards that were offered, others as far as they fit."""
     known = known_layout(snapshot)
     before = {*(known.places if known else ()), *(witness.card for witness in witnesses)}
@@ -181,7 +206,7 @@ def _last_good(snapshot: Snapshot, unit: Unit, witnesses: Sequence[Witness], *, 
 def _layout(
     snapshot: Snapshot,
     present: Sequence[PhysicalCard],
-    unit: Unit,
+    unit: NodeUnit,
     witnesses: Sequence[Witness],
     *,
     held: bool,
@@ -195,7 +220,7 @@ def _layout(
     """
     reserved = _reserved(snapshot.share_node.spec) if snapshot.share_node else 0
     known = known_layout(snapshot)
-    if held and known and known.unit.meaning == unit.meaning and agrees(known, witnesses):
+    if held and known and known.unit.meanings == unit.meanings and agrees(known, witnesses):
         _verify_record(snapshot, known)
         cards = keep_places(present, _cards(known), held=True)
         return lay_out(cards, unit, reserved=reserved, places=known.places)
@@ -235,7 +260,7 @@ def _verify_record(snapshot: Snapshot, known: Layout) -> None:
         )
 
 
-def _other_witnesses(snapshot: Snapshot, unit: Unit) -> list[Witness]:
+def _other_witnesses(snapshot: Snapshot, unit: NodeUnit) -> list[Witness]:
     """Returns what annotations witness, where no layout is recorded.
 
     Raises:
@@ -272,17 +297,17 @@ def _node_name(snapshot: Snapshot) -> str:
 
 def _problem(spec: NodeSpec) -> Problem | None:
     """Returns what of ``spec`` this version cannot serve."""
-    problem = mode_problem(spec.mode) or source_problem(spec.devices.source)
-    if problem is None and parse_unit(spec.memory_unit) is None:
+    problem = source_problem(spec.devices.source)
+    if problem is None and readable_unit(spec.memory_unit) is None:
         return Problem("InvalidUnit", f"memoryUnit {spec.memory_unit!r} is no size: use one such as 1Gi")
-    if problem is None and spec.mode is Mode.SLICES and spec.slices_per_card is None:
-        return Problem("InvalidUnit", "mode Slices needs slicesPerCard, such as 2")
+    if problem is None and spec.mode in (Mode.SLICES, Mode.MIXED) and spec.slices_per_card is None:
+        return Problem("InvalidUnit", f"mode {spec.mode} needs slicesPerCard, such as 2")
     return problem
 
 
-def desired_unit(spec: NodeSpec) -> Unit:
+def desired_unit(spec: NodeSpec) -> NodeUnit:
     """Returns what ``spec``, of a mode that is served, calls one unit. Raises ``ValueError`` if nothing."""
-    return MODES[spec.mode].unit(UnitFields(spec.memory_unit, spec.slices_per_card))
+    return NODE_MODES[spec.mode].unit(UnitFields(spec.memory_unit, spec.slices_per_card))
 
 
 def _as_before(snapshot: Snapshot, share_node: GPUShareNode) -> Layout | None:
@@ -298,10 +323,13 @@ def _as_before(snapshot: Snapshot, share_node: GPUShareNode) -> Layout | None:
     return lay_out(cards, known.unit, reserved=_reserved(share_node.spec), places=known.places)
 
 
-def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> Unit | None:
+def _recorded_unit(snapshot: Snapshot, share_node: GPUShareNode) -> NodeUnit | None:
     if snapshot.last_layout:
         return snapshot.last_layout.unit
-    return parse_unit(share_node.status.memory_unit)
+    try:
+        return parse_node_unit(share_node.status.memory_unit)
+    except ValueError:
+        return None
 
 
 def known_layout(snapshot: Snapshot) -> Layout | None:

@@ -7,6 +7,7 @@ from gpushare_core.placement.card_choice import Card, Strategy
 from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.decide.locks import Locks, open_cards
 from gpushare_plugin.decide.unit_ids import UnitSet
 
 
@@ -16,6 +17,12 @@ class PreferredCard:
 
     cards: tuple[str, ...]
     containers: int = 1
+    classes: Mapping[str, ResourceClass] = field(default_factory=dict)
+    """Card UUID -> what was answered of it."""
+
+    def cards_of(self, resource: ResourceClass) -> tuple[str, ...]:
+        """Returns the cards that were answered to a question for ``resource``."""
+        return tuple(card for card in self.cards if self.classes.get(card, resource) is resource)
 
 
 PreferredCards = Mapping[str, PreferredCard]
@@ -37,6 +44,8 @@ class ContainerRequest:
     """Card UUID -> units that other pods were promised there."""
     forgotten: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods have there although the kubelet calls them available."""
+    locks: Locks | None = None
+    """The class that each card in use serves; None on a node that serves one class alone."""
 
 
 class NothingFitsError(Exception):
@@ -53,18 +62,21 @@ def choose_units(
 ) -> tuple[tuple[str, ...], list[int]]:
     """Returns the cards' UUIDs and exactly ``request.units`` units of them, ``included`` among them.
 
+    ``layout`` is of the class that is asked for. Cards that serve another one now give nothing.
+
     ``available`` contains ``included``, and is used up.
 
     Raises:
         NothingFitsError: no cards have that many.
     """
+    layout = open_cards(layout, request.locks or {})
     counts = {
         placed.uuid: available.count(placed.numbers) - request.forgotten.get(placed.uuid, 0)
         for placed in layout.cards
     }
     chosen = [*included]
     shares: Mapping[str, int]
-    if layout.unit.resource is ResourceClass.MEMORY:
+    if layout.only.resource is ResourceClass.MEMORY:
         shares = {choose_card(request, layout, counts, strategy): request.units - len(chosen)}
     else:
         shares = choose_distinct(request, layout, counts, strategy, count=request.units - len(chosen))
@@ -90,11 +102,11 @@ def choose_distinct(
     annotated = [uuid for uuid in request.annotated_cards if uuid not in request.pod_cards][:count]
     if len(annotated) == count and all(others.get(uuid, 0) > 0 for uuid in annotated):
         return dict.fromkeys(annotated, 1)
-    mode = mode_serving(layout.unit.resource)
+    mode = mode_serving(layout.only.resource)
     for promised in (request.promised, {}):
-        if chosen := mode.choose(_cards(layout, others, promised), count, strategy):
+        if chosen := mode.choose(_cards(layout, others, promised, request.locks), count, strategy):
             return chosen
-    raise NothingFitsError(mode.explain(count, mode.room(_cards(layout, others, {}))))
+    raise NothingFitsError(mode.explain(count, mode.room(_cards(layout, others, {}, request.locks))))
 
 
 def choose_card(
@@ -113,11 +125,13 @@ def choose_card(
     for card in request.annotated_cards:
         if available.get(card, 0) >= request.pod_units:
             return card
-    mode = mode_serving(layout.unit.resource)
+    mode = mode_serving(layout.only.resource)
     for promised in (request.promised, {}):
-        if chosen := mode.choose(_cards(layout, available, promised), request.pod_units, strategy):
+        if chosen := mode.choose(
+            _cards(layout, available, promised, request.locks), request.pod_units, strategy
+        ):
             return next(iter(chosen))
-    room = mode.room(_cards(layout, available, {}))
+    room = mode.room(_cards(layout, available, {}, request.locks))
     raise NothingFitsError(mode.explain(request.pod_units, room))
 
 
@@ -131,7 +145,9 @@ def _same_card(request: ContainerRequest, available: Mapping[str, int]) -> str:
     )
 
 
-def _cards(layout: Layout, available: Mapping[str, int], promised: Mapping[str, int]) -> list[Card]:
+def _cards(
+    layout: Layout, available: Mapping[str, int], promised: Mapping[str, int], locks: Locks | None
+) -> list[Card]:
     return [
         Card(
             placed.uuid,
@@ -140,6 +156,7 @@ def _cards(layout: Layout, available: Mapping[str, int], promised: Mapping[str, 
             allocated=placed.units - available.get(placed.uuid, 0) + promised.get(placed.uuid, 0),
             healthy=placed.card.healthy,
             numa_node=placed.card.numa_node,
+            lockable=locks is not None and placed.uuid not in locks,
         )
         for placed in layout.cards
     ]

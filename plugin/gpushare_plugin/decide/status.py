@@ -1,16 +1,26 @@
 """The status of a GPUShareNode: every card, and who has what on it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from gpushare_core.api.conditions import ConditionState, dated_conditions
 from gpushare_core.api.policy import MemoryTotals, UnitTotals
-from gpushare_core.api.share_node import CardStatus, GPUShareNode, Health, NodeStatus, PodShare
+from gpushare_core.api.share_node import (
+    CardStatus,
+    GPUShareNode,
+    Health,
+    NodeStatus,
+    PodShare,
+    ResourceTotals,
+)
+from gpushare_core.placement.modes import class_of_lock, mode_serving
 from gpushare_core.placement.quantity import format_memory
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import part_of
 from gpushare_core.version import VERSION
 from gpushare_plugin.decide.allocations import PodAllocation
 from gpushare_plugin.decide.layout import Layout, PlacedCard
+from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 
 
 def node_status(
@@ -19,11 +29,12 @@ def node_status(
     allocations: Sequence[PodAllocation],
     conditions: Iterable[ConditionState],
     *,
+    locks: Locks = NO_LOCKS,
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write; equal to what is there already where nothing changed."""
     placed = sorted(layout.cards, key=lambda each: each.card.index) if layout else []
-    cards = [_card(each, layout, allocations) for each in placed] if layout else []
+    cards = [_card(each, layout, allocations, locks) for each in placed] if layout else []
     return NodeStatus(
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
@@ -37,6 +48,7 @@ def node_status(
         ),
         units=_units(cards),
         memory=_memory(layout, cards),
+        resources=[*_resources(layout, cards)] if layout and layout.is_mixed else [],
         cards=cards,
     )
 
@@ -51,24 +63,33 @@ def kept_status(
     return before.model_copy(update=update)
 
 
-def _card(placed: PlacedCard, layout: Layout, allocations: Sequence[PodAllocation]) -> CardStatus:
-    card = placed.card
+def _card(
+    placed: PlacedCard, layout: Layout, allocations: Sequence[PodAllocation], locks: Locks
+) -> CardStatus:
+    """A card that is open to several classes counts as the first of them, which is memory."""
+    card, lock = placed.card, locks.get(placed.uuid)
+    units = {each: _units_of(placed.uuid, layout.of(each)) for each in layout.classes}
     return CardStatus(
         index=card.index,
         uuid=card.uuid,
         model=card.model,
         memory=quantity_text(card.memory),
         first_unit=placed.first,
-        units=placed.units,
+        units=units[lock or layout.classes[0]],
         allocated_units=sum(allocation.cards.get(card.uuid, 0) for allocation in allocations),
         used_memory=quantity_text(card.used, like=_family(layout)),
         compute_score=card.compute_score,
         numa_node=card.numa_node,
         health=Health.HEALTHY if card.healthy else Health.UNHEALTHY,
         health_reason=card.reason,
-        lock="",
+        lock=mode_serving(lock).name if lock else "",
+        offers={resource.value: each for resource, each in units.items()} if layout.is_mixed else {},
         pods=sorted(_shares(card.uuid, allocations), key=_by_name),
     )
+
+
+def _units_of(uuid: str, layout: Layout) -> int:
+    return next(placed.units for placed in layout.cards if placed.uuid == uuid)
 
 
 def _shares(uuid: str, allocations: Sequence[PodAllocation]) -> Iterable[PodShare]:
@@ -95,12 +116,24 @@ def _units(cards: list[CardStatus]) -> UnitTotals:
     )
 
 
+def _resources(layout: Layout, cards: Sequence[CardStatus]) -> Iterator[ResourceTotals]:
+    """Yields what the kubelet shows of each class: what the cards offer that serve no other."""
+    for resource in layout.classes:
+        own = [card for card in cards if class_of_lock(card.lock) is resource]
+        free = [card for card in cards if not card.lock]
+        yield ResourceTotals(
+            resource=resource.value,
+            total=sum(card.offers[resource.value] for card in (*own, *free)),
+            allocated=sum(card.allocated_units for card in own),
+        )
+
+
 def _memory(layout: Layout | None, cards: list[CardStatus]) -> MemoryTotals:
     if layout is None:
         return MemoryTotals()
-    text, placed = _family(layout), {each.uuid: each for each in layout.cards}
-    total = sum(layout.memory_of(card.units, placed[card.uuid]) for card in cards)
-    allocated = sum(layout.memory_of(card.allocated_units, placed[card.uuid]) for card in cards)
+    text = _family(layout)
+    total = sum(_memory_of(card, card.units, layout) for card in cards)
+    allocated = sum(_memory_of(card, card.allocated_units, layout) for card in cards)
     return MemoryTotals(
         total=quantity_text(total, like=text),
         allocated=quantity_text(allocated, like=text),
@@ -108,9 +141,16 @@ def _memory(layout: Layout | None, cards: list[CardStatus]) -> MemoryTotals:
     )
 
 
+def _memory_of(card: CardStatus, units: int, layout: Layout) -> int:
+    of_class = layout.of(class_of_lock(card.lock) or layout.classes[0])
+    placed = next(each for each in of_class.cards if each.uuid == card.uuid)
+    return of_class.memory_of(units, placed)
+
+
 def _family(layout: Layout) -> str:
     """Returns a quantity in the suffixes that are to be written."""
-    return layout.unit.text if layout.unit.resource is ResourceClass.MEMORY else "1Gi"
+    memory = part_of(layout.unit, ResourceClass.MEMORY)
+    return memory.text if memory else "1Gi"
 
 
 def quantity_text(size: int, like: str = "1Gi") -> str:

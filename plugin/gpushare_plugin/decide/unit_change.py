@@ -4,9 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.placement.units import Unit
-from gpushare_core.placement.units import parse_unit as parse
+from gpushare_core.placement.units import Meaning, NodeUnit, Unit, readable_unit
 from gpushare_plugin.decide.allocations import AssignedDevices, orphans
 from gpushare_plugin.decide.pods import Pod, Pods
 
@@ -25,7 +23,7 @@ class HeldUnit:
 class UnitInForce:
     """``unit`` is served; ``blocked_by`` pods keep the desired one from being."""
 
-    unit: Unit
+    unit: NodeUnit
     blocked_by: int = 0
 
 
@@ -45,7 +43,7 @@ def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
     return known + [HeldUnit(None, admitted=True)] * (len(unknown) + len(unlisted))
 
 
-def unit_in_force(desired: Unit, recorded: Unit | None, held: Iterable[HeldUnit]) -> UnitInForce:
+def unit_in_force(desired: NodeUnit, recorded: NodeUnit | None, held: Iterable[HeldUnit]) -> UnitInForce:
     """Returns ``desired``, unless pods hold units of another size.
 
     ``recorded`` is the unit that was served until now. Where that is not known, as after a policy was
@@ -53,25 +51,17 @@ def unit_in_force(desired: Unit, recorded: Unit | None, held: Iterable[HeldUnit]
     """
     held = list(held)
     served = recorded or most_annotated(held) or desired
-    if served.meaning == desired.meaning:
+    if served.meanings == desired.meanings:
         return UnitInForce(desired)
-    blocking = sum(pod.admitted or _meaning(pod) == served.meaning for pod in held)
+    blocking = sum(pod.admitted or _meaning(pod) in served.meanings for pod in held)
     return UnitInForce(served, blocking) if blocking else UnitInForce(desired)
 
 
-def parse_unit(text: str) -> Unit | None:
-    """Returns the unit that a program or a person wrote down, or None for what is no unit."""
-    try:
-        return parse(text)
-    except ValueError:
-        return None
-
-
 def _annotated_unit(pod: Pod) -> Unit | None:
-    return parse_unit(pod.allocation.unit) if pod.allocation else None
+    return readable_unit(pod.allocation.unit) if pod.allocation else None
 
 
-def _meaning(held: HeldUnit) -> tuple[ResourceClass, int] | None:
+def _meaning(held: HeldUnit) -> Meaning | None:
     return held.unit.meaning if held.unit else None
 
 

@@ -11,11 +11,10 @@ from itertools import pairwise
 from gpushare_core.books.allocation import Shares
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.placement.units import CardPart, MemoryUnit, Unit
-from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
+from gpushare_core.placement.units import CardPart, MemoryUnit, NodeUnit, Unit, part_of, readable_unit
+from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment, annotated_classes
 from gpushare_plugin.decide.layout import GONE, Layout
 from gpushare_plugin.decide.pods import PodName, Pods
-from gpushare_plugin.decide.unit_change import parse_unit
 from gpushare_plugin.devices.card import PhysicalCard
 
 
@@ -41,12 +40,13 @@ class Witness:
     unit: Unit | None = None
     """None when unknown: then it follows from the memory, as long as nothing of the card was reserved."""
 
-    def is_of(self, unit: Unit) -> bool:
-        """Whether the units have this size, as far as that is known."""
+    def is_of(self, node: NodeUnit) -> bool:
+        """Whether the units have the size that they have in ``node``, as far as that is known."""
+        unit = part_of(node, self.resource)
         if self.unit:
-            return self.unit.meaning == unit.meaning
-        if self.resource is not unit.resource or not self.memory:
-            return self.resource is unit.resource
+            return self.unit.meaning in node.meanings
+        if unit is None or not self.memory:
+            return unit is not None
         return unit.memory_of(self.units, self.card_memory * MIB) // MIB == self.memory
 
     @property
@@ -80,7 +80,7 @@ def stored_witnesses(assigned: AssignedDevices) -> list[Witness]:
             card_memory=card.card_memory,
             resource=entry.resource,
             container=entry.container,
-            unit=parse_unit(entry.unit),
+            unit=readable_unit(entry.unit),
         )
         for uid, containers in assigned.stored.items()
         for entry in containers.values()
@@ -126,7 +126,7 @@ class _AnnotatedContainer:
         if sum(self.shares.values()) != len(self.numbers):
             return False
         lie_elsewhere = layout.shares(self.numbers) != {card: n for card, n in self.shares.items() if n}
-        return lie_elsewhere or (self.unit is not None and self.unit.meaning != layout.unit.meaning)
+        return lie_elsewhere or (self.unit is not None and self.unit.meaning not in layout.unit.meanings)
 
 
 def _annotated_containers(assigned: AssignedDevices, pods: Pods, node: str) -> Iterator[_AnnotatedContainer]:
@@ -135,10 +135,13 @@ def _annotated_containers(assigned: AssignedDevices, pods: Pods, node: str) -> I
         allocation, assignment = pod.allocation, assigned.of(pod)
         if allocation is None or assignment is None or allocation.node != node:
             continue
-        unit, stored = parse_unit(allocation.unit), assigned.stored_of(pod)
+        stored, classes = assigned.stored_of(pod), annotated_classes(allocation)
         for name, numbers in assignment.containers.items():
             if numbers and name not in stored and (shares := allocation.containers.get(name)):
-                yield _AnnotatedContainer(pod.name, name, numbers, shares, unit, allocation.resource)
+                card = next(iter(shares))
+                unit = readable_unit(allocation.unit_of(card))
+                resource = classes.get(card, allocation.resource)
+                yield _AnnotatedContainer(pod.name, name, numbers, shares, unit, resource)
 
 
 def contradicting(layout: Layout, assigned: AssignedDevices, pods: Pods, node: str) -> list[str]:
@@ -163,7 +166,7 @@ def _holding(assignment: PodAssignment, assigned: AssignedDevices) -> set[str]:
     return listed | assigned.stored.get(assignment.uid, {}).keys()
 
 
-def witnessed_unit(candidates: Iterable[Unit | None], witnesses: Sequence[Witness]) -> Unit:
+def witnessed_unit(candidates: Iterable[NodeUnit | None], witnesses: Sequence[Witness]) -> NodeUnit:
     """Returns the first of ``candidates`` in which all ``witnesses`` hold memory, else the one they tell.
 
     Raises:
@@ -183,6 +186,10 @@ def agrees(layout: Layout, witnesses: Iterable[Witness]) -> bool:
 
 
 def _lies_on_its_card(layout: Layout, witness: Witness) -> bool:
+    if layout.is_mixed:
+        if witness.resource not in layout.classes:
+            return False
+        layout = layout.of(witness.resource)
     ends = (layout.card_of(witness.lowest), layout.card_of(witness.highest))
     return all(placed is not None and placed.uuid == witness.card for placed in ends)
 
@@ -200,12 +207,17 @@ class WitnessedCard:
     card: PhysicalCard
     lowest: int
     highest: int
+    earliest: int
+    """The lowest number that its first unit can have, and the highest one."""
+    latest: int
     room: int
     least: int
     """Units that it has room for in any case; less than ``room`` where nobody told its size."""
 
     @classmethod
-    def of(cls, witnesses: Sequence[Witness], present: PhysicalCard | None, unit: Unit) -> "WitnessedCard":
+    def of(
+        cls, witnesses: Sequence[Witness], present: PhysicalCard | None, unit: NodeUnit
+    ) -> "WitnessedCard":
         """Returns the card of these ``witnesses``, as large as they say and not smaller than they need."""
         lowest = min(witness.lowest for witness in witnesses)
         highest = max(witness.highest for witness in witnesses)
@@ -213,13 +225,40 @@ class WitnessedCard:
         memory = present.memory if present else 0
         if told and memory // MIB != told:
             memory = told * MIB
-        memory = max(memory, unit.least_memory(highest - lowest + 1))
+        memory = max(memory, *(_least_memory(witnesses, part) for part in unit.parts))
         index = next((each.index for each in witnesses if each.index is not None), None)
         card = replace(present, memory=memory) if present else _gone(witnesses[0].card, memory, lowest)
         room = unit.units_in(memory)
-        fixed = told or unit.resource is not ResourceClass.MEMORY  # parts do not depend on the card's size
+        fixed = told or not isinstance(unit, MemoryUnit)  # the size of a card is not what its parts depend on
         least = room if fixed else highest - lowest + 1
-        return cls(card if index is None else replace(card, index=index), lowest, highest, room, least)
+        seen = [(each, _block(each, memory, unit)) for each in witnesses]
+        return cls(
+            card=card if index is None else replace(card, index=index),
+            lowest=lowest,
+            highest=highest,
+            earliest=max(each.highest - block.stop + 1 for each, block in seen),
+            latest=min(each.lowest - block.start for each, block in seen),
+            room=room,
+            least=least,
+        )
+
+
+def _block(witness: Witness, memory: int, unit: NodeUnit) -> range:
+    """Returns which units of a card, counted from its first, are of the class of ``witness``."""
+    start = 0
+    for part in unit.parts:
+        room = part.units_in(memory)
+        if part.resource is witness.resource:
+            return range(start, start + room)
+        start += room
+    return range(start)
+
+
+def _least_memory(witnesses: Sequence[Witness], part: Unit) -> int:
+    """Returns the bytes that a card has at least that has all these units of one class."""
+    own = [each for each in witnesses if each.resource is part.resource]
+    span = max(each.highest for each in own) - min(each.lowest for each in own) + 1 if own else 0
+    return part.least_memory(span) if own else 0
 
 
 def _gone(uuid: str, memory: int, index: int) -> PhysicalCard:
@@ -227,7 +266,7 @@ def _gone(uuid: str, memory: int, index: int) -> PhysicalCard:
 
 
 def witnessed_cards(
-    witnesses: Iterable[Witness], present: Iterable[PhysicalCard], unit: Unit
+    witnesses: Iterable[Witness], present: Iterable[PhysicalCard], unit: NodeUnit
 ) -> list[WitnessedCard]:
     """Returns the cards of which units are held, in the order of these units."""
     by_uuid = {card.uuid: card for card in present}
@@ -238,7 +277,7 @@ def witnessed_cards(
     return sorted(cards, key=lambda each: each.lowest)
 
 
-def placed_cards(cards: Sequence[WitnessedCard], unit: Unit) -> list[tuple[PhysicalCard, int]]:
+def placed_cards(cards: Sequence[WitnessedCard], unit: NodeUnit) -> list[tuple[PhysicalCard, int]]:
     """Returns each card with a place that contains all its units in use, where no card overlaps another.
 
     Raises:
@@ -249,14 +288,14 @@ def placed_cards(cards: Sequence[WitnessedCard], unit: Unit) -> list[tuple[Physi
     limits = [*(first for first in _latest_places(cards)[1:]), None]
     for each, limit in zip(cards, limits, strict=True):
         room = each.room if limit is None else max(each.least, min(each.room, limit - end))
-        earliest = max(end, each.highest - room + 1)
-        latest = each.lowest if limit is None else min(each.lowest, limit - room)
+        earliest = max(end, each.earliest + each.room - room)
+        latest = each.latest if limit is None else min(each.latest, limit - room)
         if earliest > latest:
             raise ContradictionError(_overlap(cards))
         usual = each.lowest // room * room  # where it lies if all cards are of one size
         first = usual if earliest <= usual <= latest else earliest
-        shrunk = each.card if room == each.room else replace(each.card, memory=unit.least_memory(room))
-        placed.append((shrunk, first))
+        memory = each.card.memory if room == each.room else unit.parts[0].least_memory(room)
+        placed.append((replace(each.card, memory=memory), first))
         end = first + room
     return placed
 
@@ -265,7 +304,7 @@ def _latest_places(cards: Sequence[WitnessedCard]) -> list[int]:
     """Returns the highest place of each card that leaves room for those after it."""
     latest: list[int] = []
     for each in reversed(cards):
-        latest.append(min(each.lowest, latest[-1] - each.least) if latest else each.lowest)
+        latest.append(min(each.latest, latest[-1] - each.least) if latest else each.latest)
     return latest[::-1]
 
 

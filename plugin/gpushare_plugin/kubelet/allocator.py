@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from gpushare_core.placement.modes import crowded_container_reason
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.decide.admission import (
@@ -13,11 +14,20 @@ from gpushare_plugin.decide.admission import (
     pods_to_read,
     pods_without_units,
 )
-from gpushare_plugin.decide.allocations import forgotten_units, promised_units, shares_to_get_again
-from gpushare_plugin.decide.environment import environment
+from gpushare_plugin.decide.allocations import (
+    annotated_cards_of,
+    annotated_classes,
+    forgotten_containers,
+    forgotten_units,
+    promised_classes,
+    promised_units,
+    shares_to_get_again,
+)
+from gpushare_plugin.decide.environment import UnusableUnitsError, environment
 from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.decide.locks import locks_of_units
 from gpushare_plugin.decide.pods import Pod
-from gpushare_plugin.decide.preferred_allocation import ContainerRequest, choose_units
+from gpushare_plugin.decide.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.unit_ids import UnitSet, encode_id, known_numbers
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
@@ -47,8 +57,10 @@ class Allocator:
     assignment_reader: AssignmentReader
     reservations: Reservations
     pod_watch: PodWatch
+    name: str
+    """Of the extended resource that the kubelet asks for."""
     resource: ResourceClass
-    """What the kubelet asks for."""
+    """What that stands for."""
 
     async def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
         """Returns exactly as many IDs as requested, on cards as the mode has it.
@@ -60,12 +72,14 @@ class Allocator:
         """
         self._layout()
         pod = await self._admitted_pod(request.allocation_size)
+        if pod and pod.request and (reason := crowded_container_reason(pod.request)):
+            raise NothingFitsError(reason)
         layout = self._layout()  # not an earlier one: what was asked on the way took its time
         included = list(known_numbers(request.must_include_deviceIDs))
         container = self._container_request(request.allocation_size, included, pod, layout)
         cards, numbers = choose_units(
             container,
-            layout,
+            layout.of(self.resource),
             available=self._available(request.available_deviceIDs, included),
             included=included,
             strategy=self.state.strategy,
@@ -80,15 +94,38 @@ class Allocator:
         Raises:
             UnusableUnitsError, NothingOfferedError: with a text for the user.
         """
-        self.reservations.allocate([*known_numbers(ids)])
+        numbers, layout = [*known_numbers(ids)], self._layout()
+        self._require_open(numbers, layout)
+        self.reservations.allocate(numbers)
         self.assignment_reader.read_soon()
-        return environment(ids, self._layout(), self.state.dialect)
+        return environment(ids, layout, self.state.dialect)
+
+    def _require_open(self, numbers: Sequence[int], layout: Layout) -> None:
+        """Raises ``UnusableUnitsError`` where a card of these units serves another class."""
+        locks = self._locks(layout, ())
+        for card, resource in locks_of_units(layout, [numbers]).items():
+            if (lock := locks.get(card, resource)) is not resource:
+                raise UnusableUnitsError(
+                    f"card {card} serves {lock} now, and the kubelet chose it for {self.name}: create the pod"
+                    " anew"
+                )
+
+    def _locks(self, layout: Layout, others: Iterable[Pod]) -> dict[str, ResourceClass]:
+        """Returns the class that each card serves: of which units are assigned or being assigned, or which
+        ``others`` have although the kubelet forgot it."""
+        state = self.state
+        holdings = chain(state.assigned.holdings(), self.reservations.holdings())
+        locks = locks_of_units(layout, holdings)
+        for pod in others if layout.is_mixed else ():
+            if pod.allocation and forgotten_containers(pod, state.assigned):
+                locks = {**annotated_classes(pod.allocation), **locks}
+        return locks
 
     def _layout(self) -> Layout:
         layout = self.state.offering.layout
         if layout is None:
             raise NothingOfferedError(f"node {self.state.name} does not share its cards")
-        if layout.unit.resource is not self.resource:
+        if self.resource not in layout.classes:
             raise NothingOfferedError(
                 f"node {self.state.name} does not serve the resource {self.resource} (any more)"
             )
@@ -102,42 +139,64 @@ class Allocator:
             assigned = await self.assignment_reader.read_during_call(timeout=timeout)
         except PodResourcesUnavailableError as error:
             _log.warning("admitting by order of arrival, PodResources do not answer: %s", error)
-            return admitted_by_arrival(state.assigned, state.pods, state.preferred, units)
+            return admitted_by_arrival(state.assigned, state.pods, state.preferred, units, resource=self.name)
         await self.pod_watch.read_specs(pods_to_read(assigned, state.pods), timeout=SPECS_TIMEOUT)
         unsure = pods_without_units(assigned, state.pods)
         if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
             await self.pod_watch.read_specs(unsure, timeout=SPECS_TIMEOUT)
-        return next(iter(admission_candidates(assigned, state.pods, state.preferred, units)), None)
+        candidates = admission_candidates(assigned, state.pods, state.preferred, units, resource=self.name)
+        return next(iter(candidates), None)
 
     def _container_request(
         self, units: int, included: list[int], pod: Pod | None, layout: Layout
     ) -> ContainerRequest:
-        assigned = self._assigned_numbers(pod)
+        assigned = self._assigned_numbers(pod, layout)
         others = [other for other in self.state.pods.values() if pod is None or other.uid != pod.uid]
         return ContainerRequest(
             units=units,
-            pod_units=max(units, _total(pod) - len(assigned)),
-            pod_cards=frozenset(layout.shares([*included, *assigned])) | self._preferred_cards(pod),
-            annotated_cards=self._annotated_cards(pod, units),
-            promised=promised_units(others, self.state.assigned),
+            pod_units=max(units, self._total(pod) - len(assigned)),
+            pod_cards=frozenset(layout.of(self.resource).shares([*included, *assigned]))
+            | self._preferred_cards(pod),
+            annotated_cards=self._annotated_cards(pod, units, layout),
+            promised=self._promised(others, layout),
             forgotten=forgotten_units(others, self.state.assigned),
+            locks=self._locks(layout, others) if layout.is_mixed else None,
         )
 
-    def _annotated_cards(self, pod: Pod | None, units: int) -> tuple[str, ...]:
+    def _promised(self, others: Sequence[Pod], layout: Layout) -> dict[str, int]:
+        """A card that others were promised as another class is promised to them as a whole."""
+        promised = promised_units(others, self.state.assigned)
+        if layout.is_mixed:
+            classes = promised_classes(others, self.state.assigned)
+            whole = (card for card, resource in classes.items() if resource is not self.resource)
+            promised |= {card: layout.of(self.resource).room_of(card) for card in whole}
+        return promised
+
+    def _annotated_cards(self, pod: Pod | None, units: int, layout: Layout) -> tuple[str, ...]:
         """Of a pod that runs those of the container that restarts: the others run on theirs still."""
         if pod is None:
             return ()
-        return tuple(shares_to_get_again(pod, self.state.assigned, units)) or pod.annotated_cards
+        if again := tuple(shares_to_get_again(pod, self.state.assigned, units)):
+            return again
+        return annotated_cards_of(pod, self.resource) if layout.is_mixed else pod.annotated_cards
 
-    def _assigned_numbers(self, pod: Pod | None) -> list[int]:
-        return self.state.assigned.numbers_of(pod) if pod else []
+    def _assigned_numbers(self, pod: Pod | None, layout: Layout) -> list[int]:
+        """Returns the units of the class that is asked for which PodResources show of ``pod``."""
+        holdings = self.state.assigned.holdings_of(pod) if pod else ()
+        own = (each for each in holdings if each and layout.class_of(each[0]) in (None, self.resource))
+        return [number for numbers in own for number in numbers]
+
+    def _total(self, pod: Pod | None) -> int:
+        """Returns what the pod asks of the resource in question."""
+        asked = pod.request.resources if pod and pod.request else ()
+        return sum(each.total for each in asked if each.name == self.name)
 
     def _preferred_cards(self, pod: Pod | None) -> frozenset[str]:
         """Where each card is another one only as long as PodResources do not show them: a container that
         restarts after the kubelet lost its checkpoint has to get its own cards again."""
         preferred = self.state.preferred.get(pod.uid) if pod else None
         shown = self.resource is not ResourceClass.MEMORY and self.state.pod_resources_available
-        return frozenset(preferred.cards) if preferred and not shown else frozenset()
+        return frozenset(preferred.cards_of(self.resource)) if preferred and not shown else frozenset()
 
     def _available(self, ids: Iterable[str], included: list[int]) -> UnitSet:
         """Returns what the kubelet calls available, less what PodResources show as assigned, or it is taking.
@@ -155,11 +214,7 @@ class Allocator:
         if pod is None:
             _log.warning("units for a pod that nobody knows", extra={"card": named})
             return
-        self.state.put_preferred(pod.uid, cards)
+        self.state.put_preferred(pod.uid, cards, self.resource)
         if request.annotated_cards and not set(cards) <= set(request.annotated_cards):
             message = "%d units from another card than annotated, which has no room"
             _log.warning(message, request.units, extra={"pod": str(pod.name), "card": named})
-
-
-def _total(pod: Pod | None) -> int:
-    return pod.request.total if pod and pod.request else 0

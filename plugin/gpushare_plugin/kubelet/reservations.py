@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Collection, Iterator
+from itertools import chain
 
 ALLOCATE_EXPECTED = 1.0
 """Seconds for which an Allocate is waited for after GetPreferredAllocation."""
@@ -33,8 +34,12 @@ class Reservations:
 
     def numbers(self) -> Iterator[int]:
         """Yields the units that are reserved now."""
+        return chain.from_iterable(self.holdings())
+
+    def holdings(self) -> Iterator["array[int]"]:
+        """Yields the units that are reserved now for each container."""
         now = self._clock()
-        return (number for until, numbers in self._kept if until > now for number in numbers)
+        return (numbers for until, numbers in self._kept if until > now)
 
     @property
     def remaining(self) -> float:

@@ -227,8 +227,8 @@ async def test_no_unit_changes_while_the_kubelet_writes_down_what_it_took(
     monkeypatch.setattr("gpushare_plugin.agent.DEBOUNCE", 0.0)
     call = node.kubelet._call
 
-    async def slow(method: str, request: Any, response: Any) -> Any:
-        answer = await call(method, request, response)
+    async def slow(resource: str, method: str, request: Any, response: Any) -> Any:
+        answer = await call(resource, method, request, response)
         if method == "Allocate":
             node.share("512Mi")
             await asyncio.sleep(0.15)

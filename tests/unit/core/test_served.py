@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpushare_core.api.enums import Backend, Mode, Source
-from gpushare_core.api.served import Problem, backend_problem, mode_problem, source_problem
+from gpushare_core.api.enums import Backend, Source
+from gpushare_core.api.served import Problem, backend_problem, source_problem
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,6 @@ def test_it_says_what_works_instead(found: Problem | None, reason: str, told: st
 @pytest.mark.parametrize(
     "found",
     [
-        pytest.param(mode_problem(Mode.MEMORY), id="mode Memory"),
-        pytest.param(mode_problem(Mode.SLICES), id="mode Slices"),
-        pytest.param(mode_problem(Mode.EXCLUSIVE), id="mode Exclusive"),
-        pytest.param(mode_problem(Mode.MIXED), id="mode Mixed"),
-        pytest.param(mode_problem(Mode.OFF), id="mode Off"),
         pytest.param(source_problem(Source.SIMULATED), id="simulated cards"),
         pytest.param(backend_problem(Backend.KUBE_SCHEDULER), id="kube-scheduler"),
     ],

@@ -160,12 +160,6 @@ def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("asked", "reason", "works"),
     [
-        pytest.param(
-            spec(rule("a", mode="Mixed", slicesPerCard=2)),
-            "UnsupportedMode",
-            "Exclusive or Memory",
-            id="mode",
-        ),
         pytest.param(spec({"names": ["gpu-1"]}), "UnsupportedSource", "Simulated", id="source"),
         pytest.param(
             spec(rule("a"), scheduler={"backend": "Volcano"}),
@@ -193,7 +187,7 @@ def test_an_invalid_spec_is_said_and_nothing_crashes() -> None:
     ("edited", "reason"),
     [
         pytest.param(policy(spec=None, error="nodes: Field required"), "InvalidSpec", id="unreadable"),
-        pytest.param(policy("default", rule("gpu-1", mode="Mixed")), "UnsupportedMode", id="unserved"),
+        pytest.param(policy("default", {"names": ["gpu-1"]}), "UnsupportedSource", id="unserved"),
     ],
 )
 def test_an_edit_that_cannot_be_applied_says_what_stays(edited: PolicyObject, reason: str) -> None:

@@ -38,7 +38,7 @@ def test_all_is_well() -> None:
     }
 
 
-SLICES = Problem("UnsupportedMode", "mode Slices is not served yet: use mode Memory")
+NVML = Problem("UnsupportedSource", "devices.source NVML is not served yet: use Simulated")
 TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired_units=640_000)
 
 
@@ -53,22 +53,22 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
         ),
         pytest.param(
             "Registered",
-            states(Offering(problem=SLICES)),
-            ("False", "UnsupportedMode", "mode Slices is not served yet: use mode Memory"),
-            id="mode",
+            states(Offering(problem=NVML)),
+            ("False", "UnsupportedSource", "devices.source NVML is not served yet: use Simulated"),
+            id="source",
         ),
         pytest.param(
             "Registered",
-            states(Offering(layout=layout(), problem=SLICES, blocked_by=2)),
+            states(Offering(layout=layout(), problem=NVML, blocked_by=2)),
             (
                 "False",
-                "UnsupportedMode",
+                "UnsupportedSource",
                 (
-                    "mode Slices is not served yet: use mode Memory;"
+                    "devices.source NVML is not served yet: use Simulated;"
                     " what was served before goes on while pods hold it"
                 ),
             ),
-            id="mode while units are held",
+            id="source while units are held",
         ),
         pytest.param(
             "Registered",
@@ -201,7 +201,7 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
         pytest.param(
             "UnitChangeBlocked",
             states(
-                Offering(layout=layout(), blocked_by=2, problem=SLICES),
+                Offering(layout=layout(), blocked_by=2, problem=NVML),
                 node=share_node(mode="Slices", slicesPerCard=2),
             ),
             ("True", "PodsHoldUnits", "mode Slices is applied when 2 pods hold no more units of 1Gi"),

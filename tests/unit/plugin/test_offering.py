@@ -84,7 +84,7 @@ def test_cards_change_at_once_but_never_under_a_pod() -> None:
 @pytest.mark.parametrize(
     ("spec", "reason"),
     [
-        pytest.param({"mode": "Mixed", "slicesPerCard": 2}, "UnsupportedMode", id="mode"),
+        pytest.param({"mode": "Mixed"}, "InvalidUnit", id="mixed with slices of no size"),
         pytest.param({"mode": "Slices"}, "InvalidUnit", id="slices of no size"),
         pytest.param({"devices": {"source": "NVML"}}, "UnsupportedSource", id="source"),
         pytest.param({"memoryUnit": "a lot"}, "InvalidUnit", id="unit"),

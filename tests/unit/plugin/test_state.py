@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.samples.plugin import NODE, container, name_of, pod
 
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.preferred_allocation import PreferredCard
@@ -18,7 +19,7 @@ METADATA = replace(READ, request=None)
 def state() -> NodeState:
     made = NodeState(NODE)
     made.put_pod(READ)
-    made.put_preferred(READ.uid, ("GPU-0",))
+    made.put_preferred(READ.uid, ("GPU-0",), ResourceClass.MEMORY)
     made.changed.clear()
     return made
 
@@ -103,8 +104,8 @@ def test_pods_that_are_not_listed_any_more_are_forgotten(state: NodeState) -> No
 
 
 def test_preferred_cards_count_the_containers(state: NodeState) -> None:
-    state.put_preferred(READ.uid, ("GPU-0",))
-    assert state.preferred[READ.uid] == PreferredCard(("GPU-0",), containers=2)
+    state.put_preferred(READ.uid, ("GPU-0",), ResourceClass.MEMORY)
+    assert state.preferred[READ.uid] == PreferredCard(("GPU-0",), 2, {"GPU-0": ResourceClass.MEMORY})
 
 
 def test_an_assignment_that_says_the_same_is_no_change(state: NodeState) -> None:

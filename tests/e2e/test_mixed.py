@@ -1,0 +1,147 @@
+"""Mode Mixed on a real kubelet: memory, slices and whole cards together, each card for one of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.e2e.fixtures import await_agreement
+from tests.e2e.observe import NODES, PODS, Json, condition, watch_until
+from tests.e2e.outcomes import is_running
+from tests.e2e.product import Product, policy
+from tests.e2e.workloads import CARD, MEMORY, SLICE, container, create, pod
+
+from gpushare_localcluster.cluster import LocalCluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("mixed", "books_agree")]
+
+NODE = "gpu-1"
+
+
+@pytest.fixture(scope="module")
+def mixed(product: Product) -> Iterator[None]:
+    product.apply(policy("default", nodes=[NODE], cards=4, memory="86Gi", mode="Mixed", slicesPerCard=2))
+    product.await_ready("default")
+    yield
+    product.delete("default")
+
+
+def await_offered(cluster: LocalCluster, *expected: int) -> None:
+    """Wait until the node has so many cards, slices and units of memory, as capacity and as allocatable."""
+
+    def shown(nodes: Any, field: str) -> tuple[int, ...]:
+        (node,) = (each for each in nodes if each["metadata"]["name"] == NODE)
+        return tuple(int(node["status"][field].get(name, 0)) for name in (CARD, SLICE, MEMORY))
+
+    watch_until(
+        cluster,
+        NODES,
+        lambda nodes: all(shown(nodes, field) == expected for field in ("capacity", "allocatable")),
+        what=f"cards, slices and memory are {expected}",
+        describe=lambda nodes: {field: shown(nodes, field) for field in ("capacity", "allocatable")},
+    )
+
+
+def run(cluster: LocalCluster, namespace: str, *bodies: Json) -> None:
+    create(cluster, namespace, bodies)
+    names = {body["metadata"]["name"] for body in bodies}
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: names <= {each["metadata"]["name"] for each in pods if is_running(each)},
+        what=f"{sorted(names)} run",
+        describe=lambda pods: [each["status"] for each in pods],
+    )
+
+
+def asking(name: str, amount: int, resource: str) -> Json:
+    return pod(name, {"main": amount}, resource=resource)
+
+
+def two_containers(name: str, *containers: Json) -> Json:
+    body = pod(name, {})
+    body["spec"]["containers"] = list(containers)
+    return body
+
+
+def delete(cluster: LocalCluster, namespace: str, name: str) -> None:
+    cluster.kubectl("delete", "pod", name, "-n", namespace, "--wait=true")
+
+
+def test_the_published_table(cluster: LocalCluster, namespace: str) -> None:
+    await_offered(cluster, 4, 8, 344)
+    run(cluster, namespace, asking("halves", 2, SLICE))
+    await_offered(cluster, 2, 8, 172)
+    run(cluster, namespace, asking("memory", 10, MEMORY))
+    await_offered(cluster, 1, 6, 172)
+    run(cluster, namespace, asking("whole", 1, CARD))
+    await_offered(cluster, 1, 4, 86)
+    await_agreement(cluster, namespace)
+    delete(cluster, namespace, "whole")
+    await_offered(cluster, 1, 6, 172)
+    delete(cluster, namespace, "memory")
+    await_offered(cluster, 2, 8, 172)
+    delete(cluster, namespace, "halves")
+    await_offered(cluster, 4, 8, 344)
+
+
+def test_of_pods_that_race_for_the_last_free_card_one_wins_and_the_others_follow(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    """A pod that is refused is tried again as soon as a card is free, and not lost."""
+    run(cluster, namespace, asking("three", 3, CARD))
+    await_offered(cluster, 4, 2, 86)
+    racing = [asking("halves", 1, SLICE), asking("memory", 10, MEMORY), asking("whole", 1, CARD)]
+    create(cluster, namespace, racing)
+    waiting = {each["metadata"]["name"] for each in racing}
+    while waiting:
+        waiting -= winner(cluster, namespace, waiting)
+        await_agreement(cluster, namespace)
+
+
+def winner(cluster: LocalCluster, namespace: str, waiting: set[str]) -> set[str]:
+    """Wait until one of these pods runs and the others say why they do not; then delete that one."""
+
+    def running(pods: Any) -> set[str]:
+        return {each["metadata"]["name"] for each in pods if is_running(each)} & waiting
+
+    def refused(pods: Any) -> set[str]:
+        texts = {
+            each["metadata"]["name"]: condition(each, "PodScheduled").get("message", "") for each in pods
+        }
+        return {name for name in waiting if "nsufficient" in texts.get(name, "")}
+
+    seen = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: len(running(pods)) == 1 and running(pods) | refused(pods) == waiting,
+        what=f"one of {sorted(waiting)} runs and the others wait",
+        describe=lambda pods: [each["status"] for each in pods],
+    )
+    (won,) = running(seen)
+    delete(cluster, namespace, won)
+    return {won}
+
+
+def test_a_pod_of_two_resources_gets_cards_of_each(cluster: LocalCluster, namespace: str) -> None:
+    both = two_containers(
+        "both", container("main", 10, resource=MEMORY), container("side", 2, resource=SLICE)
+    )
+    run(cluster, namespace, both)
+    await_offered(cluster, 1, 6, 172)
+    await_agreement(cluster, namespace)
+
+
+def test_a_container_of_two_resources_waits_and_says_why(cluster: LocalCluster, namespace: str) -> None:
+    crowded = container("main", 10, resource=MEMORY)
+    crowded["resources"]["limits"][SLICE] = "1"
+    create(cluster, namespace, [two_containers("crowded", crowded)])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(
+            "only two containers can have that" in condition(each, "PodScheduled").get("message", "")
+            for each in pods
+        ),
+        what="the refusal",
+        describe=lambda pods: [each["status"] for each in pods],
+    )
