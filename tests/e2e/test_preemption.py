@@ -9,13 +9,13 @@ from tests.e2e.books import Key, read_books
 from tests.e2e.observe import PODS, Json, get, watch_until
 from tests.e2e.outcomes import is_active, is_refused, is_running, summary
 from tests.e2e.product import Product, policy
-from tests.e2e.workloads import create, pod
+from tests.e2e.workloads import MEMORY, SLICE, create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("two_cards", "priorities")]
 
-NODE = "gpu-1"
+NODE, SLICES_NODE = "gpu-1", "gpu-2"
 LOW, MIDDLE, HIGH, NEVER = "gs-low", "gs-middle", "gs-high", "gs-never"
 PRIORITIES = {LOW: 1, MIDDLE: 100, HIGH: 1000, NEVER: 1000}
 STUBBORN = "trap '' TERM; while :; do sleep 1; done"
@@ -23,13 +23,15 @@ STUBBORN = "trap '' TERM; while :; do sleep 1; done"
 
 def two_cards_policy(*, preemption: str = "Enabled") -> Json:
     body = policy("default", nodes=[NODE], cards=2)
+    slices = policy("default", nodes=[SLICES_NODE], cards=3, mode="Slices", slicesPerCard=2)
+    body["spec"]["nodes"] += slices["spec"]["nodes"]
     body["spec"]["placement"] = {"preemption": preemption}
     return body
 
 
 @pytest.fixture(scope="module")
 def two_cards(product: Product) -> Iterator[None]:
-    """One node with two cards of 16 units."""
+    """One node with two cards of 16 units, and one with three cards of two slices."""
     product.apply(two_cards_policy())
     product.await_ready("default")
     yield
@@ -51,8 +53,9 @@ def priorities(cluster: LocalCluster) -> Iterator[None]:
     cluster.kubectl("delete", "priorityclass", *PRIORITIES)
 
 
-def important(name: str, units: int, priority: str, *, grace: int = 1) -> Json:
-    body = pod(name, {"main": units}, command=STUBBORN if grace > 1 else "exec sleep infinity")
+def important(name: str, amount: int, priority: str, *, grace: int = 1, resource: str = MEMORY) -> Json:
+    command = STUBBORN if grace > 1 else "exec sleep infinity"
+    body = pod(name, {"main": amount}, command=command, resource=resource)
     body["spec"].update(priorityClassName=priority, terminationGracePeriodSeconds=grace)
     return body
 
@@ -151,6 +154,24 @@ def test_where_not_even_the_sum_fits_two_pods_of_one_card_go(cluster: LocalClust
     )
     left = [each["metadata"]["name"] for each in get(cluster, PODS.format(namespace=namespace))["items"]]
     assert sorted(left) in (["half-0", "half-1", "high"], ["half-2", "half-3", "high"])
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_slices_are_freed_on_as_many_cards_as_are_missing(cluster: LocalCluster, namespace: str) -> None:
+    """Two slices of one card are taken: four are free, on two cards."""
+    lows = [important(name, 1, LOW, resource=SLICE) for name in ("first", "second")]
+    run(cluster, namespace, *lows)
+    create(cluster, namespace, [important("high", 3, HIGH, resource=SLICE)])
+    await_event(cluster, namespace, "Preempting", "high")
+    pods = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda seen: any(each["metadata"]["name"] == "high" and is_running(each) for each in seen),
+        what="high runs",
+        seconds=90,
+        describe=summary,
+    )
+    assert sum(is_active(each) for each in pods) == 2
 
 
 def test_a_protected_pod_stays_and_the_next_one_goes(cluster: LocalCluster, namespace: str) -> None:
