@@ -315,7 +315,7 @@ class Ledger:
         until: float,
     ) -> Hold:
         """Keeps for ``pod`` what it gets of ``node`` once the pods ``gone`` (UIDs) are, in place of what was
-        held for it before.
+        held for it before, and of what is held of these cards for pods of lower ``priority``.
 
         Raises:
             DoesNotFitError: the request would not fit then.
@@ -323,7 +323,7 @@ class Ledger:
         passed = self.passed_holds(node, uid=pod.uid, priority=priority)
         holder = self._chosen(pod, node, request, {*gone, *passed})
         hold = Hold(holder=holder, request=request, priority=priority, until=until)
-        self.end_hold(pod.uid)
+        self._end_holds_on(holder, passed)
         self._holds[pod.uid] = hold
         self._node_ledger(node).put_hold(hold)
         self._update_index(node)
@@ -343,9 +343,9 @@ class Ledger:
         """Returns all of them."""
         return [*self._holds.values()]
 
-    @property
-    def has_holds(self) -> bool:
-        return bool(self._holds)
+    def held_nodes(self) -> set[str]:
+        """Returns the names of the nodes on which something is held."""
+        return {hold.node for hold in self._holds.values()}
 
     def passed_holds(self, node: str, *, uid: str, priority: int) -> set[str]:
         """Returns the UIDs of the pods whose holds on ``node`` do not count for this pod."""

@@ -119,6 +119,15 @@ def test_another_for_the_same_pod_takes_its_place() -> None:
     assert passes(ledger, 16)
 
 
+def test_one_for_a_more_important_pod_takes_the_place_of_a_lesser_ones() -> None:
+    ledger = ledger_with(16)
+    hold(ledger)
+    hold(ledger, "q", priority=11)
+    assert [each.uid for each in ledger.holds()] == ["uid-q"]
+    with pytest.raises(DoesNotFitError):
+        hold(ledger, "r", priority=11)
+
+
 def test_nothing_is_held_that_will_not_be_free() -> None:
     ledger = ledger_with(16, a={"c0": 10})
     with pytest.raises(DoesNotFitError):
