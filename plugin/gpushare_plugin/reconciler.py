@@ -27,7 +27,7 @@ from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.layout import recorded_layout
-from gpushare_plugin.decide.locks import Locks
+from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.offering import (
     KUBELET_SILENT,
     NOT_KEPT,
@@ -67,7 +67,7 @@ class Reconciler:
     now: Callable[[], datetime] = utc_now
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
-    _sent_locks: Locks = field(default_factory=dict, init=False)
+    _sent_locks: Locks = field(default=NO_LOCKS, init=False)
     """Cards that are in the lists of one class only."""
     _differing: tuple[str, ...] = field(default=(), init=False)
     """Pods whose annotation could not be repaired in the last round."""
@@ -138,7 +138,9 @@ class Reconciler:
     def _locks(self, offering: Offering) -> Locks:
         """Returns the class that each card serves alone now."""
         assignments = self._node_assignments(offering)
-        return node_locks(assignments, self._allocations(assignments)) if assignments else {}
+        if assignments is None or not assignments.layout.is_mixed:
+            return NO_LOCKS
+        return node_locks(assignments, self._allocations(assignments))
 
     async def _read_assigned(self) -> bool:
         """Returns whether it is known what is assigned right now.

@@ -11,6 +11,7 @@ from tests.e2e.product import Product, policy
 from tests.e2e.workloads import CARD, MEMORY, SLICE, container, create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("mixed", "books_agree")]
 
@@ -131,17 +132,13 @@ def test_a_pod_of_two_resources_gets_cards_of_each(cluster: LocalCluster, namesp
     await_agreement(cluster, namespace)
 
 
-def test_a_container_of_two_resources_waits_and_says_why(cluster: LocalCluster, namespace: str) -> None:
-    crowded = container("main", 10, resource=MEMORY)
+@pytest.mark.parametrize("where", ["containers", "initContainers"])
+def test_a_container_of_two_resources_is_refused_at_once(
+    cluster: LocalCluster, namespace: str, where: str
+) -> None:
+    crowded = container("crowded", 10, resource=MEMORY)
     crowded["resources"]["limits"][SLICE] = "1"
-    create(cluster, namespace, [two_containers("crowded", crowded)])
-    watch_until(
-        cluster,
-        PODS.format(namespace=namespace),
-        lambda pods: any(
-            "only two containers can have that" in condition(each, "PodScheduled").get("message", "")
-            for each in pods
-        ),
-        what="the refusal",
-        describe=lambda pods: [each["status"] for each in pods],
-    )
+    body = two_containers("pod", container("plain", 0))
+    body["spec"][where] = [crowded, *body["spec"].get(where, ())]
+    with pytest.raises(LocalClusterError, match="container crowded asks for several kinds of shares"):
+        create(cluster, namespace, [body])

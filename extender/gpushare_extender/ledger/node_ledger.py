@@ -80,6 +80,8 @@ class NodeLedger:
     _candidates: dict[tuple[str, int], Candidate | None] = field(default_factory=dict)
     """By extended resource and amount of a request, as long as nothing changes: pods come in bursts of
     equals, and each of them asks about every node."""
+    _fitting: dict[tuple[tuple[str, int], ...], bool] = field(default_factory=dict)
+    """Whether requests of several resources fit; in the same way."""
 
     @property
     def is_empty(self) -> bool:
@@ -199,6 +201,15 @@ class NodeLedger:
         cards = [card for card in seen if card.uuid not in without]
         return mode_serving(request.resource).choose(cards, request.total, share_node.strategy)
 
+    def fits(self, request: Request) -> bool:
+        """Returns whether all resources of ``request`` fit together."""
+        key = tuple((each.name, each.total) for each in request.resources)
+        if key not in self._fitting:
+            if len(self._fitting) == _MOST_CANDIDATES:
+                self._fitting.clear()
+            self._fitting[key] = bool(self.choose_together(request))
+        return self._fitting[key]
+
     def choose_together(
         self, request: Request, *, gone: Collection[str] = ()
     ) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
@@ -307,6 +318,7 @@ class NodeLedger:
         """What was derived from the sums is to be derived anew."""
         self._cards.clear()
         self._candidates.clear()
+        self._fitting.clear()
 
     def _count(self, card: str) -> None:
         self._changed()
