@@ -53,7 +53,7 @@ class ExtenderApi:
     dialect: Dialect
     health: HealthApi
     refused: RefusedPods = field(default_factory=RefusedPods)
-    preemptors: PreemptionQueue = field(default_factory=PreemptionQueue)
+    preemptors: PreemptionQueue = field(default_factory=PreemptionQueue, kw_only=True)
 
     def routes(self) -> list[web.RouteDef]:
         inspect = self.dialect.inspect_path
