@@ -33,7 +33,7 @@ def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequ
     if reason := crowded_container_reason(request):
         return FilterResult([], unresolvable=dict.fromkeys(names, reason))
     passing = passing_nodes(ledger, names, request)
-    if ledger.held_nodes() and len(passing) < len(names):
+    if ledger.holds.nodes() and len(passing) < len(names):
         fitting = {*passing, *_past_holds(ledger, names, request, uid=uid)}
         passing = [name for name in names if name in fitting]
     if len(passing) == len(names):
@@ -57,9 +57,9 @@ def passing_nodes(ledger: Ledger, names: Iterable[str], request: PodRequest) -> 
 
 def _past_holds(ledger: Ledger, names: list[str], request: PodRequest, *, uid: str) -> Iterator[str]:
     """Yields the nodes that take the pod because what is held there is held for it, or for a lesser one."""
-    held = ledger.held_nodes()
-    for name in held.intersection(names):
-        if ledger.fits_past_holds(name, request, uid=uid, priority=request.priority):
+    for name in ledger.holds.nodes().intersection(names):
+        passed = ledger.holds.passed(name, uid=uid, priority=request.priority)
+        if ledger.fits(name, request, gone=passed):
             yield name
 
 

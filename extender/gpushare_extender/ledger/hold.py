@@ -1,6 +1,7 @@
 """Units of cards that are kept free for a pod which is not being bound yet."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from gpushare_core.placement.requests import Request
 from gpushare_extender.ledger.holder import Holder
@@ -31,3 +32,33 @@ class Hold:
     def counts_for(self, uid: str, priority: int) -> bool:
         """Returns whether the units are kept from a pod with this UID and priority."""
         return uid != self.uid and priority <= self.priority
+
+
+@dataclass(slots=True)
+class Holds:
+    """All of them; a pod has one at most."""
+
+    _by_uid: dict[str, Hold] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Hold]:
+        return iter([*self._by_uid.values()])
+
+    def put(self, hold: Hold) -> None:
+        self._by_uid[hold.uid] = hold
+
+    def pop(self, uid: str) -> Hold | None:
+        """Removes and returns what is held for the pod; None when that is nothing."""
+        return self._by_uid.pop(uid, None)
+
+    def of(self, uid: str) -> Hold | None:
+        """Returns what is held for the pod, or None."""
+        return self._by_uid.get(uid)
+
+    def nodes(self) -> set[str]:
+        """Returns the names of the nodes on which something is held."""
+        return {hold.node for hold in self._by_uid.values()}
+
+    def passed(self, node: str, *, uid: str, priority: int) -> set[str]:
+        """Returns the UIDs of the pods whose holds on ``node`` do not count for this pod."""
+        there = (hold for hold in self._by_uid.values() if hold.node == node)
+        return {hold.uid for hold in there if not hold.counts_for(uid, priority)}

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.modes import other_resource_reason, several_resources_reason
 from gpushare_core.placement.requests import Request, ResourceRequest
-from gpushare_extender.ledger.hold import Hold
+from gpushare_extender.ledger.hold import Hold, Holds
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom, room_of
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -108,8 +108,8 @@ class Ledger:
         ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed."""
         self._has_room = has_room
         self._held_is_free = held_is_free
-        self._holds: dict[str, Hold] = {}
-        """By the UID of the pod that they are for."""
+        self.holds = Holds()
+        """For reading only."""
         self._nodes: dict[str, NodeLedger] = {}
         self._holders: dict[str, Holder] = {}
         """By pod UID, as known last; those with a reservation as well."""
@@ -217,7 +217,7 @@ class Ledger:
         Raises:
             DoesNotFitError: the request does not fit, or the pod already has units.
         """
-        passed = self.passed_holds(node, uid=pod.uid, priority=priority)
+        passed = self.holds.passed(node, uid=pod.uid, priority=priority)
         holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request, passed)
         self._reservations[pod.uid] = Reservation(holder, BindState.UNDER_WAY)
         self._put(holder)
@@ -240,11 +240,11 @@ class Ledger:
             raise DoesNotFitError(f"pod already holds units on node {present.node}")
         return present
 
-    def _end_holds_on(self, holder: Holder, passed: Iterable[str]) -> None:
+    def _end_holds_on(self, holder: Holder, passed: Collection[str]) -> None:
         self.end_hold(holder.uid)
         chosen = {card for card, _ in holder.cards}
-        for hold in [self._holds[uid] for uid in passed if uid in self._holds]:
-            if any(card in chosen for card, _ in hold.holder.cards):
+        for hold in self.holds:
+            if hold.uid in passed and any(card in chosen for card, _ in hold.holder.cards):
                 self.end_hold(hold.uid)
 
     def _chosen(self, pod: PodReference, node: str, request: Request, gone: Collection[str]) -> Holder:
@@ -320,42 +320,20 @@ class Ledger:
         Raises:
             DoesNotFitError: the request would not fit then.
         """
-        passed = self.passed_holds(node, uid=pod.uid, priority=priority)
+        passed = self.holds.passed(node, uid=pod.uid, priority=priority)
         holder = self._chosen(pod, node, request, {*gone, *passed})
         hold = Hold(holder=holder, request=request, priority=priority, until=until)
         self._end_holds_on(holder, passed)
-        self._holds[pod.uid] = hold
+        self.holds.put(hold)
         self._node_ledger(node).put_hold(hold)
         self._update_index(node)
         return hold
 
     def end_hold(self, uid: str) -> None:
         """The units are free for everybody."""
-        if hold := self._holds.pop(uid, None):
+        if hold := self.holds.pop(uid):
             self._nodes[hold.node].remove_hold(uid)
             self._update_index(hold.node)
-
-    def held_for(self, uid: str) -> Hold | None:
-        """Returns what is held for the pod, or None."""
-        return self._holds.get(uid)
-
-    def holds(self) -> list[Hold]:
-        """Returns all of them."""
-        return [*self._holds.values()]
-
-    def held_nodes(self) -> set[str]:
-        """Returns the names of the nodes on which something is held."""
-        return {hold.node for hold in self._holds.values()}
-
-    def passed_holds(self, node: str, *, uid: str, priority: int) -> set[str]:
-        """Returns the UIDs of the pods whose holds on ``node`` do not count for this pod."""
-        node_ledger = self._nodes.get(node)
-        return node_ledger.passed_holds(uid, priority) if node_ledger and node_ledger.holds else set()
-
-    def fits_past_holds(self, node: str, request: Request, *, uid: str, priority: int) -> bool:
-        """Returns whether ``request`` fits ``node`` only because a hold does not count for this pod."""
-        passed = self.passed_holds(node, uid=uid, priority=priority)
-        return bool(passed) and bool(self._choose(node, request, passed))
 
     # Questions
 
@@ -384,10 +362,15 @@ class Ledger:
         """Returns None for a node that takes no pods of ours."""
         return self._rooms.get(node)
 
-    def fits(self, node: str, request: Request) -> bool:
-        """Returns whether ``node`` takes ``request``, all its resources together."""
+    def fits(self, node: str, request: Request, *, gone: Collection[str] = ()) -> bool:
+        """Returns whether ``node`` takes ``request``, all its resources together.
+
+        ``gone``: UIDs of pods that have nothing any more, and for which nothing is held.
+        """
         node_ledger = self._nodes.get(node)
-        return node_ledger is not None and node_ledger.fits(request)
+        if node_ledger is None or not gone:
+            return node_ledger is not None and node_ledger.fits(request)
+        return bool(node_ledger.choose_together(request, gone=gone))
 
     def unfit_reason(self, node: str, request: Request) -> UnfitReason:
         """Returns why ``request`` does not fit ``node``; to be asked only where it does not."""
@@ -456,7 +439,7 @@ class Ledger:
             self._rooms[node] = room
             self._set_greatest(node, room)
         for hold in node_ledger.holds.values():
-            passed = node_ledger.passed_holds(hold.uid, hold.priority)
+            passed = self.holds.passed(node, uid=hold.uid, priority=hold.priority)
             if node_ledger.choose_together(hold.request, gone=passed):
                 self._held_is_free(hold.uid)
         if node_ledger.is_empty:

@@ -227,10 +227,6 @@ class NodeLedger:
             chosen.append((each, cards))
         return chosen
 
-    def passed_holds(self, uid: str, priority: int) -> set[str]:
-        """Returns the UIDs of the pods whose holds do not count for a pod with ``uid`` and ``priority``."""
-        return {hold.uid for hold in self.holds.values() if not hold.counts_for(uid, priority)}
-
     def put_hold(self, hold: Hold) -> None:
         self.holds[hold.uid] = hold
         for card, _ in hold.holder.cards:

@@ -73,7 +73,7 @@ class Preemptions:
             await self.timing.sleep(LOOK_SECONDS)
             await self._end_holds()
             for preemptor in self.preemptors.due(now=self.timing.clock()):
-                if self.ledger.held_for(preemptor.pod.uid) is None:
+                if self.ledger.holds.of(preemptor.pod.uid) is None:
                     await self._look_at(preemptor)
 
     async def _look_at(self, preemptor: Preemptor) -> None:
@@ -171,7 +171,7 @@ class Preemptions:
         holders = self._holders(name, pods)
         ending = [pod for pod in holders if pod.is_terminating]
         gone = self.ledger.departing(name) | {pod.uid for pod in ending}
-        passed = node.passed_holds(preemptor.pod.uid, preemptor.priority)
+        passed = self.ledger.holds.passed(name, uid=preemptor.pod.uid, priority=preemptor.priority)
         without = NodeWithout(name, node, preemptor.request, passed)
         candidates = self._candidates(preemptor, holders)
         found = find_eviction(without, candidates, gone=gone, budgets=budgets)
@@ -214,7 +214,7 @@ class Preemptions:
             if await self._evict(preemptor, eviction, evicted):
                 break
         if eviction and evicted:
-            hold = self.ledger.held_for(preemptor.pod.uid)
+            hold = self.ledger.holds.of(preemptor.pod.uid)
             cards = [card for card, _ in hold.holder.cards] if hold else []
             await self._tell(preempting(preemptor.pod, evicted, node=node, cards=cards))
 
@@ -259,7 +259,7 @@ class Preemptions:
 
     async def _end_holds(self) -> None:
         """Ends those whose time is over, and those of pods that are gone or bound."""
-        for hold in self.ledger.holds():
+        for hold in self.ledger.holds:
             now = self.timing.clock()
             if now >= hold.until:
                 _log.info("no longer held for it", extra={"pod": str(hold.holder.pod), "node": hold.node})
@@ -269,7 +269,7 @@ class Preemptions:
                 if not await self._is_waiting(hold.holder.pod):
                     self.ledger.end_hold(hold.uid)
                     self.preemptors.settled(hold.uid)
-        held = {hold.uid for hold in self.ledger.holds()}
+        held = {hold.uid for hold in self.ledger.holds}
         self._alive = {uid: moment for uid, moment in self._alive.items() if uid in held}
 
     async def _is_waiting(self, pod: PodReference) -> bool:

@@ -40,7 +40,7 @@ class SchedulerVictims:
         request = pod.request(RESOURCES)
         if not request.resources:
             return dict(proposals)
-        if self.ledger.held_for(pod.metadata.uid):
+        if self.ledger.holds.of(pod.metadata.uid):
             return {}
         completed = await self._completed(pod, request, proposals)
         if completed:
@@ -81,7 +81,7 @@ class SchedulerVictims:
         node, share_node = self.ledger.node(name), self.ledger.share_node(name)
         if node is None or share_node is None:
             return None
-        passed = node.passed_holds(pod.metadata.uid, pod.priority)
+        passed = self.ledger.holds.passed(name, uid=pod.metadata.uid, priority=pod.priority)
         to_free = NodeToFree(
             NodeWithout(name, node, request, passed),
             pods,

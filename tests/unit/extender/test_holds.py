@@ -63,7 +63,7 @@ def test_bind_keeps_to_it_as_well() -> None:
 def test_it_ends_when_the_pod_is_bound_and_its_units_count_once() -> None:
     ledger = held()
     ledger.reserve(reference("p"), node="n1", request=asked(16), priority=10)
-    assert ledger.held_for("uid-p") is None
+    assert ledger.holds.of("uid-p") is None
     ledger.release("uid-p")
     assert ledger.greatest["gpushare.io/memory"]["n1"] == 16
 
@@ -71,7 +71,7 @@ def test_it_ends_when_the_pod_is_bound_and_its_units_count_once() -> None:
 def test_a_more_important_pod_that_takes_the_card_ends_it() -> None:
     ledger = held()
     ledger.reserve(reference("q"), node="n1", request=asked(4), priority=11)
-    assert ledger.holds() == []
+    assert [*ledger.holds] == []
     assert ledger.greatest["gpushare.io/memory"]["n1"] == 12
 
 
@@ -79,7 +79,7 @@ def test_a_more_important_pod_elsewhere_leaves_it() -> None:
     ledger = ledger_with(16, 16)
     hold(ledger)
     ledger.reserve(reference("q"), node="n1", request=asked(16), priority=1)
-    assert [each.uid for each in ledger.holds()] == ["uid-p"]
+    assert [each.uid for each in ledger.holds] == ["uid-p"]
 
 
 def test_everybody_hears_of_its_end() -> None:
@@ -108,14 +108,14 @@ def test_it_outlives_the_loss_of_the_node_and_can_be_ended_after() -> None:
     ledger.drop_share_node("n1")
     assert not passes(ledger, 1, uid="uid-p", priority=10)
     ledger.end_hold("uid-p")
-    assert ledger.holds() == []
+    assert [*ledger.holds] == []
 
 
 def test_another_for_the_same_pod_takes_its_place() -> None:
     ledger = ledger_with(16, 8)
     hold(ledger, units=16)
     hold(ledger, units=4)
-    assert [each.holder.cards for each in ledger.holds()] == [(("n1-1", 4),)]
+    assert [each.holder.cards for each in ledger.holds] == [(("n1-1", 4),)]
     assert passes(ledger, 16)
 
 
@@ -123,7 +123,7 @@ def test_one_for_a_more_important_pod_takes_the_place_of_a_lesser_ones() -> None
     ledger = ledger_with(16)
     hold(ledger)
     hold(ledger, "q", priority=11)
-    assert [each.uid for each in ledger.holds()] == ["uid-q"]
+    assert [each.uid for each in ledger.holds] == ["uid-q"]
     with pytest.raises(DoesNotFitError):
         hold(ledger, "r", priority=11)
 
@@ -132,7 +132,7 @@ def test_nothing_is_held_that_will_not_be_free() -> None:
     ledger = ledger_with(16, a={"c0": 10})
     with pytest.raises(DoesNotFitError):
         hold(ledger, units=10)
-    assert ledger.holds() == []
+    assert [*ledger.holds] == []
 
 
 SLICE = ResourceClass.SLICE
@@ -151,11 +151,11 @@ class TestMixed:
     def test_while_memory_is_in_use_it_serves_nobody(self) -> None:
         ledger = self.ledger()
         assert not ledger.fits("n1", asked(1))
-        assert not ledger.fits_past_holds("n1", asked(1, SLICE), uid="uid-p", priority=10)
+        assert not ledger.fits("n1", asked(1, SLICE), gone={"uid-p"})
 
     def test_then_it_is_locked_for_the_slice(self) -> None:
         ledger = self.ledger()
         ledger.drop_pod("a")
         assert not ledger.fits("n1", asked(1))
         assert ledger.fits("n1", asked(1, SLICE))
-        assert ledger.fits_past_holds("n1", asked(1, SLICE), uid="uid-p", priority=10)
+        assert ledger.fits("n1", asked(1, SLICE), gone={"uid-p"})
