@@ -67,7 +67,7 @@ class Reconciler:
     now: Callable[[], datetime] = utc_now
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
-    _sent_locks: Locks = field(default=NO_LOCKS, init=False)
+    _sent_locks: Locks = field(default_factory=dict, init=False)
     """Cards that are in the lists of one class only."""
     _differing: tuple[str, ...] = field(default=(), init=False)
     """Pods whose annotation could not be repaired in the last round."""

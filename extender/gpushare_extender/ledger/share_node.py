@@ -243,6 +243,13 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
     )
 
 
+@lru_cache(maxsize=256)
+def _offers(units: tuple[tuple[str, int], ...]) -> Mapping[ResourceClass, int]:
+    """Returns class -> units. Cards of a whole cluster have few different ones, and share them."""
+    by_name = dict(units)
+    return {resource: by_name[resource] for resource in ResourceClass if resource in by_name}
+
+
 def _card(card: _Card) -> ShareNodeCard:
     return ShareNodeCard(
         sys.intern(card.uuid),
@@ -253,9 +260,7 @@ def _card(card: _Card) -> ShareNodeCard:
         tuple(_holders(card.pods or ())),
         card.numa_node,
         class_of_lock(card.lock),
-        {resource: card.offers[resource] for resource in ResourceClass if resource in card.offers}
-        if card.offers
-        else {},
+        _offers(tuple((card.offers or {}).items())),
     )
 
 

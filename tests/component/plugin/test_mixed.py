@@ -1,6 +1,8 @@
 """A node in mode Mixed as its kubelet sees it: three resources, a card in use in the list of one of them."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from tests.fakes.api_server import PODS, SHARE_NODES
@@ -8,12 +10,13 @@ from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, name_of, pod_json
 
+from gpushare_core.api.policy import SimulatedCards
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
-from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_plugin.devices.card import PhysicalCard
+from gpushare_plugin.devices.simulated import simulate
 
 MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
-CARDS = [card_uuid(NODE, index) for index in range(4)]
 
 
 def devices(count: int) -> Json:
@@ -179,3 +182,40 @@ async def test_pods_of_all_classes_at_once_never_share_a_card(node: Node) -> Non
             for card in variables["GPUSHARE_CARD"].split(","):
                 cards.setdefault(card, set()).add(pod.resources[name])
     assert all(len(resources) == 1 for resources in cards.values())
+
+
+class FailingSource:
+    """Simulated cards, the first of which can fail."""
+
+    def __init__(self) -> None:
+        self.healthy = True
+
+    async def cards(self) -> Sequence[PhysicalCard]:
+        first, *others = simulate(NODE, [SimulatedCards(count=2, memory="86Gi")])
+        return (replace(first, healthy=self.healthy), *others)
+
+
+async def test_a_card_that_fails_stays_with_its_class_until_it_is_empty(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = FailingSource()
+    monkeypatch.setattr("gpushare_plugin.reconciler.open_source", lambda *_: source)
+    await mixed(node, cards=2)
+    await node.run_pod(asking("m", 10, MEMORY))
+    await until_offered(node, 1, 2, 172)
+    source.healthy = False
+    assert node.agent
+    node.agent.state.changed.set()
+    await node.until("86 units that are not healthy", lambda: unhealthy(node) == (0, 0, 86))
+    node.end_pod("m")
+    await until_offered(node, 2, 4, 172)
+    assert unhealthy(node) == (1, 2, 86)
+    source.healthy = True
+    node.agent.state.changed.set()
+    await node.until("healthy cards", lambda: unhealthy(node) == (0, 0, 0))
+
+
+def unhealthy(node: Node) -> tuple[int, ...]:
+    """Cards, slices and units of memory that the kubelet has and gives to nobody."""
+    devices = (node.kubelet.offered.get(name, {}) for name in (CARD, SLICE, MEMORY))
+    return tuple(sum(health != "Healthy" for health in each.values()) for each in devices)

@@ -196,3 +196,15 @@ def test_the_mode_is_the_one_in_force(unit: str, mode: str) -> None:
     node["status"]["memoryUnit"] = unit
     served = [each.resource for each in NODE_MODES[mode].served]
     assert [*read(node).resources.values()] == served
+
+
+def test_a_card_that_is_open_to_several_classes_says_what_it_offers_of_each_and_what_it_serves() -> None:
+    node = share_node_json()
+    node["status"]["memoryUnit"] = "1Gi, 1/2 card, 1 card"
+    first, second = node["status"]["cards"]
+    first |= {"lock": "Slices", "units": 2, "offers": {"memory": 16, "slice": 2, "card": 1}}
+    second |= {"offers": {"memory": 16, "slice": 2, "card": 1}}
+    locked, free = read(node).cards
+    assert (locked.lock, free.lock) == (ResourceClass.SLICE, None)
+    assert [locked.units_of(resource) for resource in ResourceClass] == [16, 2, 1]
+    assert locked.offers is free.offers
