@@ -44,6 +44,7 @@ from gpushare_extender.http.listener import HEALTH_LIMITS, ListenerLimits
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application, health_application
 from gpushare_extender.http.tls import ServerTls, TlsFiles, use_small_buffers
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.preempt.preemptions import Preemptions
 
 FIELD_MANAGER = "gpushare-extender"
 DRAIN_SECONDS = 15.0
@@ -118,13 +119,14 @@ class Extender:
     lease: BindLease
     pauses: NodePauses
     wake_up: WakeUp
+    preemptions: Preemptions
     watches: tuple[Watch, Watch]
 
     @classmethod
     def create(cls, client: KubeClient, options: Options) -> "Extender":
         timing = BindTiming()
         wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
-        ledger = Ledger(wake_up.has_room)
+        ledger = Ledger(wake_up.has_room, wake_up.fits)
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
         pauses = NodePauses(client, ledger, timing)
         watches = (
@@ -140,7 +142,15 @@ class Extender:
             former=frozenset(map(str, options.also)),
         )
         api = ExtenderApi(ledger, binder, health, wake_up.refused)
-        return cls(api, lease, pauses, wake_up, watches)
+        preemptions = Preemptions(
+            client=client,
+            ledger=ledger,
+            preemptors=api.preemptors,
+            permit=lease.hold,
+            would_fit=wake_up.fits,
+            timing=timing,
+        )
+        return cls(api, lease, pauses, wake_up, preemptions, watches)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Returns what runs as long as the extender does."""
@@ -151,6 +161,7 @@ class Extender:
             self.pauses.end_in_time(),
             end_departures(self.api.ledger),
             self.wake_up.run(),
+            self.preemptions.run(),
             *([tls.end_when_gone()] if (tls := self.api.health.tls) else []),
             StaleReservations(binder.client, self.api.ledger, binder.timing).release(),
         )

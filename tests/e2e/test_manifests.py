@@ -62,6 +62,7 @@ def may(cluster: LocalCluster, who: str, verb: str, what: str, *, namespace: str
     ("who", "verb", "what"),
     [
         pytest.param("extender", "create", "pods/binding", id="extender binds"),
+        pytest.param("extender", "create", "pods/eviction", id="extender evicts"),
         pytest.param("plugin", "patch", "gpusharenodes/status", id="plugin reports"),
         pytest.param("plugin", "patch", "pods", id="plugin corrects annotations"),
         pytest.param("operator", "patch", "nodes", id="operator labels"),
@@ -76,6 +77,7 @@ def test_everyone_may_do_its_own_work(cluster: LocalCluster, who: str, verb: str
     ("who", "verb", "what"),
     [
         pytest.param("extender", "patch", "pods", id="extender does not write pods"),
+        pytest.param("extender", "delete", "pods", id="extender deletes no pods past their budgets"),
         pytest.param("extender", "patch", "gpusharenodes/status", id="extender does not report"),
         pytest.param("plugin", "create", "pods/binding", id="plugin does not bind"),
         pytest.param("plugin", "patch", "nodes", id="plugin does not touch nodes"),

@@ -7,6 +7,7 @@ and not finished. A fault answers once in place of the server.
 import asyncio
 import copy
 import json
+import re
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -27,6 +28,8 @@ PODS = paths.PODS
 SHARE_NODES = paths.SHARE_NODES
 LEASES = paths.leases("gpushare-system")
 STORAGE_CAPACITIES = paths.storage_capacities("gpushare-system")
+DISRUPTION_BUDGETS = paths.DISRUPTION_BUDGETS
+EVENTS = "events"
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -121,6 +124,8 @@ class FakeApi:
     objects: dict[str, dict[tuple[str, str], Json]] = field(
         default_factory=lambda: {
             PODS: {},
+            DISRUPTION_BUDGETS: {},
+            EVENTS: {},
             SHARE_NODES: {},
             LEASES: {
                 ("", "gpushare-extender"): {"metadata": {"name": "gpushare-extender", "resourceVersion": "1"}}
@@ -202,6 +207,9 @@ class FakeApi:
         app.router.add_get(SHARE_NODES, self._collection)
         app.router.add_get("/api/v1/namespaces/{namespace}/pods/{name}", self._read_pod)
         app.router.add_post("/api/v1/namespaces/{namespace}/pods/{name}/binding", self._bind)
+        app.router.add_post("/api/v1/namespaces/{namespace}/pods/{name}/eviction", self._evict)
+        app.router.add_get(DISRUPTION_BUDGETS, self._collection)
+        app.router.add_post("/apis/events.k8s.io/v1/namespaces/{namespace}/events", self._create_event)
         app.router.add_get(LEASES + "/{name}", self._read_lease)
         app.router.add_put(LEASES + "/{name}", self._update_lease)
         app.router.add_patch(STORAGE_CAPACITIES + "/{name}", self._touch_capacity)
@@ -231,7 +239,12 @@ class FakeApi:
     async def _collection(self, request: web.Request) -> web.StreamResponse:
         if "watch" in request.query:
             return await self._watch(request)
-        items = [item for item in self.objects[request.path].values() if _visible(request.path, item)]
+        of_node = re.search(r"spec\.nodeName=([^,]+)", request.query.get("fieldSelector", ""))
+        items = [
+            item
+            for item in self.objects[request.path].values()
+            if _visible(request.path, item) and (not of_node or item["spec"]["nodeName"] == of_node[1])
+        ]
         begin = int(request.query.get("continue") or 0)
         end = begin + min(self.page, int(request.query.get("limit") or self.page))
         meta = {"resourceVersion": str(self.version)}
@@ -255,6 +268,23 @@ class FakeApi:
     async def _read_pod(self, request: web.Request) -> web.StreamResponse:
         pod = self.objects[PODS].get((request.match_info["namespace"], request.match_info["name"]))
         return web.json_response(pod) if pod else await self._missing(request)
+
+    async def _evict(self, request: web.Request) -> web.StreamResponse:
+        """Marks the pod as terminating: somebody has to delete it."""
+        eviction = await request.json()
+        key = request.match_info["namespace"], request.match_info["name"]
+        pod = self.objects[PODS].get(key)
+        if pod is None:
+            return await self._missing(request)
+        if eviction["deleteOptions"]["preconditions"]["uid"] != pod["metadata"]["uid"]:
+            return await _answer(request, status(409, "the UID in the precondition does not match"))
+        ending = copy.deepcopy(pod)
+        ending["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+        self.put(PODS, ending)
+        return web.json_response({}, status=201)
+
+    async def _create_event(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response(self.put(EVENTS, await request.json()), status=201)
 
     async def _touch_capacity(self, request: web.Request) -> web.StreamResponse:
         """Server-side apply: creates what is not there."""

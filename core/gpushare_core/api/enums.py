@@ -13,6 +13,13 @@ class Mode(StrEnum):
     OFF = "Off"
 
 
+class Preemption(StrEnum):
+    """Whether pods are evicted to free a card for a pod of higher priority."""
+
+    ENABLED = "Enabled"
+    DISABLED = "Disabled"
+
+
 class Source(StrEnum):
     """Where a node's plugin learns of its cards."""
 

@@ -6,7 +6,15 @@ from pydantic import Field
 
 from gpushare_core.api.api_model import ApiModel, Quantity, rule, rules
 from gpushare_core.api.conditions import Condition
-from gpushare_core.api.enums import Backend, DialectName, LogLevel, Mode, SelectorOperator, Source
+from gpushare_core.api.enums import (
+    Backend,
+    DialectName,
+    LogLevel,
+    Mode,
+    Preemption,
+    SelectorOperator,
+    Source,
+)
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.placement.card_choice import Strategy
 
@@ -121,6 +129,9 @@ class Placement(ApiModel):
 
     strategy: Strategy = Strategy.BINPACK
     """Binpack: the tightest card that fits. Spread: the emptiest one."""
+    preemption: Preemption = Preemption.ENABLED
+    """Enabled: where kube-scheduler finds no pod to preempt because the free units lie on several cards, pods
+    of lower priority are evicted that free enough on one card. Disabled: such a pod waits."""
 
 
 _EXTENDER_PORT = rules(

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from gpushare_core.api.api_model import ApiModel, Quantity
 from gpushare_core.api.conditions import Condition
-from gpushare_core.api.enums import DialectName, LogLevel, Mode
+from gpushare_core.api.enums import DialectName, LogLevel, Mode, Preemption
 from gpushare_core.api.policy import (
     Devices,
     MemoryTotals,
@@ -31,6 +31,7 @@ class NodeSpec(ApiModel):
     memory_unit: str
     dialect: DialectName = DialectName.GPUSHARE
     strategy: Strategy = Strategy.BINPACK
+    preemption: Preemption = Preemption.ENABLED
     slices_per_card: int | None = None
     reserved_memory: Quantity = "0"
     devices: Devices = Field(default_factory=Devices)
@@ -44,6 +45,7 @@ class NodeSpec(ApiModel):
             memory_unit=spec.memory_unit,
             dialect=spec.dialect,
             strategy=spec.placement.strategy,
+            preemption=spec.placement.preemption,
             slices_per_card=rule.slices_per_card,
             reserved_memory=rule.reserved_memory,
             devices=rule.devices,

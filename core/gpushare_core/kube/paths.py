@@ -7,6 +7,8 @@ from gpushare_core.api.names import API_VERSION, NODE_PLURAL, POLICY_PLURAL
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 """Of all namespaces."""
+DISRUPTION_BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+"""Of all namespaces."""
 POLICIES = f"/apis/{API_VERSION}/{POLICY_PLURAL}"
 SHARE_NODES = f"/apis/{API_VERSION}/{NODE_PLURAL}"
 

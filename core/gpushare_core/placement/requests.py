@@ -51,6 +51,8 @@ class PodRequest:
     cpu: str = "0"
     memory: str = "0"
     """Quantities: the requests of the containers that run together."""
+    priority: int = 0
+    """Of the pod: units that are held for pods of a lower one do not count for it."""
 
     def of(self, names: Collection[str]) -> "PodRequest":
         """Returns what is asked of the extended resources ``names``."""
@@ -107,6 +109,7 @@ def read_request(spec: Json, resources: Mapping[str, ResourceClass]) -> PodReque
         init_containers=frozenset(container["name"] for container in ordinary),
         cpu=_sum_requests([*running, *main], "cpu"),
         memory=_sum_requests([*running, *main], "memory"),
+        priority=spec.get("priority") or 0,
     )
 
 

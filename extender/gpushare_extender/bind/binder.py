@@ -219,6 +219,6 @@ class Binder:
         if reason := crowded_container_reason(request):
             raise NotBoundError(reason)
         try:
-            return self.ledger.reserve(pod, node=node, request=request)
+            return self.ledger.reserve(pod, node=node, request=request, priority=request.priority)
         except DoesNotFitError as error:
             raise NotBoundError(str(error)) from error

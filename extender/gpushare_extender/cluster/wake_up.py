@@ -47,6 +47,11 @@ class WakeUp:
         if self.refused.has_room(name, amount):
             self._room.set()
 
+    def fits(self, uid: str) -> None:
+        """The pod with this UID would fit now."""
+        if self.refused.fits(uid):
+            self._room.set()
+
     async def run(self) -> None:
         """Never returns."""
         while True:

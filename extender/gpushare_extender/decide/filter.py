@@ -1,5 +1,6 @@
 """Which of the nodes that kube-scheduler offers a request fits, and why it does not fit the others. Pure."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from gpushare_core.placement.modes import crowded_container_reason
@@ -31,21 +32,35 @@ def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequ
         return _only(holder.node, names)
     if reason := crowded_container_reason(request):
         return FilterResult([], unresolvable=dict.fromkeys(names, reason))
-    passing = _passing(ledger, names, request)
+    passing = passing_nodes(ledger, names, request)
+    if ledger.holds.nodes() and len(passing) < len(names):
+        fitting = {*passing, *_past_holds(ledger, names, request, uid=uid)}
+        passing = [name for name in names if name in fitting]
     if len(passing) == len(names):
         return FilterResult(passing)
     return _with_reasons(ledger, names, passing=passing, asked=request)
 
 
-def _passing(ledger: Ledger, names: list[str], request: PodRequest) -> list[str]:
-    """The index knows what a node offers of each resource alone."""
-    passing = names
+def passing_nodes(ledger: Ledger, names: Iterable[str], request: PodRequest) -> list[str]:
+    """Returns those of ``names`` that ``request`` fits, whoever asks.
+
+    The index knows what a node offers of each resource alone.
+    """
+    passing = list(names)
     for asked in request.resources:
         greatest, amount = ledger.greatest[asked.name], asked.total
         passing = [name for name in passing if greatest.get(name, 0) >= amount]
     return (
         passing if len(request.resources) == 1 else [name for name in passing if ledger.fits(name, request)]
     )
+
+
+def _past_holds(ledger: Ledger, names: list[str], request: PodRequest, *, uid: str) -> Iterator[str]:
+    """Yields the nodes that take the pod because what is held there is held for it, or for a lesser one."""
+    for name in ledger.holds.nodes().intersection(names):
+        passed = ledger.holds.passed(name, uid=uid, priority=request.priority)
+        if ledger.fits(name, request, gone=passed):
+            yield name
 
 
 def _only(node: str, names: list[str]) -> FilterResult:

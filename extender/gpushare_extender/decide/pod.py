@@ -9,6 +9,7 @@ import msgspec
 
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
+from gpushare_extender.ledger.pod_reference import PodReference
 
 
 class Resources(msgspec.Struct, omit_defaults=True):
@@ -32,12 +33,18 @@ class PodSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
     node_name: str = ""
+    priority: int | None = None
+    preemption_policy: str | None = None
+    termination_grace_period_seconds: int | None = None
 
 
-class PodMetadata(msgspec.Struct):
+class PodMetadata(msgspec.Struct, rename="camel"):
     """Source: ``metav1.ObjectMeta``."""
 
     uid: str = ""
+    namespace: str = ""
+    name: str = ""
+    deletion_timestamp: str | None = None
 
 
 class Pod(msgspec.Struct):
@@ -45,6 +52,20 @@ class Pod(msgspec.Struct):
 
     metadata: PodMetadata = msgspec.field(default_factory=PodMetadata)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
+
+    @property
+    def reference(self) -> PodReference:
+        return PodReference(self.metadata.namespace, self.metadata.name, self.metadata.uid)
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    @property
+    def may_preempt(self) -> bool:
+        """Whether others may be evicted for it as long as it waits for a node."""
+        never = self.spec.preemption_policy == "Never"
+        return not (never or self.metadata.deletion_timestamp or self.spec.node_name)
 
     def request(self, resources: Mapping[str, ResourceClass]) -> PodRequest:
         """Returns what the pod asks of the extended ``resources``, and of CPU and memory besides."""

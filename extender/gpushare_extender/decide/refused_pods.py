@@ -43,6 +43,12 @@ class RefusedPods:
         )
         return bool(self._would_fit)
 
+    def fits(self, uid: str) -> bool:
+        """The pod would fit now. Returns whether it waits for that."""
+        if uid in self._requests:
+            self._would_fit.add(uid)
+        return uid in self._would_fit
+
     def take_waiting(self) -> bool:
         """Returns whether pods would fit that were not tried since, and takes these for tried."""
         waiting, self._would_fit = self._would_fit, set()

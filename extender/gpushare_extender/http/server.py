@@ -1,6 +1,7 @@
 """The extender's routes. Scheduler calls are answered with status 200, errors inside, as it expects."""
 
 import logging
+import sys
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,6 +16,7 @@ from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
 from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.preemption_queue import PreemptionQueue, Preemptor
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.connection import Handler, read_in_time
@@ -26,14 +28,18 @@ from gpushare_extender.http.wire import (
     BINDING_ARGS,
     EXTENDER_ARGS,
     NAMED_NODE,
+    PREEMPTION_ARGS,
     ExtenderArgs,
     ExtenderBindingResult,
     ExtenderFilterResult,
     HostPriority,
     NodeItems,
+    preemption_result,
 )
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.preempt.node_pods import NodePodReader
+from gpushare_extender.preempt.scheduler_victims import SchedulerVictims
 
 LARGEST_REQUEST = 4 * 2**20
 """Bytes: the names of 5,000 nodes are 0.2 MiB, and a pod is at most 1.5."""
@@ -50,11 +56,13 @@ class ExtenderApi:
     binder: Binder
     health: HealthApi
     refused: RefusedPods = field(default_factory=RefusedPods)
+    preemptors: PreemptionQueue = field(default_factory=PreemptionQueue, kw_only=True)
 
     def routes(self) -> list[web.RouteDef]:
         return [
             web.post("/gpushare/filter", self.filter),
             web.post("/gpushare/prioritize", self.prioritize),
+            web.post("/gpushare/preempt", self.preempt),
             web.post("/gpushare/bind", self.bind),
             web.get(GPUSHARE.inspect_path, self.inspect),
             web.get(GPUSHARE.inspect_path + "/{node}", self.inspect_node),
@@ -84,26 +92,34 @@ class ExtenderApi:
             return ExtenderFilterResult(error="not the arguments of a filter: no Pod")
         if message := self.health.not_listed():
             return ExtenderFilterResult(error=message)
-        asked = self._request(args.pod)
-        uid = args.pod.metadata.uid
         if args.node_names is not None:
-            result = self._filter_names(args.node_names, uid=uid, request=asked)
+            result = self._filter_names(args.node_names, args.pod)
             return _filter_result(result, node_names=result.passing)
-        return self._filter_items(args.nodes or NodeItems(), uid=uid, request=asked)
+        return self._filter_items(args.nodes or NodeItems(), args.pod)
 
-    def _filter_items(self, nodes: NodeItems, *, uid: str, request: PodRequest) -> ExtenderFilterResult:
+    def _filter_items(self, nodes: NodeItems, pod: Pod) -> ExtenderFilterResult:
         """For a scheduler that sends whole nodes, and takes whole nodes for an answer."""
         items = _named(nodes)
-        result = self._filter_names(list(items), uid=uid, request=request)
+        result = self._filter_names(list(items), pod)
         return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
 
-    def _filter_names(self, names: list[str], *, uid: str, request: PodRequest) -> FilterResult:
+    def _filter_names(self, names: list[str], pod: Pod) -> FilterResult:
+        request, uid = self._request(pod), pod.metadata.uid
         result = filter_nodes(self.ledger, names, uid=uid, request=request)
         if result.passing:
             self.refused.settled(uid)
+            self.preemptors.settled(uid)
         elif request.resources:
             self.refused.refused(uid, request)
+            self._remember(pod, request, names, result)
         return result
+
+    def _remember(self, pod: Pod, request: PodRequest, names: list[str], result: FilterResult) -> None:
+        """Whether others may be evicted for the pod is looked at when kube-scheduler had its turn."""
+        if pod.may_preempt and result.failed:
+            nodes = tuple(map(sys.intern, result.failed))
+            preemptor = Preemptor(pod.reference, request, pod.priority, nodes, len(names))
+            self.preemptors.refused(preemptor, now=self.binder.timing.clock())
 
     def _request(self, pod: Pod) -> PodRequest:
         """Returns what the caller says that the pod requests: good for an answer, not for a bind."""
@@ -121,6 +137,25 @@ class ExtenderApi:
         asked = self._request(args.pod).resources
         scores = prioritize_nodes(self.ledger, names, asked[0]) if asked else dict.fromkeys(names, 0)
         return _json([HostPriority(name, score) for name, score in scores.items()])
+
+    async def preempt(self, request: web.Request) -> web.Response:
+        """Any other status than 200 makes the scheduler give up preempting for this attempt."""
+        try:
+            args = PREEMPTION_ARGS.decode(await request.read())
+        except _UNREADABLE as error:
+            return _json({"error": f"not the arguments of a preempt: {error}"}, status=400)
+        if args.pod is None:
+            return _json({"error": "not the arguments of a preempt: no Pod"}, status=400)
+        if message := self.health.not_listed():
+            return _json({"error": message}, status=503)
+        return _json(preemption_result(await self._victims.complete(args.pod, args.proposals())))
+
+    @property
+    def _victims(self) -> SchedulerVictims:
+        binder = self.binder
+        return SchedulerVictims(
+            self.ledger, NodePodReader(binder.client), self.preemptors, binder.timing.clock
+        )
 
     async def bind(self, request: web.Request) -> web.Response:
         try:

@@ -3,9 +3,12 @@
 Source: ``k8s.io/kube-scheduler/extender/v1`` (Go structs without JSON tags, so keys are the fields' names).
 """
 
+from collections.abc import Mapping
+
 import msgspec
 
-from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.pod import Pod, PodMetadata
+from gpushare_extender.decide.proposals import Proposal
 
 
 class NodeItems(msgspec.Struct):
@@ -52,6 +55,67 @@ class ExtenderBindingResult(msgspec.Struct):
     error: str = msgspec.field(name="Error", default="")
 
 
+class MetaPod(msgspec.Struct):
+    uid: str = msgspec.field(name="UID")
+
+
+class MetaVictims(msgspec.Struct):
+    """Pods by their UIDs, highest priority first."""
+
+    pods: list[MetaPod] | None = msgspec.field(name="Pods", default=None)
+    violations: int = msgspec.field(name="NumPDBViolations", default=0)
+
+
+class _VictimPod(msgspec.Struct):
+    metadata: PodMetadata
+
+
+class Victims(msgspec.Struct):
+    """Whole pods, as a scheduler without nodeCacheCapable sends them."""
+
+    pods: list[_VictimPod] | None = msgspec.field(name="Pods", default=None)
+    violations: int = msgspec.field(name="NumPDBViolations", default=0)
+
+
+class ExtenderPreemptionArgs(msgspec.Struct, rename="pascal"):
+    """Node -> pods that the scheduler would evict there; from Kubernetes 1.37 on also none at all."""
+
+    pod: Pod | None = None
+    node_name_to_meta_victims: dict[str, MetaVictims | None] | None = None
+    node_name_to_victims: dict[str, Victims | None] | None = None
+
+    def proposals(self) -> dict[str, Proposal]:
+        """Returns what the scheduler proposes, by node."""
+        meta = (self.node_name_to_meta_victims or {}).items()
+        whole = (self.node_name_to_victims or {}).items()
+        by_uid = {
+            node: Proposal(tuple(pod.uid for pod in each.pods or ()), each.violations) if each else Proposal()
+            for node, each in meta
+        }
+        return by_uid or {
+            node: Proposal(tuple(pod.metadata.uid for pod in each.pods or ()), each.violations)
+            if each
+            else Proposal()
+            for node, each in whole
+        }
+
+
+class ExtenderPreemptionResult(msgspec.Struct, rename="pascal"):
+    """A node without victims would be an error to the scheduler."""
+
+    node_name_to_meta_victims: dict[str, MetaVictims]
+
+
+def preemption_result(proposals: Mapping[str, Proposal]) -> ExtenderPreemptionResult:
+    """Returns ``proposals`` as the scheduler reads them."""
+    return ExtenderPreemptionResult(
+        {
+            node: MetaVictims([MetaPod(uid) for uid in each.victims], each.violations)
+            for node, each in proposals.items()
+        }
+    )
+
+
 class NodeMetadata(msgspec.Struct):
     name: str
 
@@ -63,6 +127,7 @@ class NamedNode(msgspec.Struct):
 
 
 EXTENDER_ARGS = msgspec.json.Decoder(ExtenderArgs)
+PREEMPTION_ARGS = msgspec.json.Decoder(ExtenderPreemptionArgs)
 BINDING_ARGS = msgspec.json.Decoder(ExtenderBindingArgs)
 NAMED_NODE = msgspec.json.Decoder(NamedNode)
 ENCODER = msgspec.json.Encoder()

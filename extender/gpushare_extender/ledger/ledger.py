@@ -11,7 +11,7 @@ A pod can be gone while the kubelet has its units still. Its node's plugin tells
 has not even told that they were given out, they count for as long as that may take.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from types import MappingProxyType
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.modes import other_resource_reason, several_resources_reason
 from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
+from gpushare_extender.ledger.hold import Hold, Holds
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.legacy_pods import LegacyPods
 from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom, room_of
@@ -100,10 +101,18 @@ def _resource_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason | 
 class Ledger:
     """Use from one thread. The sums are right after every method."""
 
-    def __init__(self, has_room: Callable[[str, int], None] = lambda _name, _amount: None) -> None:
-        """``has_room`` is told which amount of which resource, by its name, fits a node, whenever that is
-        more than before."""
+    def __init__(
+        self,
+        has_room: Callable[[str, int], None] = lambda _name, _amount: None,
+        held_is_free: Callable[[str], None] = lambda _uid: None,
+    ) -> None:
+        """``has_room`` is told which amount of which resource, by its name, fits a node, whenever
+        that is more than before;
+        ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed."""
         self._has_room = has_room
+        self._held_is_free = held_is_free
+        self.holds = Holds()
+        """For reading only."""
         self._nodes: dict[str, NodeLedger] = {}
         self._holders: dict[str, Holder] = {}
         """By pod UID, as known last; those with a reservation as well."""
@@ -212,17 +221,20 @@ class Ledger:
 
     # Reservations
 
-    def reserve(self, pod: PodReference, *, node: str, request: Request) -> Holder:
+    def reserve(self, pod: PodReference, *, node: str, request: Request, priority: int = 0) -> Holder:
         """Chooses cards of ``node`` for ``request`` and keeps their units for ``pod``, in one step.
 
-        A pod keeps the cards of an abandoned reservation: the Binding of that one may still take effect.
+        A pod keeps the cards of an abandoned reservation: the Binding of that one may still take effect. What
+        was held for the pod ends with it, and what was held of these cards for pods of lower ``priority``.
 
         Raises:
             DoesNotFitError: the request does not fit, or the pod already has units.
         """
-        holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request)
+        passed = self.holds.passed(node, uid=pod.uid, priority=priority)
+        holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request, passed)
         self._reservations[pod.uid] = Reservation(holder, BindState.UNDER_WAY)
         self._put(holder)
+        self._end_holds_on(holder, passed)
         return holder
 
     def _taken_up(self, pod: PodReference, node: str, request: Request) -> Holder | None:
@@ -241,8 +253,15 @@ class Ledger:
             raise DoesNotFitError(f"pod already holds units on node {present.node}")
         return present
 
-    def _chosen(self, pod: PodReference, node: str, request: Request) -> Holder:
-        share_node, chosen = self.share_node(node), self._choose(node, request)
+    def _end_holds_on(self, holder: Holder, passed: Collection[str]) -> None:
+        self.end_hold(holder.uid)
+        chosen = {card for card, _ in holder.cards}
+        for hold in self.holds:
+            if hold.uid in passed and any(card in chosen for card, _ in hold.holder.cards):
+                self.end_hold(hold.uid)
+
+    def _chosen(self, pod: PodReference, node: str, request: Request, gone: Collection[str]) -> Holder:
+        share_node, chosen = self.share_node(node), self._choose(node, request, gone)
         if share_node is None or not chosen:
             raise DoesNotFitError(self.unfit_reason(node, request).message)
         meanings = {card: share_node.meaning_of(each.resource) for each, shares in chosen for card in shares}
@@ -296,6 +315,39 @@ class Ledger:
         """Returns those in ``state``."""
         return [reservation for reservation in self._reservations.values() if reservation.state is state]
 
+    # Holds
+
+    def hold(
+        self,
+        pod: PodReference,
+        *,
+        node: str,
+        request: Request,
+        priority: int,
+        gone: Collection[str] = (),
+        until: float,
+    ) -> Hold:
+        """Keeps for ``pod`` what it gets of ``node`` once the pods ``gone`` (UIDs) are, in place of what was
+        held for it before, and of what is held of these cards for pods of lower ``priority``.
+
+        Raises:
+            DoesNotFitError: the request would not fit then.
+        """
+        passed = self.holds.passed(node, uid=pod.uid, priority=priority)
+        holder = self._chosen(pod, node, request, {*gone, *passed})
+        hold = Hold(holder=holder, request=request, priority=priority, until=until)
+        self._end_holds_on(holder, passed)
+        self.holds.put(hold)
+        self._node_ledger(node).put_hold(hold)
+        self._update_index(node)
+        return hold
+
+    def end_hold(self, uid: str) -> None:
+        """The units are free for everybody."""
+        if hold := self.holds.pop(uid):
+            self._nodes[hold.node].remove_hold(uid)
+            self._update_index(hold.node)
+
     # Questions
 
     @property
@@ -316,6 +368,10 @@ class Ledger:
         node_ledger = self._nodes.get(node)
         return node_ledger.share_node if node_ledger else None
 
+    def departing(self, node: str) -> frozenset[str]:
+        """Returns the UIDs of the pods that are gone and count on ``node`` still."""
+        return frozenset(uid for uid, each in self._departures.items() if node in each.nodes)
+
     def node_names(self) -> list[str]:
         """Returns the names of the nodes with a GPUShareNode, sorted."""
         return sorted(name for name, node_ledger in self._nodes.items() if node_ledger.share_node)
@@ -324,10 +380,15 @@ class Ledger:
         """Returns None for a node that takes no pods of ours."""
         return self._rooms.get(node)
 
-    def fits(self, node: str, request: Request) -> bool:
-        """Returns whether ``node`` takes ``request``, all its resources together."""
+    def fits(self, node: str, request: Request, *, gone: Collection[str] = ()) -> bool:
+        """Returns whether ``node`` takes ``request``, all its resources together.
+
+        ``gone``: UIDs of pods that have nothing any more, and for which nothing is held.
+        """
         node_ledger = self._nodes.get(node)
-        return node_ledger is not None and node_ledger.fits(request)
+        if node_ledger is None or not gone:
+            return node_ledger is not None and node_ledger.fits(request)
+        return bool(node_ledger.choose_together(request, gone=gone))
 
     def unfit_reason(self, node: str, request: Request) -> UnfitReason:
         """Returns why ``request`` does not fit ``node``; to be asked only where it does not."""
@@ -393,9 +454,11 @@ class Ledger:
             self._nodes[node].remove(uid)
             self._update_index(node)
 
-    def _choose(self, node: str, request: Request) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
+    def _choose(
+        self, node: str, request: Request, gone: Collection[str] = ()
+    ) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
         node_ledger = self._nodes.get(node)
-        return node_ledger.choose_together(request) if node_ledger else []
+        return node_ledger.choose_together(request, gone=gone) if node_ledger else []
 
     def _node_ledger(self, node: str) -> NodeLedger:
         return self._nodes.setdefault(node, NodeLedger())
@@ -409,6 +472,10 @@ class Ledger:
         if room is not None:
             self._rooms[node] = room
             self._set_greatest(node, room)
+        for hold in node_ledger.holds.values():
+            passed = self.holds.passed(node, uid=hold.uid, priority=hold.priority)
+            if node_ledger.choose_together(hold.request, gone=passed):
+                self._held_is_free(hold.uid)
         if node_ledger.is_empty:
             del self._nodes[node]
 

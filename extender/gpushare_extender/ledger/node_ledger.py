@@ -10,6 +10,7 @@ from gpushare_core.placement.node_ranking import Candidate
 from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
 from gpushare_core.placement.sharing_mode import Room, SharingMode
 from gpushare_core.placement.units import Meaning, convert_units
+from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
@@ -63,6 +64,8 @@ class NodeLedger:
     share_node: ShareNode | None = None
     holders: dict[str, Holder] = field(default_factory=dict)
     """By pod UID; also those that are gone and count still."""
+    holds: dict[str, Hold] = field(default_factory=dict)
+    """By the UID of the pod that they are for."""
     paused_reason: str = ""
     """For people: why the node takes no pods for a while. Empty when it does."""
     _booked: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -82,7 +85,7 @@ class NodeLedger:
 
     @property
     def is_empty(self) -> bool:
-        return self.share_node is None and not self.holders and not self.paused_reason
+        return self.share_node is None and not (self.holders or self.holds or self.paused_reason)
 
     @property
     def closed_reason(self) -> str:
@@ -153,11 +156,26 @@ class NodeLedger:
         """
         if resource not in self._cards:
             cards = self.share_node.cards if self.share_node else ()
-            self._cards[resource] = tuple(self._card(card, resource) for card in cards)
+            self._cards[resource] = tuple(
+                self._card(card, resource, self._uses.get(card.uuid)) for card in cards
+            )
         return self._cards[resource]
 
-    def _card(self, card: ShareNodeCard, resource: ResourceClass | None) -> Card:
-        use = self._uses.get(card.uuid)
+    def card_fits(self, card: str, request: ResourceRequest, *, gone: Collection[str]) -> bool:
+        """Returns whether ``card`` (UUID) is one that ``request`` could get. ``gone``: as in ``choose``."""
+        reported, units = self._reported(card), mode_serving(request.resource).on_cards(request.total).units
+        is_served = self.open_share_node is not None and request.name in self.open_share_node.resources
+        return (
+            is_served
+            and reported is not None
+            and self._card(reported, request.resource, self._use(card, gone)).fits(units)
+        )
+
+    def _cards_after(self, resource: ResourceClass, gone: Collection[str]) -> Iterator[Card]:
+        for card in self.share_node.cards if self.share_node else ():
+            yield self._card(card, resource, self._use(card.uuid, gone))
+
+    def _card(self, card: ShareNodeCard, resource: ResourceClass | None, use: CardUse | None) -> Card:
         seen_as = resource or (use.lock if use else None) or self._classes[0]
         units = card.units_of(seen_as)
         allocated = 0 if use is None else use.units if use.lock is seen_as else units
@@ -177,13 +195,19 @@ class NodeLedger:
         """Returns the class that ``card`` (UUID) serves alone as long as anything of it is in use."""
         return self._uses[card].lock if card in self._uses else None
 
-    def choose(self, request: ResourceRequest, *, without: Collection[str] = ()) -> Mapping[str, int]:
-        """Returns card UUID -> units that ``request`` would get now, ``without`` some cards; empty when it
-        does not fit."""
+    def choose(
+        self, request: ResourceRequest, *, without: Collection[str] = (), gone: Collection[str] = ()
+    ) -> Mapping[str, int]:
+        """Returns card UUID -> units that ``request`` would get, ``without`` some cards; empty when it does
+        not fit.
+
+        ``gone``: UIDs of pods that have nothing any more, and for which nothing is held.
+        """
         share_node = self.open_share_node
         if share_node is None or request.name not in share_node.resources:
             return {}
-        cards = [card for card in self.cards(request.resource) if card.uuid not in without]
+        seen = self._cards_after(request.resource, gone) if gone else self.cards(request.resource)
+        cards = [card for card in seen if card.uuid not in without]
         return mode_serving(request.resource).choose(cards, request.total, share_node.strategy)
 
     def fits(self, request: Request) -> bool:
@@ -195,18 +219,31 @@ class NodeLedger:
             self._fitting[key] = bool(self.choose_together(request))
         return self._fitting[key]
 
-    def choose_together(self, request: Request) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
-        """Returns what each resource of ``request`` would get now; empty when they do not fit together.
+    def choose_together(
+        self, request: Request, *, gone: Collection[str] = ()
+    ) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
+        """Returns what each resource of ``request`` would get; empty when they do not fit together.
 
-        No card serves two classes. Memory chooses first: not every card is large enough for it.
+        ``gone``: as in ``choose``. No card serves two classes. Memory chooses first: not every card is large
+        enough for it.
         """
         chosen: list[tuple[ResourceRequest, Mapping[str, int]]] = []
         for each in sorted(request.resources, key=lambda each: each.resource is not ResourceClass.MEMORY):
-            cards = self.choose(each, without={card for _, shares in chosen for card in shares})
+            taken = {card for _, shares in chosen for card in shares}
+            cards = self.choose(each, without=taken, gone=gone)
             if not cards:
                 return []
             chosen.append((each, cards))
         return chosen
+
+    def put_hold(self, hold: Hold) -> None:
+        self.holds[hold.uid] = hold
+        for card, _ in hold.holder.cards:
+            self._count(card)
+
+    def remove_hold(self, uid: str) -> None:
+        for card, _ in self.holds.pop(uid).holder.cards:
+            self._count(card)
 
     def candidate(self, request: ResourceRequest) -> Candidate | None:
         """Returns what ranking needs to know, or None when ``request`` does not fit."""
@@ -290,15 +327,34 @@ class NodeLedger:
 
     def _count(self, card: str) -> None:
         self._changed()
-        booked = self._booked.get(card, {})
-        reported = self._reported(card)
-        allocated = reported.units_in_use(booked) if reported else sum(booked.values())
-        if allocated or (reported and reported.lock and self._is_mixed):
-            self._uses[card] = CardUse(self._lock(card, booked, reported), allocated)
+        if use := self._use(card):
+            self._uses[card] = use
         else:
             self._uses.pop(card, None)
-        if not booked:
+        if not self._booked.get(card):
             self._booked.pop(card, None)
+
+    def _use(self, card: str, gone: Collection[str] = ()) -> CardUse | None:
+        """Returns what is in use of a card, holds included, once the pods ``gone`` (UIDs) have nothing."""
+        booked, reported = self._taken(card, gone), self._reported(card)
+        if reported and gone:
+            reported = reported.without(gone, self._booked.get(card, {}))
+        allocated = reported.units_in_use(booked) if reported else sum(booked.values())
+        if allocated or (reported and reported.lock and self._is_mixed):
+            return CardUse(self._lock(card, booked, reported), allocated)
+        return None
+
+    def _taken(self, card: str, gone: Collection[str]) -> Mapping[str, int]:
+        """Returns pod UID -> units of a card that are booked or held."""
+        booked = self._booked.get(card, {})
+        if not self.holds and not gone:
+            return booked
+        held = {
+            hold.uid: self._in_node_unit(hold.holder, card, units)
+            for hold in self.holds.values()
+            if (units := hold.holder.units_of(card))
+        }
+        return {uid: units for uid, units in (held | booked).items() if uid not in gone}
 
     def _lock(
         self, card: str, booked: Mapping[str, int], reported: ShareNodeCard | None
@@ -306,8 +362,11 @@ class NodeLedger:
         """Returns the class as which a card is in use; None where there are two, or it is not known."""
         if not self._is_mixed:
             return self._classes[0]
-        meanings = (self.holders[uid].meaning_of(card) for uid, units in booked.items() if units)
+        meanings = (self._known(uid).meaning_of(card) for uid, units in booked.items() if units)
         classes = {meaning[0] if meaning else None for meaning in meanings}
         if reported and (reported.lock or reported.allocated or reported.holders):
             classes.add(reported.lock)
         return classes.pop() if len(classes) == 1 else None
+
+    def _known(self, uid: str) -> Holder:
+        return self.holders[uid] if uid in self.holders else self.holds[uid].holder

@@ -1,13 +1,14 @@
 """What a node can share, read from its GPUShareNode."""
 
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
+from gpushare_core.api.enums import Preemption
 from gpushare_core.api.names import REGISTERED
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -74,6 +75,14 @@ class ShareNodeCard:
             for holder in self.holders
         }
 
+    def without(self, uids: Collection[str], booked: Mapping[str, int]) -> "ShareNodeCard":
+        """Returns the card as it will be reported when the pods with these UIDs are gone."""
+        given = self.given(booked)
+        freed = sum(given[holder.uid] for holder in self.holders if holder.uid in uids)
+        holders = tuple(holder for holder in self.holders if holder.uid not in uids)
+        left = max(0, self.allocated - freed)
+        return replace(self, allocated=left, holders=holders, lock=self.lock if left or holders else None)
+
     def units_in_use(self, booked: Mapping[str, int]) -> int:
         """Returns the units that nobody else may get: booked, or given out by the kubelet.
 
@@ -107,6 +116,8 @@ class ShareNode:
     resources: Mapping[str, ResourceClass] = field(default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name])
     """Extended resources that the node serves, by their names -> what each stands for."""
     strategy: Strategy = Strategy.BINPACK
+    preempts: bool = True
+    """Whether pods may be evicted there to free a card."""
     compute_score: int = 0
     """Of the node's fastest card."""
     closed_reason: str = ""
@@ -143,6 +154,7 @@ class _Spec(msgspec.Struct):
     mode: str = ""
     dialect: str = GPUSHARE.name
     strategy: str = ""
+    preemption: str = Preemption.ENABLED
 
 
 class _Condition(msgspec.Struct):
@@ -238,6 +250,7 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
         meanings=unit.meanings if unit else (),
         resources=SERVED.get((dialect.name, mode.name), {}),
         strategy=_strategy(node.spec.strategy),
+        preempts=node.spec.preemption != Preemption.DISABLED,
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),
     )

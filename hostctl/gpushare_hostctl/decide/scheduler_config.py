@@ -42,8 +42,8 @@ class ExtenderEntry:
     """The extender's entry in ``extenders`` of a KubeSchedulerConfiguration.
 
     ``url`` is the prefix before the verbs, ``http_timeout`` a Go duration such as ``5s``. Without a
-    ``prioritize_verb`` the extender is not asked for scores; filter and bind are always called. ``tls`` is
-    needed where ``url`` is an https one. No node has to offer the ``ignored_resources``.
+    ``prioritize_verb`` the extender is not asked for scores; filter, preempt and bind are always called.
+    ``tls`` is needed where ``url`` is an https one. No node has to offer the ``ignored_resources``.
     """
 
     url: str
@@ -70,6 +70,7 @@ class ExtenderEntry:
             **({"enableHTTPS": True, "tlsConfig": self.tls.to_mapping()} if self.tls else {}),
             "filterVerb": "filter",
             **self._prioritizing(),
+            "preemptVerb": "preempt",
             "bindVerb": "bind",
             "nodeCacheCapable": True,
             "ignorable": False,

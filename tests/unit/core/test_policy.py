@@ -55,7 +55,7 @@ def test_a_policy_is_written_as_it_was_read() -> None:
             }
         ],
         "dialect": "aliyun.com",
-        "placement": {"strategy": "Spread"},
+        "placement": {"strategy": "Spread", "preemption": "Disabled"},
         "scheduler": {"backend": "External", "extenderPort": 12345, "timeoutSeconds": 60},
         "plugin": {"logLevel": "debug"},
     }

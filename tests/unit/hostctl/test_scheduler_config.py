@@ -34,6 +34,7 @@ def test_the_entry_is_what_kube_scheduler_reads() -> None:
     assert OURS.to_mapping() == {
         "urlPrefix": "http://127.0.0.1:32766",
         "filterVerb": "filter",
+        "preemptVerb": "preempt",
         "bindVerb": "bind",
         "nodeCacheCapable": True,
         "ignorable": False,

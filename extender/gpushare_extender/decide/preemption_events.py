@@ -1,0 +1,79 @@
+"""Kubernetes Events of a preemption, on the pods concerned. Pure."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gpushare_core.json_object import Json
+from gpushare_extender.ledger.pod_reference import PodReference
+
+CONTROLLER = "gpushare-extender"
+PREEMPTING, PREEMPTED, REFUSED = "Preempting", "Preempted", "PreemptionRefused"
+"""Reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodEvent:
+    """Something that people who look at a pod have to know."""
+
+    pod: PodReference
+    reason: str
+    note: str
+    related: PodReference | None = None
+
+    @property
+    def type(self) -> str:
+        return "Warning" if self.reason == REFUSED else "Normal"
+
+    def to_json(self, now: datetime) -> Json:
+        """Returns an Event of ``events.k8s.io/v1``. Its name makes a repetition collide with the first."""
+        moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        seed = f"{self.pod.uid}/{self.reason}/{self.note}/{moment}"
+        digest = hashlib.sha256(seed.encode()).hexdigest()[:16]
+        related = {"related": _reference(self.related)} if self.related else {}
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{self.pod.name}.{digest}", "namespace": self.pod.namespace},
+            "eventTime": moment,
+            "type": self.type,
+            "reason": self.reason,
+            "note": self.note[:1000],
+            "action": "Preempting",
+            "reportingController": CONTROLLER,
+            "reportingInstance": CONTROLLER,
+            "regarding": _reference(self.pod),
+            **related,
+        }
+
+
+def preempting(
+    preemptor: PodReference, victims: Sequence[PodReference], *, node: str, cards: Sequence[str]
+) -> PodEvent:
+    """Tells of a pod which others were evicted for it, and where."""
+    evicted = ", ".join(map(str, victims))
+    note = f"evicted {evicted} to free {' and '.join(cards)} on node {node}, kept for this pod"
+    return PodEvent(preemptor, PREEMPTING, note)
+
+
+def preempted(victim: PodReference, preemptor: PodReference, *, node: str) -> PodEvent:
+    """Tells of a pod why it was evicted; the beginning is kube-scheduler's own wording."""
+    why = f"{preemptor} has a higher priority and needs the card"
+    note = f"Preempted by pod {preemptor.uid} on node {node}: {why}"
+    return PodEvent(victim, PREEMPTED, note, related=preemptor)
+
+
+def refused(preemptor: PodReference, victim: PodReference, *, why: str) -> PodEvent:
+    """Tells of a pod which other one could not be evicted for it."""
+    return PodEvent(preemptor, REFUSED, f"pod {victim} was not evicted for this pod: {why}", related=victim)
+
+
+def _reference(pod: PodReference) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+    }

@@ -1,0 +1,109 @@
+"""Which refused pods are to be looked at, whether evicting others would help them, and when. Pure.
+
+kube-scheduler goes first: right after a refusal it looks for pods to preempt itself, and asks the preempt
+verb about those it finds. Only a pod for which it found none is ours.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.ledger.pod_reference import PodReference
+
+SCHEDULER_SECONDS = 0.5
+"""In which kube-scheduler asks the preempt verb after a refusal, if it does."""
+SCHEDULER_EVICTS_SECONDS = 30.0
+"""After an answer with victims kube-scheduler is left alone for so long."""
+STALE_SECONDS = 15.0
+"""After a refusal; then kube-scheduler has to look at the pod again before anything is evicted for it."""
+MOST_PODS = 1024
+"""The ones refused longest ago are forgotten first."""
+SAMPLE = 100
+"""kube-scheduler offers all nodes that it finds fit, if they are fewer: its ``minFeasibleNodesToFind``."""
+
+
+@dataclass(slots=True)
+class Preemptor:
+    """A pod that fits none of the nodes that kube-scheduler finds fit."""
+
+    pod: PodReference
+    request: PodRequest
+    priority: int
+    nodes: tuple[str, ...] = ()
+    """Those that it was offered last, and that might take it if others went."""
+    offered: int = 0
+    """How many it was offered last."""
+    refused: float = 0.0
+    """When that was."""
+    due: float = 0.0
+    """When it is to be looked at."""
+    attempts: int = 0
+    is_woken: bool = False
+    """Whether kube-scheduler was woken to offer the nodes that are fit now: then it is looked at at once."""
+    left_until: float = 0.0
+    """kube-scheduler evicts pods for it until then."""
+    told: bool = False
+    """Whether people know that budgets protect those that could be evicted for it."""
+
+    @property
+    def may_be_sampled(self) -> bool:
+        """Whether there may be nodes that it was not offered though they are fit."""
+        return self.offered >= SAMPLE
+
+    def is_stale(self, *, now: float) -> bool:
+        """Whether the nodes may not be fit any more for reasons that only kube-scheduler knows."""
+        return now - self.refused > STALE_SECONDS
+
+
+class PreemptionQueue:
+    """By pod UID. Use from one thread. Moments are in seconds of one clock."""
+
+    def __init__(self, most: int = MOST_PODS) -> None:
+        self._most = most
+        self._preemptors: OrderedDict[str, Preemptor] = OrderedDict()
+
+    def refused(self, preemptor: Preemptor, *, now: float) -> None:
+        """The pod fits nowhere, but may fit ``preemptor.nodes`` if others go."""
+        known = self._preemptors.setdefault(preemptor.pod.uid, preemptor)
+        known.nodes, known.offered = preemptor.nodes, preemptor.offered
+        known.request, known.refused = preemptor.request, now
+        soon = now + SCHEDULER_SECONDS
+        known.due, known.is_woken = soon if known.is_woken else max(known.due, soon), False
+        self._preemptors.move_to_end(preemptor.pod.uid)
+        if len(self._preemptors) > self._most:
+            self._preemptors.popitem(last=False)
+
+    def settled(self, uid: str) -> None:
+        """The pod fits somewhere, or needs no node any more."""
+        self._preemptors.pop(uid, None)
+
+    def left_to_scheduler(self, uid: str, *, now: float) -> None:
+        """kube-scheduler was told victims for the pod, and evicts them itself."""
+        if preemptor := self._preemptors.get(uid):
+            preemptor.left_until = now + SCHEDULER_EVICTS_SECONDS
+
+    def due(self, *, now: float) -> list[Preemptor]:
+        """Returns those to be looked at, highest priority first."""
+        found = [preemptor for preemptor in self._preemptors.values() if preemptor.due <= now]
+        return sorted(found, key=lambda preemptor: -preemptor.priority)
+
+    def looked_at(self, preemptor: Preemptor, *, again: float) -> None:
+        """The next look is due at the moment ``again``."""
+        preemptor.attempts += 1
+        preemptor.due = again
+
+
+class EvictionRate:
+    """At most so many evictions a minute, whatever is asked for."""
+
+    def __init__(self, most: int = 60) -> None:
+        self._most = most
+        self._moments: list[float] = []
+
+    def allows(self, evictions: int, *, now: float) -> bool:
+        """Returns whether so many more may be sent now. One preemption may have more than all: then alone."""
+        self._moments = [moment for moment in self._moments if now - moment < 60.0]
+        return not self._moments or len(self._moments) + evictions <= self._most
+
+    def sent(self, *, now: float) -> None:
+        self._moments.append(now)

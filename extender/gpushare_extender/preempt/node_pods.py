@@ -1,0 +1,32 @@
+"""Reading what preemption has to know and no watch brings: the pods of a node, and PodDisruptionBudgets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.paths import DISRUPTION_BUDGETS, PODS
+from gpushare_extender.decide.bound_pods import BoundPod, PodList
+from gpushare_extender.decide.disruption_budgets import Budget, BudgetList
+
+NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+FROM_CACHE = {"resourceVersion": "0"}
+"""Any version will do: an eviction names the UID, and the API server looks at the budgets again."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodePodReader:
+    """Every call raises ``ApiError`` or ``UnreachableError`` without an answer in ``timeout`` seconds."""
+
+    client: KubeClient
+    timeout: float = 2.0
+
+    async def pods(self, node: str) -> list[BoundPod]:
+        """Returns the pods that are bound to ``node`` and have not ended."""
+        params = {"fieldSelector": f"spec.nodeName={node},{NOT_ENDED}", **FROM_CACHE}
+        request = Request(path=PODS, params=params, timeout=self.timeout)
+        return (await self.client.read(request, shape=PodList)).pods()
+
+    async def budgets(self) -> Sequence[Budget]:
+        """Returns those of all namespaces."""
+        request = Request(path=DISRUPTION_BUDGETS, params=FROM_CACHE, timeout=self.timeout)
+        return (await self.client.read(request, shape=BudgetList)).items

@@ -1,0 +1,308 @@
+"""Evicting pods so that one card is free for a pod of higher priority, where kube-scheduler finds no victim.
+
+Its dry run looks at the sum of a node: where that fits and no card does, it evicts nobody, and the pod would
+wait for ever (kubernetes#139270). What is freed is held for the pod until it is bound, or for a limited time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.kube.backoff import backoff_delay
+from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.paths import events, pod_path
+from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.bind.lease import NotHeldError
+from gpushare_extender.decide.bound_pods import BoundPod
+from gpushare_extender.decide.disruption_budgets import Budget
+from gpushare_extender.decide.filter import passing_nodes
+from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.preemption_events import PodEvent, preempted, preempting, refused
+from gpushare_extender.decide.preemption_queue import EvictionRate, PreemptionQueue, Preemptor
+from gpushare_extender.decide.victims import Eviction, NodeWithout, evictable, find_eviction
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.preempt.eviction_call import ProtectedError, evict
+from gpushare_extender.preempt.node_pods import NodePodReader
+
+LOOK_SECONDS = 0.25
+LOWEST_SECONDS = 60.0
+"""The lowest priority on a node is believed for so long: most pods that wait are as important as others."""
+FIRST_RETRY = 5.0
+LONGEST_RETRY = 300.0
+MOST_NODES = 16
+"""Looked at for one pod at a time; the next time the next ones."""
+HOLD_SECONDS = 60.0
+"""A card is held for so long after the last victim has to be gone."""
+ALIVE_SECONDS = 5.0
+"""Between two looks at a pod that something is held for."""
+PROTECTED_SECONDS = 60.0
+"""A pod that may not be evicted is not tried again for so long."""
+SAMPLED_ATTEMPTS = 5
+"""How often kube-scheduler is woken first where it may not have offered all nodes."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Preemptions:
+    """Looks after the pods in ``preemptors``, one after the other."""
+
+    client: KubeClient
+    ledger: Ledger
+    preemptors: PreemptionQueue
+    permit: Callable[[], Awaitable[int]]
+    """As the ``Binder``'s: one extender at a time evicts."""
+    would_fit: Callable[[str], None]
+    """Is told the UID of a pod that kube-scheduler should try again."""
+    timing: BindTiming = field(default_factory=BindTiming)
+    rate: EvictionRate = field(default_factory=EvictionRate)
+    _protected: dict[str, float] = field(default_factory=dict, init=False)
+    """UID of a pod that may not be evicted -> until when that is believed."""
+    _lowest: dict[str, tuple[float, int | None]] = field(default_factory=dict, init=False)
+    """Node -> when it was looked at, and the lowest priority of a pod there that has units."""
+    _alive: dict[str, float] = field(default_factory=dict, init=False)
+    """UID of a pod that something is held for -> when it was looked at."""
+
+    async def run(self) -> None:
+        """Never returns."""
+        while True:
+            await self.timing.sleep(LOOK_SECONDS)
+            await self._end_holds()
+            for preemptor in self.preemptors.due(now=self.timing.clock()):
+                if self.ledger.holds.of(preemptor.pod.uid) is None:
+                    await self._look_at(preemptor)
+
+    async def _look_at(self, preemptor: Preemptor) -> None:
+        """The next look follows in time, whatever comes of this one."""
+        delay = backoff_delay(preemptor.attempts + 1, first=FIRST_RETRY, most=LONGEST_RETRY)
+        self.preemptors.looked_at(preemptor, again=self.timing.clock() + delay)
+        try:
+            await self._preempt(preemptor)
+        except (ApiError, UnreachableError, NotHeldError) as error:
+            _log.info("nothing evicted now: %s", error, extra={"pod": str(preemptor.pod)})
+        except Exception:
+            _log.exception("preemption failed", extra={"pod": str(preemptor.pod)})
+
+    async def _preempt(self, preemptor: Preemptor) -> None:
+        if self._fits_somewhere(preemptor):
+            self.would_fit(preemptor.pod.uid)
+        elif names := self._next_nodes(preemptor):
+            budgets = await self._reader.budgets()
+            evictions = await self._evictions(preemptor, names, budgets)
+            if evictions:
+                await self._choose(preemptor, min(evictions, key=lambda eviction: eviction.cost))
+            else:
+                await self._tell_of_budgets(preemptor, names, budgets)
+
+    async def _choose(self, preemptor: Preemptor, best: Eviction) -> None:
+        now = self.timing.clock()
+        if not _is_worth_holding(best, preemptor) or not self.rate.allows(len(best.victims), now=now):
+            return
+        if preemptor.is_stale(now=now):
+            preemptor.is_woken = True
+            self.would_fit(preemptor.pod.uid)
+            return
+        await self.permit()
+        if await self._still_waits(preemptor):
+            await self._carry_out(preemptor, best.node)
+
+    # Looking
+
+    def _fits_somewhere(self, preemptor: Preemptor) -> bool:
+        """Returns whether the pod fits a node that it was offered, or may be offered in another sample."""
+        sampled = preemptor.may_be_sampled and preemptor.attempts <= SAMPLED_ATTEMPTS
+        names = self._greatest(preemptor) if sampled else preemptor.nodes
+        return bool(passing_nodes(self.ledger, names, preemptor.request))
+
+    def _greatest(self, preemptor: Preemptor) -> Mapping[str, int]:
+        """Returns the nodes that serve what the pod asks for, and the greatest amount that fits each."""
+        return self.ledger.greatest[preemptor.request.resources[0].name]
+
+    async def _evictions(
+        self, preemptor: Preemptor, names: Sequence[str], budgets: Sequence[Budget]
+    ) -> list[Eviction]:
+        lists = await asyncio.gather(*map(self._reader.pods, names))
+        for name, pods in zip(names, lists, strict=True):
+            self._lowest[name] = (
+                self.timing.clock(),
+                min((pod.priority for pod in self._holders(name, pods)), default=None),
+            )
+        found = (self._find(preemptor, name, pods, budgets) for name, pods in zip(names, lists, strict=True))
+        return [eviction for eviction in found if eviction]
+
+    def _next_nodes(self, preemptor: Preemptor) -> list[str]:
+        """Returns those with the most room on a card first, others each time."""
+        greatest = self._greatest(preemptor)
+        open_nodes = [
+            name
+            for name in preemptor.nodes
+            if name in greatest and self._preempts(name) and self._has_lesser(name, preemptor.priority)
+        ]
+        open_nodes.sort(key=lambda name: -greatest[name])
+        begin = MOST_NODES * (preemptor.attempts - 1) % max(1, len(open_nodes))
+        return (open_nodes[begin:] + open_nodes[:begin])[:MOST_NODES]
+
+    def _preempts(self, node: str) -> bool:
+        share_node = self.ledger.share_node(node)
+        return share_node is not None and share_node.preempts
+
+    def _has_lesser(self, node: str, priority: int) -> bool:
+        """Returns whether pods of a lower priority have units there, as far as is known."""
+        seen, lowest = self._lowest.get(node, (float("-inf"), None))
+        is_old = self.timing.clock() - seen > LOWEST_SECONDS
+        return is_old or (lowest is not None and lowest < priority)
+
+    def _holders(self, node: str, pods: Iterable[BoundPod]) -> list[BoundPod]:
+        """Returns those of ``pods`` that have units of cards."""
+        found = self.ledger.node(node)
+        return [pod for pod in pods if found and pod.uid in found.holders]
+
+    def _find(
+        self, preemptor: Preemptor, name: str, pods: Sequence[BoundPod], budgets: Sequence[Budget]
+    ) -> Eviction | None:
+        """Returns what to evict on a node, nothing where pods end already; None when that does not help."""
+        node = self.ledger.node(name)
+        if node is None:
+            return None
+        holders = self._holders(name, pods)
+        ending = [pod for pod in holders if pod.is_terminating]
+        gone = self.ledger.departing(name) | {pod.uid for pod in ending}
+        passed = self.ledger.holds.passed(name, uid=preemptor.pod.uid, priority=preemptor.priority)
+        without = NodeWithout(name, node, preemptor.request, passed)
+        candidates = self._candidates(preemptor, holders)
+        found = find_eviction(without, candidates, gone=gone, budgets=budgets)
+        return replace(found, ending=tuple(ending)) if found else None
+
+    def _candidates(self, preemptor: Preemptor, holders: Iterable[BoundPod]) -> list[BoundPod]:
+        now = self.timing.clock()
+        if preemptor.left_until > now:
+            return []
+        below = evictable(holders, below=preemptor.priority)
+        return [pod for pod in below if self._protected.get(pod.uid, now) <= now]
+
+    async def _tell_of_budgets(
+        self, preemptor: Preemptor, names: Sequence[str], budgets: Sequence[Budget]
+    ) -> None:
+        """Where only budgets are in the way, people are told once."""
+        if preemptor.told or not budgets:
+            return
+        evictions = await self._evictions(preemptor, names, [])
+        if victims := [pod for eviction in evictions for pod in eviction.victims]:
+            preemptor.told = True
+            why = "a PodDisruptionBudget protects it, and no other pods would free enough on one card"
+            await self._tell(refused(preemptor.pod, victims[0].pod, why=why))
+
+    async def _still_waits(self, preemptor: Preemptor) -> bool:
+        """Returns whether the pod itself says the same as whoever refused it was told."""
+        present = await self._read(preemptor.pod)
+        if present is None or not present.may_preempt:
+            self.preemptors.settled(preemptor.pod.uid)
+            return False
+        asked = present.request(RESOURCES)
+        return asked == preemptor.request and present.priority == preemptor.priority
+
+    # Evicting
+
+    async def _carry_out(self, preemptor: Preemptor, node: str) -> None:
+        """Looks at the node once more: nothing may come between that and holding the card."""
+        evicted: list[PodReference] = []
+        while eviction := await self._held(preemptor, node):
+            if await self._evict(preemptor, eviction, evicted):
+                break
+        if eviction and evicted:
+            hold = self.ledger.holds.of(preemptor.pod.uid)
+            cards = [card for card, _ in hold.holder.cards] if hold else []
+            await self._tell(preempting(preemptor.pod, evicted, node=node, cards=cards))
+
+    async def _held(self, preemptor: Preemptor, node: str) -> Eviction | None:
+        """Returns what to evict on ``node``, held by then; None, and nothing held, when nothing helps."""
+        pods, budgets = await asyncio.gather(self._reader.pods(node), self._reader.budgets())
+        eviction = self._find(preemptor, node, pods, budgets)
+        useless = eviction is None or not _is_worth_holding(eviction, preemptor)
+        if eviction is None or useless or self._fits_somewhere(preemptor):
+            self.ledger.end_hold(preemptor.pod.uid)
+            return None
+        self._hold(preemptor, eviction)
+        return eviction
+
+    async def _evict(self, preemptor: Preemptor, eviction: Eviction, evicted: list[PodReference]) -> bool:
+        """Adds to ``evicted``. Returns whether all go: after one that a budget protects no more are."""
+        for victim in eviction.victims:
+            self.rate.sent(now=self.timing.clock())
+            try:
+                await evict(self.client, victim.pod)
+            except (ProtectedError, ApiError) as error:
+                self._protected[victim.uid] = self.timing.clock() + PROTECTED_SECONDS
+                await self._tell(refused(preemptor.pod, victim.pod, why=str(error)))
+                return False
+            evicted.append(victim.pod)
+            _log.info("evicted for %s", preemptor.pod, extra={"pod": str(victim.pod), "node": eviction.node})
+            await self._tell(preempted(victim.pod, preemptor.pod, node=eviction.node))
+        return True
+
+    def _hold(self, preemptor: Preemptor, eviction: Eviction) -> None:
+        now, patience = self.timing.clock(), max(pod.grace for pod in eviction.pods) + HOLD_SECONDS
+        self.ledger.hold(
+            preemptor.pod,
+            node=eviction.node,
+            request=preemptor.request,
+            priority=preemptor.priority,
+            gone=self.ledger.departing(eviction.node) | {pod.uid for pod in eviction.pods},
+            until=now + patience,
+        )
+
+    # Holds
+
+    async def _end_holds(self) -> None:
+        """Ends those whose time is over, and those of pods that are gone or bound."""
+        for hold in self.ledger.holds:
+            now = self.timing.clock()
+            if now >= hold.until:
+                _log.info("no longer held for it", extra={"pod": str(hold.holder.pod), "node": hold.node})
+                self.ledger.end_hold(hold.uid)
+            elif now - self._alive.get(hold.uid, 0.0) >= ALIVE_SECONDS:
+                self._alive[hold.uid] = now
+                if not await self._is_waiting(hold.holder.pod):
+                    self.ledger.end_hold(hold.uid)
+                    self.preemptors.settled(hold.uid)
+        held = {hold.uid for hold in self.ledger.holds}
+        self._alive = {uid: moment for uid, moment in self._alive.items() if uid in held}
+
+    async def _is_waiting(self, pod: PodReference) -> bool:
+        try:
+            present = await self._read(pod)
+        except (ApiError, UnreachableError):
+            return True
+        return present is not None and present.may_preempt
+
+    # Calls
+
+    @property
+    def _reader(self) -> NodePodReader:
+        return NodePodReader(self.client)
+
+    async def _read(self, pod: PodReference) -> Pod | None:
+        """Returns None when there is no such pod any more."""
+        try:
+            present = await self.client.read(Request(path=pod_path(pod.namespace, pod.name)), shape=Pod)
+        except ApiError as error:
+            if error.is_not_found:
+                return None
+            raise
+        return present if present.metadata.uid == pod.uid else None
+
+    async def _tell(self, event: PodEvent) -> None:
+        """An Event that cannot be written is only told in the log."""
+        try:
+            await self.client.create(events(event.pod.namespace), event.to_json(self.timing.now()))
+        except (ApiError, UnreachableError) as error:
+            _log.warning("no Event: %s (%s)", event.note, error, extra={"pod": str(event.pod)})
+
+
+def _is_worth_holding(eviction: Eviction, preemptor: Preemptor) -> bool:
+    """Where only pods end that are no less important, everybody waits alike."""
+    return any(pod.priority < preemptor.priority for pod in eviction.pods)

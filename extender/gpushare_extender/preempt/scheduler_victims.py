@@ -1,0 +1,92 @@
+"""The preempt verb: what kube-scheduler would evict, completed so that it frees a card."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.decide.disruption_budgets import Budget
+from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.preemption_queue import PreemptionQueue
+from gpushare_extender.decide.proposals import NodeToFree, Proposal, complete
+from gpushare_extender.decide.victims import NodeWithout
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.preempt.node_pods import NodePodReader
+
+MOST_NODES = 16
+"""Looked at in one call, for kube-scheduler waits for it. One is enough; it chooses among those it gets."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerVictims:
+    """Answers calls of the verb from the ledger and what the API server says of the pods in question."""
+
+    ledger: Ledger
+    reader: NodePodReader
+    preemptors: PreemptionQueue
+    clock: Callable[[], float]
+
+    async def complete(self, pod: Pod, proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
+        """Returns for some of the nodes, by name, what to evict so that ``pod`` fits a card afterwards.
+
+        Nodes on which nothing helps are not among them. While units are held for the pod there is none: what
+        it needs is on its way.
+        """
+        request = pod.request(RESOURCES)
+        if not request.resources:
+            return dict(proposals)
+        if self.ledger.holds.of(pod.metadata.uid):
+            return {}
+        completed = await self._completed(pod, request, proposals)
+        if completed:
+            self.preemptors.left_to_scheduler(pod.metadata.uid, now=self.clock())
+        return completed
+
+    async def _completed(
+        self, pod: Pod, request: PodRequest, proposals: Mapping[str, Proposal]
+    ) -> dict[str, Proposal]:
+        names = self._most_promising(proposals, request)
+        try:
+            budgets = await self.reader.budgets() if names else []
+        except (ApiError, UnreachableError) as error:
+            _log.warning("cannot tell which pods are protected, none is evicted: %s", error)
+            return {}
+        calls = (self._of_node(name, pod, request, proposals[name], budgets) for name in names)
+        answers = zip(names, await asyncio.gather(*calls), strict=True)
+        return {name: answer for name, answer in answers if answer is not None}
+
+    def _most_promising(self, proposals: Mapping[str, Proposal], request: PodRequest) -> list[str]:
+        """Returns the names of those that could take the pod if others went, the fewest victims first."""
+        possible = [name for name in proposals if self._is_possible(name, request)]
+        greatest = self.ledger.greatest[request.resources[0].name]
+        possible.sort(key=lambda name: (len(proposals[name].victims), -greatest.get(name, 0)))
+        return possible[:MOST_NODES]
+
+    def _is_possible(self, node: str, request: PodRequest) -> bool:
+        return self.ledger.room(node) is not None and self.ledger.unfit_reason(node, request).resolvable
+
+    async def _of_node(
+        self, name: str, pod: Pod, request: PodRequest, proposal: Proposal, budgets: Sequence[Budget]
+    ) -> Proposal | None:
+        try:
+            pods = await self.reader.pods(name)
+        except (ApiError, UnreachableError) as error:
+            _log.warning("no victims there for %s: %s", pod.reference, error, extra={"node": name})
+            return None
+        node, share_node = self.ledger.node(name), self.ledger.share_node(name)
+        if node is None or share_node is None:
+            return None
+        passed = self.ledger.holds.passed(name, uid=pod.metadata.uid, priority=pod.priority)
+        to_free = NodeToFree(
+            NodeWithout(name, node, request, passed),
+            pods,
+            self.ledger.departing(name) | {each.uid for each in pods if each.is_terminating},
+            pod.priority,
+            budgets,
+        )
+        return complete(proposal, to_free, may_add=share_node.preempts and pod.may_preempt)

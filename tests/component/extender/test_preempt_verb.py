@@ -1,0 +1,140 @@
+"""The preempt verb as kube-scheduler calls it."""
+
+import dataclasses
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import ClientSession
+from aiohttp.test_utils import TestServer
+from tests.component.extender.test_server import permitted
+from tests.fakes.api_server import DISRUPTION_BUDGETS, PODS, FakeApi, fake_api, status
+from tests.fakes.extender_caller import SchedulerCaller
+from tests.fakes.extender_clock import FakeClock
+from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, share_node
+from tests.samples.preemption import budget_json
+
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
+from gpushare_extender.bind.binder import Binder
+from gpushare_extender.cluster.watchers import WatchHealth
+from gpushare_extender.http.health import HealthApi
+from gpushare_extender.http.server import ExtenderApi, application
+from gpushare_extender.ledger.ledger import Ledger
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[FakeApi]:
+    """Two pods of 10 units run on the cards of n1."""
+    async with fake_api() as fake:
+        for name, card, priority in (("x", 0, 5), ("y", 1, 1)):
+            pod = holder_json(name, card=card, units=10)
+            pod["spec"]["priority"] = priority
+            fake.put(PODS, pod)
+        yield fake
+
+
+@pytest.fixture
+async def extender(api: FakeApi) -> AsyncIterator[ExtenderApi]:
+    ledger = Ledger()
+    ledger.replace_share_nodes([share_node("n1"), share_node("n2", 8)])
+    ledger.set_pod(pod_update("uid-x", c0=10))
+    ledger.set_pod(pod_update("uid-y", c1=10))
+    clock = FakeClock(0.0)
+    watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
+    async with KubeClient(api.credentials()) as client:
+        yield ExtenderApi(ledger, Binder(client, ledger, GPUSHARE, permitted), GPUSHARE, HealthApi(watches))
+
+
+@pytest.fixture
+async def caller(extender: ExtenderApi) -> AsyncIterator[SchedulerCaller]:
+    server = TestServer(application(extender))
+    await server.start_server(shutdown_timeout=0.1)
+    async with ClientSession() as session:
+        yield SchedulerCaller(session, server)
+    await server.close()
+
+
+def preemptor(units: int | None = 10, *, policy: str = "PreemptLowerPriority") -> Json:
+    pod = pod_json("p", units=units)
+    pod["spec"].update(priority=10, preemptionPolicy=policy)
+    return pod
+
+
+async def preempt(caller: SchedulerCaller, pod: Json | None = None, **proposed: list[str]) -> Json:
+    """``n1=["uid-x"]`` stands for a node with the victims that the scheduler found."""
+    victims = {node: {"Pods": [{"UID": uid} for uid in uids]} for node, uids in proposed.items()}
+    body = {"Pod": pod or preemptor(), "NodeNameToMetaVictims": victims, "NodeNameToVictims": None}
+    answer: Json = (await caller.post("/gpushare/preempt", body))["NodeNameToMetaVictims"]
+    return answer
+
+
+Y_GOES = {"n1": {"Pods": [{"UID": "uid-y"}], "NumPDBViolations": 0}}
+
+
+async def test_an_empty_proposal_gets_the_least_important_pod_that_frees_a_card(
+    caller: SchedulerCaller,
+) -> None:
+    assert await preempt(caller, n1=[]) == Y_GOES
+
+
+async def test_a_node_on_which_nothing_helps_is_dropped(caller: SchedulerCaller) -> None:
+    assert await preempt(caller, n1=["uid-y"], n2=["uid-z"], n3=[]) == Y_GOES
+
+
+async def test_a_pod_that_asks_for_nothing_of_ours_is_not_our_business(caller: SchedulerCaller) -> None:
+    answer = await preempt(caller, preemptor(units=None), n3=["uid-z"])
+    assert answer == {"n3": {"Pods": [{"UID": "uid-z"}], "NumPDBViolations": 0}}
+
+
+async def test_a_scheduler_that_sends_whole_pods_is_answered_as_well(caller: SchedulerCaller) -> None:
+    victims = {"n1": {"Pods": [pod_json("y", node="n1")], "NumPDBViolations": 0}}
+    body = {"Pod": preemptor(), "NodeNameToVictims": victims, "NodeNameToMetaVictims": None}
+    assert (await caller.post("/gpushare/preempt", body))["NodeNameToMetaVictims"] == Y_GOES
+
+
+async def test_a_budget_is_honoured_and_counted(caller: SchedulerCaller, api: FakeApi) -> None:
+    pod = api.pod("y")
+    pod["metadata"]["labels"] = {"app": "web"}
+    api.put(PODS, pod)
+    api.put(DISRUPTION_BUDGETS, budget_json(app="web"))
+    assert await preempt(caller, n1=[]) == {"n1": {"Pods": [{"UID": "uid-x"}], "NumPDBViolations": 0}}
+    assert await preempt(caller, n1=["uid-y"]) == {"n1": {"Pods": [{"UID": "uid-y"}], "NumPDBViolations": 1}}
+
+
+async def test_one_that_never_preempts_gets_no_victims_of_ours(caller: SchedulerCaller) -> None:
+    assert await preempt(caller, preemptor(policy="Never"), n1=[]) == {}
+
+
+async def test_where_it_is_off_none_are_added(caller: SchedulerCaller, extender: ExtenderApi) -> None:
+    extender.ledger.set_share_node(dataclasses.replace(share_node("n1"), preempts=False))
+    assert await preempt(caller, n1=[]) == {}
+    assert await preempt(caller, n1=["uid-y"]) == Y_GOES
+
+
+async def test_while_a_card_is_held_for_it_nothing_more_is_evicted(
+    caller: SchedulerCaller, extender: ExtenderApi
+) -> None:
+    extender.ledger.hold(reference("p"), node="n1", request=asked(10), priority=10, gone={"uid-y"}, until=1.0)
+    assert await preempt(caller, n1=["uid-x"]) == {}
+
+
+@pytest.mark.parametrize("fault", [status(500), status(403)])
+async def test_what_cannot_be_read_is_left_out(caller: SchedulerCaller, api: FakeApi, fault: object) -> None:
+    api.fail("GET", PODS, fault)  # type: ignore[arg-type]
+    assert await preempt(caller, n1=[]) == {}
+    api.fail("GET", DISRUPTION_BUDGETS, fault)  # type: ignore[arg-type]
+    assert await preempt(caller, n1=[]) == {}
+    assert await preempt(caller, n1=[]) == Y_GOES
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{}", '{"Pod":{},"NodeNameToMetaVictims":{"n1":{"Pods":[{}]}}}'])
+async def test_what_is_no_call_of_the_verb_is_refused(caller: SchedulerCaller, body: str) -> None:
+    url = caller.server.make_url("/gpushare/preempt")
+    async with caller.session.post(url, data=body) as response:
+        assert (response.status, "not the arguments of a preempt" in await response.text()) == (400, True)
+
+
+async def test_a_nil_proposal_is_an_empty_one(caller: SchedulerCaller) -> None:
+    body = {"Pod": preemptor(), "NodeNameToMetaVictims": {"n1": None}}
+    assert (await caller.post("/gpushare/preempt", body))["NodeNameToMetaVictims"] == Y_GOES

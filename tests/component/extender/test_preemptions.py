@@ -1,0 +1,394 @@
+"""Evictions of our own, against an API server that can be told to refuse."""
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import msgspec
+import pytest
+from tests.fakes.api_server import DISRUPTION_BUDGETS, EVENTS, PODS, Answer, FakeApi, cut, fake_api, status
+from tests.fakes.extender_clock import FakeClock
+from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
+from tests.samples.preemption import budget_json
+
+from gpushare_core.clock import utc_now
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.bind.lease import NotHeldError
+from gpushare_extender.decide.pod import Pod
+from gpushare_extender.decide.preemption_queue import EvictionRate, PreemptionQueue, Preemptor
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.preempt.preemptions import HOLD_SECONDS, Preemptions
+
+EVICTION = "/api/v1/namespaces/default/pods/{}/eviction"
+
+
+def requested(name: str, units: int, priority: int) -> PodRequest:
+    """What kube-scheduler says that the pod asks for."""
+    pod = preemptor_json(name, units=units, priority=priority)
+    return msgspec.convert(pod, Pod).request(RESOURCES)
+
+
+async def permitted() -> int:
+    return 1
+
+
+@dataclasses.dataclass
+class World:
+    """n1 has two cards of 16 with a pod of 10 units on each, x (priority 5) and y (1); p (10) asks for 10."""
+
+    api: FakeApi
+    ledger: Ledger
+    preemptions: Preemptions
+    clock: FakeClock
+    woken: list[str]
+    awake: bool = True
+    """Whether kube-scheduler tries a pod again that it is woken for, and has it refused."""
+
+    def wake(self, uid: str) -> None:
+        self.woken.append(uid)
+        if self.awake:
+            self.refuse(name=uid.removeprefix("uid-"))
+
+    def add_pod(self, name: str, *, priority: int, card: int, units: int, **metadata: object) -> None:
+        pod = holder_json(name, card=card, units=units)
+        pod["spec"]["priority"] = priority
+        pod["spec"]["terminationGracePeriodSeconds"] = 5
+        pod["metadata"].update(metadata)
+        self.api.put(PODS, pod)
+        self.ledger.set_pod(pod_update(f"uid-{name}", **{f"c{card}": units}))  # type: ignore[arg-type]
+
+    def remove_pod(self, name: str) -> None:
+        self.api.delete(PODS, name, "default")
+        self.ledger.drop_pod(f"uid-{name}")
+
+    def refuse(self, units: int = 10, name: str = "p", priority: int = 10) -> None:
+        """As a filter that refuses the pod everywhere."""
+        preemptor = Preemptor(reference(name), requested(name, units, priority), priority, ("n1",), 1)
+        self.preemptions.preemptors.refused(preemptor, now=self.clock())
+
+    async def until(self, what: str, holds: Callable[[], bool], seconds: float = 30.0) -> None:
+        """Waits until ``holds``, for at most so many seconds of the clock."""
+        deadline = self.clock() + seconds
+        while not holds():
+            assert self.clock() < deadline, f"waited {seconds} s for {what}"
+            await asyncio.sleep(0.001)
+
+    async def run_for(self, seconds: float) -> None:
+        end = self.clock() + seconds
+        await self.until("the time to pass", lambda: self.clock() >= end, seconds + 1)
+
+    def evicted(self) -> list[str]:
+        pods = self.api.objects[PODS].values()
+        return [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("deletionTimestamp")]
+
+    def calls(self) -> list[str]:
+        return [seen.path.split("/")[-2] for seen in self.api.seen if seen.path.endswith("/eviction")]
+
+    def notes(self) -> list[tuple[str, str]]:
+        return [(each["reason"], each["regarding"]["name"]) for each in self.api.objects[EVENTS].values()]
+
+    @property
+    def held(self) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
+        return [(hold.uid, hold.holder.cards) for hold in self.ledger.holds]
+
+
+class PacedClock(FakeClock):
+    """Leaves the sockets time."""
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        await asyncio.sleep(0.001)
+
+
+@contextlib.asynccontextmanager
+async def a_world(permit: Callable[[], Awaitable[int]] = permitted) -> AsyncIterator[World]:
+    woken: list[str] = []
+    ledger = Ledger(held_is_free=woken.append)
+    ledger.set_share_node(share_node("n1"))
+    clock = PacedClock()
+    timing = BindTiming(clock=clock, now=utc_now, sleep=clock.sleep)
+    async with fake_api() as api, KubeClient(api.credentials()) as client:
+        preemptions = Preemptions(
+            client=client,
+            ledger=ledger,
+            preemptors=PreemptionQueue(),
+            permit=permit,
+            would_fit=lambda uid: made.wake(uid),
+            timing=timing,
+        )
+        made = World(api, ledger, preemptions, clock, woken)
+        made.add_pod("x", priority=5, card=0, units=10)
+        made.add_pod("y", priority=1, card=1, units=10)
+        api.put(PODS, preemptor_json())
+        running = asyncio.create_task(preemptions.run())
+        yield made
+        assert not running.done(), running
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with a_world() as made:
+        yield made
+
+
+def preemptor_json(name: str = "p", *, units: int = 10, priority: int = 10, **spec: object) -> Json:
+    pod = pod_json(name, units=units)
+    pod["spec"].update(priority=priority, **spec)
+    return pod
+
+
+async def test_the_least_important_pod_goes_and_the_card_is_held(world: World) -> None:
+    world.refuse()
+    await world.until("the preemptor's Event", lambda: ("Preempting", "p") in world.notes())
+    assert world.evicted() == ["y"]
+    assert world.held == [("uid-p", (("n1-1", 10),))]
+    assert world.notes() == [("Preempted", "y"), ("Preempting", "p")]
+
+
+async def test_kube_scheduler_is_woken_when_the_victim_is_gone(world: World) -> None:
+    world.refuse()
+    await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
+    assert world.woken == []
+    world.remove_pod("y")
+    assert world.woken == ["uid-p"]
+
+
+async def test_while_victims_end_nothing_more_is_evicted(world: World) -> None:
+    world.refuse()
+    await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
+    for _ in range(5):
+        world.refuse()
+        await world.run_for(8.0)
+    assert world.calls() == ["y"]
+
+
+async def test_after_a_restart_in_the_middle_it_waits_for_the_victim_and_holds_the_card(world: World) -> None:
+    ending = world.api.pod("y")
+    ending["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    world.api.put(PODS, ending)
+    world.refuse()
+    await world.until("a hold", lambda: bool(world.held))
+    await world.run_for(10.0)
+    assert (world.calls(), world.held) == ([], [("uid-p", (("n1-1", 10),))])
+
+
+async def test_the_hold_ends_in_time(world: World) -> None:
+    world.refuse()
+    await world.until("a hold", lambda: bool(world.held))
+    await world.run_for(HOLD_SECONDS)
+    assert world.held
+    world.remove_pod("y")
+    world.preemptions.preemptors.settled("uid-p")
+    await world.until("its end", lambda: not world.held, seconds=10.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda api: api.delete(PODS, "p", "default"), id="deleted"),
+        pytest.param(lambda api: api.put(PODS, pod_json("p", uid="other", units=10)), id="made anew"),
+        pytest.param(lambda api: api.put(PODS, pod_json("p", units=10, node="n2")), id="bound elsewhere"),
+    ],
+)
+async def test_the_hold_ends_with_the_pod(world: World, change: Callable[[FakeApi], None]) -> None:
+    world.refuse()
+    await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
+    change(world.api)
+    await world.until("the end of the hold", lambda: not world.held, seconds=10.0)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"preemptionPolicy": "Never"}, id="never preempts"),
+        pytest.param({"nodeName": "n2"}, id="bound meanwhile"),
+        pytest.param({"priority": 3}, id="not as important as the caller said"),
+    ],
+)
+async def test_the_pod_itself_is_asked_before_anything_is_evicted(world: World, spec: Json) -> None:
+    world.api.put(PODS, preemptor_json(**{"priority": 10, **spec}))
+    world.refuse()
+    await world.run_for(30.0)
+    assert (world.calls(), world.held) == ([], [])
+
+
+async def test_nobody_is_evicted_for_a_pod_of_the_same_priority(world: World) -> None:
+    world.api.put(PODS, preemptor_json(priority=1))
+    world.refuse(priority=1)
+    await world.run_for(30.0)
+    assert world.calls() == []
+
+
+async def test_nobody_is_evicted_where_the_policy_says_so(world: World) -> None:
+    world.ledger.set_share_node(dataclasses.replace(share_node("n1"), preempts=False))
+    world.refuse()
+    await world.run_for(30.0)
+    assert world.calls() == []
+
+
+async def test_nobody_is_evicted_for_a_pod_that_fits_meanwhile(world: World) -> None:
+    world.refuse()
+    world.remove_pod("x")
+    await world.run_for(2.0)
+    assert (world.calls(), world.woken) == ([], ["uid-p"])
+
+
+async def test_kube_scheduler_is_left_alone_while_it_evicts(world: World) -> None:
+    world.refuse()
+    world.preemptions.preemptors.left_to_scheduler("uid-p", now=world.clock())
+    await world.run_for(20.0)
+    assert world.calls() == []
+    await world.until("an eviction of our own, since it did not", lambda: world.calls() == ["y"], 60.0)
+
+
+async def test_nobody_is_evicted_on_a_node_that_may_not_be_fit_any_more(world: World) -> None:
+    """Long after the refusal kube-scheduler is woken first, and this one no longer tries the pod."""
+    world.awake = False
+    world.api.put(DISRUPTION_BUDGETS, budget_json())
+    world.refuse()
+    await world.run_for(20.0)
+    world.api.objects[DISRUPTION_BUDGETS].clear()
+    await world.until("kube-scheduler to be woken", lambda: bool(world.woken), 60.0)
+    await world.run_for(20.0)
+    assert world.calls() == []
+    world.awake = True
+    await world.until("an eviction", lambda: world.calls() == ["y"], 120.0)
+
+
+async def test_for_one_as_important_as_those_that_end_nothing_is_held(world: World) -> None:
+    ending = world.api.pod("y")
+    ending["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    world.api.put(PODS, ending)
+    world.api.put(PODS, preemptor_json(priority=1))
+    world.refuse(priority=1)
+    await world.run_for(20.0)
+    assert (world.calls(), world.held) == ([], [])
+
+
+async def test_nodes_without_lesser_pods_are_not_read_again_and_again(world: World) -> None:
+    for name in ("p", "q", "r"):
+        world.api.put(PODS, preemptor_json(name, priority=1))
+        world.refuse(name=name, priority=1)
+    await world.run_for(40.0)
+    assert len(world.api.requests("GET", PODS)) == 1
+
+
+async def test_only_the_holder_of_the_lease_evicts() -> None:
+    async def not_held() -> int:
+        raise NotHeldError("another extender answers binds")
+
+    async with a_world(not_held) as world:
+        world.refuse()
+        await world.run_for(30.0)
+        assert (world.calls(), world.held) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        pytest.param({"annotations": {"kubernetes.io/config.mirror": "x"}}, id="static"),
+        pytest.param({"ownerReferences": [{"kind": "DaemonSet", "controller": True}]}, id="DaemonSet"),
+    ],
+)
+async def test_pods_that_come_back_at_once_stay(world: World, metadata: Json) -> None:
+    pod = world.api.pod("y")
+    pod["metadata"].update(metadata)
+    world.api.put(PODS, pod)
+    world.refuse()
+    await world.until("an eviction", lambda: bool(world.calls()))
+    assert world.calls() == ["x"]
+
+
+class TestProtected:
+    async def test_by_a_budget_that_is_known(self, world: World) -> None:
+        pod = world.api.pod("y")
+        pod["metadata"]["labels"] = {"app": "web"}
+        world.api.put(PODS, pod)
+        world.api.put(DISRUPTION_BUDGETS, budget_json(app="web"))
+        world.refuse()
+        await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
+        assert world.calls() == ["x"]
+
+    async def test_all_of_them_and_it_is_told_once(self, world: World) -> None:
+        world.api.put(DISRUPTION_BUDGETS, budget_json())
+        world.refuse()
+        await world.until("the Event", lambda: ("PreemptionRefused", "p") in world.notes())
+        await world.run_for(60.0)
+        assert (world.calls(), world.held) == ([], [])
+        assert world.notes() == [("PreemptionRefused", "p")]
+
+    async def test_refused_by_the_eviction_api_the_next_best_goes(self, world: World) -> None:
+        world.api.fail("POST", EVICTION.format("y"), status(429, "Cannot evict pod"))
+        world.refuse()
+        await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
+        assert world.calls() == ["y", "x"]
+        assert world.held == [("uid-p", (("n1-0", 10),))]
+        assert ("PreemptionRefused", "p") in world.notes()
+
+    async def test_refused_by_the_eviction_api_and_no_other(self, world: World) -> None:
+        world.remove_pod("x")
+        world.add_pod("x", priority=50, card=0, units=10)
+        world.api.fail("POST", EVICTION.format("y"), status(429, "Cannot evict pod"))
+        world.refuse()
+        await world.until("the Event", lambda: ("PreemptionRefused", "p") in world.notes())
+        await world.until("the end of the hold", lambda: not world.held)
+        await world.run_for(20.0)
+        assert world.calls() == ["y"]
+
+
+@pytest.mark.parametrize("fault", [status(500), status(403), cut])
+@pytest.mark.parametrize("path", [PODS, DISRUPTION_BUDGETS, "/api/v1/namespaces/default/pods/p"])
+async def test_what_fails_is_tried_again(world: World, path: str, fault: Answer) -> None:
+    world.api.fail("GET", path, fault)
+    world.refuse()
+    await world.until("an eviction", lambda: world.calls() == ["y"])
+
+
+async def test_an_eviction_of_which_nothing_is_known_keeps_the_hold(world: World) -> None:
+    world.api.fail("POST", EVICTION.format("y"), cut)
+    world.refuse()
+    await world.until("a hold", lambda: bool(world.calls()))
+    await world.run_for(10.0)
+    assert (world.calls(), len(world.held)) == (["y"], 1)
+
+
+async def test_a_victim_that_is_gone_already_is_as_good(world: World) -> None:
+    world.api.fail("POST", EVICTION.format("y"), status(404))
+    world.refuse()
+    await world.until("the Event", lambda: ("Preempting", "p") in world.notes())
+    assert world.held
+
+
+async def test_events_are_not_needed(world: World) -> None:
+    for _ in range(2):
+        world.api.fail("POST", "/apis/events.k8s.io/v1/namespaces/default/events", status(403))
+    world.refuse()
+    await world.until("an eviction", lambda: world.evicted() == ["y"])
+
+
+async def test_no_more_are_evicted_than_the_rate_allows(world: World) -> None:
+    world.preemptions.rate = EvictionRate(most=1)
+    world.api.put(PODS, preemptor_json("q"))
+    world.refuse()
+    world.refuse(name="q")
+    await world.until("the first", lambda: len(world.calls()) == 1)
+    await world.run_for(40.0)
+    assert len(world.calls()) == 1
+    await world.until("the second", lambda: len(world.calls()) == 2, 60.0)
+    assert sorted(uid for uid, _ in world.held) == ["uid-p", "uid-q"]
+
+
+async def test_two_that_wait_get_a_card_each(world: World) -> None:
+    world.api.put(PODS, preemptor_json("q"))
+    world.refuse()
+    world.refuse(name="q")
+    await world.until("both", lambda: len(world.held) == 2 and len(world.evicted()) == 2)
+    assert len({cards for _, cards in world.held}) == 2
+    assert sorted(world.calls()) == ["x", "y"]

@@ -1,0 +1,257 @@
+"""Pods of higher priority get a card: real PriorityClasses, the real scheduler, the Eviction API."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+from tests.e2e.books import Key, read_books
+from tests.e2e.observe import PODS, Json, get, watch_until
+from tests.e2e.outcomes import is_active, is_refused, is_running, summary
+from tests.e2e.product import Product, policy
+from tests.e2e.workloads import MEMORY, SLICE, create, pod
+
+from gpushare_localcluster.cluster import LocalCluster
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("two_cards", "priorities")]
+
+NODE, SLICES_NODE = "gpu-1", "gpu-2"
+LOW, MIDDLE, HIGH, NEVER = "gs-low", "gs-middle", "gs-high", "gs-never"
+PRIORITIES = {LOW: 1, MIDDLE: 100, HIGH: 1000, NEVER: 1000}
+STUBBORN = "trap '' TERM; while :; do sleep 1; done"
+
+
+def two_cards_policy(*, preemption: str = "Enabled") -> Json:
+    body = policy("default", nodes=[NODE], cards=2)
+    slices = policy("default", nodes=[SLICES_NODE], cards=3, mode="Slices", slicesPerCard=2)
+    body["spec"]["nodes"] += slices["spec"]["nodes"]
+    body["spec"]["placement"] = {"preemption": preemption}
+    return body
+
+
+@pytest.fixture(scope="module")
+def two_cards(product: Product) -> Iterator[None]:
+    """One node with two cards of 16 units, and one with three cards of two slices."""
+    product.apply(two_cards_policy())
+    product.await_ready("default")
+    yield
+    product.delete("default")
+
+
+@pytest.fixture(scope="module")
+def priorities(cluster: LocalCluster) -> Iterator[None]:
+    for name, value in PRIORITIES.items():
+        body = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "preemptionPolicy": "Never" if name == NEVER else "PreemptLowerPriority",
+        }
+        cluster.kubectl("create", "-f", "-", stdin=json.dumps(body))
+    yield
+    cluster.kubectl("delete", "priorityclass", *PRIORITIES)
+
+
+def important(name: str, amount: int, priority: str, *, grace: int = 1, resource: str = MEMORY) -> Json:
+    command = STUBBORN if grace > 1 else "exec sleep infinity"
+    body = pod(name, {"main": amount}, command=command, resource=resource)
+    body["spec"].update(priorityClassName=priority, terminationGracePeriodSeconds=grace)
+    return body
+
+
+def await_pods(cluster: LocalCluster, namespace: str, *running: str, seconds: float = 90.0) -> None:
+    """Wait until exactly these pods run, besides those that wait or end."""
+
+    def so(pods: Sequence[Json]) -> bool:
+        active = (each for each in pods if is_active(each) and is_running(each))
+        return sorted(each["metadata"]["name"] for each in active) == sorted(running)
+
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        so,
+        what=f"{', '.join(running)} run",
+        seconds=seconds,
+        describe=lambda pods: ([each["metadata"]["name"] for each in pods], summary(pods)),
+    )
+
+
+def run(cluster: LocalCluster, namespace: str, *bodies: Json) -> None:
+    """One after the other, so that it is known which card each gets."""
+    names: list[str] = []
+    for body in bodies:
+        create(cluster, namespace, [body])
+        names.append(body["metadata"]["name"])
+        await_pods(cluster, namespace, *names)
+
+
+def await_refused(cluster: LocalCluster, namespace: str, name: str) -> None:
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(each["metadata"]["name"] == name and is_refused(each) for each in pods),
+        what=f"{name} is refused",
+        describe=summary,
+    )
+
+
+def await_event(cluster: LocalCluster, namespace: str, reason: str, name: str) -> str:
+    """The note of the Event on the pod."""
+
+    def concerns(event: Json) -> bool:
+        return bool(event["reason"] == reason and event["regarding"]["name"] == name)
+
+    events = watch_until(
+        cluster,
+        f"/apis/events.k8s.io/v1/namespaces/{namespace}/events",
+        lambda seen: any(map(concerns, seen)),
+        what=f"an Event {reason} on {name}",
+        describe=lambda seen: [(each["reason"], each["regarding"]["name"]) for each in seen],
+    )
+    return str(next(each["note"] for each in events if concerns(each)))
+
+
+def stays_waiting(cluster: LocalCluster, namespace: str, name: str, *, seconds: float = 8.0) -> None:
+    """Nobody is evicted, and the pod is not bound, for so long: the extender looks within a second."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pods = get(cluster, PODS.format(namespace=namespace))["items"]
+        assert all(is_active(each) for each in pods), summary(pods)
+        assert not any(each["metadata"]["name"] == name and each["spec"].get("nodeName") for each in pods)
+
+
+def two_thirds_each(cluster: LocalCluster, namespace: str) -> None:
+    """Two pods of 10 units on two cards: 12 are free, 6 on each."""
+    run(cluster, namespace, important("middle", 10, MIDDLE), important("low", 10, LOW))
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_the_lowest_pod_is_evicted_where_the_sum_fits_and_no_card_does(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    two_thirds_each(cluster, namespace)
+    create(cluster, namespace, [important("high", 10, HIGH)])
+    await_pods(cluster, namespace, "middle", "high")
+    uid = get(cluster, f"{PODS.format(namespace=namespace)}/high")["metadata"]["uid"]
+    assert f"Preempted by pod {uid} on node {NODE}" in await_event(cluster, namespace, "Preempted", "low")
+    assert f"evicted {namespace}/low" in await_event(cluster, namespace, "Preempting", "high")
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_where_not_even_the_sum_fits_two_pods_of_one_card_go(cluster: LocalCluster, namespace: str) -> None:
+    """kube-scheduler preempts; the preempt verb sees to it that its victims are of one card."""
+    halves = [important(f"half-{number}", 8, LOW) for number in range(4)]
+    run(cluster, namespace, *halves)
+    create(cluster, namespace, [important("high", 16, HIGH)])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(each["metadata"]["name"] == "high" and is_running(each) for each in pods),
+        what="high runs",
+        seconds=90,
+        describe=summary,
+    )
+    left = [each["metadata"]["name"] for each in get(cluster, PODS.format(namespace=namespace))["items"]]
+    assert sorted(left) in (["half-0", "half-1", "high"], ["half-2", "half-3", "high"])
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_slices_are_freed_on_as_many_cards_as_are_missing(cluster: LocalCluster, namespace: str) -> None:
+    """Two slices of one card are taken: four are free, on two cards."""
+    lows = [important(name, 1, LOW, resource=SLICE) for name in ("first", "second")]
+    run(cluster, namespace, *lows)
+    create(cluster, namespace, [important("high", 3, HIGH, resource=SLICE)])
+    await_event(cluster, namespace, "Preempting", "high")
+    pods = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda seen: any(each["metadata"]["name"] == "high" and is_running(each) for each in seen),
+        what="high runs",
+        seconds=90,
+        describe=summary,
+    )
+    assert sum(is_active(each) for each in pods) == 2
+
+
+def test_a_protected_pod_stays_and_the_next_one_goes(cluster: LocalCluster, namespace: str) -> None:
+    two_thirds_each(cluster, namespace)
+    protect(cluster, namespace, "low")
+    create(cluster, namespace, [important("high", 10, HIGH)])
+    await_pods(cluster, namespace, "low", "high")
+
+
+def test_where_all_are_protected_the_pod_waits_and_is_told_why(cluster: LocalCluster, namespace: str) -> None:
+    two_thirds_each(cluster, namespace)
+    protect(cluster, namespace, "low", "middle")
+    create(cluster, namespace, [important("high", 10, HIGH)])
+    assert "PodDisruptionBudget" in await_event(cluster, namespace, "PreemptionRefused", "high")
+    await_pods(cluster, namespace, "low", "middle")
+    cluster.kubectl("delete", "poddisruptionbudget", "--all", "-n", namespace)
+    await_pods(cluster, namespace, "middle", "high")
+
+
+def protect(cluster: LocalCluster, namespace: str, *names: str) -> None:
+    """None of the pods may be evicted."""
+    for name in names:
+        cluster.kubectl("label", "pod", name, f"protected={name}", "-n", namespace)
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"protected": name}}},
+        }
+        cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(body))
+    watch_until(
+        cluster,
+        f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets",
+        lambda budgets: (
+            sum(each.get("status", {}).get("currentHealthy", 0) for each in budgets) == len(names)
+        ),
+        what="the budgets know their pods",
+    )
+
+
+def test_a_pod_that_never_preempts_waits(cluster: LocalCluster, namespace: str) -> None:
+    two_thirds_each(cluster, namespace)
+    create(cluster, namespace, [important("never", 10, NEVER)])
+    await_refused(cluster, namespace, "never")
+    stays_waiting(cluster, namespace, "never")
+
+
+def test_where_the_policy_says_so_nobody_is_evicted(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    product.apply(two_cards_policy(preemption="Disabled"))
+    product.await_ready("default")
+    two_thirds_each(cluster, namespace)
+    create(cluster, namespace, [important("high", 10, HIGH)])
+    await_refused(cluster, namespace, "high")
+    stays_waiting(cluster, namespace, "high")
+    product.apply(two_cards_policy())
+    await_pods(cluster, namespace, "middle", "high")
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_a_card_that_is_being_freed_is_not_given_to_small_pods(cluster: LocalCluster, namespace: str) -> None:
+    """One victim is gone at once, the other takes its time: between them there is room for small pods."""
+    victims = [important("quick", 5, LOW), important("slow", 5, LOW, grace=12)]
+    run(cluster, namespace, important("filler", 16, LOW), *victims)
+    cluster.kubectl("delete", "pod", "filler", "-n", namespace)
+    await_pods(cluster, namespace, "quick", "slow")
+    create(cluster, namespace, [important("middle", 7, MIDDLE)])
+    await_pods(cluster, namespace, "quick", "slow", "middle")
+    create(cluster, namespace, [important("high", 12, HIGH)])
+    await_event(cluster, namespace, "Preempted", "quick")
+    create(cluster, namespace, [important(f"small-{number}", 4, LOW) for number in range(6)])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(each["metadata"]["name"] == "high" and is_running(each) for each in pods),
+        what="high runs",
+        seconds=90,
+        describe=summary,
+    )
+    books = read_books(cluster, namespace)
+    cards = {name: books.environment[Key(namespace, name, "main")].cards for name in ("high", "middle")}
+    assert cards["high"] != cards["middle"]

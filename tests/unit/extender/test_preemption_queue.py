@@ -1,0 +1,107 @@
+"""When a refused pod is looked at."""
+
+from tests.samples.extender import pod_request, reference
+
+from gpushare_extender.decide.preemption_queue import (
+    SAMPLE,
+    SCHEDULER_SECONDS,
+    STALE_SECONDS,
+    EvictionRate,
+    PreemptionQueue,
+    Preemptor,
+)
+
+
+def preemptor(name: str = "p", priority: int = 10, *nodes: str) -> Preemptor:
+    return Preemptor(reference(name), pod_request(8), priority, nodes or ("n1",))
+
+
+def due(queue: PreemptionQueue, now: float) -> list[str]:
+    return [each.pod.name for each in queue.due(now=now)]
+
+
+def test_kube_scheduler_goes_first() -> None:
+    queue = PreemptionQueue()
+    queue.refused(preemptor(), now=0.0)
+    assert due(queue, SCHEDULER_SECONDS / 2) == []
+    assert due(queue, SCHEDULER_SECONDS) == ["p"]
+
+
+def test_the_most_important_one_is_first() -> None:
+    queue = PreemptionQueue()
+    for name, priority in (("a", 1), ("b", 3), ("c", 2)):
+        queue.refused(preemptor(name, priority), now=0.0)
+    assert due(queue, 1.0) == ["b", "c", "a"]
+
+
+def test_one_that_fits_is_left_alone() -> None:
+    queue = PreemptionQueue()
+    queue.refused(preemptor(), now=0.0)
+    queue.settled("uid-p")
+    assert due(queue, 1.0) == []
+
+
+def test_one_that_was_looked_at_waits_even_if_it_is_refused_again() -> None:
+    queue = PreemptionQueue()
+    queue.refused(preemptor(), now=0.0)
+    (known,) = queue.due(now=1.0)
+    queue.looked_at(known, again=20.0)
+    queue.refused(preemptor(), now=2.0)
+    assert due(queue, 10.0) == []
+    assert due(queue, 20.0) == ["p"]
+
+
+def test_one_for_which_kube_scheduler_was_woken_is_looked_at_at_once() -> None:
+    queue = PreemptionQueue()
+    queue.refused(preemptor(), now=0.0)
+    (known,) = queue.due(now=1.0)
+    queue.looked_at(known, again=200.0)
+    known.is_woken = True
+    queue.refused(preemptor(), now=2.0)
+    assert due(queue, 2.0 + SCHEDULER_SECONDS) == ["p"]
+
+
+def test_the_nodes_are_those_of_the_last_refusal() -> None:
+    queue = PreemptionQueue()
+    queue.refused(preemptor("p", 10, "n1", "n2"), now=0.0)
+    queue.refused(preemptor("p", 10, "n4"), now=0.0)
+    (known,) = queue.due(now=1.0)
+    assert known.nodes == ("n4",)
+
+
+def test_fewer_than_a_sample_are_all_nodes() -> None:
+    assert not Preemptor(reference(), pod_request(8), 10, ("n1",), SAMPLE - 1).may_be_sampled
+    assert Preemptor(reference(), pod_request(8), 10, ("n1",), SAMPLE).may_be_sampled
+
+
+def test_what_was_fit_long_ago_may_not_be_any_more() -> None:
+    queue = PreemptionQueue()
+    queue.refused(preemptor(), now=0.0)
+    (known,) = queue.due(now=1.0)
+    assert not known.is_stale(now=STALE_SECONDS)
+    assert known.is_stale(now=STALE_SECONDS + 1)
+    queue.refused(preemptor(), now=STALE_SECONDS)
+    assert not known.is_stale(now=STALE_SECONDS + 1)
+
+
+def test_those_refused_longest_ago_are_forgotten_first() -> None:
+    queue = PreemptionQueue(most=2)
+    for name in ("a", "b", "a", "c"):
+        queue.refused(preemptor(name), now=0.0)
+    assert due(queue, 1.0) == ["a", "c"]
+
+
+class TestEvictionRate:
+    def test_no_more_than_so_many_a_minute(self) -> None:
+        rate = EvictionRate(most=2)
+        for moment in (0.0, 30.0):
+            assert rate.allows(1, now=moment)
+            rate.sent(now=moment)
+        assert not rate.allows(1, now=59.0)
+        assert rate.allows(1, now=60.0)
+
+    def test_many_for_one_pod_go_alone(self) -> None:
+        rate = EvictionRate(most=2)
+        assert rate.allows(5, now=0.0)
+        rate.sent(now=0.0)
+        assert not rate.allows(5, now=1.0)
