@@ -30,6 +30,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import BindLease, NotHeldError
 from gpushare_extender.bind.node_pauses import NodePauses
 from gpushare_extender.bind.stale_reservations import StaleReservations
+from gpushare_extender.cluster.calls import CallReport
 from gpushare_extender.cluster.wake_up import WakeUp
 from gpushare_extender.cluster.watchers import (
     Watch,
@@ -120,6 +121,7 @@ class Extender:
     lease: BindLease
     pauses: NodePauses
     wake_up: WakeUp
+    calls: CallReport
     watches: tuple[Watch, Watch]
 
     @classmethod
@@ -141,8 +143,9 @@ class Extender:
             ServerTls(options.tls) if options.tls else None,
             former=frozenset(map(str, options.also)),
         )
-        api = ExtenderApi(ledger, binder, dialect, health, wake_up.refused)
-        return cls(api, lease, pauses, wake_up, watches)
+        calls = CallReport(client, options.namespace, options.identity, timing.now, timing.clock)
+        api = ExtenderApi(ledger, binder, dialect, health, wake_up.refused, calls.called)
+        return cls(api, lease, pauses, wake_up, calls, watches)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Returns what runs as long as the extender does."""
@@ -153,6 +156,7 @@ class Extender:
             self.pauses.end_in_time(),
             end_departures(self.api.ledger),
             self.wake_up.run(),
+            self.calls.run(),
             *([tls.end_when_gone()] if (tls := self.api.health.tls) else []),
             StaleReservations(binder.client, self.api.ledger, binder.timing).release(),
         )

@@ -9,7 +9,7 @@ from gpushare_core.placement import modes
 
 MODES = frozenset({*modes.MODES, Mode.OFF})
 SOURCES = frozenset({Source.SIMULATED})
-BACKENDS = frozenset({Backend.KUBE_SCHEDULER})
+BACKENDS = frozenset({Backend.KUBE_SCHEDULER, Backend.EXTERNAL, Backend.VOLCANO})
 
 UNSUPPORTED_MODE = "UnsupportedMode"
 UNSUPPORTED_SOURCE = "UnsupportedSource"

@@ -1,6 +1,7 @@
 """The extender's routes. Scheduler calls are answered with status 200, errors inside, as it expects."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -46,6 +47,8 @@ class ExtenderApi:
     dialect: Dialect
     health: HealthApi
     refused: RefusedPods = field(default_factory=RefusedPods)
+    called: Callable[[int], None] = lambda _: None
+    """Is told the port of every call that asks for nodes."""
 
     def routes(self) -> list[web.RouteDef]:
         inspect = self.dialect.inspect_path
@@ -61,6 +64,7 @@ class ExtenderApi:
     async def filter(self, request: web.Request) -> web.Response:
         try:
             args = EXTENDER_ARGS.decode(await request.read())
+            self.called(_port(request))
             return _json(self._filter(args))
         except _UNREADABLE as error:
             return _json(ExtenderFilterResult(error=f"not the arguments of a filter: {error}"))
@@ -126,6 +130,12 @@ class ExtenderApi:
         if view := inspect_node(self.ledger, name):
             return _json(view)
         return _json({"error": f"node {name} does not share GPU cards"}, status=404)
+
+
+def _port(request: web.Request) -> int:
+    """Returns where the call came in."""
+    address = request.transport.get_extra_info("sockname") if request.transport else None
+    return int(address[1]) if address else 0
 
 
 def application(api: ExtenderApi, *, largest_request: int = LARGEST_REQUEST) -> web.Application:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_hostctl.decide.yaml_edit import (
+from gpushare_core.yaml_edit import (
     YamlEditError,
     first_document,
     insert_item,
