@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gpushare_core.books.allocation import decode_allocation
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 
 SHOW_CARD = "env | grep -E '^(NVIDIA_VISIBLE_DEVICES|GPUSHARE_)' | sort; exec sleep infinity"

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
-from gpushare_core.books.dialects import GPUSHARE, Dialect
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
     SERVICE_ACCOUNT,

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.api.share_node import GPUShareNode
-from gpushare_core.books.dialects import GPUSHARE, Dialect
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.layout import Layout

@@ -239,13 +239,13 @@ def test_an_edit_to_something_unserved_leaves_in_force_what_was(
     product.apply(
         {
             **policy("default", nodes=["gpu-1"]),
-            "spec": {**policy("default", nodes=["gpu-1"])["spec"], "dialect": "tuya.com"},
+            "spec": {**policy("default", nodes=["gpu-1"])["spec"], "scheduler": {"backend": "Dedicated"}},
         }
     )
     watch_until(
         cluster,
         POLICIES,
-        lambda policies: any(condition_of(each, "Degraded") == "UnsupportedDialect" for each in policies),
+        lambda policies: any(condition_of(each, "Degraded") == "UnsupportedBackend" for each in policies),
         what="the policy says what is not served",
     )
     assert {each["metadata"]["uid"]: each["spec"] for each in get(cluster, SHARE_NODES)["items"]} == before

@@ -14,7 +14,7 @@ from tests.samples.plugin import ANNOTATION, NODE, name_of, share_node_json
 
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.books.allocation import Allocation, decode_allocation
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.agent import Agent, Settings

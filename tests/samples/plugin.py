@@ -5,7 +5,7 @@ from typing import Any
 
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.books.allocation import Allocation, encode_allocation
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import MemoryUnit

@@ -3,8 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gpushare_core.api.enums import Backend, DialectName, Mode, Source
-from gpushare_core.books.dialects import DIALECTS
+from gpushare_core.api.enums import Backend, Mode, Source
 from gpushare_core.placement import modes
 
 MODES = frozenset({*modes.MODES, Mode.OFF})
@@ -13,7 +12,6 @@ BACKENDS = frozenset({Backend.KUBE_SCHEDULER, Backend.EXTERNAL, Backend.VOLCANO}
 
 UNSUPPORTED_MODE = "UnsupportedMode"
 UNSUPPORTED_SOURCE = "UnsupportedSource"
-UNSUPPORTED_DIALECT = "UnsupportedDialect"
 UNSUPPORTED_BACKEND = "UnsupportedBackend"
 
 
@@ -31,10 +29,6 @@ def mode_problem(mode: Mode) -> Problem | None:
 
 def source_problem(source: Source) -> Problem | None:
     return _problem(UNSUPPORTED_SOURCE, "devices.source", source, SOURCES)
-
-
-def dialect_problem(dialect: DialectName) -> Problem | None:
-    return _problem(UNSUPPORTED_DIALECT, "dialect", dialect, DIALECTS)
 
 
 def backend_problem(backend: Backend) -> Problem | None:

@@ -1,1 +1,1 @@
-"""The durable form of an allocation, and how each dialect names things."""
+"""The durable form of an allocation."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from gpushare_core.books.dialects import Dialect
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import CALL_TIMEOUT, KubeClient
 from gpushare_core.kube.follow import IDLE_SECONDS, Clock, Collection, Follower, Listed, follow

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 from aiohttp import web
 
-from gpushare_core.books.dialects import Dialect
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.filter import FilterResult, filter_nodes

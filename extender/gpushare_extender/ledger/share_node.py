@@ -9,7 +9,8 @@ from typing import NamedTuple
 import msgspec
 
 from gpushare_core.api.names import REGISTERED
-from gpushare_core.books.dialects import DIALECTS, GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MEMORY, MODES, mode_serving
 from gpushare_core.placement.sharing_mode import SharingMode

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from gpushare_core.api.conditions import TRUE, Condition
 from gpushare_core.api.names import CALLED_PORT_ANNOTATION, COMPONENT_LABEL, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
-from gpushare_core.books.dialects import DIALECTS
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
@@ -48,7 +48,7 @@ from gpushare_operator.cluster.objects import (
 
 Totals = TypeVar("Totals", bound=BaseModel)
 
-EXTENDED_RESOURCES = frozenset(name for dialect in DIALECTS.values() for name in dialect.resources)
+EXTENDED_RESOURCES = frozenset(GPUSHARE.resources)
 """Those that only our plugins offer."""
 
 

@@ -2,7 +2,7 @@
 
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.policy import NodeRule, PolicySpec
-from gpushare_core.api.served import Problem, backend_problem, dialect_problem, mode_problem, source_problem
+from gpushare_core.api.served import Problem, backend_problem, mode_problem, source_problem
 from gpushare_operator.cluster.objects import PolicyObject
 
 
@@ -13,7 +13,7 @@ def is_served(policy: PolicyObject) -> bool:
 
 def policy_problem(spec: PolicySpec) -> Problem | None:
     """Returns what keeps the whole policy from being served."""
-    return dialect_problem(spec.dialect) or backend_problem(spec.scheduler.backend)
+    return backend_problem(spec.scheduler.backend)
 
 
 def rule_problem(rule: NodeRule) -> Problem | None:

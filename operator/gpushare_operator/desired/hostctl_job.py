@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, SCHEDULER_LABEL
 from gpushare_core.api.policy import Scheduler
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,

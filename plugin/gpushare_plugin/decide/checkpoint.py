@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpushare_core.books.dialects import Dialect
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.requests import ResourceClass
 
 

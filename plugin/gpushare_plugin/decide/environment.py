@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpushare_core.books.dialects import Dialect
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.quantity import MIB
 from gpushare_plugin.decide.layout import Layout, PlacedCard

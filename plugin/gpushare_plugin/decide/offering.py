@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.enums import Mode
-from gpushare_core.api.served import Problem, dialect_problem, mode_problem, source_problem
+from gpushare_core.api.served import Problem, mode_problem, source_problem
 from gpushare_core.api.share_node import GPUShareNode, NodeSpec
 from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.quantity import parse_memory
@@ -262,7 +262,7 @@ def _node_name(snapshot: Snapshot) -> str:
 
 def _problem(spec: NodeSpec) -> Problem | None:
     """Returns what of ``spec`` this version cannot serve."""
-    problem = mode_problem(spec.mode) or dialect_problem(spec.dialect) or source_problem(spec.devices.source)
+    problem = mode_problem(spec.mode) or source_problem(spec.devices.source)
     if problem is None and parse_unit(spec.memory_unit) is None:
         return Problem("InvalidUnit", f"memoryUnit {spec.memory_unit!r} is no size: use one such as 1Gi")
     if problem is None and spec.mode is Mode.SLICES and spec.slices_per_card is None:

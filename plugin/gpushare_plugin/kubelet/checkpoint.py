@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from google.protobuf.message import DecodeError
 
-from gpushare_core.books.dialects import Dialect
+from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_variables
 from gpushare_plugin.decide.unit_ids import known_numbers

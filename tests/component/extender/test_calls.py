@@ -11,7 +11,7 @@ from tests.fakes.api_server import FakeApi, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_extender.cluster.calls import APART_SECONDS, CallReport
 from gpushare_extender.http.endpoints import Address
 from gpushare_extender.http.server import application

@@ -20,7 +20,7 @@ from tests.fakes.api_server import (
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import pod_json, reference, share_node_json
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.deadlines import (

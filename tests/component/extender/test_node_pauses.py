@@ -9,7 +9,7 @@ from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, fake_api
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import pod_json, pod_request, reference, share_node_json
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming

@@ -11,7 +11,7 @@ from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import pod_json, pod_update, share_node
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth

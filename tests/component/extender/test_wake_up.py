@@ -13,7 +13,7 @@ from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import asked, holder_json, share_node_json
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.cluster import wake_up

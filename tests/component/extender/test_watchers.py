@@ -10,7 +10,7 @@ from aiohttp import web
 from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, error_event, fake_api, status, stream
 from tests.samples.extender import ANNOTATION, annotation, holder_json, pod_json, share_node_json
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import METADATA_LIST, KubeClient
 from gpushare_core.placement.requests import ResourceClass

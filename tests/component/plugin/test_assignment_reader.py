@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.samples.plugin import NODE, assigned, name_of
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.backoff import Backoff
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.kubelet.assignment_reader import PERIOD, AssignmentReader

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.samples.plugin import RESOURCE, ids
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredCard
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError

@@ -7,7 +7,7 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, name_of, pod_json
 
 from gpushare_core.books.allocation import Allocation, encode_allocation
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.devices.simulated import card_uuid

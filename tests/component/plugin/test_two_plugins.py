@@ -11,7 +11,7 @@ import pytest
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_plugin.kubelet import registration
 from gpushare_plugin.kubelet.plugin_server import PluginServer
 

@@ -8,7 +8,7 @@ from tests.fakes.api_server import PODS
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, name_of, pod_json
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.http.endpoints import Address

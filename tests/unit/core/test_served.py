@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpushare_core.api.enums import Backend, DialectName, Mode, Source
-from gpushare_core.api.served import Problem, backend_problem, dialect_problem, mode_problem, source_problem
+from gpushare_core.api.enums import Backend, Mode, Source
+from gpushare_core.api.served import Problem, backend_problem, mode_problem, source_problem
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,6 @@ from gpushare_core.api.served import Problem, backend_problem, dialect_problem, 
             "UnsupportedSource",
             "devices.source NVML is not served by this version; use Simulated",
             id="source",
-        ),
-        pytest.param(
-            dialect_problem(DialectName.VOLCANO),
-            "UnsupportedDialect",
-            "dialect volcano.sh is not served by this version; use gpushare.io",
-            id="dialect",
         ),
         pytest.param(
             backend_problem(Backend.DEDICATED),
@@ -47,7 +41,6 @@ def test_it_says_what_works_instead(found: Problem | None, reason: str, told: st
         pytest.param(mode_problem(Mode.EXCLUSIVE), id="mode Exclusive"),
         pytest.param(mode_problem(Mode.OFF), id="mode Off"),
         pytest.param(source_problem(Source.SIMULATED), id="simulated cards"),
-        pytest.param(dialect_problem(DialectName.GPUSHARE), id="our own dialect"),
         pytest.param(backend_problem(Backend.KUBE_SCHEDULER), id="kube-scheduler"),
     ],
 )

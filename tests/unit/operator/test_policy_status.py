@@ -167,7 +167,6 @@ def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
             id="mode",
         ),
         pytest.param(spec({"names": ["gpu-1"]}), "UnsupportedSource", "Simulated", id="source"),
-        pytest.param(spec(rule("a"), dialect="tuya.com"), "UnsupportedDialect", "gpushare.io", id="dialect"),
         pytest.param(
             spec(rule("a"), scheduler={"backend": "Dedicated"}),
             "UnsupportedBackend",

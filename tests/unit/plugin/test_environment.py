@@ -3,7 +3,7 @@
 import pytest
 from tests.samples.plugin import GIB, card, ids, layout
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import WHOLE_CARD, CardPart, Unit
 from gpushare_plugin.decide.environment import UnusableUnitsError, environment

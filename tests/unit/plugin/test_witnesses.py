@@ -21,7 +21,7 @@ from tests.samples.plugin import (
     stored,
 )
 
-from gpushare_core.books.dialects import GPUSHARE
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import CardPart, MemoryUnit
 from gpushare_plugin.decide.allocations import AssignedDevices

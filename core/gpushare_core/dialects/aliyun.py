@@ -1,0 +1,103 @@
+"""Aliyun's gpushare: units of memory on one card, whose index its annotations and variables carry.
+
+Source: AliyunContainerService/gpushare-scheduler-extender and gpushare-device-plugin.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gpushare_core.books.allocation import Allocation
+from gpushare_core.dialects.codec import Codec, card_before
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.grants import CardPlace, ContainerGrant
+from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError, is_number, read_number
+from gpushare_core.placement.requests import ResourceClass
+
+INDEX = "ALIYUN_COM_GPU_MEM_IDX"
+POD_UNITS = "ALIYUN_COM_GPU_MEM_POD"
+CONTAINER_UNITS = "ALIYUN_COM_GPU_MEM_CONTAINER"
+CARD_UNITS = "ALIYUN_COM_GPU_MEM_DEV"
+"""Three of them are annotations and variables as well."""
+ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
+ASSUMED_AT = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
+CONTAINERS = "scheduler.framework.gpushare.allocation"
+"""JSON: container -> card index -> units. The system's own ``kubectl inspect`` prefers it to the others."""
+
+_CONTAINERS = msgspec.json.Decoder(dict[str, dict[str, int]])
+
+
+class AliyunCodec(Codec):
+    bind_keys = (INDEX, POD_UNITS, CARD_UNITS, ASSIGNED, ASSUMED_AT)
+    assignment_keys = (ASSIGNED, ASSUMED_AT)
+    read_keys = (CONTAINERS,)
+
+    def variables(self, grant: ContainerGrant, /) -> dict[str, str]:
+        if grant.resource is not ResourceClass.MEMORY:
+            return {}
+        (card,) = grant.cards
+        return {
+            INDEX: str(card.index),
+            POD_UNITS: str(grant.pod_units),
+            CONTAINER_UNITS: str(card.units),
+            CARD_UNITS: str(card.card_units),
+        }
+
+    def bind_annotations(
+        self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
+    ) -> dict[str, str]:
+        if allocation.resource is not ResourceClass.MEMORY:
+            return {}
+        ((uuid, units),) = allocation.held().items()
+        return {
+            INDEX: str(cards[uuid].index),
+            POD_UNITS: str(units),
+            CARD_UNITS: str(cards[uuid].units),
+            ASSIGNED: "false",
+            ASSUMED_AT: str(at),
+        }
+
+    def assignment_annotations(self, resource: ResourceClass, at: int, /) -> dict[str, str]:
+        return {ASSIGNED: "true", ASSUMED_AT: str(at)} if resource is ResourceClass.MEMORY else {}
+
+    def read_legacy(self, annotations: Mapping[str, str], /) -> LegacyAllocation | None:
+        assigned = annotations.get(ASSIGNED) == "true"
+        if CONTAINERS in annotations:
+            containers = _read_containers(annotations[CONTAINERS])
+            return LegacyAllocation(cards=_sum(containers), containers=containers, assigned=assigned)
+        if INDEX not in annotations:
+            return None
+        index, units = read_number(annotations, INDEX), read_number(annotations, POD_UNITS)
+        return LegacyAllocation(cards={index: units}, assigned=assigned)
+
+    def card_of(self, device_id: str, /) -> str | None:
+        return card_before(device_id, "-_-")
+
+
+def _read_containers(text: str) -> dict[str, dict[int, int]]:
+    try:
+        decoded = _CONTAINERS.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise MalformedAnnotationsError(f"{CONTAINERS}: {error}") from error
+    if not all(is_number(index) and units >= 0 for each in decoded.values() for index, units in each.items()):
+        raise MalformedAnnotationsError(f"{CONTAINERS} has an index or an amount that is none")
+    return {name: {int(index): units for index, units in shares.items()} for name, shares in decoded.items()}
+
+
+def _sum(containers: Mapping[str, Mapping[int, int]]) -> dict[int, int]:
+    cards: dict[int, int] = {}
+    for shares in containers.values():
+        for index, units in shares.items():
+            cards[index] = cards.get(index, 0) + units
+    return cards
+
+
+ALIYUN = Dialect(
+    name="aliyun.com",
+    memory_resource="aliyun.com/gpu-mem",
+    count_resource="aliyun.com/gpu-count",
+    node_labels={"gpushare": "true"},
+    inspect_path="/gpushare-scheduler/inspect",
+    version_path="/version",
+    codec=AliyunCodec(),
+)

@@ -1,0 +1,82 @@
+"""How one system of GPU sharing names things."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from gpushare_core.dialects.codec import Codec
+from gpushare_core.dialects.grants import CardGrant, ContainerGrant
+from gpushare_core.placement.quantity import MIB
+from gpushare_core.placement.requests import ResourceClass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The names that workloads, nodes and tools of one system see.
+
+    What every dialect has alike, because our books rest on it, are class variables.
+    """
+
+    name: str
+    memory_resource: str = "gpushare.io/memory"
+    """Of units of memory. A dialect without a name of its own for a class uses ours."""
+    slice_resource: str = "gpushare.io/slice"
+    card_resource: str = "gpushare.io/card"
+    count_resource: str = ""
+    """What people look at for the number of cards of a node, in its capacity; empty where there is none."""
+    ignored_resources: tuple[str, ...] = ()
+    """Pods may ask for these, and they limit nothing: no node offers them."""
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    """Of every node that shares: the system's tools and pods select it by them."""
+    inspect_path: str = ""
+    """Where the extender serves the books of the dialect's nodes; empty where the system serves none."""
+    version_path: str = ""
+    """Where the extender tells its version as plain text."""
+    codec: Codec = field(default_factory=Codec)
+    card_variables: tuple[str, ...] = ("NVIDIA_VISIBLE_DEVICES", "GPUSHARE_CARD")
+    """Environment variables of a container that get the cards' UUIDs."""
+
+    allocation_annotation: ClassVar[str] = "gpushare.io/allocation"
+    index_variable: ClassVar[str] = "GPUSHARE_CARD_INDEX"
+    units_variable: ClassVar[str] = "GPUSHARE_UNITS"
+    memory_variable: ClassVar[str] = "GPUSHARE_MEMORY_MIB"
+    """Gets the container's share in MiB."""
+    card_memory_variable: ClassVar[str] = "GPUSHARE_CARD_MEMORY_MIB"
+    """Gets the card's whole memory in MiB."""
+
+    @property
+    def resources(self) -> dict[str, ResourceClass]:
+        """Name of an extended resource -> the class that it stands for."""
+        return {
+            self.memory_resource: ResourceClass.MEMORY,
+            self.slice_resource: ResourceClass.SLICE,
+            self.card_resource: ResourceClass.CARD,
+        }
+
+    def resource_name(self, resource: ResourceClass) -> str:
+        """Returns the name of the extended resource that stands for the class."""
+        return next(name for name, each in self.resources.items() if each is resource)
+
+    def counts(self, registered: Collection[ResourceClass]) -> tuple[str, ...]:
+        """Returns the names that a node's capacity shows the number of its cards under.
+
+        ``registered``: the classes that the node offers through the kubelet, whose names are the kubelet's.
+        """
+        taken = {self.resource_name(resource) for resource in registered}
+        return (self.count_resource,) if self.count_resource and self.count_resource not in taken else ()
+
+    def environment(self, grant: ContainerGrant) -> dict[str, str]:
+        """Returns all variables of a container; what concerns a card is a list, in the order of ``grant``.
+
+        Cards that the runtime is to show go by UUID: an index means another card when one is missing.
+        """
+        return {**self.codec.variables(grant), **self._own_variables(grant.cards, grant.units)}
+
+    def _own_variables(self, cards: Collection[CardGrant], units: int) -> dict[str, str]:
+        return {
+            **dict.fromkeys(self.card_variables, ",".join(card.uuid for card in cards)),
+            self.index_variable: ",".join(str(card.index) for card in cards),
+            self.units_variable: str(units),
+            self.memory_variable: ",".join(str(card.memory // MIB) for card in cards),
+            self.card_memory_variable: ",".join(str(card.card_memory // MIB) for card in cards),
+        }

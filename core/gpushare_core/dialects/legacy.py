@@ -1,0 +1,56 @@
+"""What a pod of a replaced system has, as that system wrote it down."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+CardName: TypeAlias = str | int
+"""UUID of a card, or its index where a system names cards by that."""
+
+
+class MalformedAnnotationsError(ValueError):
+    """Annotations that the system would not have written; the text says which."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegacyAllocation:
+    """The cards of one pod, by their indexes. Nobody protected it: to be believed no further than it must."""
+
+    cards: Mapping[int, int | None]
+    """Index -> units, None where only the request of the pod says how many."""
+    containers: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """Container -> index -> units, where the system says it; it may be empty."""
+    assigned: bool = False
+    """Whether the system's plugin has given them to the pod."""
+
+    def bounded(self, total: int) -> dict[int, int]:
+        """Returns index -> units of a pod that asks for ``total`` units: never more than these together.
+
+        Where nothing says how they lie, each card has as much as the others.
+        """
+        left, shares = total, {}
+        for index, units in self.cards.items():
+            asked = total // len(self.cards) if units is None else units
+            shares[index] = min(asked, left)
+            left -= shares[index]
+        return {index: units for index, units in shares.items() if units > 0}
+
+
+def read_number(annotations: Mapping[str, str], key: str) -> int:
+    """Returns the decimal number under ``key``.
+
+    Raises:
+        MalformedAnnotationsError: it is missing, or no number from 0 up.
+    """
+    text = annotations.get(key, "")
+    if not is_number(text):
+        raise MalformedAnnotationsError(f"{key} is {text!r}, not a number")
+    return int(text)
+
+
+def is_number(text: str) -> bool:
+    """Whether ``text`` is a decimal number that a 64-bit integer holds."""
+    return text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS
+
+
+MOST_DIGITS = 18

@@ -1,0 +1,74 @@
+"""Volcano's gpu-memory and gpu-number: the scheduler says the cards' indexes, the pod's request how much.
+
+Source: volcano-sh/devices ``pkg/plugin/nvidia`` and volcano's plugin ``deviceshare``.
+"""
+
+from collections.abc import Mapping
+
+from gpushare_core.books.allocation import Allocation
+from gpushare_core.dialects.codec import Codec, card_before
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.grants import CardPlace, ContainerGrant
+from gpushare_core.dialects.legacy import CardName, LegacyAllocation, MalformedAnnotationsError, is_number
+from gpushare_core.placement.quantity import MIB
+from gpushare_core.placement.requests import ResourceClass
+
+INDEX = "volcano.sh/gpu-index"
+"""``0``, or ``0,1`` for several whole cards."""
+PREDICATE_TIME = "volcano.sh/predicate-time"
+ASSIGNED = "volcano.sh/gpu-assigned"
+ALLOCATED = "VOLCANO_GPU_ALLOCATED"
+"""MiB that the container has."""
+TOTAL = "VOLCANO_GPU_MEMORY_TOTAL"
+"""MiB of the whole card."""
+
+_SERVED = (ResourceClass.MEMORY, ResourceClass.CARD)
+_WHOLE_CARD_ID = "GPU-"
+
+
+class VolcanoCodec(Codec):
+    bind_keys = (INDEX, PREDICATE_TIME)
+    assignment_keys = (ASSIGNED,)
+
+    def variables(self, grant: ContainerGrant, /) -> dict[str, str]:
+        if grant.resource is not ResourceClass.MEMORY:
+            return {}
+        (card,) = grant.cards
+        return {ALLOCATED: str(card.memory // MIB), TOTAL: str(card.card_memory // MIB)}
+
+    def bind_annotations(
+        self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
+    ) -> dict[str, str]:
+        if allocation.resource not in _SERVED:
+            return {}
+        indexes = sorted(cards[uuid].index for uuid in allocation.held())
+        return {INDEX: ",".join(map(str, indexes)), PREDICATE_TIME: str(at)}
+
+    def assignment_annotations(self, resource: ResourceClass, _at: int, /) -> dict[str, str]:
+        return {ASSIGNED: "true"} if resource in _SERVED else {}
+
+    def read_legacy(self, annotations: Mapping[str, str], /) -> LegacyAllocation | None:
+        if INDEX not in annotations:
+            return None
+        indexes = annotations[INDEX].split(",")
+        if not all(map(is_number, indexes)):
+            raise MalformedAnnotationsError(f"{INDEX} is {annotations[INDEX]!r}, not one index or several")
+        return LegacyAllocation(
+            cards=dict.fromkeys(map(int, indexes)), assigned=annotations.get(ASSIGNED) == "true"
+        )
+
+    def card_of(self, device_id: str, /) -> CardName | None:
+        """Shared cards are named by their index, whole cards by their UUID."""
+        if device_id.startswith(_WHOLE_CARD_ID):
+            return device_id
+        index = card_before(device_id, "-")
+        return int(index) if index and is_number(index) else None
+
+
+VOLCANO = Dialect(
+    name="volcano.sh",
+    memory_resource="volcano.sh/gpu-memory",
+    card_resource="volcano.sh/gpu-number",
+    count_resource="volcano.sh/gpu-number",
+    codec=VolcanoCodec(),
+)
