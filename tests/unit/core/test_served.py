@@ -24,7 +24,8 @@ from gpushare_core.api.served import Problem, backend_problem, mode_problem, sou
         pytest.param(
             backend_problem(Backend.DEDICATED),
             "UnsupportedBackend",
-            "scheduler.backend Dedicated is not served by this version; use External or KubeScheduler or Volcano",
+            "scheduler.backend Dedicated is not served by this version;"
+            " use External or KubeScheduler or Volcano",
             id="backend",
         ),
     ],
