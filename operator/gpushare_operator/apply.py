@@ -174,7 +174,12 @@ class Applier:
         at = action.location
         metadata = {"uid": action.uid, "resourceVersion": action.resource_version}
         path = paths.config_map_path(at.namespace, at.config_map)
-        body = await self.writer.merge(path, {"metadata": metadata, "data": {at.key: action.text}})
+        try:
+            body = await self.writer.merge(path, {"metadata": metadata, "data": {at.key: action.text}})
+        except ApiError:
+            # Nobody follows it: it has to be read anew, for it may have changed.
+            self.cache.forget_volcano_config(at)
+            raise
         self.cache.observe_volcano_config(at, read_volcano_config(body, at.key))
 
     @_do.register

@@ -240,7 +240,7 @@ def scheduler_pod(program: Path) -> Json:
                     "name": "scheduler",
                     "image": "volcano:test",
                     "command": [str(program), *flags],
-                    "env": [{"name": "DEBUG_SOCKET_DIR", "value": "/tmp/volcano-socks"}],
+                    "env": [{"name": "DEBUG_SOCKET_DIR", "value": "/run/volcano"}],
                     "volumeMounts": [mount],
                 }
             ],

@@ -88,6 +88,9 @@ class Cache:
     def observe_volcano_config(self, location: VolcanoLocation, config: VolcanoConfigObject) -> None:
         self._volcano_configs[location] = config
 
+    def forget_volcano_config(self, location: VolcanoLocation) -> None:
+        self._volcano_configs.pop(location, None)
+
     def _update(self, kind: Kind[T], name: str, new: _Entry[T]) -> bool:
         entries = self._entries[kind]
         old = entries.get(name, _Entry(-1, None))

@@ -1,8 +1,7 @@
 """Backend Volcano: its own scheduler places pods, once GPU sharing is switched on in its ConfigMap.
 
 A backup of our own is written before the edit and deleted after the restoring: while it is there, the
-ConfigMap may be edited. Volcano reads a changed configuration by itself, as soon as its kubelet shows it in the
-pod.
+ConfigMap may be edited. Volcano reads a changed configuration by itself, as soon as its kubelet shows it.
 """
 
 import hashlib

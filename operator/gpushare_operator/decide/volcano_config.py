@@ -1,7 +1,7 @@
 """GPU sharing in the configuration of Volcano's scheduler: switched on, and our part taken out again.
 
 Source: ``docs/user-guide/how_to_use_gpu_sharing.md`` and ``pkg/scheduler/plugins`` of Volcano. Up to 1.8.2
-the plugin ``predicates`` has the switch, later ones a plugin of its own, ``deviceshare``. Neither version knows
+the plugin ``predicates`` has the switch, later one of its own has it, ``deviceshare``. Neither version knows
 the other's, and neither minds: an argument that is not known is not read, of a plugin that is not known there
 is a line in the log. So both are set, and an upgrade of Volcano changes nothing.
 """

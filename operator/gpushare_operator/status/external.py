@@ -25,14 +25,17 @@ NO_HOST = (
     f"no node has the label {CONTROL_PLANE_LABEL}: label the nodes on which a kube-scheduler runs, for the"
     f" extender runs beside it: kubectl label node NAME {EXTERNAL_SCHEDULER_LABEL}="
 )
-HOW_TO_MAKE_KEYS = "the extender starts once its host has keys; on each of these hosts, as root: gpushare-hostctl keys --root /"
+HOW_TO_MAKE_KEYS = (
+    "the extender starts once its host has keys; on each of these hosts, as root:"
+    " gpushare-hostctl keys --root /"
+)
 HOW_TO_CONNECT = (
     "no kube-scheduler has called the extender yet, which it does for the first pod that asks for cards; what"
     " to put where on each of {hosts} is said by: gpushare-hostctl render {arguments}"
 )
 TAKE_IT_OUT = (
-    "no kube-scheduler was edited by gpushare: take the extender at port {port} out of the configurations that"
-    " you put it into"
+    "no kube-scheduler was edited by gpushare: take the extender at port {port} out of the configurations"
+    " that you put it into"
 )
 
 

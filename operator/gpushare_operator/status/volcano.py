@@ -42,7 +42,10 @@ ENABLED = (
     "GPU sharing is on in {location}; Volcano's scheduler reads it when its kubelet shows it in the pod,"
     " within two minutes"
 )
-HOW_TO_LET_GO = "to leave it as it is, delete the backup of what was there: kubectl delete configmap -n {namespace} {backup}"
+HOW_TO_LET_GO = (
+    "to leave it as it is, delete the backup of what was there:"
+    " kubectl delete configmap -n {namespace} {backup}"
+)
 
 
 def volcano_configured(
