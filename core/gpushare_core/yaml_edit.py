@@ -69,13 +69,12 @@ def insert_item(text: str, path: YamlPath, *, value: Any, index: int | None = No
 
 
 def insert_entry(text: str, path: YamlPath, *, value: Any) -> str:
-    """Returns the text with ``value``, a scalar or a mapping of scalars, under the new key at the end of
-    ``path``.
+    """Returns the text with ``value``, a scalar or a mapping of scalars, under the new key ending ``path``.
 
-    Raises YamlEditError when there is no mapping to hold it, or the key is there.
+    The new lines come last in their mapping and follow its style. Raises YamlEditError when there is no
+    mapping to hold them, or the key is there.
     """
-    owner = _node(text, path[:-1])
-    key = str(path[-1])
+    owner, key = _node(text, path[:-1]), str(path[-1])
     if _is_null(owner):
         space = " " if text[: owner.start_mark.index].endswith(":") else ""
         return _replace(text, owner, f"{space}{_flow({key: value})}")
@@ -85,14 +84,7 @@ def insert_entry(text: str, path: YamlPath, *, value: Any) -> str:
         raise YamlEditError(f"{_dotted(path)} is there already")
     if not owner.value:
         return _replace(text, owner, _flow({key: value}))
-    if owner.flow_style:
-        last_key, last = owner.value[-1]
-        end = _within(owner, last).end_mark.index
-        return f"{text[:end]},{_flow_gap(text, last_key)}{_flow(key)}: {_flow(value)}{text[end:]}"
-    column = owner.start_mark.column
-    dumped = yaml.safe_dump({key: value}, sort_keys=False, default_flow_style=False, width=1 << 16)
-    lines = [" " * column + line for line in dumped.splitlines()]
-    return _insert_lines(text, _end_of_lines(text, owner), lines)
+    return _append_entry(text, owner, key, value)
 
 
 def remove_entry(text: str, path: YamlPath) -> str:
@@ -101,11 +93,11 @@ def remove_entry(text: str, path: YamlPath) -> str:
     A mapping left empty stays, as ``{}``. Raises YamlEditError when there is no such key.
     """
     owner = _mapping(text, path[:-1])
-    key = _key(text, path)
-    position = next(
-        index for index, entry in enumerate(owner.value) if entry[0] is key or _same(entry[0], key)
-    )
-    value = _within(owner, owner.value[position][1])
+    if _entry(owner, path[-1]) is None:
+        raise YamlEditError(f"there is no {_dotted(path)}")
+    position = [key.value for key, _ in owner.value].index(path[-1])
+    key, value = owner.value[position]
+    _within(owner, value)
     if len(owner.value) == 1:
         return _remove_only_entry(text, owner, key, value)
     if owner.flow_style:
@@ -358,8 +350,14 @@ def _remove_flow_item(text: str, sequence: yaml.SequenceNode, index: int) -> str
     return text[: _item(sequence, index - 1).end_mark.index] + text[_item(sequence, index).end_mark.index :]
 
 
-def _same(one: yaml.Node, other: yaml.Node) -> bool:
-    return bool(one.start_mark.index == other.start_mark.index)
+def _append_entry(text: str, mapping: yaml.MappingNode, key: str, value: Any) -> str:
+    if mapping.flow_style:
+        last_key, last = mapping.value[-1]
+        end = _within(mapping, last).end_mark.index
+        return f"{text[:end]},{_flow_gap(text, last_key)}{_flow(key)}: {_flow(value)}{text[end:]}"
+    indent = " " * mapping.start_mark.column
+    dumped = yaml.safe_dump({key: value}, sort_keys=False, default_flow_style=False, width=1 << 16)
+    return _insert_lines(text, _end_of_lines(text, mapping), [indent + line for line in dumped.splitlines()])
 
 
 def _remove_flow_entry(text: str, mapping: yaml.MappingNode, position: int) -> str:
