@@ -211,7 +211,14 @@ def volcano_scheduler(cluster: LocalCluster, volcano: Volcano, volcano_system: N
     cluster.kubectl(
         "create", "-n", VOLCANO_SYSTEM, "-f", "-", stdin=json.dumps(scheduler_pod(volcano.scheduler))
     )
-    await_log(cluster, "Successfully loaded Scheduler conf")
+    watch_until(
+        cluster,
+        PODS.format(namespace=VOLCANO_SYSTEM),
+        lambda pods: any(is_running(each) for each in pods),
+        what="Volcano's scheduler runs",
+        describe=lambda pods: [each["status"] for each in pods],
+    )
+    await_log(cluster, "priority gang drf predicates nodeorder")
     yield
     cluster.kubectl("delete", "pod", "-n", VOLCANO_SYSTEM, "volcano-scheduler")
     cluster.kubectl("delete", "clusterrolebinding", "volcano")
