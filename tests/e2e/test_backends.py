@@ -200,7 +200,8 @@ def volcano_scheduler(cluster: LocalCluster, volcano: Volcano, volcano_system: N
     cluster.kubectl("apply", "-f", str(volcano.crds))
     cluster.kubectl("apply", "-f", str(ROOT / "manifests" / "volcano" / "rbac.yaml"))
     cluster.kubectl("create", "-f", "-", stdin=config_map(CONFIG))
-    account = f"{VOLCANO_SYSTEM}:default"
+    cluster.kubectl("create", "serviceaccount", "-n", VOLCANO_SYSTEM, "volcano-scheduler")
+    account = f"{VOLCANO_SYSTEM}:volcano-scheduler"
     cluster.kubectl(
         "create",
         "clusterrolebinding",
@@ -241,6 +242,7 @@ def scheduler_pod(program: Path) -> Json:
         "metadata": {"name": "volcano-scheduler"},
         "spec": {
             "nodeName": "gpu-3",
+            "serviceAccountName": "volcano-scheduler",
             "terminationGracePeriodSeconds": 1,
             "containers": [
                 {
