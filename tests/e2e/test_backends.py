@@ -233,7 +233,7 @@ def scheduler_pod(program: Path) -> Json:
         "--enable-metrics=false",
         "--enable-healthz=false",
         "--logtostderr",
-        "-v=3",
+        "-v=2",
     ]
     mount = {"name": "config", "mountPath": "/volcano.scheduler"}
     return {
