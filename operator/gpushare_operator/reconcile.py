@@ -39,6 +39,8 @@ RESYNC_SECONDS = 600.0
 SCHEDULERS = "*schedulers"
 """Key of looking at kube-schedulers, and at Volcano's configuration: whether they still have our edit."""
 SCHEDULERS_SECONDS = 30.0
+VOLCANO_SECONDS = 10.0
+"""Where Volcano's configuration matters: one object more to read."""
 
 
 _log = logging.getLogger(__name__)
@@ -83,7 +85,7 @@ class Reconciler:
             await self._look_at_schedulers()
             await self._look_at_volcano()
             self.enqueue_all()
-            return SCHEDULERS_SECONDS
+            return VOLCANO_SECONDS if locations(self.cache.snapshot()) else SCHEDULERS_SECONDS
         if key == CLUSTER:
             return await self._reconcile_cluster()
         return await self._reconcile_policy(key)

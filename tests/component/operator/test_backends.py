@@ -150,6 +150,12 @@ async def test_what_is_overwritten_is_edited_again_and_their_text_comes_back() -
     assert config(cluster) == THEIRS
 
 
+@pytest.mark.parametrize(("backend", "seconds"), [("Volcano", 10), ("KubeScheduler", 30)])
+async def test_how_often_it_is_looked_at(backend: str, seconds: float) -> None:
+    operator = await converge(cluster_with(backend))
+    assert await operator.reconciler.work(SCHEDULERS) == seconds
+
+
 async def test_what_people_change_beside_our_part_stays() -> None:
     cluster = cluster_with()
     operator = await converge(cluster)
