@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit check format crds protos lock bench clean venv cluster preflight
+.PHONY: help demo kubeconfig stop test unit check format crds protos lock bench clean venv cluster volcano preflight
 
 PYTHON ?= python3
 KEEP ?= 1
@@ -27,7 +27,7 @@ kubeconfig: $(STAMP) ## Print the path of the demo cluster's kubeconfig
 stop: $(STAMP) ## Stop the demo cluster
 	$(BIN)/localcluster down --name demo
 
-test: preflight check cluster ## All checks and all tests: unit, component, end to end on a real local cluster
+test: preflight check cluster volcano ## All checks and all tests: unit, component, end to end on a real local cluster
 	$(BIN)/pytest --numprocesses=$(PROCESSES) $(PYTEST_ARGS)
 
 unit: $(STAMP) ## Only the fast tests, no cluster
@@ -63,6 +63,9 @@ preflight: $(STAMP) ## Say what this machine lacks for the local cluster
 
 cluster: preflight ## Build the local cluster's binary (minutes the first time, cached outside the checkout)
 	$(BIN)/localcluster build
+
+volcano: preflight ## Build Volcano's scheduler, which its tests need (2 minutes the first time, cached likewise)
+	$(BIN)/localcluster build --volcano > /dev/null
 
 clean: ## Remove what the targets made inside the checkout
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -29,6 +29,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import BindLease, NotHeldError
 from gpushare_extender.bind.node_pauses import NodePauses
 from gpushare_extender.bind.stale_reservations import StaleReservations
+from gpushare_extender.cluster.calls import CallReport
 from gpushare_extender.cluster.wake_up import WakeUp
 from gpushare_extender.cluster.watchers import (
     Watch,
@@ -120,6 +121,7 @@ class Extender:
     pauses: NodePauses
     wake_up: WakeUp
     preemptions: Preemptions
+    calls: CallReport
     watches: tuple[Watch, Watch]
 
     @classmethod
@@ -141,7 +143,8 @@ class Extender:
             ServerTls(options.tls) if options.tls else None,
             former=frozenset(map(str, options.also)),
         )
-        api = ExtenderApi(ledger, binder, health, wake_up.refused)
+        calls = CallReport(client, options.namespace, options.identity, timing.now, timing.clock)
+        api = ExtenderApi(ledger, binder, health, wake_up.refused, calls.called)
         preemptions = Preemptions(
             client=client,
             ledger=ledger,
@@ -150,7 +153,7 @@ class Extender:
             would_fit=wake_up.fits,
             timing=timing,
         )
-        return cls(api, lease, pauses, wake_up, preemptions, watches)
+        return cls(api, lease, pauses, wake_up, preemptions, calls, watches)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Returns what runs as long as the extender does."""
@@ -162,6 +165,7 @@ class Extender:
             end_departures(self.api.ledger),
             self.wake_up.run(),
             self.preemptions.run(),
+            self.calls.run(),
             *([tls.end_when_gone()] if (tls := self.api.health.tls) else []),
             StaleReservations(binder.client, self.api.ledger, binder.timing).release(),
         )

@@ -1,4 +1,4 @@
-"""The command line of gpushare-hostctl: ``keys | install | restore | status`` and their options."""
+"""The command line of gpushare-hostctl: its commands and their options."""
 
 import argparse
 import re
@@ -11,6 +11,8 @@ from gpushare_hostctl.decide.scheduler_config import ExtenderEntry
 
 _MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 _FOLDER = "/etc/kubernetes/gpushare"
+_RENDERED = "/etc/kubernetes/gpushare-scheduler.yaml"
+_KUBEADM_FLAG = "--kubeconfig=/etc/kubernetes/scheduler.conf"
 _TERMINATION_LOG = Path("/dev/termination-log")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _EXTENDER_GROUP = 65532
@@ -24,7 +26,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def extender_entry(options: argparse.Namespace) -> ExtenderEntry:
-    """Returns what the options of ``install`` say about the extender."""
+    """Returns what the options of ``install`` and ``render`` say about the extender."""
     return ExtenderEntry(
         url=options.extender_url,
         managed_resources=tuple(dict.fromkeys(options.managed_resource)),
@@ -42,13 +44,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="keys | install | restore | status"
+        dest="command", required=True, metavar="keys | install | restore | status | render"
     )
     common = _common_options()
     install = commands.add_parser(
         "install", parents=[common], help="add the extender and wait for the scheduler"
     )
     _add_extender_options(install)
+    install.add_argument(
+        "--rolled-back-inputs",
+        metavar="DIGEST",
+        help="inputs in the report of a rollback: with the same ones, nothing is tried again",
+    )
     keys = commands.add_parser("keys", parents=[common], help="make or renew the keys of an https extender")
     for parser_with_keys in (install, keys):
         parser_with_keys.add_argument(
@@ -59,7 +66,36 @@ def _parser() -> argparse.ArgumentParser:
         )
     commands.add_parser("restore", parents=[common], help="undo install, byte for byte")
     commands.add_parser("status", parents=[common], help="print what lies on the node as JSON")
+    _add_render(commands)
     return parser
+
+
+def _add_render(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    render = commands.add_parser(
+        "render",
+        help="print what to put where by hand, and touch nothing",
+        description="Prints kube-scheduler's configuration with the extender to the standard output, and what"
+        " to do with it to the standard error. Touches nothing.",
+    )
+    _add_extender_options(render)
+    render.add_argument("--config", type=Path, metavar="FILE", help="kube-scheduler's present one, to add to")
+    render.add_argument(
+        "--target",
+        type=_absolute,
+        default=_RENDERED,
+        help="where the configuration is to be saved on the host (%(default)s)",
+    )
+    render.add_argument("--folder", type=_absolute, default=_FOLDER, help="of the keys (%(default)s)")
+    render.add_argument("--kubernetes-version", default="", metavar="1.36", help="of kube-scheduler")
+    render.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    render.add_argument(
+        "flags",
+        nargs="*",
+        default=[_KUBEADM_FLAG],
+        metavar="-- FLAG",
+        help=f"kube-scheduler's present ones; without --config, those that it switches off are carried over"
+        f" ({_KUBEADM_FLAG})",
+    )
 
 
 def _common_options() -> argparse.ArgumentParser:
@@ -93,11 +129,6 @@ def _add_extender_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--http-timeout", type=_duration, default="5s", help="of a call (%(default)s)")
     parser.add_argument("--prioritize-verb", help="have the extender score nodes under this path")
     parser.add_argument("--weight", type=int, default=1, help="of the extender's scores (%(default)s)")
-    parser.add_argument(
-        "--rolled-back-inputs",
-        metavar="DIGEST",
-        help="inputs in the report of a rollback: with the same ones, nothing is tried again",
-    )
 
 
 def _absolute(text: str) -> str:

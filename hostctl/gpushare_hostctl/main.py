@@ -1,4 +1,4 @@
-"""Entry point: ``gpushare-hostctl keys | install | restore | status``."""
+"""Entry point: ``gpushare-hostctl keys | install | restore | status | render``."""
 
 import argparse
 import contextlib
@@ -9,10 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from gpushare_core.clock import utc_now
 from gpushare_core.log import configure_logging
 from gpushare_hostctl import arguments, install, mutual_tls, report, restore
+from gpushare_hostctl.decide.rendering import Question, render
+from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.decide.snapshot import HostPaths
 from gpushare_hostctl.decide.status import read_status
 from gpushare_hostctl.errors import ExitCode, HostctlError, RolledBackError
@@ -31,6 +34,8 @@ def main(command_line: Sequence[str] | None = None, *, prober: Prober | None = N
     """Runs the program and returns its exit code: 0, or a failure as ExitCode names it."""
     options = arguments.parse(command_line)
     configure_logging(options.log_level)
+    if options.command == "render":
+        return _render(options)
     with _noting_signals() as stopped:
         node = _node(options, prober or HttpsProber(), is_stopped=stopped.is_set)
         return _print_status(node) if options.command == "status" else _run_and_report(node, options)
@@ -124,6 +129,26 @@ def _manifest_checksum(node: ControlPlaneNode) -> str | None:
         return node.manifest_checksum()
     except (HostctlError, OSError):
         return None
+
+
+def _render(options: argparse.Namespace) -> ExitCode:
+    question = Question(
+        extender=arguments.extender_entry(options),
+        folder=options.folder,
+        target=options.target,
+        flags=SchedulerFlags(tuple(options.flags)),
+        version=options.kubernetes_version,
+    )
+    try:
+        config = options.config.read_bytes() if options.config else None
+        rendering = render(replace(question, config=config))
+    except (HostctlError, OSError) as error:
+        _LOG.error("%s", error)
+        return ExitCode.NEEDS_PERSON
+    sys.stdout.buffer.write(rendering.configuration)
+    sys.stdout.flush()
+    sys.stderr.write(rendering.instructions)
+    return ExitCode.OK
 
 
 def _print_status(node: ControlPlaneNode) -> ExitCode:

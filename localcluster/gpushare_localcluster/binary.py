@@ -71,10 +71,15 @@ def fingerprint(sources: Path, compiler: str) -> str:
 
 
 def source_files(sources: Path) -> list[Path]:
-    """Returns what the compiler reads: Go files, the modules they need, and the files they embed."""
+    """Returns what the compiler reads: Go files, the modules they need, and the files they embed.
+
+    A module in a folder below is another program.
+    """
     files = [path for suffix in ("go", "yaml") for path in sources.rglob(f"*.{suffix}")]
+    modules = [path.parent for path in sources.rglob("*/go.mod")]
     compiled = [path for path in files if not path.name.endswith("_test.go")]
-    return sorted([*compiled, sources / "go.mod", sources / "go.sum"])
+    own = [path for path in compiled if not any(path.is_relative_to(module) for module in modules)]
+    return sorted([*own, sources / "go.mod", sources / "go.sum"])
 
 
 def build_command(output: Path) -> Sequence[str]:
@@ -96,20 +101,25 @@ def build(go: Path, folder: Path, *, report: Report) -> None:
     Raises LocalClusterError with the compiler's errors.
     """
     report("building the local cluster: about 5 minutes the first time, 20 seconds after an edit")
-    folder.mkdir(parents=True, exist_ok=True)
     unfinished = folder / "unfinished"
+    compile_program([go, *build_command(unfinished)], SOURCES, unfinished, report=report)
+    unfinished.rename(folder / "localcluster")
+
+
+def compile_program(command: Sequence[Path | str], sources: Path, output: Path, *, report: Report) -> None:
+    """Runs the compiler in `sources`, which writes `output`. Raises LocalClusterError with its errors."""
+    output.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with subprocess.Popen(
-        [go, *build_command(unfinished)],
-        cwd=SOURCES,
+        command,
+        cwd=sources,
         env={**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local"},
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
         errors = _await(process, started, report=report)
     if process.returncode != 0:
-        raise LocalClusterError(f"The local cluster does not build:\n{errors.strip()}")
-    unfinished.rename(folder / "localcluster")
+        raise LocalClusterError(f"What is in {sources} does not build:\n{errors.strip()}")
     report(f"built in {time.monotonic() - started:.0f} s")
 
 

@@ -15,6 +15,7 @@ from gpushare_localcluster.cluster import LocalCluster, to_stderr
 from gpushare_localcluster.config import ClusterConfig, NodeConfig, control_plane_nodes, worker_nodes
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.volcano import ensure_volcano
 
 NODE_COMMANDS = {
     "stop": LocalCluster.stop_node,
@@ -83,6 +84,7 @@ def _add_build(commands: Commands) -> None:
     build.add_argument(
         "--ignore-preflight-errors", action="store_true", help="build it for another machine than this one"
     )
+    build.add_argument("--volcano", action="store_true", help="build Volcano's scheduler instead")
     build.set_defaults(run=_build)
 
 
@@ -161,7 +163,10 @@ def _preflight(options: argparse.Namespace) -> int:
 def _build(options: argparse.Namespace) -> int:
     if not options.ignore_preflight_errors:
         preflight.check(preflight.Machine.this())
-    print(ensure_binary(report=to_stderr).path)
+    if options.volcano:
+        print(ensure_volcano(report=to_stderr).scheduler)
+    else:
+        print(ensure_binary(report=to_stderr).path)
     return 0
 
 

@@ -15,18 +15,22 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_operator.cluster import kinds
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.cluster.readers import read_volcano_config
 from gpushare_operator.decide.actions import (
     Action,
     ApplyDaemonSet,
     ApplyShareNode,
+    ApplyVolcanoBackup,
     ClearCapacity,
     CreateJob,
     DeleteDaemonSet,
     DeleteJob,
     DeleteShareNode,
+    DeleteVolcanoBackup,
     LabelNode,
     SetCounts,
     SetFinalizers,
+    WriteVolcanoConfig,
     describe,
 )
 from gpushare_operator.status.events import EVENT_NAMESPACE
@@ -156,6 +160,28 @@ class Applier:
     @_do.register
     async def _(self, action: DeleteJob) -> None:
         await self._delete(f"{paths.jobs(self.namespace)}/{action.name}", action.uid)
+
+    @_do.register
+    async def _(self, action: ApplyVolcanoBackup) -> None:
+        path = paths.config_map_path(self.namespace, action.name)
+        await self._keep(kinds.VOLCANO_BACKUPS, self.writer.apply(path, action.body))
+
+    @_do.register
+    async def _(self, action: DeleteVolcanoBackup) -> None:
+        await self._delete(paths.config_map_path(self.namespace, action.name), action.uid)
+
+    @_do.register
+    async def _(self, action: WriteVolcanoConfig) -> None:
+        at = action.location
+        metadata = {"uid": action.uid, "resourceVersion": action.resource_version}
+        path = paths.config_map_path(at.namespace, at.config_map)
+        try:
+            body = await self.writer.merge(path, {"metadata": metadata, "data": {at.key: action.text}})
+        except ApiError:
+            # Nobody follows it: it has to be read anew, for it may have changed.
+            self.cache.forget_volcano_config(at)
+            raise
+        self.cache.observe_volcano_config(at, read_volcano_config(body, at.key))
 
     @_do.register
     async def _(self, action: ClearCapacity) -> None:

@@ -6,18 +6,26 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
-from gpushare_operator.cluster.objects import SchedulerObject
-from gpushare_operator.cluster.readers import is_static, read_scheduler
+from gpushare_operator.cluster.objects import (
+    ReadResult,
+    SchedulerObject,
+    VolcanoConfigObject,
+    VolcanoLocation,
+)
+from gpushare_operator.cluster.readers import is_static, read_scheduler, read_volcano_config
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan, target
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.decide.rivals import rival
+from gpushare_operator.decide.volcano import locations
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.repetitions import Repetitions
 from gpushare_operator.status.events import events_for
@@ -29,8 +37,10 @@ RESYNC = "*resync"
 """Key of reading everything anew: a watch that was cut off does not say what vanished meanwhile."""
 RESYNC_SECONDS = 600.0
 SCHEDULERS = "*schedulers"
-"""Key of looking at kube-schedulers: whether they still run with our edit."""
+"""Key of looking at kube-schedulers, and at Volcano's configuration: whether they still have our edit."""
 SCHEDULERS_SECONDS = 30.0
+VOLCANO_SECONDS = 10.0
+"""Where Volcano's configuration matters: one object more to read."""
 
 
 _log = logging.getLogger(__name__)
@@ -38,6 +48,8 @@ _log = logging.getLogger(__name__)
 
 class Api(Writer, Protocol):
     """The calls that write, and the one that reads."""
+
+    async def get(self, path: str) -> Json: ...
 
     def pages(self, path: str, *, limit: int, label_selector: str = "") -> AsyncIterator[Page]: ...
 
@@ -71,7 +83,9 @@ class Reconciler:
             return RESYNC_SECONDS
         if key == SCHEDULERS:
             await self._look_at_schedulers()
-            return SCHEDULERS_SECONDS
+            await self._look_at_volcano()
+            self.enqueue_all()
+            return VOLCANO_SECONDS if locations(self.cache.snapshot()) else SCHEDULERS_SECONDS
         if key == CLUSTER:
             return await self._reconcile_cluster()
         return await self._reconcile_policy(key)
@@ -102,7 +116,24 @@ class Reconciler:
                 raise
             _log.warning("whether kube-schedulers keep our edit is not seen: %s", error)
         self.cache.replace_schedulers(schedulers)
-        self.enqueue_all()
+
+    async def _look_at_volcano(self) -> None:
+        """Reads the configurations of Volcano's scheduler that matter to anybody."""
+        asked = locations(self.cache.snapshot())
+        self.cache.replace_volcano_configs({each: await self._volcano_config(each) for each in asked})
+
+    async def _volcano_config(self, at: VolcanoLocation) -> VolcanoConfigObject:
+        if not at.namespace:
+            return VolcanoConfigObject(result=ReadResult.MISSING)
+        try:
+            body = await self.api.get(paths.config_map_path(at.namespace, at.config_map))
+        except ApiError as error:
+            if error.is_not_found:
+                return VolcanoConfigObject(result=ReadResult.MISSING)
+            if error.is_forbidden:
+                return VolcanoConfigObject(result=ReadResult.FORBIDDEN)
+            raise
+        return read_volcano_config(body, at.key)
 
     async def _read(self, kind: Kind[Any]) -> tuple[Listing[Any], str]:
         """Returns all objects of ``kind`` and the resource version they are of."""
@@ -115,6 +146,8 @@ class Reconciler:
 
     async def _reconcile_cluster(self) -> float | None:
         snapshot = self.cache.snapshot()
+        if set(locations(snapshot)) - set(snapshot.volcano_configs):
+            self.enqueue(SCHEDULERS)
         plan = plan_cluster(snapshot, self.installation, self.now())
         before = self.repetitions.errors(CLUSTER)
         outcome = await self._perform(CLUSTER, snapshot, plan)

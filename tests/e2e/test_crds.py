@@ -90,6 +90,14 @@ BAD = [
     pytest.param(policy(dialect="nvidia.com"), '"gpushare.io", "aliyun.com"', id="dialect"),
     pytest.param(policy(placement={"strategy": "Random"}), '"Binpack", "Spread"', id="strategy"),
     pytest.param(policy(scheduler={"backend": "None"}), '"KubeScheduler", "Dedicated"', id="backend"),
+    pytest.param(
+        policy(scheduler={"backend": "Volcano"}), "backend Volcano needs dialect: volcano.sh", id="Volcano"
+    ),
+    pytest.param(
+        policy(scheduler={"volcano": {"namespace": "batch"}}),
+        "volcano is only read with backend: Volcano",
+        id="Volcano's names for another backend",
+    ),
     pytest.param(policy(scheduler={"extenderPort": 32766}), "outside the NodePort range", id="NodePort"),
     pytest.param(policy(scheduler={"extenderPort": 29999}), "outside the NodePort range", id="next NodePort"),
     pytest.param(policy(scheduler={"extenderPort": 80}), "greater than or equal to 1024", id="low port"),
@@ -117,6 +125,13 @@ GOOD = [
     pytest.param(policy(), id="least"),
     pytest.param(policy(rule(mode="Slices", slicesPerCard=2)), id="slices"),
     pytest.param(policy(rule(mode="Mixed", slicesPerCard=64)), id="mixed"),
+    pytest.param(policy(scheduler={"backend": "External"}), id="external"),
+    pytest.param(
+        policy(
+            scheduler={"backend": "Volcano", "volcano": {"configMap": "volcano-config"}}, dialect="volcano.sh"
+        ),
+        id="Volcano",
+    ),
     pytest.param(policy({"names": ["a"], "mode": "Off"}, rule()), id="off"),
     pytest.param(policy({"names": [f"n{number}" for number in range(256)]}), id="256 names in a rule"),
     pytest.param(

@@ -84,6 +84,8 @@ def test_everyone_may_do_its_own_work(cluster: LocalCluster, who: str, verb: str
         pytest.param("plugin", "delete", "pods", id="plugin does not delete pods"),
         pytest.param("plugin", "get", "secrets", id="plugin reads no secrets"),
         pytest.param("operator", "get", "pods", id="operator reads only its own pods"),
+        pytest.param("operator", "get", "configmaps", id="operator reads no others' configuration"),
+        pytest.param("extender", "patch", "leases.coordination.k8s.io", id="extender writes only its Leases"),
         pytest.param("operator", "create", "daemonsets.apps", id="operator makes only its own"),
         pytest.param("operator", "get", "secrets", id="operator reads no secrets"),
         pytest.param("operator", "update", "gpusharenodes/status", id="operator does not report"),

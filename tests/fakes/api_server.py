@@ -213,6 +213,7 @@ class FakeApi:
         app.router.add_get(LEASES + "/{name}", self._read_lease)
         app.router.add_put(LEASES + "/{name}", self._update_lease)
         app.router.add_patch(STORAGE_CAPACITIES + "/{name}", self._touch_capacity)
+        app.router.add_patch(LEASES + "/{name}", self._apply_lease)
         app.router.add_route("*", "/{rest:.*}", self._missing)
         app.middlewares.append(self._intercept)
         return app
@@ -291,6 +292,9 @@ class FakeApi:
         assert "apply-patch" in request.headers["Content-Type"]
         assert request.query["fieldManager"]
         return web.json_response(self.put(STORAGE_CAPACITIES, await request.json()))
+
+    async def _apply_lease(self, request: web.Request) -> web.Response:
+        return web.json_response(self.put(LEASES, await request.json()))
 
     async def _read_lease(self, request: web.Request) -> web.StreamResponse:
         lease = self.objects[LEASES].get(("", request.match_info["name"]))

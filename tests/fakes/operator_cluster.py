@@ -18,7 +18,7 @@ from gpushare_core.placement.modes import MODES
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.labels import COMMAND_LABEL, EXTENDER, NODE_ANNOTATION, PLUGIN
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.reconcile import CLUSTER, Reconciler, UnfinishedError
+from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, Reconciler, UnfinishedError
 
 NAMESPACE = "gpushare-system"
 DAEMON_SETS = paths.daemon_sets(NAMESPACE)
@@ -46,6 +46,8 @@ class MemoryApi:
     refusal: str = "refused by the test"
     rewrite: Callable[[str, Json], None] = lambda *_: None
     """Gets collection and object before it is stored, and may change it, as an admission webhook may."""
+    forbidden: set[str] = field(default_factory=set)
+    """Paths that may not be read."""
     on_change: Callable[[str, str, Json], None] = lambda *_: None
     """Gets every change: collection, type of the watch event, object."""
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -61,6 +63,14 @@ class MemoryApi:
         items = [copy.deepcopy(each) for each in self.of(path).values()]
         matching = [each for each in items if wanted.items() <= each["metadata"].get("labels", {}).items()]
         return matching, str(next(self._versions))
+
+    async def get(self, path: str) -> Json:
+        if path in self.forbidden:
+            raise ApiError(403, "Forbidden", path)
+        collection, name = path.rsplit("/", 1)
+        if name not in self.of(collection):
+            raise ApiError(404, "NotFound", name)
+        return copy.deepcopy(self.of(collection)[name])
 
     async def apply(self, path: str, body: Json) -> Json:
         self._write("apply", path)
@@ -344,6 +354,8 @@ class Operator:
 
     cluster: Cluster
     now: datetime = NOON
+    asked: set[str] = field(default_factory=set)
+    """Keys that the reconciler asked for."""
 
     def __post_init__(self) -> None:
         self.reconciler = Reconciler(
@@ -351,7 +363,7 @@ class Operator:
             cache=Cache(),
             installation=Installation(namespace=NAMESPACE, image="gpushare:test"),
             now=lambda: self.now,
-            enqueue=lambda _: None,
+            enqueue=self.asked.add,
         )
 
     async def resync(self) -> None:
@@ -374,13 +386,17 @@ async def converge(cluster: Cluster, operator: Operator | None = None, *, rounds
     for _ in range(rounds):
         before = len(cluster.api.writes)
         await working.resync()
+        working.asked.clear()
         for key in working.work_keys():
             await working.work(key)
         cluster.now = working.now
         steps = cluster.steps()
         for step in steps:
             step()
-        idle = 0 if steps or len(cluster.api.writes) > before else idle + 1
+        looks = SCHEDULERS in working.asked
+        if looks:
+            await working.work(SCHEDULERS)
+        idle = 0 if steps or looks or len(cluster.api.writes) > before else idle + 1
         if idle == 2:
             return working  # also after the longest backoff
         working.now = datetime.fromtimestamp(working.now.timestamp() + 400, UTC)

@@ -1,11 +1,13 @@
 """Snapshots for the operator's tests, and what is planned for them, in a line or two."""
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpushare_core.api.conditions import Condition
 from gpushare_core.api.names import (
+    CALLS_LEASE,
     CONTROL_PLANE_LABEL,
     DIALECT_LABEL,
     EXTENDER_PORT,
@@ -18,21 +20,37 @@ from gpushare_core.api.policy import MemoryTotals, PolicySpec, UnitTotals
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import EXTENDER, HOSTCTL, PLUGIN
 from gpushare_operator.cluster.objects import (
+    CallsObject,
     DaemonSetObject,
     JobObject,
     NodeObject,
     PodObject,
     PolicyObject,
+    ReadResult,
     SchedulerObject,
     ShareNodeObject,
+    VolcanoBackupObject,
+    VolcanoConfigObject,
+    VolcanoLocation,
 )
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Action
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.policy_plan import plan_policy
-from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
+from gpushare_operator.decide.volcano_config import enable
+from gpushare_operator.desired.daemon_sets import (
+    extender_daemon_set,
+    external_extender_daemon_set,
+    plugin_daemon_set,
+)
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings
-from gpushare_operator.desired.names import EXTENDER_NAME, Installation, job_name, plugin_name
+from gpushare_operator.desired.names import (
+    EXTENDER_NAME,
+    VOLCANO_BACKUP,
+    Installation,
+    job_name,
+    plugin_name,
+)
 from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import share_node_spec
 
@@ -128,6 +146,61 @@ def extender(**extra: Any) -> DaemonSetObject:
     )
 
 
+def external_extender(*ports: int, **extra: Any) -> DaemonSetObject:
+    body = external_extender_daemon_set(INSTALLATION, ports or [EXTENDER_PORT])
+    return extender(**{"body": body, "created": NOW - timedelta(hours=1), **extra})
+
+
+def external_host(name: str = "cp", **labels: str) -> NodeObject:
+    """Marked, as it is while its kube-scheduler is connected by people."""
+    return node(name, labels={CONTROL_PLANE_LABEL: "", SCHEDULER_LABEL: "external", **labels})
+
+
+def calls(port: int = EXTENDER_PORT, **extra: Any) -> CallsObject:
+    return CallsObject(**{"name": CALLS_LEASE, "port": port, "by": "cp_1", "at": NOW, **extra})
+
+
+VOLCANO_CONFIG = """actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang   # together or not at all
+- plugins:
+  - name: drf
+  - name: predicates
+  - name: nodeorder
+"""
+VOLCANO = VolcanoLocation("volcano-system", "volcano-scheduler-configmap", "volcano-scheduler.conf")
+
+
+def volcano_policy(name: str = "default", *, created: int = 0, **extra: Any) -> PolicyObject:
+    asked = spec(rule("gpu-1"), dialect="volcano.sh", scheduler={"backend": "Volcano"})
+    return policy(name, created=created, **{"spec": asked, **extra})
+
+
+def external_policy(name: str = "default", *, created: int = 0, **extra: Any) -> PolicyObject:
+    asked = spec(rule("gpu-1"), scheduler={"backend": "External"})
+    return policy(name, created=created, **{"spec": asked, **extra})
+
+
+def volcano_config(text: str | None = VOLCANO_CONFIG, **extra: Any) -> VolcanoConfigObject:
+    given = {"result": ReadResult.FOUND, "uid": "uid-cm", "resource_version": "5", "text": text}
+    return VolcanoConfigObject(**{**given, **extra})
+
+
+def volcano_backup(original: str = VOLCANO_CONFIG, **extra: Any) -> VolcanoBackupObject:
+    """As it is written before ``original`` is edited."""
+    edit = enable(original)
+    given = {
+        "uid": "uid-backup",
+        "location": VOLCANO,
+        "original": original,
+        "written": hashlib.sha256(edit.text.encode()).hexdigest(),
+        "additions": tuple((each.plugin, each.whole) for each in edit.additions),
+    }
+    return VolcanoBackupObject(name=VOLCANO_BACKUP, **{**given, **extra})
+
+
 def plugin_pod(on: str, policy: str = "default", **extra: Any) -> PodObject:
     return PodObject(
         **{"name": f"plugin-{on}", "component": PLUGIN, "policy": policy, "node": on, "ready": True, **extra}
@@ -189,7 +262,16 @@ def job_pod(of: JobObject, exit_code: int, termination: str = "") -> PodObject:
 
 
 SeenObject = (
-    PolicyObject | NodeObject | ShareNodeObject | DaemonSetObject | JobObject | PodObject | SchedulerObject
+    PolicyObject
+    | NodeObject
+    | ShareNodeObject
+    | DaemonSetObject
+    | JobObject
+    | PodObject
+    | SchedulerObject
+    | CallsObject
+    | VolcanoBackupObject
+    | VolcanoConfigObject
 )
 
 FIELDS: dict[type, str] = {
@@ -200,15 +282,20 @@ FIELDS: dict[type, str] = {
     JobObject: "jobs",
     PodObject: "pods",
     SchedulerObject: "schedulers",
+    CallsObject: "calls",
+    VolcanoBackupObject: "volcano_backups",
 }
 
 
 def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
     """A cluster in which exactly this is seen."""
-    fields: dict[str, dict[str, Any]] = {}
+    fields: dict[str, dict[Any, Any]] = {}
     for one_or_many in seen:
         for known in one_or_many if isinstance(one_or_many, Iterable) else (one_or_many,):
-            fields.setdefault(FIELDS[type(known)], {})[known.name] = known
+            if isinstance(known, VolcanoConfigObject):
+                fields.setdefault("volcano_configs", {})[VOLCANO] = known
+            else:
+                fields.setdefault(FIELDS[type(known)], {})[known.name] = known
     return Snapshot(**fields)
 
 

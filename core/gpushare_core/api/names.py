@@ -28,11 +28,19 @@ DIALECT_LABEL = f"{GROUP}/dialect"
 SCHEDULER_LABEL = f"{GROUP}.node-restriction.kubernetes.io/scheduler"
 """On control-plane nodes, from before their kube-scheduler is edited until it was restored. By this prefix no
 kubelet may set it: a worker would get itself an extender, and a run of hostctl."""
+EXTERNAL_SCHEDULER_LABEL = f"{GROUP}.node-restriction.kubernetes.io/kube-scheduler"
+"""On nodes, by people: with backend External, the extender runs there besides the control planes."""
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 COMPONENT_LABEL = "app.kubernetes.io/component"
 CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"
 
 FIELD_MANAGER = "gpushare-operator"
+
+CALLS_LEASE = "gpushare-extender-calls"
+"""The Lease by which the extender makes known that a kube-scheduler called it, and its label."""
+CALLS_COMPONENT = "extender-calls"
+CALLED_PORT_ANNOTATION = f"{GROUP}/called-port"
+"""On that Lease: where it was called."""
 
 EXTENDER_PORT = 22766
 """On the loopback address of every control-plane node, unless a policy says otherwise; the next port is for

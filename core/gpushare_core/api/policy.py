@@ -143,11 +143,32 @@ _EXTENDER_PORT = rules(
 )
 
 
+class VolcanoScheduler(ApiModel):
+    """Where the configuration of Volcano's scheduler is. Its defaults are those of Volcano's installation."""
+
+    namespace: str = Field(default="volcano-system", min_length=1, max_length=63)
+    config_map: str = Field(default="volcano-scheduler-configmap", min_length=1, max_length=253)
+    key: str = Field(default="volcano-scheduler.conf", min_length=1, max_length=253)
+    """Of the file in the ConfigMap."""
+
+
+_SCHEDULER = rules(
+    rule(
+        "!has(self.volcano) || (has(self.backend) && self.backend == 'Volcano')",
+        "volcano is only read with backend: Volcano",
+    )
+)
+
+
 class Scheduler(ApiModel):
-    """How pods reach the extender."""
+    """How pods reach cards."""
 
     backend: Backend = Backend.KUBE_SCHEDULER
-    """KubeScheduler: the control plane's static pod is edited, and restored with the last policy."""
+    """KubeScheduler: the control plane's static pod is edited, and restored with the last policy.
+    External: people edit it by themselves, with what gpushare-hostctl render says.
+    Volcano: its own scheduler places pods; its ConfigMap is edited, and restored with the last policy."""
+    volcano: VolcanoScheduler | None = None
+    """With backend Volcano: where its configuration is."""
     extender_port: int = Field(default=EXTENDER_PORT, ge=1024, le=65534, json_schema_extra=_EXTENDER_PORT)
     """Where the extender listens on each control plane's loopback address; the next port is for probes."""
     timeout_seconds: int = Field(default=120, ge=30, le=900)
@@ -179,6 +200,15 @@ _NODES = rules(
 )
 
 
+_SPEC = rules(
+    rule(
+        "!has(self.scheduler) || !has(self.scheduler.backend) || self.scheduler.backend != 'Volcano'"
+        " || (has(self.dialect) && self.dialect == 'volcano.sh')",
+        "scheduler.backend Volcano needs dialect: volcano.sh, the only one that Volcano's scheduler speaks",
+    )
+)
+
+
 class PolicySpec(ApiModel):
     """What the administrator asks for."""
 
@@ -192,7 +222,7 @@ class PolicySpec(ApiModel):
     """Which nodes share their cards, and how. A node belongs to the first entry that matches it."""
     dialect: DialectName = DialectName.GPUSHARE
     placement: Placement = Field(default_factory=Placement)
-    scheduler: Scheduler = Field(default_factory=Scheduler)
+    scheduler: Scheduler = Field(default_factory=Scheduler, json_schema_extra=_SCHEDULER)
     plugin: PluginSettings = Field(default_factory=PluginSettings)
 
 
@@ -254,5 +284,5 @@ class GPUSharePolicy(ApiModel):
     """Who shares what, and how. Cluster-scoped."""
 
     metadata: ObjectMeta
-    spec: PolicySpec
+    spec: PolicySpec = Field(json_schema_extra=_SPEC)
     status: PolicyStatus = Field(default_factory=PolicyStatus)

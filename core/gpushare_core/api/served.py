@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gpushare_core.api.enums import Backend, Mode, Source
 
 SOURCES = frozenset({Source.SIMULATED})
-BACKENDS = frozenset({Backend.KUBE_SCHEDULER})
+BACKENDS = frozenset({Backend.KUBE_SCHEDULER, Backend.EXTERNAL, Backend.VOLCANO})
 
 MODES_OF_BACKENDS: Mapping[Backend, frozenset[Mode]] = {Backend.VOLCANO: frozenset({Mode.MEMORY})}
 """Where a backend does not place pods in every mode: Volcano's scheduler shares the memory of cards only."""

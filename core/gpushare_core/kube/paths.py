@@ -33,6 +33,14 @@ def jobs(namespace: str) -> str:
     return f"/apis/batch/v1/namespaces/{_quoted(namespace)}/jobs"
 
 
+def config_maps(namespace: str) -> str:
+    return f"/api/v1/namespaces/{_quoted(namespace)}/configmaps"
+
+
+def config_map_path(namespace: str, name: str) -> str:
+    return f"{config_maps(namespace)}/{_quoted(name)}"
+
+
 def events(namespace: str) -> str:
     return f"/apis/events.k8s.io/v1/namespaces/{_quoted(namespace)}/events"
 

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -56,6 +57,8 @@ class ExtenderApi:
     binder: Binder
     health: HealthApi
     refused: RefusedPods = field(default_factory=RefusedPods)
+    called: Callable[[int], None] = lambda _: None
+    """Is told the port of every call that asks for nodes."""
     preemptors: PreemptionQueue = field(default_factory=PreemptionQueue, kw_only=True)
 
     def routes(self) -> list[web.RouteDef]:
@@ -83,6 +86,7 @@ class ExtenderApi:
     async def filter(self, request: web.Request) -> web.Response:
         try:
             args = EXTENDER_ARGS.decode(await request.read())
+            self.called(_port(request))
             return _json(self._filter(args))
         except _UNREADABLE as error:
             return _json(ExtenderFilterResult(error=f"not the arguments of a filter: {error}"))
@@ -182,6 +186,12 @@ class ExtenderApi:
 
     async def version(self, _: web.Request) -> web.Response:
         return web.Response(text=VERSION)
+
+
+def _port(request: web.Request) -> int:
+    """Returns where the call came in."""
+    address = request.transport.get_extra_info("sockname") if request.transport else None
+    return int(address[1]) if address else 0
 
 
 def application(api: ExtenderApi, *, largest_request: int = LARGEST_REQUEST) -> web.Application:

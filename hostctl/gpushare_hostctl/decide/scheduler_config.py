@@ -86,8 +86,8 @@ class ExtenderEntry:
         return {"prioritizeVerb": self.prioritize_verb, "weight": self.weight} if self.prioritize_verb else {}
 
 
-def from_flags(flags: SchedulerFlags, extender: ExtenderEntry) -> bytes:
-    """Returns the configuration for a scheduler that had no ``--config``.
+def from_flags(flags: SchedulerFlags, extender: ExtenderEntry, *, header: str = _HEADER) -> bytes:
+    """Returns the configuration for a scheduler that had no ``--config``, with ``header`` before it.
 
     Raises NeedsPersonError when a flag that has to be carried over cannot be read.
     """
@@ -103,7 +103,7 @@ def from_flags(flags: SchedulerFlags, extender: ExtenderEntry) -> bytes:
         **{key: value for key, value in debugging.items() if value is not None},
         "extenders": [extender.to_mapping()],
     }
-    return (_HEADER + yaml.safe_dump(document, sort_keys=False)).encode()
+    return (header + yaml.safe_dump(document, sort_keys=False)).encode()
 
 
 def merge(content: bytes, extender: ExtenderEntry) -> bytes:

@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.kinds import (
+    CALLS,
     DAEMON_SETS,
     JOBS,
     KINDS,
@@ -13,9 +14,10 @@ from gpushare_operator.cluster.kinds import (
     PODS,
     POLICIES,
     SHARE_NODES,
+    VOLCANO_BACKUPS,
     Kind,
 )
-from gpushare_operator.cluster.objects import SchedulerObject
+from gpushare_operator.cluster.objects import SchedulerObject, VolcanoConfigObject, VolcanoLocation
 from gpushare_operator.cluster.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -52,6 +54,7 @@ class Cache:
         default_factory=lambda: {kind: {} for kind in KINDS}
     )
     _schedulers: dict[str, SchedulerObject] = field(default_factory=dict)
+    _volcano_configs: dict[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
 
     def replace(self, listing: Listing[Any], version: str) -> bool:
         """Takes over a list as of ``version``: what is not in it and no newer is gone.
@@ -78,6 +81,16 @@ class Cache:
         """Takes over all kube-schedulers that there are."""
         self._schedulers = {each.name: each for each in schedulers}
 
+    def replace_volcano_configs(self, configs: Mapping[VolcanoLocation, VolcanoConfigObject]) -> None:
+        """Takes over all configurations of Volcano's scheduler that anybody asked for."""
+        self._volcano_configs = dict(configs)
+
+    def observe_volcano_config(self, location: VolcanoLocation, config: VolcanoConfigObject) -> None:
+        self._volcano_configs[location] = config
+
+    def forget_volcano_config(self, location: VolcanoLocation) -> None:
+        self._volcano_configs.pop(location, None)
+
     def _update(self, kind: Kind[T], name: str, new: _Entry[T]) -> bool:
         entries = self._entries[kind]
         old = entries.get(name, _Entry(-1, None))
@@ -95,6 +108,9 @@ class Cache:
             jobs=self._objects(JOBS),
             pods=self._objects(PODS),
             schedulers=self._schedulers,
+            calls=self._objects(CALLS),
+            volcano_backups=self._objects(VOLCANO_BACKUPS),
+            volcano_configs=dict(self._volcano_configs),
         )
 
     def policies(self) -> list[str]:

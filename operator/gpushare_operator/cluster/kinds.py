@@ -4,18 +4,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from gpushare_core.api.names import GROUP, NODE_PLURAL, POLICY_PLURAL, VERSION
+from gpushare_core.api.names import (
+    CALLS_COMPONENT,
+    COMPONENT_LABEL,
+    GROUP,
+    NODE_PLURAL,
+    POLICY_PLURAL,
+    VERSION,
+)
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_operator.cluster import readers
-from gpushare_operator.cluster.labels import MANAGED
+from gpushare_operator.cluster.labels import MANAGED, VOLCANO
 from gpushare_operator.cluster.objects import (
+    CallsObject,
     DaemonSetObject,
     JobObject,
     NodeObject,
     PodObject,
     PolicyObject,
     ShareNodeObject,
+    VolcanoBackupObject,
 )
 
 PAGE = 100
@@ -93,5 +102,31 @@ PODS: Kind[PodObject] = Kind(
     label_selector=MANAGED,
     read=readers.read_pod,
 )
+CALLS: Kind[CallsObject] = Kind(
+    group="coordination.k8s.io",
+    version="v1",
+    plural="leases",
+    path=paths.leases,
+    label_selector=f"{COMPONENT_LABEL}={CALLS_COMPONENT}",
+    read=readers.read_calls,
+)
 
-KINDS: tuple[Kind[Any], ...] = (POLICIES, NODES, SHARE_NODES, DAEMON_SETS, JOBS, PODS)
+VOLCANO_BACKUPS: Kind[VolcanoBackupObject] = Kind(
+    group="",
+    version="v1",
+    plural="configmaps",
+    path=paths.config_maps,
+    label_selector=f"{COMPONENT_LABEL}={VOLCANO}",
+    read=readers.read_volcano_backup,
+)
+
+KINDS: tuple[Kind[Any], ...] = (
+    POLICIES,
+    NODES,
+    SHARE_NODES,
+    DAEMON_SETS,
+    JOBS,
+    PODS,
+    CALLS,
+    VOLCANO_BACKUPS,
+)

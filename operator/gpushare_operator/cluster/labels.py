@@ -10,7 +10,13 @@ MANAGED = f"{MANAGED_BY_LABEL}={MANAGER}"
 PLUGIN = "plugin"
 EXTENDER = "extender"
 HOSTCTL = "hostctl"
+VOLCANO = "volcano"
 """Values of the component label."""
+
+EXTERNAL_MARK = "external"
+"""Value of the mark where people connect kube-scheduler by themselves: hostctl was not sent there."""
+BACKEND_ANNOTATION = f"{GROUP}/scheduler-backend"
+"""On the extender's DaemonSet: the backend, where the operator does not connect kube-schedulers itself."""
 
 JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
 """On pods: the Job that made them. Kubernetes sets it."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from gpushare_core.api.conditions import Condition
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
@@ -104,6 +105,7 @@ class DaemonSetObject:
     uid: str = ""
     policy: str = ""
     deleting: bool = False
+    created: datetime | None = None
     body: Json = field(default_factory=dict)
     managed_fields: list[Json] = field(default_factory=list, compare=False)
     """Who owns which field: it changes with every status, and only matters once somebody is fought."""
@@ -176,3 +178,67 @@ class SchedulerObject:
     """The last ``--config``: the one that counts."""
     seen: datetime
     """When this was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallsObject:
+    """What the extender makes known about calls of kube-schedulers."""
+
+    name: str
+    port: int = 0
+    """Where it was called last."""
+    by: str = ""
+    """Which extender was called."""
+    at: datetime | None = None
+    """When it was written, by the API server's clock."""
+
+    @property
+    def host(self) -> str:
+        """Returns the name of the host that the extender runs on."""
+        return self.by.rpartition("_")[0] or self.by
+
+
+@dataclass(frozen=True, slots=True)
+class VolcanoLocation:
+    """Where the configuration of a Volcano scheduler is."""
+
+    namespace: str
+    config_map: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"ConfigMap {self.namespace}/{self.config_map}"
+
+
+class ReadResult(StrEnum):
+    """What came of reading an object that is not ours."""
+
+    FOUND = "Found"
+    MISSING = "Missing"
+    FORBIDDEN = "Forbidden"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolcanoConfigObject:
+    """The configuration of a Volcano scheduler, as it was read."""
+
+    result: ReadResult
+    uid: str = ""
+    resource_version: str = ""
+    text: str | None = None
+    """None where the key is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolcanoBackupObject:
+    """What a configuration was before it was edited, and with the edit."""
+
+    name: str
+    uid: str = ""
+    location: VolcanoLocation
+    original: str
+    written: str
+    """The edited text's SHA-256."""
+    additions: tuple[tuple[str, str], ...] = ()
+    """What is ours in it: plugin, and what of it was not there before."""
+    deleting: bool = False

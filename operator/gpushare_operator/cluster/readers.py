@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from gpushare_core.api.conditions import TRUE, Condition
-from gpushare_core.api.names import COMPONENT_LABEL, FIELD_MANAGER, POLICY_LABEL
+from gpushare_core.api.names import CALLED_PORT_ANNOTATION, COMPONENT_LABEL, FIELD_MANAGER, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
@@ -34,13 +34,18 @@ from gpushare_operator.cluster.labels import (
 )
 from gpushare_operator.cluster.managed_fields import managers
 from gpushare_operator.cluster.objects import (
+    CallsObject,
     DaemonSetObject,
     JobObject,
     NodeObject,
     PodObject,
     PolicyObject,
+    ReadResult,
     SchedulerObject,
     ShareNodeObject,
+    VolcanoBackupObject,
+    VolcanoConfigObject,
+    VolcanoLocation,
 )
 
 Totals = TypeVar("Totals", bound=BaseModel)
@@ -177,6 +182,7 @@ def read_daemon_set(body: Json) -> DaemonSetObject:
         uid=metadata["uid"],
         policy=metadata.get("labels", {}).get(POLICY_LABEL, ""),
         deleting=_is_deleting(body),
+        created=read_time(metadata.get("creationTimestamp")),
         body={
             "metadata": {key: metadata[key] for key in kept if key in metadata},
             "spec": body.get("spec", {}),
@@ -254,6 +260,48 @@ def read_pod(body: Json) -> PodObject:
         waiting=_why_waiting(_container_state(containers, "waiting")),
         last_words=_last_words(containers),
         extender_ports=read_ports((metadata.get("annotations") or {}).get(PORT_ANNOTATION, "")),
+    )
+
+
+def read_calls(body: Json) -> CallsObject:
+    """Returns what the extender's Lease says. The time is the server's, whatever the host's clock."""
+    metadata = body["metadata"]
+    written = [read_time(entry.get("time")) for entry in metadata.get("managedFields") or ()]
+    port = (metadata.get("annotations") or {}).get(CALLED_PORT_ANNOTATION, "")
+    return CallsObject(
+        name=metadata["name"],
+        port=_whole_number(port),
+        by=str((body.get("spec") or {}).get("holderIdentity") or ""),
+        at=max((time for time in written if time), default=None) if port else None,
+    )
+
+
+def read_volcano_backup(body: Json) -> VolcanoBackupObject:
+    """Of one that somebody has damaged nothing is left but its place."""
+    metadata, data = body["metadata"], body.get("data") or {}
+    return VolcanoBackupObject(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        location=VolcanoLocation(data.get("namespace", ""), data.get("configMap", ""), data.get("key", "")),
+        original=data.get("original", ""),
+        written=data.get("written", ""),
+        additions=_additions(data.get("additions", "")),
+        deleting=_is_deleting(body),
+    )
+
+
+def _additions(text: str) -> tuple[tuple[str, str], ...]:
+    pairs = (part.partition("=") for part in text.split(",") if part)
+    return tuple((plugin, whole) for plugin, _, whole in pairs)
+
+
+def read_volcano_config(body: Json, key: str) -> VolcanoConfigObject:
+    metadata = body["metadata"]
+    return VolcanoConfigObject(
+        result=ReadResult.FOUND,
+        uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
+        text=(body.get("data") or {}).get(key),
     )
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, DIALECT_LABEL, GROUP, MODE_LABEL, POLICY_LABEL
 from gpushare_operator.cluster.labels import EXTENDER, PLUGIN
 from gpushare_operator.cluster.objects import (
+    CallsObject,
     DaemonSetObject,
     JobObject,
     NodeObject,
@@ -14,6 +15,9 @@ from gpushare_operator.cluster.objects import (
     PolicyObject,
     SchedulerObject,
     ShareNodeObject,
+    VolcanoBackupObject,
+    VolcanoConfigObject,
+    VolcanoLocation,
 )
 
 
@@ -29,6 +33,10 @@ class Snapshot:
     pods: Mapping[str, PodObject] = field(default_factory=dict)
     schedulers: Mapping[str, SchedulerObject] = field(default_factory=dict)
     """Of every node: there may be more than one on it."""
+    calls: Mapping[str, CallsObject] = field(default_factory=dict)
+    volcano_backups: Mapping[str, VolcanoBackupObject] = field(default_factory=dict)
+    volcano_configs: Mapping[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
+    """Only those that a policy names, or that were edited."""
 
     @cached_property
     def control_planes(self) -> list[NodeObject]:

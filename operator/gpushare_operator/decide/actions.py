@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from gpushare_core.json_object import Json
+from gpushare_operator.cluster.objects import VolcanoLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,34 @@ class DeleteJob:
     uid: str
 
 
+@dataclass(frozen=True, slots=True)
+class ApplyVolcanoBackup:
+    """Create or change what says how a configuration of Volcano was."""
+
+    name: str
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteVolcanoBackup:
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteVolcanoConfig:
+    """Refused by the API server if the ConfigMap has changed since ``resource_version``."""
+
+    location: VolcanoLocation
+    uid: str
+    resource_version: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        return str(self.location)
+
+
 class CapacityLeft(StrEnum):
     """Who left resources in a node's status."""
 
@@ -110,6 +139,9 @@ Action: TypeAlias = (
     | DeleteDaemonSet
     | CreateJob
     | DeleteJob
+    | ApplyVolcanoBackup
+    | DeleteVolcanoBackup
+    | WriteVolcanoConfig
     | ClearCapacity
     | SetCounts
 )
@@ -161,6 +193,10 @@ def describe(action: Action) -> str:
             return f"{_verb(action)} DaemonSet {action.name}"
         case CreateJob() | DeleteJob():
             return f"{_verb(action)} Job {action.name}"
+        case ApplyVolcanoBackup() | DeleteVolcanoBackup():
+            return f"{_verb(action)} ConfigMap {action.name}"
+        case WriteVolcanoConfig():
+            return f"edit {action.name}"
 
 
 def _verb(action: Action) -> str:

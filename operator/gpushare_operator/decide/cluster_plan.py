@@ -6,8 +6,8 @@ from datetime import datetime
 from gpushare_core.api.names import POLICY_LABEL
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan
+from gpushare_operator.decide.backends import plan_backends
 from gpushare_operator.decide.leftovers import Teardown
-from gpushare_operator.decide.scheduler import plan_connection, scheduler_needed
 from gpushare_operator.decide.teardown import Scope, plan_nodes, plan_teardown
 from gpushare_operator.desired.names import Installation
 
@@ -15,10 +15,7 @@ from gpushare_operator.desired.names import Installation
 def plan_cluster(snapshot: Snapshot, installation: Installation, now: datetime) -> Plan:
     """Returns what the scheduler's connection needs, and what takes leftovers back."""
     teardown = Teardown(snapshot=snapshot, installation=installation, now=now)
-    if scheduler_needed(snapshot):
-        scheduler = plan_connection(snapshot, installation, now)
-    else:
-        scheduler = plan_teardown(teardown, Scope.SCHEDULER)
+    scheduler = plan_backends(teardown)
     orphaned = (
         plan_teardown(replace(teardown, policy=policy), Scope.POLICY)
         for policy in sorted(_orphaned_policies(snapshot))

@@ -26,10 +26,12 @@ from gpushare_operator.decide.dialect_names import (
     own_names,
     shows_counts,
 )
+from gpushare_operator.decide.external import external_hosts
 from gpushare_operator.decide.hostctl_history import earliest_retry, is_done
 from gpushare_operator.decide.scheduler import (
     create_job,
     delete_superseded_jobs,
+    kube_scheduler_extender,
     mark,
     marked_nodes,
     next_restore,
@@ -37,6 +39,8 @@ from gpushare_operator.decide.scheduler import (
     restores,
     withdraw_runs,
 )
+from gpushare_operator.decide.volcano import edited_location, plan_restore
+from gpushare_operator.desired.daemon_sets import is_external
 from gpushare_operator.desired.hostctl_job import HostctlCommand
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, plugin_name
 
@@ -113,14 +117,17 @@ def next_attempt(teardown: Teardown) -> float | None:
 
 
 def extender(snapshot: Snapshot, _: str) -> list[Leftover]:
-    return _connection_if(EXTENDER_NAME in snapshot.daemon_sets)
+    return _connection_if(kube_scheduler_extender(snapshot))
 
 
 def delete_extender(teardown: Teardown) -> Iterator[DeleteDaemonSet]:
-    yield from _delete_daemon_set(teardown.snapshot, EXTENDER_NAME)
+    if kube_scheduler_extender(teardown.snapshot):
+        yield from _delete_daemon_set(teardown.snapshot, EXTENDER_NAME)
 
 
 def stopping_extenders(snapshot: Snapshot, _: str) -> list[Leftover]:
+    if is_external(snapshot.daemon_sets.get(EXTENDER_NAME)):
+        return []
     return _connection_if(_ready_nodes(snapshot, snapshot.extender_pods))
 
 
@@ -143,6 +150,43 @@ def delete_jobs(teardown: Teardown) -> Iterator[DeleteJob]:
 
 def _connection_if(present: object) -> list[Leftover]:
     return [SCHEDULER_CONNECTION] if present else []
+
+
+# The extender for kube-schedulers that people connect by themselves. Its marks go last: they say that its
+# pods may still run.
+
+
+def external_extender(snapshot: Snapshot, _: str) -> list[Leftover]:
+    return _connection_if(is_external(snapshot.daemon_sets.get(EXTENDER_NAME)))
+
+
+def delete_external_extender(teardown: Teardown) -> Iterator[DeleteDaemonSet]:
+    if is_external(teardown.snapshot.daemon_sets.get(EXTENDER_NAME)):
+        yield from _delete_daemon_set(teardown.snapshot, EXTENDER_NAME)
+
+
+def stopping_external_extenders(snapshot: Snapshot, _: str) -> list[Leftover]:
+    names = [node.name for node in external_hosts(snapshot) if node.name in snapshot.extender_pods]
+    return _connection_if(_ready_nodes(snapshot, names))
+
+
+def external_marks(snapshot: Snapshot, _: str) -> list[Leftover]:
+    return _connection_if(external_hosts(snapshot))
+
+
+def remove_external_marks(teardown: Teardown) -> Iterator[LabelNode]:
+    yield from (mark(node, None) for node in external_hosts(teardown.snapshot))
+
+
+# The configuration of Volcano's scheduler.
+
+
+def edited_volcano(snapshot: Snapshot, _: str) -> list[Leftover]:
+    return _connection_if(edited_location(snapshot))
+
+
+def restore_volcano(teardown: Teardown) -> Iterator[Action]:
+    yield from plan_restore(teardown.snapshot)
 
 
 # Plugins and the labels that select their nodes.

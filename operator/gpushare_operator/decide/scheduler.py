@@ -1,4 +1,4 @@
-"""Connecting the cluster's kube-schedulers to the extender while any policy needs it.
+"""Backend KubeScheduler: connecting the cluster's kube-schedulers to the extender while any policy needs it.
 
 How that is undone stands in ``teardown``.
 """
@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
-from gpushare_operator.cluster.labels import PORT_ANNOTATION, read_ports
-from gpushare_operator.cluster.objects import NodeObject, PodObject, PolicyObject
+from gpushare_operator.cluster.labels import EXTERNAL_MARK, PORT_ANNOTATION, read_ports
+from gpushare_operator.cluster.objects import DaemonSetObject, NodeObject, PodObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
 from gpushare_operator.decide.actions import Action, ApplyDaemonSet, CreateJob, DeleteJob, LabelNode, Plan
 from gpushare_operator.decide.dialect_names import ignored_resources, managed_resources
@@ -22,7 +22,7 @@ from gpushare_operator.decide.hostctl_history import (
     read_history,
 )
 from gpushare_operator.decide.policy_problems import is_served
-from gpushare_operator.desired.daemon_sets import extender_daemon_set
+from gpushare_operator.desired.daemon_sets import extender_daemon_set, is_external
 from gpushare_operator.desired.drift import has_drifted
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings, hostctl_job
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation
@@ -52,7 +52,7 @@ def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
     )
     settings = SchedulerSettings(
         port=_port_in_force(snapshot),
-        listening=_ports_in_force(snapshot),
+        listening=ports_in_force(snapshot),
         asked=asked,
         resources=managed_resources(snapshot),
         ignored_resources=ignored_resources(snapshot),
@@ -71,10 +71,10 @@ def decisive_policy(snapshot: Snapshot) -> PolicyObject | None:
 
 
 def _port_in_force(snapshot: Snapshot) -> int:
-    return next(iter(_ports_in_force(snapshot)), EXTENDER_PORT)
+    return next(iter(ports_in_force(snapshot)), EXTENDER_PORT)
 
 
-def _ports_in_force(snapshot: Snapshot) -> tuple[int, ...]:
+def ports_in_force(snapshot: Snapshot) -> tuple[int, ...]:
     """Returns where schedulers may call. Where somebody deleted the extender the Jobs still know."""
     extender = snapshot.daemon_sets.get(EXTENDER_NAME)
     annotations = extender.body.get("metadata", {}).get("annotations", {}) if extender else {}
@@ -120,7 +120,7 @@ def _extender_ports(snapshot: Snapshot, histories: Sequence[JobHistory], port: i
     """Returns ``port``, and those of before as long as any scheduler may still call them."""
     if all(history.is_connected for history in histories):
         return [port]
-    return [port, *(former for former in _ports_in_force(snapshot) if former != port)]
+    return [port, *(former for former in ports_in_force(snapshot) if former != port)]
 
 
 def _apply_extender(
@@ -154,7 +154,7 @@ def _loses_keys(snapshot: Snapshot, history: JobHistory) -> bool:
 
 
 def _is_marked(node: NodeObject) -> bool:
-    return SCHEDULER_LABEL in node.labels
+    return node.labels.get(SCHEDULER_LABEL, EXTERNAL_MARK) != EXTERNAL_MARK
 
 
 def _was_restored(history: JobHistory) -> bool:
@@ -278,8 +278,14 @@ def unlabelled_hosts(snapshot: Snapshot) -> list[NodeObject]:
 
 
 def _nodes_under_extender(snapshot: Snapshot) -> Sequence[NodeObject]:
-    extender = snapshot.daemon_sets.get(EXTENDER_NAME)
+    extender = kube_scheduler_extender(snapshot)
     return [] if extender is None or extender.deleting else snapshot.control_planes
+
+
+def kube_scheduler_extender(snapshot: Snapshot) -> DaemonSetObject | None:
+    """Returns the extender's DaemonSet, if it is there for schedulers that hostctl connects."""
+    extender = snapshot.daemon_sets.get(EXTENDER_NAME)
+    return None if is_external(extender) else extender
 
 
 def marked_nodes(snapshot: Snapshot) -> list[NodeObject]:

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from gpushare_core.api.enums import Backend
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import leftovers
 from gpushare_operator.decide.actions import Action, Plan
+from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.leftovers import EVERY_POLICY, SCHEDULER_CONNECTION, Leftover, Teardown
-from gpushare_operator.decide.scheduler import scheduler_needed
 
 
 class Scope(Enum):
@@ -17,7 +18,7 @@ class Scope(Enum):
     POLICY = auto()
     """Of one policy that is being deleted, or that is gone although something of it is here."""
     SCHEDULER = auto()
-    """Of all policies together. Skipped while another policy needs the scheduler connected."""
+    """Of all policies together. Skipped while another policy needs that very backend."""
     NODE = auto()
     """Of each node by itself, as soon as nothing else of ours is there, whatever the other steps wait for."""
 
@@ -28,6 +29,8 @@ class TeardownStep:
 
     name: str
     scope: Scope
+    backend: Backend | None = None
+    """With scope SCHEDULER: of which backend something is taken back."""
     actions: Callable[[Teardown], Iterable[Action]] = lambda _: ()
     """Returns what is to be done now."""
     waiting_for: Callable[[Snapshot, str], list[Leftover]] = lambda _, __: []
@@ -50,6 +53,7 @@ STEPS: tuple[TeardownStep, ...] = (
     TeardownStep(
         name="schedulers restored",
         scope=Scope.SCHEDULER,
+        backend=Backend.KUBE_SCHEDULER,
         actions=leftovers.restore_schedulers,
         waiting_for=leftovers.edited_schedulers,
         retry_after=leftovers.next_attempt,
@@ -58,6 +62,7 @@ STEPS: tuple[TeardownStep, ...] = (
     TeardownStep(
         name="extender",
         scope=Scope.SCHEDULER,
+        backend=Backend.KUBE_SCHEDULER,
         actions=leftovers.delete_extender,
         waiting_for=leftovers.extender,
     ),
@@ -66,6 +71,7 @@ STEPS: tuple[TeardownStep, ...] = (
     TeardownStep(
         name="marks on control-plane nodes",
         scope=Scope.SCHEDULER,
+        backend=Backend.KUBE_SCHEDULER,
         actions=leftovers.remove_marks,
         waiting_for=leftovers.marks,
     ),
@@ -73,6 +79,7 @@ STEPS: tuple[TeardownStep, ...] = (
     TeardownStep(
         name="Jobs",
         scope=Scope.SCHEDULER,
+        backend=Backend.KUBE_SCHEDULER,
         actions=leftovers.delete_jobs,
         waiting_for=leftovers.jobs,
     ),
@@ -80,7 +87,37 @@ STEPS: tuple[TeardownStep, ...] = (
     TeardownStep(
         name="extender stopped",
         scope=Scope.SCHEDULER,
+        backend=Backend.KUBE_SCHEDULER,
         waiting_for=leftovers.stopping_extenders,
+    ),
+    # People have taken it out of their kube-schedulers, or will: it holds up nobody who shares no cards.
+    TeardownStep(
+        name="external extender",
+        scope=Scope.SCHEDULER,
+        backend=Backend.EXTERNAL,
+        actions=leftovers.delete_external_extender,
+        waiting_for=leftovers.external_extender,
+    ),
+    TeardownStep(
+        name="external extender stopped",
+        scope=Scope.SCHEDULER,
+        backend=Backend.EXTERNAL,
+        waiting_for=leftovers.stopping_external_extenders,
+    ),
+    TeardownStep(
+        name="external marks",
+        scope=Scope.SCHEDULER,
+        backend=Backend.EXTERNAL,
+        actions=leftovers.remove_external_marks,
+        waiting_for=leftovers.external_marks,
+    ),
+    # The backup goes last: it says what was there before.
+    TeardownStep(
+        name="Volcano's ConfigMap restored",
+        scope=Scope.SCHEDULER,
+        backend=Backend.VOLCANO,
+        actions=leftovers.restore_volcano,
+        waiting_for=leftovers.edited_volcano,
     ),
     # The plugins, when no scheduler counts on them any more; without their labels nodes are as before.
     TeardownStep(
@@ -116,6 +153,18 @@ def plan_teardown(teardown: Teardown, scope: Scope) -> Plan:
     return Plan(tuple(actions))
 
 
+def plan_disconnection(teardown: Teardown, backend: Backend) -> Plan:
+    """Returns what is due now to take one backend back while policies stay in force."""
+    actions: list[Action] = []
+    for step in STEPS:
+        if step.backend is not backend:
+            continue
+        actions.extend(step.actions(teardown))
+        if step.waiting_for(teardown.snapshot, EVERY_POLICY):
+            return Plan(tuple(actions), step.retry_after(teardown))
+    return Plan(tuple(actions))
+
+
 def plan_nodes(teardown: Teardown) -> Plan:
     """Returns what is due now on single nodes."""
     steps = [step for step in STEPS if step.scope is Scope.NODE]
@@ -128,12 +177,12 @@ def still_there(snapshot: Snapshot, policy: str) -> list[Leftover]:
     return sorted(dict.fromkeys(waiting), key=lambda leftover: leftover != SCHEDULER_CONNECTION)
 
 
-def is_disconnected(snapshot: Snapshot) -> bool:
-    """Returns whether nothing of ours is left at the schedulers."""
-    steps = [step for step in STEPS if step.scope is Scope.SCHEDULER]
+def is_disconnected(snapshot: Snapshot, backend: Backend) -> bool:
+    """Returns whether nothing of ``backend`` is left."""
+    steps = [step for step in STEPS if step.backend is backend]
     return not any(step.waiting_for(snapshot, EVERY_POLICY) for step in steps)
 
 
 def _steps(snapshot: Snapshot) -> list[TeardownStep]:
-    needed = scheduler_needed(snapshot)
-    return [step for step in STEPS if not (needed and step.scope is Scope.SCHEDULER)]
+    needed = needed_backend(snapshot)
+    return [step for step in STEPS if step.backend is None or step.backend is not needed]

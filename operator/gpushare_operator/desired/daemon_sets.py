@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import POLICY_LABEL, SCHEDULER_LABEL
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.labels import EXTENDER, PLUGIN, PORT_ANNOTATION
-from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.cluster.labels import BACKEND_ANNOTATION, EXTENDER, PLUGIN, PORT_ANNOTATION
+from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, labels, plugin_name, selector
 from gpushare_operator.desired.pod_template import (
     EVERYWHERE,
@@ -114,6 +115,19 @@ def extender_daemon_set(installation: Installation, ports: Sequence[int]) -> Jso
             "volumes": [host_path("keys", KEYS_FOLDER)],
         },
     )
+
+
+def external_extender_daemon_set(installation: Installation, ports: Sequence[int]) -> Json:
+    """Returns the DaemonSet of the extender for kube-schedulers that people connect by themselves."""
+    body = extender_daemon_set(installation, ports)
+    annotations = {**body["metadata"]["annotations"], BACKEND_ANNOTATION: Backend.EXTERNAL}
+    return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
+
+
+def is_external(extender: DaemonSetObject | None) -> bool:
+    """Returns whether ``extender`` is there for kube-schedulers that people connect by themselves."""
+    annotations = extender.body.get("metadata", {}).get("annotations") or {} if extender else {}
+    return bool(annotations.get(BACKEND_ANNOTATION) == Backend.EXTERNAL)
 
 
 def health_port(ports: Sequence[int]) -> int:

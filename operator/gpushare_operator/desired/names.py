@@ -9,6 +9,7 @@ from gpushare_operator.cluster.labels import MANAGER
 NAME_LABEL = "app.kubernetes.io/name"
 
 EXTENDER_NAME = "gpushare-extender"
+VOLCANO_BACKUP = "gpushare-volcano-backup"
 
 NODE_PART = 24
 """Characters of a node's name in the name of a Job; the Job's pods must stay within 63."""

@@ -32,6 +32,8 @@ WARNING_REASONS = frozenset(
         conditions.RESTORE_FAILED,
         conditions.NEEDS_ATTENTION,
         conditions.NO_CONTROL_PLANE,
+        conditions.CONFIG_MAP_MISSING,
+        conditions.CONFIG_MAP_FORBIDDEN,
         conditions.NO_NODES_SELECTED,
     }
 )

@@ -103,7 +103,9 @@ def _overruled_settings(snapshot: Snapshot, policy: PolicyObject) -> list[Proble
         return []
     ours, theirs = policy.spec.scheduler.to_json(), decisive.spec.scheduler.to_json()
     overruled = [
-        f"{key} {theirs[key]}" for key in ("extenderPort", "timeoutSeconds") if ours[key] != theirs[key]
+        f"{key} {theirs.get(key, {})}"
+        for key in ("backend", "extenderPort", "timeoutSeconds", "volcano")
+        if ours.get(key) != theirs.get(key)
     ]
     if not overruled:
         return []

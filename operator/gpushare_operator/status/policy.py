@@ -11,6 +11,7 @@ from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import policy_problems
 from gpushare_operator.decide.node_assignment import Assignment, assign
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.status.backends import scheduler_configured
 from gpushare_operator.status.nodes import (
     api_problems,
     conflicted,
@@ -20,7 +21,6 @@ from gpushare_operator.status.nodes import (
     unit_change_blocked,
 )
 from gpushare_operator.status.policy_readiness import PolicyConditions, policy_ready
-from gpushare_operator.status.scheduler import scheduler_configured
 from gpushare_operator.status.totals import sum_up
 
 

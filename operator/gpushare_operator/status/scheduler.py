@@ -1,15 +1,17 @@
-"""The condition about the cluster's scheduler."""
+"""The condition about the kube-schedulers that hostctl connects."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
+from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import CONTROL_PLANE_LABEL
 from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.labels import LET_GO_ANNOTATION, RETRY_ANNOTATION
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.hostctl_history import Attempt, HistoryState, JobHistory
 from gpushare_operator.decide.policy_problems import policy_problem
 from gpushare_operator.decide.scheduler import (
@@ -68,7 +70,7 @@ class _Connection:
         return [history.node.name for history in self.histories if history.state in states]
 
 
-def scheduler_configured(
+def kube_scheduler_configured(
     snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime
 ) -> ConditionState:
     if policy.deleting:
@@ -112,7 +114,7 @@ def _has_control_plane(connection: _Connection) -> Problem | None:
 def _extenders_start(connection: _Connection) -> Problem | None:
     pods = connection.snapshot.extender_pods
     ended = {
-        history.node.name: _why_no_extender(connection.snapshot, history.node)
+        history.node.name: why_no_extender(connection.snapshot, history.node)
         for history in connection.histories
         if (pod := pods.get(history.node.name)) and pod.last_words and not pod.ready
     }
@@ -150,7 +152,7 @@ def _extenders_are_ready(connection: _Connection) -> Problem | None:
     snapshot, nodes = connection.snapshot, [history.node for history in connection.histories]
     port = scheduler_settings(snapshot).port
     unready = {
-        node.name: _why_no_extender(snapshot, node)
+        node.name: why_no_extender(snapshot, node)
         for node in nodes
         if not extender_ready(snapshot, node, port)
     }
@@ -189,13 +191,13 @@ CONFIGURED_CHECKS: tuple[Callable[[_Connection], Problem | None], ...] = (
 
 
 def _is_needed_by_others(connection: _Connection) -> Problem | None:
-    if not scheduler_needed(connection.snapshot):
+    if needed_backend(connection.snapshot) is not Backend.KUBE_SCHEDULER:
         return None
     return Problem(conditions.DELETING, "the scheduler stays connected: other policies need it")
 
 
 def _is_restored(connection: _Connection) -> Problem | None:
-    if not is_disconnected(connection.snapshot):
+    if not is_disconnected(connection.snapshot, Backend.KUBE_SCHEDULER):
         return None
     return Problem(conditions.RESTORED, "every kube-scheduler is as it was before")
 
@@ -265,7 +267,7 @@ def _plain_text(attempt: Attempt) -> str:
     return "" if text.startswith(("{", "[")) else text
 
 
-def _why_no_extender(snapshot: Snapshot, node: NodeObject) -> str:
+def why_no_extender(snapshot: Snapshot, node: NodeObject) -> str:
     pod = snapshot.extender_pods.get(node.name)
     if pod is None:
         return "the extender is being started" if node.ready else "the node is not Ready"

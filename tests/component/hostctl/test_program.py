@@ -353,3 +353,27 @@ def test_a_server_without_tls_does_not_serve() -> None:
         thread.join()
 
     assert not result.serving
+
+
+ARGUMENTS = ("--extender-url", "https://127.0.0.1:22766/gpushare", "--managed-resource", "gpushare.io/memory")
+
+
+def test_render_prints_the_configuration_apart_from_what_to_do(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    present = tmp_path / "present.yaml"
+    present.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+    assert main(["render", *ARGUMENTS, "--config", str(present)]) == 0
+    merged, instructions = capsysbinary.readouterr()
+    assert merged.startswith(
+        present.read_bytes() + b"extenders:\n- urlPrefix: https://127.0.0.1:22766/gpushare\n"
+    )
+    assert b"gpushare-hostctl keys --root /" in instructions
+
+    assert main(["render", *ARGUMENTS, "--", "--kubeconfig=/a.conf", "--kube-api-qps=7"]) == 0
+    assert b"kubeconfig: /a.conf\n  qps: 7.0\n" in capsysbinary.readouterr().out
+    assert sorted(tmp_path.iterdir()) == [present], "nothing is touched"
+
+
+def test_render_of_what_cannot_be_read_ends_with_2(tmp_path: Path) -> None:
+    assert main(["render", *ARGUMENTS, "--config", str(tmp_path / "none")]) == 2

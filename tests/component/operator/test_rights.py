@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.fakes.operator_cluster import NAMESPACE, Cluster, converge
-from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy
+from tests.samples.operator import INSTALLATION, VOLCANO_CONFIG, control_plane, hostctl_run, policy
 
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
 from gpushare_core.dialects.dialect import Dialect
@@ -24,6 +24,8 @@ MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.ya
 
 VERBS = {"apply": ("create", "patch"), "merge": ("patch",), "create": ("create",), "delete": ("delete",)}
 """What the API server asks for: server-side apply may create."""
+
+VOLCANO_SYSTEM = "namespaces/volcano-system/"
 
 Right = tuple[str, str, str]
 """API group, resource with subresource, verb."""
@@ -62,13 +64,18 @@ def followed() -> set[Right]:
     return {(*place, verb) for place in places for verb in ("list", "watch")}
 
 
-def whole_life() -> list[str]:
+def whole_life(**extra: Any) -> list[str]:
     """Everything that was written from a policy's coming to its going."""
     cluster = Cluster()
     cluster.add_node("gpu-1")
     cluster.add_node("cp", control_plane=True)
+    data = {"volcano-scheduler.conf": VOLCANO_CONFIG}
+    cluster.api.put(
+        paths.config_maps("volcano-system"),
+        {"metadata": {"name": "volcano-scheduler-configmap"}, "data": data},
+    )
     cards = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
-    cluster.add_policy("default", {"names": ["gpu-1"], "devices": cards})
+    cluster.add_policy("default", {"names": ["gpu-1"], "devices": cards}, **extra)
     asyncio.run(converge(cluster))
     cluster.delete_policy("default")
     asyncio.run(converge(cluster))
@@ -78,9 +85,24 @@ def whole_life() -> list[str]:
 
 def test_the_roles_name_exactly_the_verbs_in_use() -> None:
     used: set[Any] = followed() | {("apps", "deployments", "get")}  # its own, for the image
-    for write in whole_life():
-        used |= needed(write)
+    for write in [*whole_life(), *whole_life(scheduler={"backend": "External"}), *volcano_life()]:
+        used |= needed(write) if VOLCANO_SYSTEM not in write else set()
     assert allowed() == used
+
+
+def test_in_volcanos_namespace_it_may_only_read_and_change_one_config_map() -> None:
+    role, binding = yaml.safe_load_all((MANIFEST.parent / "volcano" / "rbac.yaml").read_text())
+    assert {each["metadata"]["namespace"] for each in (role, binding)} == {"volcano-system"}
+    used = {right for write in volcano_life() if VOLCANO_SYSTEM in write for right in needed(write)}
+    (rule,) = role["rules"]
+    assert rule["resourceNames"] == ["volcano-scheduler-configmap"]
+    assert {(*rule["apiGroups"], *rule["resources"], verb) for verb in rule["verbs"]} == used | {
+        ("", "configmaps", "get")
+    }
+
+
+def volcano_life() -> list[str]:
+    return whole_life(scheduler={"backend": "Volcano"}, dialect="volcano.sh")
 
 
 def test_no_admission_policy_names_the_namespace() -> None:

@@ -16,9 +16,10 @@ from gpushare_core.api.served import Problem, backend_problem, source_problem
             id="source",
         ),
         pytest.param(
-            backend_problem(Backend.EXTERNAL),
+            backend_problem(Backend.DEDICATED),
             "UnsupportedBackend",
-            "scheduler.backend External is not served by this version; use KubeScheduler",
+            "scheduler.backend Dedicated is not served by this version;"
+            " use External or KubeScheduler or Volcano",
             id="backend",
         ),
     ],

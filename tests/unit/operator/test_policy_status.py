@@ -198,9 +198,9 @@ def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
     [
         pytest.param(spec({"names": ["gpu-1"]}), "UnsupportedSource", "Simulated", id="source"),
         pytest.param(
-            spec(rule("a"), scheduler={"backend": "Volcano"}),
+            spec(rule("a"), scheduler={"backend": "Dedicated"}),
             "UnsupportedBackend",
-            "KubeScheduler",
+            "External or KubeScheduler or Volcano",
             id="backend",
         ),
     ],

@@ -1,14 +1,25 @@
 """From the API server's objects to what the operator knows of them."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.samples.operator import VOLCANO_CONFIG, volcano_backup
 
 from gpushare_core.api.names import FINALIZER
 from gpushare_core.api.policy import MemoryTotals, UnitTotals
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import ASKED_ANNOTATION, PORT_ANNOTATION
-from gpushare_operator.cluster.readers import read_job, read_node, read_pod, read_policy, read_share_node
+from gpushare_operator.cluster.objects import CallsObject
+from gpushare_operator.cluster.readers import (
+    read_calls,
+    read_job,
+    read_node,
+    read_pod,
+    read_policy,
+    read_share_node,
+    read_volcano_backup,
+)
 
 MEMORY = "gpushare.io/memory"
 SLICE, CARD = "gpushare.io/slice", "gpushare.io/card"
@@ -208,3 +219,44 @@ def test_a_pod_that_terminates_is_not_ready() -> None:
     status = {"conditions": [{"type": "Ready", "status": "True"}]}
     assert read_pod({"metadata": meta(), "status": status}).ready
     assert not read_pod({"metadata": meta(deletionTimestamp="2026-11-21T12:00:00Z"), "status": status}).ready
+
+
+CALLS: Json = {
+    "metadata": {
+        "name": "gpushare-extender-calls",
+        "uid": "u",
+        "annotations": {"gpushare.io/called-port": "22766"},
+        "managedFields": [
+            {"manager": "kubectl", "time": "2026-11-21T10:00:00Z"},
+            {"manager": "gpushare-extender", "time": "2026-11-21T11:00:00Z"},
+        ],
+    },
+    "spec": {"holderIdentity": "cp_1", "renewTime": "2031-01-01T00:00:00.000000Z"},
+}
+
+
+def test_calls_are_dated_by_the_server_whatever_the_hosts_clock_says() -> None:
+    calls = read_calls(CALLS)
+    assert (calls.port, calls.host, calls.at) == (22766, "cp", datetime(2026, 11, 21, 11, tzinfo=UTC))
+
+
+def test_a_lease_as_it_comes_with_the_manifests_says_nothing() -> None:
+    fresh = {**CALLS["metadata"], "annotations": {}}
+    assert read_calls({"metadata": fresh}) == CallsObject(name="gpushare-extender-calls")
+
+
+def test_a_backup_is_read_as_it_was_written() -> None:
+    data = {
+        "namespace": "volcano-system",
+        "configMap": "volcano-scheduler-configmap",
+        "key": "volcano-scheduler.conf",
+        "original": VOLCANO_CONFIG,
+        "written": volcano_backup().written,
+        "additions": "deviceshare=plugin,predicates=arguments",
+    }
+    body = {"metadata": {"name": "gpushare-volcano-backup", "uid": "uid-backup"}, "data": data}
+    assert read_volcano_backup(body) == volcano_backup()
+
+
+def test_a_damaged_backup_is_read_all_the_same() -> None:
+    assert read_volcano_backup({"metadata": {"name": "a", "uid": "u"}}).location.namespace == ""

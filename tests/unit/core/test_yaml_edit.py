@@ -1,11 +1,15 @@
 """Splicing into YAML and JSON texts: what was not asked for stays, byte by byte."""
 
+from collections.abc import Callable
+
 import pytest
 
-from gpushare_hostctl.decide.yaml_edit import (
+from gpushare_core.yaml_edit import (
     YamlEditError,
     first_document,
+    insert_entry,
     insert_item,
+    remove_entry,
     remove_item,
     replace_scalar,
 )
@@ -139,3 +143,74 @@ def test_any_string_stays_a_string(value: str, quote: str) -> None:
 def test_what_cannot_be_edited_is_refused(text: str, message: str) -> None:
     with pytest.raises(YamlEditError, match=message):
         insert_item(text, ("a",), value="new")
+
+
+ENTRIES = [
+    pytest.param("a:\n  b: 1 # one\nz: 2\n", "a:\n  b: 1 # one\n  new: true\nz: 2\n", id="block"),
+    pytest.param("a:\n  b: 1", "a:\n  b: 1\n  new: true", id="no line end"),
+    pytest.param("a:\r\n  b: 1\r\n", "a:\r\n  b: 1\r\n  new: true\r\n", id="line ends of Windows"),
+    pytest.param("a: {b: 1}\n", 'a: {b: 1, "new": true}\n', id="flow"),
+    pytest.param('{"a": {\n  "b": 1\n}}', '{"a": {\n  "b": 1,\n  "new": true\n}}', id="JSON"),
+    pytest.param("a: {} # none\n", 'a: {"new": true} # none\n', id="empty"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), ENTRIES)
+def test_an_entry_comes_last_and_goes_without_a_trace(before: str, after: str) -> None:
+    assert insert_entry(before, ("a", "new"), value=True) == after
+    emptied = remove_entry(after, ("a", "new"))
+    assert emptied == before
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a:\nb: 1\n", 'a: {"new": true}\nb: 1\n', id="null"),
+        pytest.param("a: ~\n", 'a: {"new": true}\n', id="written null"),
+    ],
+)
+def test_null_becomes_a_mapping(before: str, after: str) -> None:
+    assert insert_entry(before, ("a", "new"), value=True) == after
+
+
+def test_a_mapping_of_its_own_is_indented() -> None:
+    assert (
+        insert_entry("- a: 1\n- b: 2\n", (0, "c"), value={"d": True}) == "- a: 1\n  c:\n    d: true\n- b: 2\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "after"),
+    [
+        pytest.param("a:\n  b: 1\n  c: 2 # two\n", ("a", "c"), "a:\n  b: 1\n", id="its comment goes, too"),
+        pytest.param("a:\n  b:\n    x: 1\n  c: 2\n", ("a", "b"), "a:\n  c: 2\n", id="a mapping"),
+        pytest.param("a: {b: 1, c: 2}\n", ("a", "b"), "a: {c: 2}\n", id="first of a flow"),
+        pytest.param("a:\n  b: 1\nz: 3\n", ("a", "b"), "a: {}\nz: 3\n", id="the only one"),
+    ],
+)
+def test_an_entry_is_removed(before: str, path: tuple[str, ...], after: str) -> None:
+    assert remove_entry(before, path) == after
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        pytest.param(
+            lambda: insert_entry("a: 1\n", ("a", "b"), value=1), "a is not a mapping", id="no mapping"
+        ),
+        pytest.param(
+            lambda: insert_entry("a: {b: 1}", ("a", "b"), value=1), "a.b is there already", id="there"
+        ),
+        pytest.param(lambda: remove_entry("a: {b: 1}", ("a", "c")), "there is no a.c", id="not there"),
+        pytest.param(lambda: remove_entry("- a: 1\n  b: 2\n", (0, "a")), "cannot edit the line", id="first"),
+        pytest.param(
+            lambda: remove_entry("- a: 1\n", (0, "a")), "cannot remove a", id="the only one of an item"
+        ),
+        pytest.param(
+            lambda: remove_entry("a: # why\n  b: 1\n", ("a", "b")), "write {} in its place", id="a comment"
+        ),
+    ],
+)
+def test_an_entry_that_cannot_be_edited_says_why(call: Callable[[], str], message: str) -> None:
+    with pytest.raises(YamlEditError, match=message):
+        call()

@@ -1,0 +1,81 @@
+"""Making known that kube-scheduler calls: whoever connects it by hand has no other sign that it worked.
+
+What is written is a Lease that nobody competes for: who was called, where, and when.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from gpushare_core.api.names import CALLED_PORT_ANNOTATION, CALLS_COMPONENT, CALLS_LEASE, COMPONENT_LABEL
+from gpushare_core.json_object import Json
+from gpushare_core.kube.backoff import Backoff
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.paths import lease_path
+
+APART_SECONDS = 300.0
+"""Between two writes about one port, however often it is called."""
+FIRST_RETRY = 1.0
+LONGEST_RETRY = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class CallReport:
+    """Writes the Lease in ``namespace`` in the name of ``identity``. ``clock`` is in steady seconds."""
+
+    client: KubeClient
+    namespace: str
+    identity: str
+    now: Callable[[], datetime]
+    clock: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _due: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _port: int = field(default=0, init=False)
+    """Of the last call that is to be made known."""
+    _since: float = field(default=float("-inf"), init=False)
+
+    def called(self, port: int) -> None:
+        """kube-scheduler has called at ``port``: cheap, for every call says so."""
+        if port != self._port or self.clock() - self._since >= APART_SECONDS:
+            self._port, self._since = port, self.clock()
+            self._due.set()
+
+    async def run(self) -> None:
+        """Never returns."""
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            backoff = Backoff(first=FIRST_RETRY, most=LONGEST_RETRY, sleep=self.sleep)
+            while not await self._write():
+                await backoff.wait()
+
+    async def _write(self) -> bool:
+        """Returns whether it is known now. Makes the Lease anew if somebody deleted it."""
+        path = lease_path(self.namespace, CALLS_LEASE)
+        try:
+            await self.client.apply(path, _lease(self._port, self.identity, self.now()))
+        except (ApiError, UnreachableError) as error:
+            _log.warning("cannot make known that kube-scheduler calls: %s", error)
+            return False
+        return True
+
+
+def _lease(port: int, identity: str, moment: datetime) -> Json:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": CALLS_LEASE,
+            "labels": {COMPONENT_LABEL: CALLS_COMPONENT},
+            "annotations": {CALLED_PORT_ANNOTATION: str(port)},
+        },
+        "spec": {
+            "holderIdentity": identity,
+            "renewTime": moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        },
+    }

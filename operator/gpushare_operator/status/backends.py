@@ -1,0 +1,64 @@
+"""The condition about the cluster's scheduler, whatever backend connects it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from gpushare_core.api.conditions import ConditionState, condition_false
+from gpushare_core.api.enums import Backend
+from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.decide.backend_choice import needed_backend
+from gpushare_operator.decide.backends import BACKENDS, former_backends
+from gpushare_operator.decide.policy_problems import policy_problem
+from gpushare_operator.desired.names import Installation
+from gpushare_operator.status import conditions
+from gpushare_operator.status.external import external_configured
+from gpushare_operator.status.scheduler import kube_scheduler_configured
+from gpushare_operator.status.volcano import volcano_configured
+
+CONDITIONS: Mapping[Backend, Callable[[Snapshot, PolicyObject, Installation, datetime], ConditionState]] = {
+    Backend.KUBE_SCHEDULER: kube_scheduler_configured,
+    Backend.EXTERNAL: external_configured,
+    Backend.VOLCANO: volcano_configured,
+}
+"""Backend -> what is said of it. The other three parts of a backend are in ``decide.backends``."""
+
+
+def scheduler_configured(
+    snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime
+) -> ConditionState:
+    needed = needed_backend(snapshot)
+    if policy.deleting:
+        return CONDITIONS[_backend_that_goes(snapshot, policy, needed)](snapshot, policy, installation, now)
+    if problem := policy_problem(policy.spec) if policy.spec else None:
+        return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
+    if needed and (former := former_backends(snapshot, needed)):
+        leaving = CONDITIONS[former[0].name]
+        return _disconnecting(
+            needed, former[0].name, leaving(snapshot, _as_deleted(policy), installation, now)
+        )
+    return CONDITIONS[needed or _own_backend(policy)](snapshot, policy, installation, now)
+
+
+def _disconnecting(needed: Backend, former: Backend, state: ConditionState) -> ConditionState:
+    return condition_false(
+        conditions.SCHEDULER_CONFIGURED,
+        conditions.DISCONNECTING,
+        f"backend {needed} comes when nothing of {former} is left: {state.message}",
+    )
+
+
+def _as_deleted(policy: PolicyObject) -> PolicyObject:
+    return replace(policy, deleting=True)
+
+
+def _backend_that_goes(snapshot: Snapshot, policy: PolicyObject, needed: Backend | None) -> Backend:
+    """Returns the first one of which something is left that nobody needs, else the policy's own."""
+    going = [name for name, each in BACKENDS.items() if name is not needed and not each.settled(snapshot)]
+    return next(iter(going), _own_backend(policy))
+
+
+def _own_backend(policy: PolicyObject) -> Backend:
+    backend = policy.spec.scheduler.backend if policy.spec else Backend.KUBE_SCHEDULER
+    return backend if backend in BACKENDS else Backend.KUBE_SCHEDULER

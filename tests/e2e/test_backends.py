@@ -1,0 +1,337 @@
+"""Scheduler backends that people or Volcano share in: what the operator does, and what it leaves alone."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+import yaml
+from tests.e2e.observe import PODS, get, watch_until
+from tests.e2e.outcomes import is_running
+from tests.e2e.product import ROOT, SYSTEM, Product, policy
+from tests.e2e.test_lifecycle import CONTROL_PLANE, MANIFEST, edit_manifest
+from tests.e2e.test_scheduler_connection import JOBS, await_reason
+from tests.e2e.workloads import create, pod
+
+from gpushare_core.api.names import SCHEDULER_LABEL
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_localcluster.cluster import LocalCluster, to_stderr
+from gpushare_localcluster.config import python_programs
+from gpushare_localcluster.volcano import Volcano, ensure_volcano
+from gpushare_localcluster.waiting import wait_until
+from gpushare_operator.decide.volcano_config import enable
+
+pytestmark = pytest.mark.e2e
+
+HOSTCTL = str(python_programs()[0] / "gpushare-hostctl")
+VOLCANO_SYSTEM = "volcano-system"
+CONFIG_MAP = "volcano-scheduler-configmap"
+KEY = "volcano-scheduler.conf"
+MEMORY = "volcano.sh/gpu-memory"
+
+
+def with_backend(backend: str, **extra: Any) -> Json:
+    asked = policy("default", nodes=["gpu-1"], cards=2)
+    asked["spec"]["scheduler"] = {"backend": backend}
+    asked["spec"].update(extra)
+    return asked
+
+
+def on_control_plane(cluster: LocalCluster, *command: str) -> CompletedProcess[str]:
+    done = cluster.node_exec(CONTROL_PLANE, list(command))
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+# External.
+
+
+@pytest.fixture
+def manifest(cluster: LocalCluster) -> Iterator[bytes]:
+    """What the administrator's kube-scheduler is, before and afterwards."""
+    path = cluster.node_path(CONTROL_PLANE, MANIFEST)
+    before = path.read_bytes()
+    yield before
+    edit_manifest(cluster, before)
+    on_control_plane(
+        cluster, "rm", "-rf", "/etc/kubernetes/gpushare", "/etc/kubernetes/gpushare-scheduler.yaml"
+    )
+    await_scheduler(cluster, lambda words: not any("gpushare" in word for word in words))
+
+
+def await_scheduler(cluster: LocalCluster, fits: Any) -> None:
+    def serves(pods: Any) -> bool:
+        schedulers = [each for each in pods if each["metadata"].get("labels", {}).get("component")]
+        words = [word for each in schedulers for word in each["spec"]["containers"][0]["command"]]
+        return bool(schedulers) and fits(words) and all(is_running(each) for each in schedulers)
+
+    watch_until(cluster, PODS.format(namespace="kube-system"), serves, what="kube-scheduler with these flags")
+
+
+def edited_by_hand(manifest: bytes, instructions: str) -> bytes:
+    """The manifest with the flag and the mounts that ``instructions`` name."""
+    body = yaml.safe_load(manifest)
+    (container,) = body["spec"]["containers"]
+    flag = next(word for word in instructions.split() if word.startswith("--config="))
+    container["command"].append(flag.rstrip(","))
+    start = instructions.index("     volumeMounts:")
+    mounts = yaml.safe_load(instructions[start : instructions.index("\n5. ")])
+    container.setdefault("volumeMounts", []).extend(mounts["volumeMounts"])
+    body["spec"].setdefault("volumes", []).extend(mounts["volumes"])
+    return yaml.safe_dump(body).encode()
+
+
+def test_people_connect_kube_scheduler_with_what_render_says(
+    cluster: LocalCluster, product: Product, namespace: str, manifest: bytes
+) -> None:
+    product.apply(with_backend("External"))
+    message = await_reason(cluster, "SchedulerConfigured", "ExtenderNotReady")
+    assert "gpushare-hostctl keys --root /" in message
+    on_control_plane(cluster, HOSTCTL, "keys", "--root", "/")
+
+    message = await_reason(cluster, "SchedulerConfigured", "WaitingForCalls")
+    _, _, command = message.partition("is said by: gpushare-hostctl ")
+    rendered = on_control_plane(cluster, HOSTCTL, *command.split(), "--kubernetes-version", "1.36")
+    target = cluster.node_path(CONTROL_PLANE, "/etc/kubernetes/gpushare-scheduler.yaml")
+    target.write_text(rendered.stdout)
+    by_hand = edited_by_hand(manifest, rendered.stderr)
+    edit_manifest(cluster, by_hand)
+    await_scheduler(cluster, lambda words: any("gpushare-scheduler.yaml" in word for word in words))
+
+    create(cluster, namespace, [pod("shares", {"main": 4})])
+    (shares,) = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(is_running(each) for each in pods),
+        what="a pod that shares a card runs",
+    )
+    assert json.loads(shares["metadata"]["annotations"]["gpushare.io/allocation"])["node"] == "gpu-1"
+    ready = product.await_ready("default")
+    (connected,) = [each for each in ready["status"]["conditions"] if each["type"] == "SchedulerConfigured"]
+    assert connected["reason"] == "Called"
+    assert connected["message"] == f"kube-scheduler calls the extender: port 22766 of {CONTROL_PLANE}"
+
+    assert get(cluster, JOBS)["items"] == [], "no run of hostctl"
+    product.delete("default")
+    assert cluster.node_path(CONTROL_PLANE, MANIFEST).read_bytes() == by_hand
+    assert SCHEDULER_LABEL not in get(cluster, f"{paths.NODES}/{CONTROL_PLANE}")["metadata"]["labels"]
+
+
+# Volcano.
+
+CONFIG = """actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang   # all or nothing
+    enablePreemptable: false
+- plugins:
+  - name: drf
+  - name: predicates
+  - name: nodeorder
+"""
+
+
+def config_map(text: str) -> str:
+    metadata = {"name": CONFIG_MAP, "namespace": VOLCANO_SYSTEM}
+    return json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: text}})
+
+
+def configured(cluster: LocalCluster) -> Json:
+    body = get(cluster, paths.config_map_path(VOLCANO_SYSTEM, CONFIG_MAP))
+    kept: Json = body["data"]
+    assert "gpushare" not in json.dumps({**body["metadata"], "managedFields": None})
+    return kept
+
+
+def await_text(cluster: LocalCluster, text: str, *, what: str) -> None:
+    wait_until(
+        what,
+        lambda: configured(cluster) == {KEY: text},
+        timeout=90,
+        interval=0.5,
+        explain=lambda: str(configured(cluster)),
+    )
+
+
+@pytest.fixture
+def volcano_system(cluster: LocalCluster) -> Iterator[None]:
+    """Volcano's namespace, with nothing in it."""
+    cluster.kubectl("create", "namespace", VOLCANO_SYSTEM)
+    yield
+    cluster.kubectl("delete", "namespace", VOLCANO_SYSTEM)
+
+
+@pytest.mark.usefixtures("volcano_system")
+def test_volcanos_config_map_is_edited_repaired_and_restored(cluster: LocalCluster, product: Product) -> None:
+    product.apply(with_backend("Volcano", dialect="volcano.sh"))
+    message = await_reason(cluster, "SchedulerConfigured", "ConfigMapForbidden")
+    assert "kubectl apply -f manifests/volcano/rbac.yaml" in message
+    cluster.kubectl("apply", "-f", str(ROOT / "manifests" / "volcano" / "rbac.yaml"))
+    message = await_reason(cluster, "SchedulerConfigured", "ConfigMapMissing")
+    assert f"ConfigMap {VOLCANO_SYSTEM}/{CONFIG_MAP}: it is not there" in message
+
+    cluster.kubectl("create", "-f", "-", stdin=config_map(CONFIG))
+    await_text(cluster, enable(CONFIG).text, what="GPU sharing is switched on")
+    await_reason(cluster, "SchedulerConfigured", "Configured")
+
+    theirs = CONFIG.replace("- name: nodeorder", "- name: binpack # since today")
+    cluster.kubectl("replace", "-f", "-", stdin=config_map(theirs))
+    await_text(cluster, enable(theirs).text, what="what was overwritten is edited again")
+
+    product.delete("default")
+    await_text(cluster, theirs, what="every byte is as people wrote it last")
+    backups = get(cluster, paths.config_maps(SYSTEM))["items"]
+    assert [each for each in backups if "volcano" in each["metadata"]["name"]] == []
+
+
+@pytest.fixture(scope="module")
+def volcano() -> Volcano:
+    return ensure_volcano(report=to_stderr)
+
+
+@pytest.fixture
+def volcano_scheduler(cluster: LocalCluster, volcano: Volcano, volcano_system: None) -> Iterator[None]:
+    """Volcano's own scheduler as its chart runs it, with GPU sharing off."""
+    del volcano_system
+    cluster.kubectl("apply", "-f", str(volcano.crds))
+    cluster.kubectl("apply", "-f", str(ROOT / "manifests" / "volcano" / "rbac.yaml"))
+    cluster.kubectl("create", "-f", "-", stdin=config_map(CONFIG))
+    cluster.kubectl("create", "serviceaccount", "-n", VOLCANO_SYSTEM, "volcano-scheduler")
+    account = f"{VOLCANO_SYSTEM}:volcano-scheduler"
+    cluster.kubectl(
+        "create",
+        "clusterrolebinding",
+        "volcano",
+        "--clusterrole=cluster-admin",
+        f"--serviceaccount={account}",
+    )
+    cluster.kubectl(
+        "create", "-n", VOLCANO_SYSTEM, "-f", "-", stdin=json.dumps(scheduler_pod(volcano.scheduler))
+    )
+    watch_until(
+        cluster,
+        PODS.format(namespace=VOLCANO_SYSTEM),
+        lambda pods: any(is_running(each) for each in pods),
+        what="Volcano's scheduler runs",
+        describe=lambda pods: [each["status"] for each in pods],
+    )
+    await_log(cluster, "priority gang drf predicates nodeorder")
+    yield
+    cluster.kubectl("delete", "pod", "-n", VOLCANO_SYSTEM, "volcano-scheduler")
+    cluster.kubectl("delete", "clusterrolebinding", "volcano")
+    cluster.kubectl("delete", "-f", str(volcano.crds))
+
+
+def scheduler_pod(program: Path) -> Json:
+    flags = [
+        f"--scheduler-conf=/volcano.scheduler/{KEY}",
+        "--leader-elect=false",
+        "--enable-metrics=false",
+        "--enable-healthz=false",
+        "--logtostderr",
+        "-v=2",
+    ]
+    mount = {"name": "config", "mountPath": "/volcano.scheduler"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "volcano-scheduler"},
+        "spec": {
+            "nodeName": "gpu-3",
+            "serviceAccountName": "volcano-scheduler",
+            "terminationGracePeriodSeconds": 1,
+            "containers": [
+                {
+                    "name": "scheduler",
+                    "image": "volcano:test",
+                    "command": [str(program), *flags],
+                    "env": [{"name": "DEBUG_SOCKET_DIR", "value": "/run/volcano"}],
+                    "volumeMounts": [mount],
+                }
+            ],
+            "volumes": [{"name": "config", "configMap": {"name": CONFIG_MAP}}],
+        },
+    }
+
+
+def log_of_scheduler(cluster: LocalCluster) -> str:
+    return cluster.kubectl("logs", "-n", VOLCANO_SYSTEM, "volcano-scheduler", "--tail=2000")
+
+
+def await_log(cluster: LocalCluster, text: str) -> None:
+    wait_until(
+        f"Volcano's scheduler says {text}",
+        lambda: text in log_of_scheduler(cluster),
+        timeout=120,
+        interval=1,
+        explain=lambda: log_of_scheduler(cluster)[-2000:],
+    )
+
+
+def for_volcano(name: str, *, memory: int) -> list[Json]:
+    """A pod and its group, which Volcano's controllers would make."""
+    body = pod(name, {"main": memory}, resource=MEMORY, on="gpu-2")
+    body["spec"]["schedulerName"] = "volcano"
+    body["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": name}
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"minMember": 1, "queue": "default"},
+    }
+    return [group, body]
+
+
+@pytest.fixture
+def two_cards(cluster: LocalCluster) -> Iterator[None]:
+    """A node with two cards of 8000 MiB, as far as schedulers can see."""
+    shown = {MEMORY: "16000", "volcano.sh/gpu-number": "2"}
+    set_capacity(cluster, shown)
+    yield
+    set_capacity(cluster, dict.fromkeys(shown))
+
+
+def set_capacity(cluster: LocalCluster, amounts: Json) -> None:
+    body = json.dumps({"status": {"capacity": amounts, "allocatable": amounts}})
+    cluster.kubectl("patch", "node", "gpu-2", "--subresource=status", "--type=merge", "-p", body)
+
+
+@pytest.mark.usefixtures("volcano_scheduler", "two_cards")
+def test_volcanos_own_scheduler_shares_cards_with_the_edited_config_map(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    product.apply(with_backend("Volcano", dialect="volcano.sh"))
+    await_reason(cluster, "SchedulerConfigured", "Configured")
+    # The kubelet shows a ConfigMap anew when it syncs the pod: at once after any change of the pod.
+    cluster.kubectl("annotate", "pod", "-n", VOLCANO_SYSTEM, "volcano-scheduler", "synced=now")
+    await_log(cluster, "priority gang drf deviceshare predicates nodeorder")
+
+    for name, memory in (("a", 6000), ("b", 1000), ("c", 4000)):
+        create(cluster, namespace, for_volcano(name, memory=memory))
+        await_card(cluster, namespace, name)
+    pods = {
+        each["metadata"]["name"]: each for each in get(cluster, PODS.format(namespace=namespace))["items"]
+    }
+    cards = {name: each["metadata"]["annotations"]["volcano.sh/gpu-index"] for name, each in pods.items()}
+    assert cards == {"a": "0", "b": "0", "c": "1"}, "4000 MiB do not fit beside 7000 of 8000"
+    assert all(int(each["metadata"]["annotations"]["volcano.sh/predicate-time"]) for each in pods.values())
+    assert {each["spec"]["nodeName"] for each in pods.values()} == {"gpu-2"}
+    product.delete("default")
+    await_text(cluster, CONFIG, what="the ConfigMap is restored")
+
+
+def await_card(cluster: LocalCluster, namespace: str, name: str) -> None:
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(
+            each["metadata"]["name"] == name and "volcano.sh/gpu-index" in each["metadata"]["annotations"]
+            for each in pods
+        ),
+        what=f"Volcano gives {name} a card",
+        describe=lambda pods: [each["status"] for each in pods],
+    )
