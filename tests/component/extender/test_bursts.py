@@ -16,7 +16,6 @@ from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import ANNOTATION, pod_json, share_node
 
 from gpushare_core.books.allocation import decode_allocation
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
@@ -76,8 +75,8 @@ async def extender(api: FakeApi, *nodes: int) -> AsyncIterator[tuple[SchedulerCa
     clock = FakeClock(0.0)
     watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
     async with KubeClient(api.credentials()) as client, ClientSession() as session:
-        binder = Binder(client, ledger, GPUSHARE, permitted)
-        server = TestServer(application(ExtenderApi(ledger, binder, GPUSHARE, HealthApi(watches))))
+        binder = Binder(client, ledger, permitted)
+        server = TestServer(application(ExtenderApi(ledger, binder, HealthApi(watches))))
         await server.start_server(shutdown_timeout=0.001)
         yield SchedulerCaller(session, server), [each.name for each in share_nodes]
         await binder.drain(5.0)

@@ -11,7 +11,6 @@ from tests.fakes.api_server import FakeApi, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_extender.cluster.calls import APART_SECONDS, CallReport
 from gpushare_extender.http.endpoints import Address
 from gpushare_extender.http.server import application
@@ -95,7 +94,7 @@ async def test_what_cannot_be_written_is_tried_again(api: FakeApi, report: CallR
 
 async def test_only_calls_that_ask_for_nodes_count(api: FakeApi) -> None:
     async with kube_client(api.credentials()) as client, ClientSession() as session:
-        extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)), GPUSHARE)
+        extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
         task = asyncio.create_task(extender.calls.run())
         server = TestServer(application(extender.api))
         await server.start_server(shutdown_timeout=0.1)

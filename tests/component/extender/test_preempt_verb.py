@@ -13,7 +13,6 @@ from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, share_node
 from tests.samples.preemption import budget_json
 
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_extender.bind.binder import Binder
@@ -43,7 +42,7 @@ async def extender(api: FakeApi) -> AsyncIterator[ExtenderApi]:
     clock = FakeClock(0.0)
     watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
     async with KubeClient(api.credentials()) as client:
-        yield ExtenderApi(ledger, Binder(client, ledger, GPUSHARE, permitted), GPUSHARE, HealthApi(watches))
+        yield ExtenderApi(ledger, Binder(client, ledger, permitted), HealthApi(watches))
 
 
 @pytest.fixture
