@@ -30,7 +30,7 @@ from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState
 from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.layout import recorded_layout
-from gpushare_plugin.decide.locks import Locks
+from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.offering import (
     KUBELET_SILENT,
     NOT_KEPT,
@@ -150,7 +150,9 @@ class Reconciler:
     def _locks(self, offering: Offering) -> Locks:
         """Returns the class that each card serves alone now."""
         assignments = self._node_assignments(offering)
-        return node_locks(assignments, self._allocations(assignments)) if assignments else {}
+        if assignments is None or not assignments.layout.is_mixed:
+            return NO_LOCKS
+        return node_locks(assignments, self._allocations(assignments))
 
     async def _read_assigned(self) -> bool:
         """Returns whether it is known what is assigned right now.

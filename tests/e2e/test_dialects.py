@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from tests.e2e.observe import NODES, Json, get, watch_until
-from tests.e2e.product import Product, policy
+from tests.e2e.observe import NODES, Json, condition, get, watch_until
+from tests.e2e.product import Product, named, policy
 
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_localcluster.cluster import LocalCluster
@@ -51,6 +51,10 @@ def await_shown(cluster: LocalCluster, node: str, dialect: str, *, labels: dict[
     )
 
 
+def heartbeat(node: Json) -> str:
+    return str(condition(node, "Ready").get("lastHeartbeatTime", ""))
+
+
 @pytest.fixture(scope="module")
 def two_dialects(cluster: LocalCluster, product: Product) -> Iterator[None]:
     """Two policies; on the second one's node the administrator has set the label of its dialect before."""
@@ -85,7 +89,15 @@ def test_the_scheduler_is_connected_for_the_names_of_both(cluster: LocalCluster)
 
 
 def test_a_restart_of_the_kubelet_changes_nothing_of_it(cluster: LocalCluster) -> None:
+    before = heartbeat(get(cluster, f"{NODES}/gpu-1"))
     cluster.restart_kubelet("gpu-1")
+    watch_until(
+        cluster,
+        NODES,
+        lambda nodes: any(named(each, "gpu-1") and heartbeat(each) != before for each in nodes),
+        what="the new kubelet has written the node's status",
+        describe=lambda nodes: [heartbeat(each) for each in nodes],
+    )
     cluster.wait_ready()
     await_shown(cluster, "gpu-1", "aliyun.com", labels={"gpushare": "true"})
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from tests.e2e.fixtures import await_agreement
-from tests.e2e.observe import NODES, PODS, Json, condition, watch_until
+from tests.e2e.observe import NODES, PODS, Json, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
-from tests.e2e.product import Product, policy
+from tests.e2e.product import SYSTEM, Product, policy
 from tests.e2e.workloads import CARD, MEMORY, SLICE, container, create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
@@ -20,10 +20,14 @@ NODE = "gpu-1"
 
 @pytest.fixture(scope="module")
 def mixed(product: Product) -> Iterator[None]:
-    product.apply(policy("default", nodes=[NODE], cards=4, memory="86Gi", mode="Mixed", slicesPerCard=2))
+    product.apply(mixed_policy())
     product.await_ready("default")
     yield
     product.delete("default")
+
+
+def mixed_policy() -> Json:
+    return policy("default", nodes=[NODE], cards=4, memory="86Gi", mode="Mixed", slicesPerCard=2)
 
 
 def await_offered(cluster: LocalCluster, *expected: int) -> None:
@@ -130,6 +134,46 @@ def test_a_pod_of_two_resources_gets_cards_of_each(cluster: LocalCluster, namesp
     run(cluster, namespace, both)
     await_offered(cluster, 1, 6, 172)
     await_agreement(cluster, namespace)
+
+
+def test_locks_outlive_the_kubelet_and_the_plugin(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    """Nothing is written down for them: the kubelet knows what it has given out."""
+    run(cluster, namespace, asking("halves", 2, SLICE), asking("memory", 10, MEMORY))
+    await_offered(cluster, 1, 6, 172)
+    cluster.restart_kubelet(NODE)
+    await_offered(cluster, 1, 6, 172)
+    restart_plugin(cluster, product)
+    await_offered(cluster, 1, 6, 172)
+    run(cluster, namespace, asking("whole", 1, CARD))
+    await_offered(cluster, 1, 4, 86)
+
+
+def restart_plugin(cluster: LocalCluster, product: Product) -> None:
+    """The one that goes says so in the GPUShareNode."""
+    selector = "app.kubernetes.io/component=plugin"
+    cluster.kubectl("delete", "pod", "-n", SYSTEM, "-l", selector, "--wait=true")
+    product.share_node(NODE, lambda node: is_true(node, "Registered"), what="the next plugin serves")
+
+
+def test_a_change_of_mode_waits_for_pods_of_every_class(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    run(cluster, namespace, asking("halves", 2, SLICE), asking("memory", 10, MEMORY))
+    product.apply(policy("default", nodes=[NODE], cards=4, memory="86Gi"))
+    blocked = product.share_node(
+        NODE, lambda node: is_true(node, "UnitChangeBlocked"), what="the change is blocked"
+    )
+    assert (
+        "mode Memory is applied when 2 pods hold no more"
+        in condition(blocked, "UnitChangeBlocked")["message"]
+    )
+    delete(cluster, namespace, "halves")
+    delete(cluster, namespace, "memory")
+    await_offered(cluster, 0, 0, 344)
+    product.apply(mixed_policy())
+    await_offered(cluster, 4, 8, 344)
 
 
 @pytest.mark.parametrize("where", ["containers", "initContainers"])

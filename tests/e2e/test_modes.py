@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.books import Key, read_books
-from tests.e2e.observe import PODS, Json, condition, is_true, watch_until
+from tests.e2e.observe import PODS, POLICIES, Json, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import Product, policy
 from tests.e2e.workloads import CARD, MEMORY, SLICE, create, pod
@@ -98,6 +98,32 @@ def test_whole_cards_are_nobody_elses(cluster: LocalCluster, namespace: str) -> 
     assert "Insufficient gpushare.io/card" in refusal(cluster, namespace, "two")
     (last,) = run(cluster, namespace, "one", 1, CARD)
     assert last not in first
+
+
+def test_kubectl_tells_the_modes_apart(cluster: LocalCluster, product: Product, namespace: str) -> None:
+    run(cluster, namespace, "slices", 2, SLICE)
+    run(cluster, namespace, "card", 1, CARD)
+    for resource, summary in [(SLICE, "1/2 1/2 0/2 0/2"), (CARD, "whole free free free")]:
+        product.share_node(
+            NODES[resource],
+            lambda node, summary=summary: node["status"]["summary"] == summary,
+            what=f"{NODES[resource]} shows {summary}",
+        )
+    watch_until(
+        cluster,
+        POLICIES,
+        lambda policies: any(
+            of_units(each) == ("1 card, 1/2 card, 1Gi", "1/4, 2/8, 0/64") for each in policies
+        ),
+        what="the policy keeps the kinds of units apart",
+        describe=lambda policies: [of_units(each) for each in policies],
+    )
+    print(cluster.kubectl("get", "gpushare"))
+
+
+def of_units(policy: Json) -> tuple[str, str]:
+    units = policy.get("status", {}).get("units", {})
+    return units.get("unit", ""), units.get("summary", "")
 
 
 def test_a_change_of_mode_waits_for_the_pods_that_hold_slices(

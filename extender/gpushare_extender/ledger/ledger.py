@@ -326,7 +326,8 @@ class Ledger:
 
     def fits(self, node: str, request: Request) -> bool:
         """Returns whether ``node`` takes ``request``, all its resources together."""
-        return bool(self._choose(node, request))
+        node_ledger = self._nodes.get(node)
+        return node_ledger is not None and node_ledger.fits(request)
 
     def unfit_reason(self, node: str, request: Request) -> UnfitReason:
         """Returns why ``request`` does not fit ``node``; to be asked only where it does not."""

@@ -77,6 +77,8 @@ class NodeLedger:
     _candidates: dict[tuple[str, int], Candidate | None] = field(default_factory=dict)
     """By extended resource and amount of a request, as long as nothing changes: pods come in bursts of
     equals, and each of them asks about every node."""
+    _fitting: dict[tuple[tuple[str, int], ...], bool] = field(default_factory=dict)
+    """Whether requests of several resources fit; in the same way."""
 
     @property
     def is_empty(self) -> bool:
@@ -184,6 +186,15 @@ class NodeLedger:
         cards = [card for card in self.cards(request.resource) if card.uuid not in without]
         return mode_serving(request.resource).choose(cards, request.total, share_node.strategy)
 
+    def fits(self, request: Request) -> bool:
+        """Returns whether all resources of ``request`` fit together."""
+        key = tuple((each.name, each.total) for each in request.resources)
+        if key not in self._fitting:
+            if len(self._fitting) == _MOST_CANDIDATES:
+                self._fitting.clear()
+            self._fitting[key] = bool(self.choose_together(request))
+        return self._fitting[key]
+
     def choose_together(self, request: Request) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
         """Returns what each resource of ``request`` would get now; empty when they do not fit together.
 
@@ -275,6 +286,7 @@ class NodeLedger:
         """What was derived from the sums is to be derived anew."""
         self._cards.clear()
         self._candidates.clear()
+        self._fitting.clear()
 
     def _count(self, card: str) -> None:
         self._changed()

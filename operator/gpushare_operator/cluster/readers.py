@@ -14,7 +14,6 @@ from gpushare_core.api.names import COMPONENT_LABEL, FIELD_MANAGER, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
-from gpushare_core.placement.requests import ResourceClass
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
     COMMAND_LABEL,
@@ -159,9 +158,9 @@ def _totals(model: type[Totals], body: Any) -> Totals:
 
 
 def _resources(body: Any) -> dict[str, UnitTotals]:
-    """Returns them in the order of the classes: the API server keeps maps in none."""
-    given = body if isinstance(body, dict) else {}
-    return {each: _totals(UnitTotals, given[each]) for each in ResourceClass if each in given}
+    """Returns the totals of each class in the order in which the plugin lists them."""
+    given = [each for each in body or () if isinstance(each, dict)]
+    return {str(each.get("resource", "")): _totals(UnitTotals, each) for each in given}
 
 
 def _conditions_by_type(status: Json) -> dict[str, Condition]:

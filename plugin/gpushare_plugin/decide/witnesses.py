@@ -125,6 +125,8 @@ class _AnnotatedContainer:
         """Whether ``layout`` has the same units on other cards, or as units of another size."""
         if sum(self.shares.values()) != len(self.numbers):
             return False
+        if layout.is_mixed and layout.class_of(self.numbers[0]) is not self.resource:
+            return True
         lie_elsewhere = layout.shares(self.numbers) != {card: n for card, n in self.shares.items() if n}
         return lie_elsewhere or (self.unit is not None and self.unit.meaning not in layout.unit.meanings)
 

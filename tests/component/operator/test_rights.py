@@ -129,6 +129,19 @@ def test_the_annotations_of_every_dialect_are_protected(policy: str) -> None:
     assert unseen == []
 
 
+def test_others_get_one_right_and_that_for_one_dialect() -> None:
+    bodies = list(yaml.safe_load_all((MANIFEST.parent / "rbac-dialects.yaml").read_text()))
+    roles = {each["metadata"]["name"]: each["rules"] for each in bodies if each["kind"] == "ClusterRole"}
+    with_keys = [name for name, each in DIALECTS.items() if each.codec.annotation_keys]
+    right = {"apiGroups": ["gpushare.io"], "resources": ["dialects"], "verbs": ["annotate"]}
+    assert [rule for rules in roles.values() for rule in rules] == [
+        {**right, "resourceNames": [name]} for name in with_keys
+    ]
+    bindings = [each for each in bodies if each["kind"] == "ClusterRoleBinding"]
+    assert {each["roleRef"]["name"] for each in bindings} < set(roles)
+    assert {subject["kind"] for each in bindings for subject in each["subjects"]} == {"ServiceAccount"}
+
+
 def test_two_resources_of_any_dialects_are_noticed() -> None:
     names = quoted(admission_variable("admission-pods.yaml", "gpushare-requests", "resources"))
     assert sorted(names) == sorted(RESOURCES)

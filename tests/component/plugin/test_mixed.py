@@ -47,7 +47,9 @@ async def test_the_published_table(node: Node) -> None:
     await until_offered(node, 1, 6, 172)
     await node.run_pod(asking("c", 1, CARD))
     await until_offered(node, 1, 4, 86)
-    await node.until("the status", lambda: node.share_node.status.summary == "1/2 1/2 10/86 1/1")
+    await node.until(
+        "the status", lambda: node.share_node.status.summary == "slices:1/2 slices:1/2 memory:10/86 whole"
+    )
     status = node.share_node.status
     assert [card.lock for card in status.cards] == ["Slices", "Slices", "Memory", "Exclusive"]
     totals = {each.resource: (each.total, each.allocated) for each in status.resources}
@@ -58,7 +60,7 @@ async def test_the_published_table(node: Node) -> None:
     await until_offered(node, 2, 8, 172)
     node.end_pod("s")
     await until_offered(node, 4, 8, 344)
-    await node.until("the status", lambda: node.share_node.status.summary == "0/86 0/86 0/86 0/86")
+    await node.until("the status", lambda: node.share_node.status.summary == "free free free free")
 
 
 async def test_of_two_classes_that_race_for_the_last_card_one_is_refused(node: Node) -> None:
@@ -164,7 +166,9 @@ async def test_a_policy_that_is_applied_anew_knows_what_is_held(node: Node) -> N
     node.share(mode="Mixed", slicesPerCard=2, devices=devices(4))
     await node.start_plugin()
     await until_offered(node, 1, 6, 172)
-    await node.until("the status", lambda: node.share_node.status.summary == "1/2 1/2 10/86 0/86")
+    await node.until(
+        "the status", lambda: node.share_node.status.summary == "slices:1/2 slices:1/2 memory:10/86 free"
+    )
 
 
 async def test_pods_of_all_classes_at_once_never_share_a_card(node: Node) -> None:

@@ -50,13 +50,13 @@ async def test_of_two_classes_one_gets_the_last_card_and_the_other_when_it_is_fr
     refusal = await bind(node, extender, "whole", container(units=1, resource=CARD))
     assert "needs a free card, has 0" in refusal
     await node.kubelet.admit(node.api.pod("memory"))
-    await node.until("the status", lambda: node.share_node.status.summary == "10/86")
+    await node.until("the status", lambda: node.share_node.status.summary == "memory:10/86")
     assert "has 0" in await bind(node, extender, "whole")
     node.end_pod("memory")
     await until_free(node, extender, CARD, 1)
     assert await bind(node, extender, "whole") == ""
     await node.kubelet.admit(node.api.pod("whole"))
-    await node.until("the status", lambda: node.share_node.status.summary == "1/1")
+    await node.until("the status", lambda: node.share_node.status.summary == "whole")
 
 
 @pytest.mark.parametrize("first", ["memory", "slice"])
@@ -72,5 +72,7 @@ async def test_a_pod_of_two_classes_runs_on_the_cards_that_were_chosen(
     assert promised
     for name, cards in promised.containers.items():
         assert admitted.variables[name]["GPUSHARE_CARD"] == ",".join(cards)
-    await node.until("the status", lambda: node.share_node.status.summary == "10/86 1/2 1/2")
+    await node.until(
+        "the status", lambda: node.share_node.status.summary == "memory:10/86 slices:1/2 slices:1/2"
+    )
     assert node.allocation("both") == promised

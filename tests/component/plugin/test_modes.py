@@ -169,18 +169,18 @@ async def test_a_change_of_mode_waits_for_the_pods_that_hold_units(node: Node) -
 async def test_whole_cards(node: Node) -> None:
     node.share(mode="Exclusive", devices=DEVICES)
     await node.kubelet.until("three cards", lambda it: (it.resource, len(it.devices)) == (CARD, 3))
-    await node.until("the status", lambda: node.share_node.status.summary == "0/1 0/1 0/1")
+    await node.until("the status", lambda: node.share_node.status.summary == "free free free")
     admitted = await node.run_pod(pod_json("a", container(units=2, resource=CARD)))
     assert admitted.variables["main"]["GPUSHARE_UNITS"] == "2"
     with pytest.raises(AdmissionError, match="Requested: 2, Available: 1"):
         await node.run_pod(pod_json("b", container(units=2, resource=CARD)))
     await node.run_pod(pod_json("c", container(units=1, resource=CARD)))
-    await node.until("the status", lambda: node.share_node.status.summary == "1/1 1/1 1/1")
+    await node.until("the status", lambda: node.share_node.status.summary == "whole whole whole")
     assert node.share_node.status.memory_unit == "1 card"
     assert node.share_node.status.memory.allocated == "40Gi"
     for name in ("a", "c"):
         node.end_pod(name)
-    await node.until("all given back", lambda: node.share_node.status.summary == "0/1 0/1 0/1")
+    await node.until("all given back", lambda: node.share_node.status.summary == "free free free")
     await node.run_pod(pod_json("d", container(units=3, resource=CARD)))
     await node.until("the annotation", lambda: node.allocation("d") is not None)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.api_server import PODS
 from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
-from tests.samples.plugin import NODE, container, name_of, pod_json
+from tests.samples.plugin import NODE, container, ids, name_of, pod_json
 
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.json_object import Json
@@ -250,3 +250,37 @@ async def test_pods_of_another_plugin_are_none_of_our_affair_in_another_dialect(
     await node.until("the status", lambda: node.share_node.status.summary == "16/16 0/16")
     assert node.allocation("old") is None
     assert node.condition("LedgerInSync") == ("True", "InSync")
+
+
+async def test_in_mode_mixed_their_card_serves_memory_alone(idle_node: Node) -> None:
+    node = idle_node
+    ALIYUN.run(node, "old", 0, ALIYUN.ids(*range(4)))
+    node.share(dialect="aliyun.com", mode="Mixed", slicesPerCard=2)
+    await node.start_plugin()
+    await node.until_registered()
+    expected = {ALIYUN.resource: 32, "gpushare.io/slice": 2, "gpushare.io/card": 1}
+    await node.kubelet.until(
+        "lists by the locks",
+        lambda it: {name: len(devices) for name, devices in it.offered.items()} == expected,
+    )
+    await node.until("the status", lambda: node.on_cards() == {"old": {CARDS[0]: 4}})
+    admitted = await node.run_pod(pod_json("s", container(units=1, resource="gpushare.io/slice")))
+    assert admitted.variables["main"]["GPUSHARE_CARD"] == CARDS[1]
+    with pytest.raises(AdmissionError):
+        await node.run_pod(ALIYUN.pod("m", 13))
+    await node.run_pod(ALIYUN.pod("n", 12))
+    await node.until("the summary", lambda: node.share_node.status.summary == "memory:16/16 slices:1/2")
+
+
+async def test_a_kubelet_that_has_an_older_list_fills_no_card_beyond_its_size(idle_node: Node) -> None:
+    """It calls all our units available, and may not even ask which to take."""
+    node = idle_node
+    ALIYUN.run(node, "old-0", 0, ALIYUN.ids(*range(10)))
+    ALIYUN.run(node, "old-1", 1, ALIYUN.ids(*range(10), card=1))
+    await switched(node, ALIYUN)
+    node.kubelet.devices = dict.fromkeys(ids(*range(32)), "Healthy")
+    with pytest.raises(AdmissionError, match="asked 8, largest free 6"):
+        await node.run_pod(ALIYUN.pod("a", 8))
+    with pytest.raises(AdmissionError, match=r"17 of 16 units of card 1 .* gave out 10 of them"):
+        await node.kubelet.allocate(ALIYUN.resource, ids(*range(16, 23)))
+    await node.kubelet.allocate(ALIYUN.resource, ids(*range(16, 22)))

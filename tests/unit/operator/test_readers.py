@@ -98,7 +98,11 @@ def test_a_node_is_read(status: Json, *, ready: bool, offered: tuple[str, ...]) 
 
 
 def test_the_classes_of_a_mixed_node_are_read_in_their_order() -> None:
-    resources = {"card": {"total": 2}, "memory": {"total": 8, "allocated": 4}, "later": {}, "slice": "?"}
+    resources = [
+        {"resource": "memory", "total": 8, "allocated": 4},
+        {"resource": "slice", "total": "?"},
+        {"resource": "card", "total": 2},
+    ]
     status = {"memoryUnit": "1Gi, 1/2 card, 1 card", "resources": resources}
     read = read_share_node({"metadata": meta(), "spec": {}, "status": status})
     assert list(read.units_by_kind.items()) == [
