@@ -15,7 +15,7 @@ class Offer(NamedTuple):
     memory: int
 
     def __str__(self) -> str:
-        return f"{self.cards} cards / {self.slices} slices / {self.memory} units of memory"
+        return f"card {self.cards} / slice {self.slices} / memory {self.memory}"
 
 
 WHOLE = Offer(4, 8, 344)
