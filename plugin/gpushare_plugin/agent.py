@@ -1,11 +1,12 @@
 """Wires the parts of the process together and runs them; if one fails, all end."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpushare_core.api.policy import Devices
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
@@ -14,6 +15,8 @@ from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
 from gpushare_plugin.decide.admission import pods_without_units
 from gpushare_plugin.decide.conditions import STOPPING, RegistrationState
+from gpushare_plugin.devices.card import DeviceSource
+from gpushare_plugin.devices.source import open_source
 from gpushare_plugin.health_server import HealthServer
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
@@ -59,7 +62,14 @@ def endpoint(name: str) -> str:
 class Agent:
     """The plugin of one node."""
 
-    def __init__(self, settings: Settings, client: KubeClient, resources: PodResources) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        client: KubeClient,
+        resources: PodResources,
+        *,
+        open_source: Callable[[str, Devices], DeviceSource | None] = open_source,
+    ) -> None:
         self.state = NodeState(settings.node)
         self._settings = settings
         self._streams = {name: DeviceStream() for name in RESOURCES}
@@ -81,6 +91,7 @@ class Agent:
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
+            open_source=open_source,
         )
         self._stopping = False
 

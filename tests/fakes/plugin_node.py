@@ -12,12 +12,15 @@ from tests.fakes.kubelet import Admitted, FakeKubelet
 from tests.fakes.plugin_api import PluginApi, plugin_api
 from tests.samples.plugin import ANNOTATION, NODE, name_of, share_node_json
 
+from gpushare_core.api.policy import Devices
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.books.allocation import Allocation, decode_allocation
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.agent import Agent, Settings
+from gpushare_plugin.devices.card import DeviceSource
+from gpushare_plugin.devices.source import open_source
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
 
@@ -28,6 +31,7 @@ class Node:
     kubelet: FakeKubelet
     api: PluginApi
     agent: Agent | None = None
+    open_source: Callable[[str, Devices], DeviceSource | None] = open_source
     _plugin: asyncio.Task[None] | None = field(default=None)
 
     async def start_plugin(self) -> None:
@@ -59,8 +63,13 @@ class Node:
             KubeClient(self.api.credentials()) as client,
             PodResources(self.kubelet.pod_resources, RESOURCES) as resources,
         ):
-            self.agent = Agent(settings, client, resources)
+            self.agent = Agent(
+                settings, client, resources, open_source=lambda *asked: self.open_source(*asked)
+            )
             await self.agent.run()
+
+    def _open_source(self, node: str, devices: Devices) -> DeviceSource | None:
+        return self.open_source(node, devices)
 
     # What people and the scheduler do
 

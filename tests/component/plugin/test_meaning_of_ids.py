@@ -34,10 +34,10 @@ class Source:
         return self._cards
 
 
-def find_cards(monkeypatch: pytest.MonkeyPatch, *cards: int) -> None:
+def find_cards(node: Node, *cards: int) -> None:
     """The node has these cards from now on, in this order."""
     present = [PhysicalCard(uuid=CARDS[each], index=at, memory=16 * GIB) for at, each in enumerate(cards)]
-    monkeypatch.setattr("gpushare_plugin.reconciler.open_source", lambda *_: Source(present))
+    node.open_source = lambda *_: Source(present)
 
 
 async def two_pods_run(node: Node) -> None:
@@ -130,11 +130,11 @@ async def test_a_policy_applied_anew_fills_no_card_beyond_what_it_has(node: Node
     ],
 )
 async def test_a_label_toggled_while_cards_are_found_differently_moves_no_unit_in_use(
-    node: Node, monkeypatch: pytest.MonkeyPatch, found: tuple[int, ...]
+    node: Node, found: tuple[int, ...]
 ) -> None:
     await two_pods_run(node)
     await delete_policy(node)
-    find_cards(monkeypatch, *found)
+    find_cards(node, *found)
     node.share()
     await start_again(node)
     assert nothing_moved(node)

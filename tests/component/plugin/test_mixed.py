@@ -199,11 +199,9 @@ class FailingSource:
         return (replace(first, healthy=self.healthy), *others)
 
 
-async def test_a_card_that_fails_stays_with_its_class_until_it_is_empty(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_card_that_fails_stays_with_its_class_until_it_is_empty(node: Node) -> None:
     source = FailingSource()
-    monkeypatch.setattr("gpushare_plugin.reconciler.open_source", lambda *_: source)
+    node.open_source = lambda *_: source
     await mixed(node, cards=2)
     await node.run_pod(asking("m", 10, MEMORY))
     await until_offered(node, 1, 2, 172)
