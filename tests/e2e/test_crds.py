@@ -151,7 +151,7 @@ def test_a_good_policy_is_taken(cluster: LocalCluster, body: Json) -> None:
 def test_what_is_left_out_is_filled_in(cluster: LocalCluster) -> None:
     spec = submit(cluster, policy({"names": ["gpu-1"]}))["spec"]
     assert spec["memoryUnit"] == "1Gi"
-    assert spec["placement"] == {"strategy": "Binpack"}
+    assert spec["placement"] == {"strategy": "Binpack", "preemption": "Enabled"}
     assert spec["scheduler"] == {"backend": "KubeScheduler", "extenderPort": 22766, "timeoutSeconds": 120}
     assert spec["nodes"][0]["devices"]["source"] == "NVML"
 
@@ -177,5 +177,5 @@ def test_policies_are_found_by_category_and_short_name(cluster: LocalCluster, st
     for name in ("gpushare", "gsp", "gpusharepolicies"):
         assert stored in cluster.kubectl("get", name)
     assert cluster.kubectl("get", "gsp").splitlines()[0].split() == (
-        ["NAME", "READY", "NODES", "CARDS", "UNIT", "UNITS", "ALLOCATED", "REASON", "AGE"]
+        ["NAME", "READY", "NODES", "CARDS", "UNIT", "ALLOCATED", "REASON", "AGE"]
     )

@@ -84,10 +84,14 @@ def test_a_policy_carries_our_finalizer_and_nothing_of_kopf(cluster: LocalCluste
     assert not [key for key in held["metadata"].get("annotations", {}) if "kopf" in key or "gpushare" in key]
 
 
-def test_nodes_carry_two_labels_and_nothing_else_of_ours(cluster: LocalCluster) -> None:
+def test_nodes_carry_three_labels_and_nothing_else_of_ours(cluster: LocalCluster) -> None:
     (node,) = [each for each in get(cluster, NODES)["items"] if named(each, "gpu-1")]
     ours = {key: value for key, value in node["metadata"]["labels"].items() if "gpushare" in key}
-    assert ours == {"gpushare.io/policy": "default", "gpushare.io/mode": "Memory"}
+    assert ours == {
+        "gpushare.io/policy": "default",
+        "gpushare.io/mode": "Memory",
+        "gpushare.io/dialect": "gpushare.io",
+    }
     assert "finalizers" not in node["metadata"]
     assert not [key for key in node["metadata"].get("annotations", {}) if "gpushare" in key or "kopf" in key]
 

@@ -123,7 +123,7 @@ class Node:
                 cards[card.uuid] = cards.get(card.uuid, 0) + share.units
         return found
 
-    async def until(self, what: str, condition: Callable[[], bool], within: float = 10.0) -> None:
+    async def until(self, what: str, condition: Callable[[], bool], within: float = 30.0) -> None:
         """Wait for something to be seen; a plugin that died ends the wait with its error."""
         deadline = asyncio.get_running_loop().time() + within
         while not condition():
