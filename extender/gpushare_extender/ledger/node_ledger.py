@@ -212,6 +212,8 @@ class NodeLedger:
 
     def fits(self, request: Request) -> bool:
         """Returns whether all resources of ``request`` fit together."""
+        if self.open_share_node is None:
+            return False
         key = tuple((each.name, each.total) for each in request.resources)
         if key not in self._fitting:
             if len(self._fitting) == _MOST_CANDIDATES:

@@ -130,6 +130,32 @@ def test_two_classes_that_fit_alone_and_not_together_are_refused() -> None:
         ledger.reserve(reference("p"), node="n1", request=request)
 
 
+def held_beside_two_cards() -> Ledger:
+    """Two cards are free, and one is held for a pod of a higher priority."""
+    ledger = ledger_of(mixed(86, 86, 86))
+    hold = PodRequest((asked(1, CARD),))
+    ledger.hold(reference("high"), node="n1", request=hold, priority=5, until=60)
+    return ledger
+
+
+PAIR = PodRequest((asked(10), asked(1, SLICE, container="side")))
+
+
+def test_a_pause_counts_whatever_was_known_to_fit_before() -> None:
+    ledger = held_beside_two_cards()
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == ["n1"]
+    ledger.pause("n1", "its kubelet rejects pods")
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == []
+
+
+def test_a_pause_that_is_over_counts_no_more() -> None:
+    ledger = held_beside_two_cards()
+    ledger.pause("n1", "its kubelet rejects pods")
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == []
+    ledger.resume("n1")
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == ["n1"]
+
+
 def test_memory_takes_the_card_that_is_large_enough_and_leaves_others_the_rest() -> None:
     ledger = ledger_of(mixed(16, 86))
     request = PodRequest((asked(1, CARD, container="side"), asked(60)))
