@@ -39,6 +39,10 @@ def room_of(name: str, rooms: NodeRoom) -> ResourceRoom | None:
     return next((each for each in rooms if each.name == name), None)
 
 
+FreeOf = tuple[ResourceClass, str]
+"""A class and the UUID of a card."""
+
+
 class CardUse(NamedTuple):
     """What is in use of one card."""
 
@@ -103,6 +107,13 @@ class NodeLedger:
             return None
         offered = ((name, mode_serving(each)) for name, each in self.open_share_node.resources.items())
         return tuple(ResourceRoom(name, mode, mode.room(self.cards(mode.resource))) for name, mode in offered)
+
+    def free(self) -> dict[FreeOf, int]:
+        """Returns the units of each class that each card has free, where pods can have several classes."""
+        if self.open_share_node is None or not self._is_mixed:
+            return {}
+        seen = ((each, card) for each in self._classes for card in self.cards(each))
+        return {(each, card.uuid): card.free for each, card in seen if card.healthy}
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
         reported = set(self._reported_uids())

@@ -16,6 +16,7 @@ from gpushare_core.placement.requests import PodRequest, ResourceClass, Resource
 from gpushare_extender.bind.binding import allocation_of
 from gpushare_extender.decide.filter import filter_nodes
 from gpushare_extender.decide.prioritize import prioritize_nodes
+from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.ledger.holder import read_pod
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.share_node import ShareNode
@@ -153,6 +154,20 @@ def test_a_pause_that_is_over_counts_no_more() -> None:
     ledger.pause("n1", "its kubelet rejects pods")
     assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == []
     ledger.resume("n1")
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == ["n1"]
+
+
+def test_a_pod_of_two_classes_is_woken_when_another_card_than_the_largest_has_room() -> None:
+    """A free card offers as much of each class alone as it did before."""
+    refused = RefusedPods()
+    ledger = Ledger(refused.has_room, card_has_room=refused.card_has_room)
+    ledger.set_share_node(mixed(86, 86))
+    ledger.set_pod(pod_update("a", c0=80))
+    ledger.set_pod(pod_update("b", c0=1))
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == []
+    refused.refused("p", PAIR)
+    ledger.drop_pod("a")
+    assert refused.take_waiting()
     assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == ["n1"]
 
 
