@@ -107,8 +107,7 @@ class Ledger:
         held_is_free: Callable[[str], None] = lambda _uid: None,
         card_has_room: Callable[[], None] = lambda: None,
     ) -> None:
-        """``has_room`` is told which amount of which resource, by its name, fits a node, whenever
-        that is more than before;
+        """``has_room`` is told which amount of which resource, by its name, fits a node, if more than before;
         ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed;
         ``card_has_room`` that any card has more room on a node of several resources: a pod of several needs
         more than one card."""
@@ -495,7 +494,6 @@ class Ledger:
 
     def _set_free(self, node: str, free: Mapping[FreeOf, int]) -> None:
         before = self._free.pop(node, {})
-        if free:
-            self._free[node] = free
+        self._free |= {node: free} if free else {}
         if any(units > before.get(card, 0) for card, units in free.items()):
             self._card_has_room()
