@@ -406,18 +406,39 @@ def _overcommitted(placed: PlacedCard, held: Mapping[ResourceClass, int], layout
     return ""
 
 
+def every_allocation(assignments: NodeAssignments, pods: Pods) -> list[PodAllocation]:
+    """Returns what all pods have, also those that only the kubelet knows, or that it has forgotten."""
+    return [
+        *admitted_allocations(assignments, pods.values()),
+        *orphaned_allocations(assignments, pods),
+        *forgotten_allocations(assignments, pods.values()),
+    ]
+
+
 def node_locks(
-    assignments: NodeAssignments, allocations: Iterable[PodAllocation]
+    assignments: NodeAssignments, pods: Pods, allocations: Iterable[PodAllocation]
 ) -> dict[str, ResourceClass]:
     """Returns the class that each card serves of which the kubelet has assigned units, or pods have them by
     ``allocations``: where the kubelet does not show them, or has forgotten them."""
     if not assignments.layout.is_mixed:
         return {}
     locks = locks_of_units(assignments.layout, assignments.assigned.holdings())
-    for allocation in allocations:
-        for card, resource in allocation.classes.items():
+    for classes in (*(each.classes for each in allocations), *_unlisted_classes(assignments, pods)):
+        for card, resource in classes.items():
             locks.setdefault(card, resource)
     return locks
+
+
+def _unlisted_classes(assignments: NodeAssignments, pods: Pods) -> Iterator[dict[str, ResourceClass]]:
+    """Yields what pods have that were admitted and are not listed: a kubelet that was restarted lists them
+    one after the other, and one that was bound meanwhile can be before them. Of their own class it keeps
+    their units itself."""
+    for pod in pods.values():
+        was_admitted = pod.started or pod.uid in assignments.preferred
+        if was_admitted and assignments.assigned.of(pod) is None:
+            allocation = pod.allocation
+            if allocation and allocation.node == assignments.node:
+                yield annotated_classes(allocation)
 
 
 def promised_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
