@@ -429,13 +429,16 @@ def node_locks(
     return locks
 
 
-def _unlisted_classes(assignments: NodeAssignments, pods: Pods) -> Iterator[dict[str, ResourceClass]]:
-    """Yields what pods have that were admitted and are not listed: a kubelet that was restarted lists them
-    one after the other, and one that was bound meanwhile can be before them. Of their own class it keeps
-    their units itself."""
+def _unlisted_classes(assignments: NodeAssignments, pods: Pods) -> Iterator[Mapping[str, ResourceClass]]:
+    """Yields what pods have by what was answered or annotated, where the kubelet does not say.
+
+    One that was restarted lists its pods one after the other, and one that was bound meanwhile can be before
+    them; or PodResources are silent. Of their own class it keeps their units itself.
+    """
     for pod in pods.values():
-        was_admitted = pod.started or pod.uid in assignments.preferred
-        if was_admitted and assignments.assigned.of(pod) is None:
+        if not assignments.assigned.has_units(pod) and (preferred := assignments.preferred.get(pod.uid)):
+            yield preferred.classes
+        elif pod.started and assignments.assigned.of(pod) is None:
             allocation = pod.allocation
             if allocation and allocation.node == assignments.node:
                 yield annotated_classes(allocation)

@@ -9,10 +9,17 @@ from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, name_of, pod_json
 
+from gpushare_plugin.kubelet.assignment_reader import PERIOD
 from gpushare_plugin.kubelet.reservations import ALLOCATE_DEBOUNCE
 
 RESERVED_FOR = ALLOCATE_DEBOUNCE + 0.1
 """Seconds after an Allocate after which only what is known of the pod locks its cards."""
+
+
+async def until_reserved_no_more(node: Node) -> None:
+    clock = asyncio.get_running_loop().time
+    end = clock() + RESERVED_FOR
+    await node.until("the end of the reservation", lambda: clock() > end)
 
 
 async def test_locks_go_also_while_the_spec_cannot_be_read(node: Node) -> None:
@@ -36,7 +43,8 @@ async def test_forgotten_units_of_another_class_are_not_taken_unasked(node: Node
     await node.until("the annotation", lambda: node.allocation("m") is not None)
     node.api.put(PODS, {**node.api.pod("m"), "status": {"phase": "Running"}})
     node.kubelet.forget_units(name_of("m"))
-    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    forgot = ("False", "KubeletForgot")
+    await node.until("the word", lambda: node.condition("LedgerInSync") == forgot, within=2 * PERIOD)
     with pytest.raises(AdmissionError, match="serves memory now"):
         await node.kubelet.allocate(SLICE, slices[:1])
 
@@ -55,8 +63,7 @@ async def test_what_only_an_init_container_has_is_nobody_elses(node: Node) -> No
     slices = [*node.kubelet.offered[SLICE]]
     pod = pod_json("a", container("main"), inits=(container("init", 10, MEMORY),))
     await node.run_pod(pod)
-    reserved = RESERVED_FOR + asyncio.get_running_loop().time()
-    await node.until("the end of the reservation", lambda: asyncio.get_running_loop().time() > reserved)
+    await until_reserved_no_more(node)
     with pytest.raises(AdmissionError):
         await node.kubelet.allocate(SLICE, slices[:1])
     with pytest.raises(AdmissionError):
@@ -82,3 +89,15 @@ async def test_a_pod_that_a_restarted_kubelet_has_not_admitted_again_keeps_its_c
     node.kubelet.pods[name_of("s")] = held
     node.end_pod("s")
     await until_offered(node, 1, 2, 86)
+
+
+async def test_what_was_answered_locks_a_card_while_pod_resources_are_silent(node: Node) -> None:
+    await mixed(node, cards=1)
+    memory = [*node.kubelet.offered[MEMORY]]
+    node.kubelet.deaf = True
+    await node.run_pod(asking("s", 1, SLICE))
+    await until_reserved_no_more(node)
+    with pytest.raises(AdmissionError, match="serves slice now"):
+        await node.kubelet.allocate(MEMORY, memory[:1])
+    with pytest.raises(AdmissionError):
+        await node.run_pod(asking("m", 1, MEMORY))
