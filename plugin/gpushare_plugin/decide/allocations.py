@@ -430,18 +430,23 @@ def node_locks(
 
 
 def _unlisted_classes(assignments: NodeAssignments, pods: Pods) -> Iterator[Mapping[str, ResourceClass]]:
-    """Yields what pods have by what was answered or annotated, where the kubelet does not say.
+    """Yields what pods have that were admitted and are not listed.
 
-    One that was restarted lists its pods one after the other, and one that was bound meanwhile can be before
-    them; or PodResources are silent. Of their own class it keeps their units itself.
+    A kubelet that was restarted lists its pods one after the other, and one that was bound meanwhile can be
+    before them; or PodResources are silent. Of their own class it keeps their units itself.
     """
-    for pod in pods.values():
-        if not assignments.assigned.has_units(pod) and (preferred := assignments.preferred.get(pod.uid)):
-            yield preferred.classes
-        elif pod.started and assignments.assigned.of(pod) is None:
-            allocation = pod.allocation
-            if allocation and allocation.node == assignments.node:
-                yield annotated_classes(allocation)
+    unlisted = [pod for pod in pods.values() if assignments.assigned.of(pod) is None]
+    yield answered_classes(unlisted, assignments)
+    for pod in unlisted:
+        allocation = pod.allocation if pod.started else None
+        if allocation and allocation.node == assignments.node and pod.uid not in assignments.preferred:
+            yield annotated_classes(allocation)
+
+
+def answered_classes(pods: Iterable[Pod], assignments: NodeAssignments) -> dict[str, ResourceClass]:
+    """Returns what was answered of cards for pods of which the kubelet has not shown units yet."""
+    answered = (assignments.preferred.get(pod.uid) for pod in pods if not assignments.assigned.has_units(pod))
+    return {card: resource for each in answered if each for card, resource in each.classes.items()}
 
 
 def promised_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:

@@ -17,6 +17,7 @@ from gpushare_plugin.decide.admission import (
 )
 from gpushare_plugin.decide.allocations import (
     annotated_cards_of,
+    answered_classes,
     every_allocation,
     forgotten_units,
     node_locks,
@@ -133,7 +134,8 @@ class Allocator:
         state, assignments = self.state, self.state.assignments(layout)
         known = node_locks(assignments, state.pods, every_allocation(assignments, state.pods))
         being_assigned = locks_of_units(layout, self.reservations.holdings())
-        return {**foreign_locks(layout, state.assigned), **being_assigned, **known}
+        answered = answered_classes(state.pods.values(), assignments)
+        return {**foreign_locks(layout, state.assigned), **answered, **being_assigned, **known}
 
     def _layout(self) -> Layout:
         layout = self.state.offering.layout
