@@ -375,11 +375,12 @@ class NodeLedger:
         """Returns the class as which a card is in use; None where there are two, or it is not known."""
         if not self._is_mixed:
             return self._classes[0]
-        meanings = (self._known(uid).meaning_of(card) for uid, units in booked.items() if units)
+        meanings = (self._holder(uid, card).meaning_of(card) for uid, units in booked.items() if units)
         classes = {meaning[0] if meaning else None for meaning in meanings}
         if reported and (reported.lock or reported.allocated or reported.holders):
             classes.add(reported.lock)
         return classes.pop() if len(classes) == 1 else None
 
-    def _known(self, uid: str) -> Holder:
-        return self.holders[uid] if uid in self.holders else self.holds[uid].holder
+    def _holder(self, uid: str, card: str) -> Holder:
+        """Returns who has units of ``card`` booked, or else held: a pod can have other cards held for it."""
+        return self.holders[uid] if uid in self._booked.get(card, ()) else self.holds[uid].holder
