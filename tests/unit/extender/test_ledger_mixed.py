@@ -160,7 +160,14 @@ def test_a_pause_that_is_over_counts_no_more() -> None:
 def test_a_pod_of_two_classes_is_woken_when_another_card_than_the_largest_has_room() -> None:
     """A free card offers as much of each class alone as it did before."""
     refused = RefusedPods()
-    ledger = Ledger(refused.has_room, card_has_room=refused.card_has_room)
+
+    def has_room(name: str, amount: int) -> None:
+        refused.has_room(name, amount)
+
+    def card_has_room() -> None:
+        refused.card_has_room()
+
+    ledger = Ledger(has_room, card_has_room=card_has_room)
     ledger.set_share_node(mixed(86, 86))
     ledger.set_pod(pod_update("a", c0=80))
     ledger.set_pod(pod_update("b", c0=1))
