@@ -128,7 +128,7 @@ class Extender:
     def create(cls, client: KubeClient, options: Options) -> "Extender":
         timing = BindTiming()
         wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
-        ledger = Ledger(wake_up.has_room, wake_up.fits)
+        ledger = Ledger(wake_up.has_room, wake_up.fits, wake_up.card_has_room)
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
         pauses = NodePauses(client, ledger, timing)
         watches = (

@@ -18,11 +18,9 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
 from gpushare_plugin.decide.allocations import (
     NodeAssignments,
-    PodAllocation,
-    admitted_allocations,
+    every_allocation,
     forgotten_allocations,
     node_locks,
-    orphaned_allocations,
     overcommitted_cards,
 )
 from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
@@ -135,14 +133,20 @@ class Reconciler:
         return not self.reservations.remaining and self._decide() == offering
 
     def _postpone(self, problem: Problem) -> bool:
-        """Returns False."""
-        self.state.offering = postponed(self.state.offering, problem)
+        """Returns False. What is offered still follows the pods: cards get free, others are locked."""
+        before, self.state.offering = self.state.offering, postponed(self.state.offering, problem)
+        if before.layout:
+            self._send_changes(before)
         return False
 
     def _take(self, offering: Offering) -> None:
         before, self.state.offering = self.state.offering, offering
         if offering.layout:
             self.state.last_layout, self.state.last_dialect = offering.layout, offering.dialect
+        self._send_changes(before)
+
+    def _send_changes(self, before: Offering) -> None:
+        offering = self.state.offering
         locks = self._locks(offering)
         if (*offering.lists, locks) != (*before.lists, self._sent_locks):
             self._send(offering, locks)
@@ -152,7 +156,8 @@ class Reconciler:
         assignments = self._node_assignments(offering)
         if assignments is None or not assignments.layout.is_mixed:
             return NO_LOCKS
-        return node_locks(assignments, self._allocations(assignments))
+        pods = self.state.pods
+        return node_locks(assignments, pods, every_allocation(assignments, pods))
 
     async def _read_assigned(self) -> bool:
         """Returns whether it is known what is assigned right now.
@@ -221,14 +226,7 @@ class Reconciler:
         """None before anything was offered: no unit can have been assigned by us."""
         state = self.state
         layout = offering.layout or state.last_layout
-        if layout is None:
-            return None
-        return NodeAssignments(
-            node=state.name,
-            assigned=state.assigned,
-            layout=layout,
-            preferred=state.preferred,
-        )
+        return state.assignments(layout) if layout else None
 
     async def _repair_annotations(self) -> None:
         """Also for a node that is not shared any more: its pods still hold what they hold.
@@ -289,7 +287,7 @@ class Reconciler:
 
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, assignments = self.state, self._node_assignments(offering)
-        allocations = self._allocations(assignments) if assignments else []
+        allocations = every_allocation(assignments, state.pods) if assignments else []
         forgotten = forgotten_allocations(assignments, state.pods.values()) if assignments else []
         annotations = AnnotationState(
             state.pod_resources_available,
@@ -302,17 +300,8 @@ class Reconciler:
         conditions = node_conditions(share_node.spec, offering, self.registration(), annotations)
         if offering.layout_unknown:
             return kept_status(share_node, conditions, now=self.now())
-        locks = node_locks(assignments, allocations) if assignments else {}
+        locks = node_locks(assignments, state.pods, allocations) if assignments else {}
         return node_status(share_node, offering, allocations, conditions, locks=locks, now=self.now())
-
-    def _allocations(self, assignments: NodeAssignments) -> list[PodAllocation]:
-        """Returns what all pods have, also those that only the kubelet knows, or that it has forgotten."""
-        pods = self.state.pods
-        return [
-            *admitted_allocations(assignments, pods.values()),
-            *orphaned_allocations(assignments, pods),
-            *forgotten_allocations(assignments, pods.values()),
-        ]
 
 
 def _is_recorded(offering: Offering, share_node: GPUShareNode) -> bool:

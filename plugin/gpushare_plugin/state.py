@@ -11,7 +11,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import STARTING, Offering
@@ -70,6 +70,12 @@ class NodeState:
         """Extended resources that are our affair on this node: also those of units of ours that pods have."""
         held = (assignment.names for assignment in self.assigned.pods.values())
         return self.dialect_names.union(*held)
+
+    def assignments(self, layout: Layout) -> NodeAssignments:
+        """Returns what the kubelet has assigned, by the meaning that IDs have in ``layout``."""
+        return NodeAssignments(
+            node=self.name, assigned=self.assigned, layout=layout, preferred=self.preferred
+        )
 
     def refresh_requests(self) -> None:
         """What pods ask of is another plugin's affair where the node's dialect does not have it."""

@@ -47,6 +47,11 @@ class WakeUp:
         if self.refused.has_room(name, amount):
             self._room.set()
 
+    def card_has_room(self) -> None:
+        """A card of a node of several resources has more room than before."""
+        if self.refused.card_has_room():
+            self._room.set()
+
     def fits(self, uid: str) -> None:
         """The pod with this UID would fit now."""
         if self.refused.fits(uid):

@@ -43,6 +43,12 @@ class RefusedPods:
         )
         return bool(self._would_fit)
 
+    def card_has_room(self) -> bool:
+        """A card has more room on a node of several resources: a pod of several may fit with it, although
+        no resource alone fits better than before. Returns whether a pod waits for it."""
+        self._would_fit.update(uid for uid, each in self._requests.items() if len(each.resources) > 1)
+        return bool(self._would_fit)
+
     def fits(self, uid: str) -> bool:
         """The pod would fit now. Returns whether it waits for that."""
         if uid in self._requests:

@@ -22,7 +22,7 @@ from gpushare_core.placement.requests import Request, ResourceClass, ResourceReq
 from gpushare_extender.ledger.hold import Hold, Holds
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.legacy_pods import LegacyPods
-from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom, room_of
+from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger, NodeRoom, room_of
 from gpushare_extender.ledger.our_resources import OurResources
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNode
@@ -105,12 +105,15 @@ class Ledger:
         self,
         has_room: Callable[[str, int], None] = lambda _name, _amount: None,
         held_is_free: Callable[[str], None] = lambda _uid: None,
+        card_has_room: Callable[[], None] = lambda: None,
     ) -> None:
-        """``has_room`` is told which amount of which resource, by its name, fits a node, whenever
-        that is more than before;
-        ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed."""
+        """``has_room`` is told which amount of which resource, by its name, fits a node, if more than before;
+        ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed;
+        ``card_has_room`` that any card has more room on a node of several resources: a pod of several needs
+        more than one card."""
         self._has_room = has_room
         self._held_is_free = held_is_free
+        self._card_has_room = card_has_room
         self.holds = Holds()
         """For reading only."""
         self._nodes: dict[str, NodeLedger] = {}
@@ -124,6 +127,8 @@ class Ledger:
         """By pod UID."""
         self._rooms: dict[str, NodeRoom] = {}
         """Of every node that takes pods of ours."""
+        self._free: dict[str, Mapping[FreeOf, int]] = {}
+        """Of every such node that serves several resources."""
         self._greatest: dict[str, dict[str, int]] = {name: {} for name in RESOURCES}
         self.greatest: Mapping[str, Mapping[str, int]] = MappingProxyType(self._greatest)
         """Name of an extended resource -> node that serves it and takes pods of ours -> the greatest amount
@@ -472,6 +477,7 @@ class Ledger:
         if room is not None:
             self._rooms[node] = room
             self._set_greatest(node, room)
+        self._set_free(node, node_ledger.free())
         for hold in node_ledger.holds.values():
             passed = self.holds.passed(node, uid=hold.uid, priority=hold.priority)
             if node_ledger.choose_together(hold.request, gone=passed):
@@ -485,3 +491,9 @@ class Ledger:
             self._greatest[offered.name][node] = amount
             if amount > before:
                 self._has_room(offered.name, amount)
+
+    def _set_free(self, node: str, free: Mapping[FreeOf, int]) -> None:
+        before = self._free.pop(node, {})
+        self._free |= {node: free} if free else {}
+        if any(units > before.get(card, 0) for card, units in free.items()):
+            self._card_has_room()

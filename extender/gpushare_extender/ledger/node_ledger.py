@@ -39,6 +39,10 @@ def room_of(name: str, rooms: NodeRoom) -> ResourceRoom | None:
     return next((each for each in rooms if each.name == name), None)
 
 
+FreeOf = tuple[ResourceClass, str]
+"""A class and the UUID of a card."""
+
+
 class CardUse(NamedTuple):
     """What is in use of one card."""
 
@@ -103,6 +107,13 @@ class NodeLedger:
             return None
         offered = ((name, mode_serving(each)) for name, each in self.open_share_node.resources.items())
         return tuple(ResourceRoom(name, mode, mode.room(self.cards(mode.resource))) for name, mode in offered)
+
+    def free(self) -> dict[FreeOf, int]:
+        """Returns the units of each class that each card has free, where pods can have several classes."""
+        if self.open_share_node is None or not self._is_mixed:
+            return {}
+        seen = ((each, card) for each in self._classes for card in self.cards(each))
+        return {(each, card.uuid): card.free for each, card in seen if card.healthy}
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
         reported = set(self._reported_uids())
@@ -212,6 +223,8 @@ class NodeLedger:
 
     def fits(self, request: Request) -> bool:
         """Returns whether all resources of ``request`` fit together."""
+        if self.open_share_node is None:
+            return False
         key = tuple((each.name, each.total) for each in request.resources)
         if key not in self._fitting:
             if len(self._fitting) == _MOST_CANDIDATES:
@@ -362,11 +375,12 @@ class NodeLedger:
         """Returns the class as which a card is in use; None where there are two, or it is not known."""
         if not self._is_mixed:
             return self._classes[0]
-        meanings = (self._known(uid).meaning_of(card) for uid, units in booked.items() if units)
+        meanings = (self._holder(uid, card).meaning_of(card) for uid, units in booked.items() if units)
         classes = {meaning[0] if meaning else None for meaning in meanings}
         if reported and (reported.lock or reported.allocated or reported.holders):
             classes.add(reported.lock)
         return classes.pop() if len(classes) == 1 else None
 
-    def _known(self, uid: str) -> Holder:
-        return self.holders[uid] if uid in self.holders else self.holds[uid].holder
+    def _holder(self, uid: str, card: str) -> Holder:
+        """Returns who has units of ``card`` booked, or else held: a pod can have other cards held for it."""
+        return self.holders[uid] if uid in self._booked.get(card, ()) else self.holds[uid].holder

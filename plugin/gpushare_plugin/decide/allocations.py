@@ -406,18 +406,47 @@ def _overcommitted(placed: PlacedCard, held: Mapping[ResourceClass, int], layout
     return ""
 
 
+def every_allocation(assignments: NodeAssignments, pods: Pods) -> list[PodAllocation]:
+    """Returns what all pods have, also those that only the kubelet knows, or that it has forgotten."""
+    return [
+        *admitted_allocations(assignments, pods.values()),
+        *orphaned_allocations(assignments, pods),
+        *forgotten_allocations(assignments, pods.values()),
+    ]
+
+
 def node_locks(
-    assignments: NodeAssignments, allocations: Iterable[PodAllocation]
+    assignments: NodeAssignments, pods: Pods, allocations: Iterable[PodAllocation]
 ) -> dict[str, ResourceClass]:
     """Returns the class that each card serves of which the kubelet has assigned units, or pods have them by
     ``allocations``: where the kubelet does not show them, or has forgotten them."""
     if not assignments.layout.is_mixed:
         return {}
     locks = locks_of_units(assignments.layout, assignments.assigned.holdings())
-    for allocation in allocations:
-        for card, resource in allocation.classes.items():
+    for classes in (*(each.classes for each in allocations), *_unlisted_classes(assignments, pods)):
+        for card, resource in classes.items():
             locks.setdefault(card, resource)
     return locks
+
+
+def _unlisted_classes(assignments: NodeAssignments, pods: Pods) -> Iterator[Mapping[str, ResourceClass]]:
+    """Yields what pods have that were admitted and are not listed.
+
+    A kubelet that was restarted lists its pods one after the other, and one that was bound meanwhile can be
+    before them; or PodResources are silent. Of their own class it keeps their units itself.
+    """
+    unlisted = [pod for pod in pods.values() if assignments.assigned.of(pod) is None]
+    yield answered_classes(unlisted, assignments)
+    for pod in unlisted:
+        allocation = pod.allocation if pod.started else None
+        if allocation and allocation.node == assignments.node and pod.uid not in assignments.preferred:
+            yield annotated_classes(allocation)
+
+
+def answered_classes(pods: Iterable[Pod], assignments: NodeAssignments) -> dict[str, ResourceClass]:
+    """Returns what was answered of cards for pods of which the kubelet has not shown units yet."""
+    answered = (assignments.preferred.get(pod.uid) for pod in pods if not assignments.assigned.has_units(pod))
+    return {card: resource for each in answered if each for card, resource in each.classes.items()}
 
 
 def promised_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:

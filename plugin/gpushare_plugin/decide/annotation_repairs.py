@@ -9,6 +9,7 @@ from datetime import datetime
 
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.dialects.codec import shares_of_class
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.placement.requests import ResourceClass
@@ -68,8 +69,9 @@ def _spoken(
 
 def _bound(allocation: Allocation, layout: Layout, dialect: Dialect, at: int) -> dict[str, str]:
     """Returns what the extender says at bind; nothing of a pod whose cards the dialect has no words for."""
-    places = {placed.uuid: CardPlace(placed.card.index, placed.units) for placed in layout.cards}
-    held = allocation.held()
+    of_class = layout.of(allocation.resource).cards
+    places = {placed.uuid: CardPlace(placed.card.index, placed.units) for placed in of_class}
+    held = shares_of_class(allocation)
     is_spread = allocation.resource is ResourceClass.MEMORY and len(held) != 1
     if is_spread or not held.keys() <= places.keys():
         return {}
@@ -110,11 +112,12 @@ def _units(held: PodAllocation, assignments: NodeAssignments) -> dict[str, Unit]
 
 
 def _allocation(held: PodAllocation, assignments: NodeAssignments, now: datetime) -> Allocation:
-    """What was annotated before and does not follow from the units is kept."""
+    """What was annotated before and does not follow from the units is kept. Of several classes memory comes
+    first, as at bind: dialects speak of it."""
     before = held.pod.allocation
     requested = before or held.pod.request
     units = _units(held, assignments)
-    unit = next(iter(units.values()))
+    unit = min(units.values(), key=lambda each: each.resource is not ResourceClass.MEMORY)
     return Allocation(
         node=assignments.node,
         uid=held.pod.uid,

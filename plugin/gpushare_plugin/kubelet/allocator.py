@@ -17,9 +17,10 @@ from gpushare_plugin.decide.admission import (
 )
 from gpushare_plugin.decide.allocations import (
     annotated_cards_of,
-    annotated_classes,
-    forgotten_containers,
+    answered_classes,
+    every_allocation,
     forgotten_units,
+    node_locks,
     promised_classes,
     promised_units,
     shares_to_get_again,
@@ -110,25 +111,31 @@ class Allocator:
         return variables
 
     def _require_open(self, numbers: Sequence[int], layout: Layout) -> None:
-        """Raises ``UnusableUnitsError`` where a card of these units serves another class."""
-        locks = self._locks(layout, ())
-        for card, resource in locks_of_units(layout, [numbers]).items():
-            if (lock := locks.get(card, resource)) is not resource:
+        """Raises ``UnusableUnitsError`` where a card of these units serves another class, or they are not of
+        the class that is asked for."""
+        if not layout.is_mixed:
+            return
+        shares = layout.of(self.resource).shares(numbers)
+        if sum(shares.values()) != len(numbers):
+            raise UnusableUnitsError(
+                f"the kubelet chose units that are not of {self.name}, as by an earlier list: create the pod"
+                " anew"
+            )
+        locks = self._locks(layout)
+        for card in shares:
+            if (lock := locks.get(card, self.resource)) is not self.resource:
                 raise UnusableUnitsError(
                     f"card {card} serves {lock} now, and the kubelet chose it for {self.name}: create the pod"
                     " anew"
                 )
 
-    def _locks(self, layout: Layout, others: Iterable[Pod]) -> dict[str, ResourceClass]:
-        """Returns the class that each card serves: of which units are assigned or being assigned, or which
-        ``others`` have although the kubelet forgot it."""
-        state = self.state
-        holdings = chain(state.assigned.holdings(), self.reservations.holdings())
-        locks = {**foreign_locks(layout, state.assigned), **locks_of_units(layout, holdings)}
-        for pod in others if layout.is_mixed else ():
-            if pod.allocation and forgotten_containers(pod, state.assigned):
-                locks = {**annotated_classes(pod.allocation), **locks}
-        return locks
+    def _locks(self, layout: Layout) -> dict[str, ResourceClass]:
+        """Returns the class that each card serves, also by what is being assigned."""
+        state, assignments = self.state, self.state.assignments(layout)
+        known = node_locks(assignments, state.pods, every_allocation(assignments, state.pods))
+        being_assigned = locks_of_units(layout, self.reservations.holdings())
+        answered = answered_classes(state.pods.values(), assignments)
+        return {**foreign_locks(layout, state.assigned), **answered, **being_assigned, **known}
 
     def _layout(self) -> Layout:
         layout = self.state.offering.layout
@@ -169,7 +176,7 @@ class Allocator:
             promised=self._promised(others, layout),
             forgotten=forgotten_units(others, self.state.assigned),
             limits=self._limits(included, layout),
-            locks=self._locks(layout, others) if layout.is_mixed else None,
+            locks=self._locks(layout) if layout.is_mixed else None,
         )
 
     def _promised(self, others: Sequence[Pod], layout: Layout) -> dict[str, int]:

@@ -16,6 +16,7 @@ from gpushare_core.placement.requests import PodRequest, ResourceClass, Resource
 from gpushare_extender.bind.binding import allocation_of
 from gpushare_extender.decide.filter import filter_nodes
 from gpushare_extender.decide.prioritize import prioritize_nodes
+from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.ledger.holder import read_pod
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.share_node import ShareNode
@@ -128,6 +129,64 @@ def test_two_classes_that_fit_alone_and_not_together_are_refused() -> None:
     assert result.failed == {"n1": "insufficient GPU cards for all resources of the pod together"}
     with pytest.raises(DoesNotFitError, match="together"):
         ledger.reserve(reference("p"), node="n1", request=request)
+
+
+def held_beside_two_cards() -> Ledger:
+    """Two cards are free, and one is held for a pod of a higher priority."""
+    ledger = ledger_of(mixed(86, 86, 86))
+    hold = PodRequest((asked(1, CARD),))
+    ledger.hold(reference("high"), node="n1", request=hold, priority=5, until=60)
+    return ledger
+
+
+PAIR = PodRequest((asked(10), asked(1, SLICE, container="side")))
+
+
+def test_a_pause_counts_whatever_was_known_to_fit_before() -> None:
+    ledger = held_beside_two_cards()
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == ["n1"]
+    ledger.pause("n1", "its kubelet rejects pods")
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == []
+
+
+def test_a_pause_that_is_over_counts_no_more() -> None:
+    ledger = held_beside_two_cards()
+    ledger.pause("n1", "its kubelet rejects pods")
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == []
+    ledger.resume("n1")
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == ["n1"]
+
+
+def test_a_pod_of_two_classes_is_woken_when_another_card_than_the_largest_has_room() -> None:
+    """A free card offers as much of each class alone as it did before."""
+    refused = RefusedPods()
+
+    def has_room(name: str, amount: int) -> None:
+        refused.has_room(name, amount)
+
+    def card_has_room() -> None:
+        refused.card_has_room()
+
+    ledger = Ledger(has_room, card_has_room=card_has_room)
+    ledger.set_share_node(mixed(86, 86))
+    ledger.set_pod(pod_update("a", c0=80))
+    ledger.set_pod(pod_update("b", c0=1))
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == []
+    refused.refused("p", PAIR)
+    ledger.drop_pod("a")
+    assert refused.take_waiting()
+    assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == ["n1"]
+
+
+def test_what_is_held_for_a_pod_keeps_its_class_whatever_else_the_pod_has() -> None:
+    ledger = ledger_of(mixed(86, 86))
+    pair = PodRequest((asked(10), asked(1, SLICE, container="side")))
+    ledger.hold(reference("a"), node="n1", request=pair, priority=5, until=60)
+    ledger.set_pod(pod_update("uid-a", c0=10))
+    ledger.set_share_node(mixed(86, 86))
+    node = ledger.node("n1")
+    assert node
+    assert (node.lock_of("n1-0"), node.lock_of("n1-1")) == (MEMORY, SLICE)
 
 
 def test_memory_takes_the_card_that_is_large_enough_and_leaves_others_the_rest() -> None:

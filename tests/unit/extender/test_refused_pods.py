@@ -3,6 +3,7 @@
 import pytest
 from tests.samples.extender import RESOURCE, asked
 
+from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.refused_pods import RefusedPods
 
 
@@ -41,3 +42,10 @@ def test_those_refused_longest_ago_are_forgotten_first() -> None:
         refused.refused(uid, asked(units))
     assert refused.has_room(RESOURCE, 1) is False
     assert refused.has_room(RESOURCE, 9) is True
+
+
+def test_more_room_on_any_card_is_news_to_pods_of_several_resources_alone(refused: RefusedPods) -> None:
+    assert refused.card_has_room() is False
+    refused.refused("pair", PodRequest((asked(4), asked(1, ResourceClass.SLICE, container="side"))))
+    assert refused.card_has_room() is True
+    assert refused.take_waiting() is True

@@ -9,6 +9,7 @@ from tests.samples.plugin import (
     ANNOTATION,
     annotation,
     assigned,
+    card,
     container,
     name_of,
     node_assignments,
@@ -16,9 +17,11 @@ from tests.samples.plugin import (
 )
 
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
+from gpushare_core.placement.units import parse_node_unit
 from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
 from gpushare_plugin.decide.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.foreign_units import ForeignUnits
+from gpushare_plugin.decide.layout import lay_out
 from gpushare_plugin.decide.pods import Pod, read_pod
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -152,3 +155,31 @@ def test_annotations_of_other_dialects_are_left_alone() -> None:
     pod = bound("volcano.sh", {**VOLCANO, "volcano.sh/gpu-assigned": "true", **ALIYUN})
     assert repaired("volcano.sh", pod) == {}
     assert repaired("gpushare.io", replace(pod, annotations=ALIYUN)) == {}
+
+
+MIXED = lay_out([card(0), card(1)], parse_node_unit("1Gi, 1/2 card, 1 card"), reserved=0)
+"""Card 1 has memory in 19 to 34 and slices in 35 and 36."""
+
+
+def repaired_mixed(dialect: str, pod: Pod, held: AssignedDevices) -> dict[str, str]:
+    plan = plan_repairs(replace(node_assignments(held), layout=MIXED), [pod], DIALECTS[dialect], now=NOW)
+    return {key: value for each in plan for key, value in each.annotations.items() if key != ANNOTATION}
+
+
+@pytest.mark.parametrize(("dialect", "annotations"), [("aliyun.com", ALIYUN), ("enflame.com", ENFLAME)])
+def test_in_mode_mixed_a_card_has_as_many_units_as_it_has_memory(
+    dialect: str, annotations: dict[str, str]
+) -> None:
+    set_anew = repaired_mixed(dialect, bound(dialect, annotations), assigned(a={"main": [19, 20, 21, 22]}))
+    assert "19" not in set_anew.values()
+
+
+def test_the_index_of_a_pod_of_two_classes_follows_its_memory() -> None:
+    names = DIALECTS["aliyun.com"].memory_resource, DIALECTS["aliyun.com"].slice_resource
+    asked = container("main", 4, names[0]), container("side", 1, names[1])
+    item = pod_json("a", *asked)
+    item["metadata"]["annotations"] = ALIYUN
+    held = assigned(a={"main": [0, 1, 2, 3], "side": [35]})
+    set_anew = repaired_mixed("aliyun.com", read_pod(item, ANNOTATION, RESOURCES), held)
+    assert set_anew["ALIYUN_COM_GPU_MEM_IDX"] == "0"
+    assert set_anew["ALIYUN_COM_GPU_MEM_ASSIGNED"] == "true"

@@ -1,0 +1,103 @@
+"""Cards that must not serve a second class although the kubelet, or its list, would let them."""
+
+import asyncio
+
+import pytest
+from tests.component.plugin.test_mixed import CARD, MEMORY, SLICE, asking, mixed, until_offered
+from tests.fakes.api_server import PODS
+from tests.fakes.kubelet import AdmissionError
+from tests.fakes.plugin_node import Node
+from tests.samples.plugin import container, name_of, pod_json
+
+from gpushare_plugin.kubelet.assignment_reader import PERIOD
+from gpushare_plugin.kubelet.reservations import ALLOCATE_DEBOUNCE
+
+RESERVED_FOR = ALLOCATE_DEBOUNCE + 0.1
+"""Seconds after an Allocate after which only what is known of the pod locks its cards."""
+
+
+async def until_reserved_no_more(node: Node) -> None:
+    clock = asyncio.get_running_loop().time
+    end = clock() + RESERVED_FOR
+    await node.until("the end of the reservation", lambda: clock() > end)
+
+
+async def test_locks_go_also_while_the_spec_cannot_be_read(node: Node) -> None:
+    """What is offered stays; which cards serve which class follows the pods all the same."""
+    await mixed(node, cards=2)
+    await node.run_pod(asking("s", 1, SLICE))
+    await until_offered(node, 1, 4, 86)
+    node.share(mode="Turbo")
+    await node.until("the problem", lambda: bool(node.agent and node.agent.state.share_node_problem))
+    node.end_pod("s")
+    await until_offered(node, 2, 4, 172)
+    await node.run_pod(asking("m", 1, MEMORY))
+    await until_offered(node, 1, 2, 172)
+
+
+async def test_forgotten_units_of_another_class_are_not_taken_unasked(node: Node) -> None:
+    """A kubelet with a topology manager takes all units of a NUMA node without asking which."""
+    await mixed(node, cards=1)
+    slices = [*node.kubelet.offered[SLICE]]
+    await node.run_pod(asking("m", 10, MEMORY))
+    await node.until("the annotation", lambda: node.allocation("m") is not None)
+    node.api.put(PODS, {**node.api.pod("m"), "status": {"phase": "Running"}})
+    node.kubelet.forget_units(name_of("m"))
+    forgot = ("False", "KubeletForgot")
+    await node.until("the word", lambda: node.condition("LedgerInSync") == forgot, within=2 * PERIOD)
+    with pytest.raises(AdmissionError, match="serves memory now"):
+        await node.kubelet.allocate(SLICE, slices[:1])
+
+
+async def test_units_of_another_resource_are_refused(node: Node) -> None:
+    """As from a list that was sent before the mode was changed."""
+    await mixed(node, cards=1)
+    with pytest.raises(AdmissionError):
+        await node.kubelet.allocate(MEMORY, [*node.kubelet.offered[SLICE]][:1])
+
+
+async def test_what_only_an_init_container_has_is_nobody_elses(node: Node) -> None:
+    """PodResources do not show it, and the checkpoint cannot be read."""
+    node.kubelet.writes_checkpoint = False
+    await mixed(node, cards=1)
+    slices = [*node.kubelet.offered[SLICE]]
+    pod = pod_json("a", container("main"), inits=(container("init", 10, MEMORY),))
+    await node.run_pod(pod)
+    await until_reserved_no_more(node)
+    with pytest.raises(AdmissionError):
+        await node.kubelet.allocate(SLICE, slices[:1])
+    with pytest.raises(AdmissionError):
+        await node.run_pod(asking("s", 1, SLICE))
+    await until_offered(node, 0, 0, 86)
+
+
+async def test_a_pod_that_a_restarted_kubelet_has_not_admitted_again_keeps_its_class(node: Node) -> None:
+    """Pods are listed one after the other, the oldest first: one bound meanwhile can be before it."""
+    await mixed(node, cards=1)
+    memory = [*node.kubelet.offered[MEMORY]]
+    await node.run_pod(asking("s", 1, SLICE))
+    await node.until("the annotation", lambda: node.allocation("s") is not None)
+    node.api.put(PODS, {**node.api.pod("s"), "status": {"phase": "Running"}})
+    held = node.kubelet.pods.pop(name_of("s"))
+    await node.kubelet.stop()
+    await node.kubelet.start()
+    await node.until("the reading", lambda: not (node.agent and node.agent.state.assigned.pods))
+    await node.kubelet.until("the lists", lambda it: {MEMORY, SLICE, CARD} <= it.offered.keys())
+    await until_offered(node, 0, 2, 0)
+    with pytest.raises(AdmissionError, match="serves slice now"):
+        await node.kubelet.allocate(MEMORY, memory[:1])
+    node.kubelet.pods[name_of("s")] = held
+    node.end_pod("s")
+    await until_offered(node, 1, 2, 86)
+
+
+async def test_what_was_answered_locks_a_card_while_pod_resources_are_silent(node: Node) -> None:
+    await mixed(node, cards=1)
+    memory = [*node.kubelet.offered[MEMORY]]
+    node.kubelet.deaf = True
+    await node.run_pod(asking("s", 1, SLICE))
+    await until_reserved_no_more(node)
+    with pytest.raises(AdmissionError, match="serves slice now"):
+        await node.kubelet.allocate(MEMORY, memory[:1])
+    with pytest.raises(AdmissionError):
+        await node.run_pod(asking("m", 1, MEMORY))
