@@ -27,8 +27,8 @@ ASSUMED_AT = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 NO_CARD = "-1"
 """In place of an index: the plugin found no pod for the container, which then fails and has no card."""
 CONTAINERS = "scheduler.framework.gpushare.allocation"
-"""JSON: container -> card index -> units, which neither extender nor plugin writes. Where it names other cards
-than the index, the index is right: the plugin went by that."""
+"""JSON: container -> card index -> units, which neither extender nor plugin writes. Where it names other
+cards than the index, the index is right: the plugin went by that."""
 
 _CONTAINERS = msgspec.json.Decoder(dict[str, dict[str, int]])
 

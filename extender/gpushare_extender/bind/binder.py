@@ -160,8 +160,8 @@ class Binder:
     async def _read_request(self, pod: PodReference) -> PodRequest:
         """Returns what the pod itself requests: no caller is believed, and a pod's request never changes.
 
-        It may be nothing: a scheduler also leaves pods to us that ask for what limits nothing, or for what was
-        ours until lately and is another plugin's, such as ``nvidia.com/gpu``. Nobody else would bind them.
+        It may be nothing: a scheduler also leaves pods to us that ask for what limits nothing, or for what
+        was ours until lately and is another plugin's, such as ``nvidia.com/gpu``. Nobody else would bind it.
 
         Raises:
             NotBoundError: there is no such pod any more, or no scheduler would have left it to us.

@@ -208,11 +208,11 @@ def remove_plugins_and_labels(teardown: Teardown) -> Iterator[Action]:
 
 
 def remove_labels(nodes: Iterable[NodeObject]) -> Iterator[Action]:
-    """Yields what takes ``nodes`` from their policy. The labels of mode and dialect stay: they say that a node
-    was ours, and by which names, until its capacity is as before.
+    """Yields what takes ``nodes`` from their policy. The labels of mode and dialect stay: they say that a
+    node was ours, and by which names, until its capacity is as before.
 
-    Numbers of cards go first: the plugin of the system that we stood in for may come back as soon as the label
-    is gone, and writes its number once.
+    Numbers of cards go first: the plugin of the system that we stood in for may come back as soon as the
+    label is gone, and writes its number once.
     """
     leaving = [node for node in nodes if POLICY_LABEL in node.labels]
     for node in leaving:

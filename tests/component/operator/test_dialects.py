@@ -240,6 +240,22 @@ async def test_what_another_systems_plugin_offers_elsewhere_is_left_alone() -> N
     assert capacity(cluster, OTHER) == theirs
 
 
+@pytest.mark.parametrize("mode", ["Memory", "Slices"])
+async def test_whole_cards_that_nvidias_plugin_offers_beside_us_stay(mode: str) -> None:
+    cluster = cluster_with("tuya.com", mode)
+    operator = await converge(cluster)
+    theirs = {"nvidia.com/gpu": "4"}
+    cluster.api.change(paths.NODES, GPU, {"status": {"capacity": theirs, "allocatable": theirs}})
+    edit(cluster, dialect="gpushare.io")
+    await converge(cluster, operator)
+    assert capacity(cluster).items() >= theirs.items()
+    edit(cluster, dialect="tuya.com")
+    await converge(cluster, operator)
+    cluster.delete_policy("default")
+    await converge(cluster, operator)
+    assert (labels(cluster), capacity(cluster)) == ({}, theirs)
+
+
 async def test_what_kubelets_remember_of_a_former_dialect_is_taken_out_while_the_policy_lives() -> None:
     cluster = cluster_with("aliyun.com")
     operator = await converge(cluster)
