@@ -118,7 +118,7 @@ async def test_the_number_of_a_plugin_that_comes_back_stays(dialect: str) -> Non
     cluster, spoken = cluster_with(dialect), DIALECTS[dialect]
     operator = await converge(cluster)
     theirs = {spoken.memory_resource: "32", spoken.count_resource: "2"}
-    observe, came = cluster.api.on_change, []
+    observe, came = cluster.api.on_change, list[bool]()
 
     def come_back(collection: str, event: str, body: dict[str, Any]) -> None:
         observe(collection, event, body)
