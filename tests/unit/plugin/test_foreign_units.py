@@ -107,7 +107,9 @@ def test_containers_of_one_pod_count_as_many_as_they_have_different_devices(
         pytest.param(units(), "", id="of unknown size"),
         pytest.param(units(size=MIB), "4 units of 1Mi each", id="another size"),
         pytest.param(units(on=""), "says nothing", id="on an unknown card"),
-        pytest.param(units(on="7"), "says index 7, which none has", id="on a card that has another index now"),
+        pytest.param(
+            units(on="7"), "says index 7, which none has", id="on a card that has another index now"
+        ),
         pytest.param(replace(units(on="GPU-0", name=WHOLE), size=MIB), "", id="a whole card has no size"),
     ],
 )
