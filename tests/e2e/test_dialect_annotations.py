@@ -32,10 +32,13 @@ def plain(cluster: LocalCluster, namespace: str) -> str:
 
 
 @pytest.mark.usefixtures("plain")
-def test_no_user_changes_the_annotation_of_any_dialect(cluster: LocalCluster, namespace: str) -> None:
+@pytest.mark.parametrize("value", ["0", ""], ids=["a value", "nothing"])
+def test_no_user_changes_the_annotation_of_any_dialect(
+    cluster: LocalCluster, namespace: str, value: str
+) -> None:
     for key in ANNOTATION_KEYS:
         with pytest.raises(LocalClusterError, match=f"the annotation {key} is changed by the gpushare"):
-            annotate(cluster, namespace, key=key)
+            annotate(cluster, namespace, key=key, value=value)
 
 
 @pytest.mark.parametrize("key", ANNOTATION_KEYS)

@@ -138,13 +138,13 @@ class MemoryApi:
     def change(
         self, collection: str, name: str, patch: Mapping[str, Any], *, manager: str = "somebody"
     ) -> Json:
-        """Change an object; of labels it is kept who changed them last."""
+        """Change an object; of labels and capacity it is kept who changed them last."""
         old = self.of(collection)[name]
         new = merged(old, patch)
         if new == old:
             return copy.deepcopy(old)
-        if new["metadata"].get("labels") != old["metadata"].get("labels"):
-            new["metadata"]["managedFields"] = _managed_labels(old["metadata"], new["metadata"], manager)
+        if any(_at(new, path) != _at(old, path) for path in MANAGED_FIELDS):
+            new["metadata"]["managedFields"] = _managed(old, new, manager)
         if new.get("spec") != old.get("spec"):
             new["metadata"]["generation"] += 1
         self._keep(collection, new, "MODIFIED")
@@ -170,21 +170,32 @@ class MemoryApi:
         self.writes.append(f"{verb} {path}")
 
 
-def _managed_labels(old: Json, new: Json, manager: str) -> list[Json]:
+MANAGED_FIELDS = (("metadata", "labels"), ("status", "capacity"))
+
+
+def _managed(old: Json, new: Json, manager: str) -> list[Json]:
     """As the API server notes it for updates: a label belongs to whoever changed its value last."""
-    before, after = old.get("labels", {}), new.get("labels", {})
-    owners = {key: each["manager"] for each in old.get("managedFields", ()) for key in _labels_of(each)}
+    return [entry for path in MANAGED_FIELDS for entry in _managed_at(path, old, new, manager)]
+
+
+def _managed_at(path: tuple[str, str], old: Json, new: Json, manager: str) -> Iterator[Json]:
+    before, after, (outer, inner) = _at(old, path), _at(new, path), path
+    owners = {
+        key.removeprefix("f:"): entry["manager"]
+        for entry in old["metadata"].get("managedFields", ())
+        for key in entry["fieldsV1"].get(f"f:{outer}", {}).get(f"f:{inner}", {})
+    }
     owners |= {key: manager for key, value in after.items() if before.get(key) != value}
     owned: dict[str, Json] = {}
     for key in after.keys() & owners.keys():
         owned.setdefault(owners[key], {})[f"f:{key}"] = {}
-    return [
-        {"manager": name, "fieldsV1": {"f:metadata": {"f:labels": fields}}} for name, fields in owned.items()
-    ]
+    for name, fields in owned.items():
+        yield {"manager": name, "fieldsV1": {f"f:{outer}": {f"f:{inner}": fields}}}
 
 
-def _labels_of(entry: Json) -> list[str]:
-    return [key.removeprefix("f:") for key in entry["fieldsV1"]["f:metadata"]["f:labels"]]
+def _at(body: Json, path: tuple[str, str]) -> Json:
+    found: Json = (body.get(path[0]) or {}).get(path[1]) or {}
+    return found
 
 
 def merged(old: Any, patch: Any) -> Any:

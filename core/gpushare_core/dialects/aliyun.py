@@ -27,7 +27,8 @@ ASSUMED_AT = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 NO_CARD = "-1"
 """In place of an index: the plugin found no pod for the container, which then fails and has no card."""
 CONTAINERS = "scheduler.framework.gpushare.allocation"
-"""JSON: container -> card index -> units. The system's own ``kubectl inspect`` prefers it to the others."""
+"""JSON: container -> card index -> units, which neither extender nor plugin writes. Where it names other
+cards than the index, the index is right: the plugin went by that."""
 
 _CONTAINERS = msgspec.json.Decoder(dict[str, dict[str, int]])
 
@@ -68,13 +69,13 @@ class AliyunCodec(Codec):
 
     def read_legacy(self, annotations: Mapping[str, str], /) -> LegacyAllocation | None:
         assigned = annotations.get(ASSIGNED) == "true"
-        if CONTAINERS in annotations:
-            containers = _read_containers(annotations[CONTAINERS])
-            return LegacyAllocation(cards=_sum(containers), containers=containers, assigned=assigned)
-        if INDEX not in annotations:
+        if INDEX in annotations:
+            index, units = read_number(annotations, INDEX), read_number(annotations, POD_UNITS)
+            return LegacyAllocation(cards={index: units}, assigned=assigned)
+        if CONTAINERS not in annotations:
             return None
-        index, units = read_number(annotations, INDEX), read_number(annotations, POD_UNITS)
-        return LegacyAllocation(cards={index: units}, assigned=assigned)
+        containers = _read_containers(annotations[CONTAINERS])
+        return LegacyAllocation(cards=_sum(containers), containers=containers, assigned=assigned)
 
     def card_of(self, device_id: str, /) -> str | None:
         return card_before(device_id, "-_-")

@@ -23,6 +23,11 @@ RESOURCES: Mapping[str, ResourceClass] = {
 SHARED_RESOURCES = frozenset(name for dialect in DIALECTS.values() for name in dialect.shared_resources)
 """Names of ``RESOURCES`` that others' plugins offer as well: ours only on nodes whose dialect has them."""
 
+ASKED_RESOURCES = RESOURCES.keys() | {
+    name for dialect in DIALECTS.values() for name in dialect.ignored_resources
+}
+"""For a pod with one of these a scheduler may be told to ask the extender, and to leave the bind to it."""
+
 ANNOTATION_KEYS: tuple[str, ...] = tuple(
     dict.fromkeys(
         (

@@ -7,12 +7,13 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
+from gpushare_core.dialects.table import ASKED_RESOURCES
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.placement.modes import crowded_container_reason
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.bind.binding import allocation_of, share_binding
+from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.bind.lease import NotHeldError
@@ -138,8 +139,12 @@ class Binder:
             return
         holding = await self.permit()
         request = await self._read_request(pod)
-        if not self._is_bound(pod, node):
+        if self._is_bound(pod, node):
+            return
+        if request.resources:
             await self._bind_with_share(pod, node, request, holding=holding, answer_due=answer_due)
+        else:
+            await self._write(Binding(pod, node, {}), holding=holding, answer_due=answer_due).ensure_bound()
 
     def _is_bound(self, pod: PodReference, node: str) -> bool:
         """Returns whether the ledger has the pod bound to ``node`` already.
@@ -155,8 +160,11 @@ class Binder:
     async def _read_request(self, pod: PodReference) -> PodRequest:
         """Returns what the pod itself requests: no caller is believed, and a pod's request never changes.
 
+        It may be nothing: a scheduler also leaves pods to us that ask for what limits nothing, or for what
+        was ours until lately and is another plugin's, such as ``nvidia.com/gpu``. Nobody else would bind it.
+
         Raises:
-            NotBoundError: there is no such pod any more, or it requests nothing of ours.
+            NotBoundError: there is no such pod any more, or no scheduler would have left it to us.
         """
         try:
             present = await self._read_pod(pod)
@@ -165,7 +173,7 @@ class Binder:
         if present.metadata.uid != pod.uid:
             raise NotBoundError("the pod is gone: another one has its name now")
         request = present.request(self.ledger.resources)
-        if not request.resources:
+        if not request.resources and not present.asks_for_any(ASKED_RESOURCES):
             resources = " or ".join(self.ledger.resources)
             raise NotBoundError(f"the pod asks for no {resources}: the gpushare extender binds no others")
         return request
@@ -194,15 +202,9 @@ class Binder:
         assert share_node
         now = self.timing.now()
         allocation = allocation_of(holder, request, share_node, now=now)
-        write = BindingWrite(
-            client=self.client,
-            binding=share_binding(pod, allocation, share_node, now=now),
-            timing=self.timing,
-            permit=self.permit,
-            holding=holding,
-            answer_due=answer_due,
-            uncertain_until=earlier.since + self.timing.uncertain_for if earlier else None,
-        )
+        binding = share_binding(pod, allocation, share_node, now=now)
+        write = self._write(binding, holding=holding, answer_due=answer_due)
+        write.uncertain_until = earlier.since + self.timing.uncertain_for if earlier else None
         try:
             await write.ensure_bound()
         except BoundBeforeError:
@@ -213,6 +215,16 @@ class Binder:
             raise
         self.ledger.confirm(pod.uid, now=self.timing.clock())
         self.bound(pod, node)
+
+    def _write(self, binding: Binding, *, holding: int, answer_due: float) -> BindingWrite:
+        return BindingWrite(
+            client=self.client,
+            binding=binding,
+            timing=self.timing,
+            permit=self.permit,
+            holding=holding,
+            answer_due=answer_due,
+        )
 
     def _reserve(self, pod: PodReference, node: str, request: PodRequest) -> Holder:
         """Choosing and reserving are one step: no await may come between them."""

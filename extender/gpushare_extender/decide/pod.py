@@ -3,7 +3,7 @@
 Whole pods are large, and every filter brings one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -66,6 +66,12 @@ class Pod(msgspec.Struct):
         """Whether others may be evicted for it as long as it waits for a node."""
         never = self.spec.preemption_policy == "Never"
         return not (never or self.metadata.deletion_timestamp or self.spec.node_name)
+
+    def asks_for_any(self, names: Collection[str]) -> bool:
+        """Returns whether a container asks for one of the extended resources ``names``."""
+        containers = (*(self.spec.init_containers or ()), *(self.spec.containers or ()))
+        limits = (each.resources.limits for each in containers if each.resources)
+        return any(name in (each or ()) for each in limits for name in names)
 
     def request(self, resources: Mapping[str, ResourceClass]) -> PodRequest:
         """Returns what the pod asks of the extended ``resources``, and of CPU and memory besides."""

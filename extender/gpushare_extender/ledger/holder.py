@@ -1,7 +1,7 @@
 """The pod that has units of cards, the ledger's only kind of entry, as its annotation says."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import msgspec
@@ -69,7 +69,7 @@ class PodUpdate:
     message: str = ""
     """Why an annotation that is there is not believed."""
     legacy: LegacyPod | None = None
-    """What a replaced system wrote on a pod without our annotation."""
+    """What a replaced system wrote on a pod without an annotation of ours that is its own."""
 
 
 def contradiction(known: Holder, update: PodUpdate) -> PodUpdate:
@@ -112,8 +112,9 @@ def read_pod(raw: msgspec.Raw | bytes) -> PodUpdate:
     try:
         return PodUpdate(metadata.uid, _holder(metadata, text))
     except MalformedAllocationError as error:
+        # Such as that of the pod of which this one is a copy: it keeps nothing else from being believed.
         message = f"pod {metadata.namespace}/{metadata.name}: {Dialect.allocation_annotation}: {error}"
-        return PodUpdate(metadata.uid, message=message)
+        return replace(_legacy(metadata), message=message)
 
 
 def _legacy(metadata: _Metadata) -> PodUpdate:
@@ -124,7 +125,7 @@ def _legacy(metadata: _Metadata) -> PodUpdate:
     pod = PodReference(metadata.namespace, metadata.name, metadata.uid)
     claims, problems = read_claims(annotations)
     message = f"pod {pod}: {'; '.join(problems)}" if problems else ""
-    legacy = LegacyPod(pod=pod, claims=claims) if claims else None
+    legacy = LegacyPod(pod=pod, claims=claims, created=metadata.created) if claims else None
     return PodUpdate(metadata.uid, message=message, legacy=legacy)
 
 

@@ -425,16 +425,17 @@ class Ledger:
 
     def _count_legacy(self, node: str) -> None:
         share_node = self.share_node(node)
-        for pod, shares in self._legacy.known(share_node) if share_node else ():
+        for legacy, shares in self._legacy.known(share_node) if share_node else ():
             cards = tuple(CardUnits(card, units) for card, units in shares.cards.items())
             self._put(
                 Holder(
-                    uid=pod.uid,
-                    namespace=pod.namespace,
-                    name=pod.name,
+                    uid=legacy.pod.uid,
+                    namespace=legacy.pod.namespace,
+                    name=legacy.pod.name,
                     node=node,
                     cards=cards,
                     unit_meaning=shares.unit_meaning,
+                    created=legacy.created,
                 )
             )
 

@@ -19,11 +19,13 @@ from gpushare_extender.ledger.share_node import ShareNode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyPod:
-    """A bound pod with annotations of replaced systems and without ours."""
+    """A bound pod with annotations of replaced systems and without one of ours that is its own."""
 
     pod: PodReference
     claims: Mapping[str, LegacyAllocation]
     """Name of a dialect -> what its system wrote."""
+    created: str = ""
+    """RFC 3339."""
     node: str = ""
     """Empty until the pod itself was read; what it asks for is not known either."""
     request: PodRequest = field(default_factory=PodRequest)
@@ -99,9 +101,9 @@ class LegacyPods:
         for uid in self._nodes.keys() - set(uids):
             self.drop(uid)
 
-    def known(self, share_node: ShareNode) -> Iterator[tuple[PodReference, LegacyShares]]:
+    def known(self, share_node: ShareNode) -> Iterator[tuple[LegacyPod, LegacyShares]]:
         """Yields the pods of the node of which is known now what they have, and drops them."""
         for uid, legacy in [*self._by_node.get(share_node.name, {}).items()]:
             if shares := legacy_shares(legacy, share_node):
                 self.drop(uid)
-                yield legacy.pod, shares
+                yield legacy, shares

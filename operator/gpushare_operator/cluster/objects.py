@@ -50,7 +50,8 @@ class NodeObject:
     own_labels: frozenset[str] = frozenset()
     """Those of its labels by the names of dialects that the operator set last: the others are not ours."""
     offered: tuple[str, ...] = ()
-    """Extended resources by the names of dialects in its capacity or allocatable, whoever offers them."""
+    """Extended resources by the names of dialects in its capacity or allocatable, whoever offers them; but no
+    numbers of cards that somebody else has written."""
     zeros: frozenset[str] = frozenset()
     """Those of them of which there is nothing."""
     counts: Mapping[str, tuple[str, str]] = field(default_factory=dict)

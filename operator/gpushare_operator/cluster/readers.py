@@ -109,7 +109,7 @@ def read_node(body: Json) -> NodeObject:
         ready=_is_condition_true(status, "Ready"),
         deleting=_is_deleting(body),
         own_labels=_own_labels(metadata),
-        offered=tuple(sorted(amounts)),
+        offered=tuple(sorted(amounts.keys() - _others_counts(metadata, status))),
         zeros=frozenset(name for name, pair in amounts.items() if set(pair) <= {"", "0"}),
         counts={name: pair for name, pair in amounts.items() if name in COUNT_RESOURCES},
     )
@@ -120,6 +120,20 @@ def _extended_resources(status: Json) -> dict[str, tuple[str, str]]:
     capacity, allocatable = status.get("capacity") or {}, status.get("allocatable") or {}
     names = EXTENDED_RESOURCES & (capacity.keys() | allocatable.keys())
     return {name: (capacity.get(name, ""), allocatable.get(name, "")) for name in names}
+
+
+def _others_counts(metadata: Json, status: Json) -> frozenset[str]:
+    """Returns the numbers of cards that somebody else has written: neither the operator nor the kubelet.
+
+    The kubelet is whoever tells of the machine; that is not called so everywhere.
+    """
+    present = COUNT_RESOURCES & (status.get("capacity") or {}).keys()
+    if not present:
+        return frozenset()
+    fields, body = metadata.get("managedFields") or (), {"status": status}
+    ours = {FIELD_MANAGER, *managers(fields, body, ("status", "nodeInfo"))}
+    owners = {name: managers(fields, body, ("status", "capacity", name)) for name in present}
+    return frozenset(name for name in present if owners[name] and not owners[name] & ours)
 
 
 def _own_labels(metadata: Json) -> frozenset[str]:

@@ -10,7 +10,7 @@ from gpushare_core.api.enums import Mode
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, UNIT_CHANGE_BLOCKED
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.dialects.table import DIALECTS, RESOURCES
+from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
@@ -40,8 +40,15 @@ def names_of(dialect: Dialect) -> frozenset[str]:
 
 def own_names(node: NodeObject) -> tuple[str, ...]:
     """Returns what ``node`` shows and is recorded as ours."""
-    ours = names_of(recorded_dialect(node))
-    return tuple(name for name in node.offered if name in ours)
+    return _shown(node, names_of(recorded_dialect(node)))
+
+
+def _shown(node: NodeObject, names: frozenset[str]) -> tuple[str, ...]:
+    """Returns what of ``names`` is on ``node``, but for what another plugin offers there: a name that others
+    use, too, in a mode in which ours does not."""
+    served = served_classes(node.labels.get(MODE_LABEL, ""))
+    others = {name for name in SHARED_RESOURCES - node.zeros if RESOURCES[name] not in served}
+    return tuple(name for name in node.offered if name in names - others)
 
 
 def dialect_in_force(node: NodeObject, share: ShareNodeObject | None, desired: str, mode: str) -> Dialect:
@@ -64,8 +71,7 @@ def is_settled(share: ShareNodeObject | None, dialect: str, mode: str) -> bool:
 
 def stale_names(node: NodeObject, dialect: Dialect) -> tuple[str, ...]:
     """Returns what ``node`` shows of its recorded dialect and would not show in ``dialect``."""
-    stale = names_of(recorded_dialect(node)) - names_of(dialect)
-    return tuple(name for name in node.offered if name in stale)
+    return _shown(node, names_of(recorded_dialect(node)) - names_of(dialect))
 
 
 def shows_counts(node: NodeObject, names: tuple[str, ...]) -> bool:

@@ -204,14 +204,21 @@ def plugins_and_labels(snapshot: Snapshot, policy: str) -> list[Leftover]:
 
 def remove_plugins_and_labels(teardown: Teardown) -> Iterator[Action]:
     yield from _delete_daemon_set(teardown.snapshot, plugin_name(teardown.policy))
-    for node in teardown.snapshot.labelled_nodes(teardown.policy):
-        yield from remove_labels(node)
+    yield from remove_labels(teardown.snapshot.labelled_nodes(teardown.policy))
 
 
-def remove_labels(node: NodeObject) -> Iterator[LabelNode]:
-    """Yields what takes ``node`` from its policy. The labels of mode and dialect stay: they say that the node
-    was ours, and by which names, until its capacity is as before."""
-    if POLICY_LABEL in node.labels:
+def remove_labels(nodes: Iterable[NodeObject]) -> Iterator[Action]:
+    """Yields what takes ``nodes`` from their policy. The labels of mode and dialect stay: they say that a
+    node was ours, and by which names, until its capacity is as before.
+
+    Numbers of cards go first: the plugin of the system that we stood in for may come back as soon as the
+    label is gone, and writes its number once.
+    """
+    leaving = [node for node in nodes if POLICY_LABEL in node.labels]
+    for node in leaving:
+        if counts := tuple(name for name in own_names(node) if name in node.counts):
+            yield ClearCapacity(node.name, node.uid, counts)
+    for node in leaving:
         yield LabelNode(node.name, node.uid, dict.fromkeys((POLICY_LABEL, *sorted(node.own_labels))))
 
 

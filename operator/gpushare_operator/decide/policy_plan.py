@@ -102,6 +102,7 @@ def _release_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignm
     for share in snapshot.share_nodes_of(policy.name):
         if share.name not in sharing and not share.deleting:
             yield DeleteShareNode(share.name, share.uid)
-    for node in snapshot.labelled_nodes(policy.name):
-        if node.name not in sharing and node.name not in snapshot.share_nodes:
-            yield from remove_labels(node)
+    labelled = snapshot.labelled_nodes(policy.name)
+    yield from remove_labels(
+        node for node in labelled if node.name not in sharing and node.name not in snapshot.share_nodes
+    )

@@ -67,7 +67,14 @@ class ForeignUnits:
 
     def cards(self, layout: Layout) -> list[PlacedCard]:
         """Returns the card; all of them while it is unknown which, none where the node does not have it."""
-        return [each for each in layout.cards if self.card in ("", each.uuid, str(each.card.index))]
+        named = [each for each in layout.cards if self.card in (each.uuid, str(each.card.index))]
+        return named or (list(layout.cards) if self.is_on_unknown(layout) else [])
+
+    def is_on_unknown(self, layout: Layout) -> bool:
+        """Whether nothing tells the card. An index that no card has is from before one went: those after it
+        have others since."""
+        indexes = {str(each.card.index) for each in layout.cards}
+        return not self.card or (self.card.isdecimal() and self.card not in indexes)
 
     def units_on(self, placed: PlacedCard, layout: Layout, count: int) -> int:
         """Returns how many units of ``layout``, of one class, contain ``count`` of these.
@@ -99,10 +106,9 @@ def foreign_doubt(foreign: ForeignUnits, layout: Layout) -> str:
     """Returns for people why these units may be fewer than they count as; empty where they are not."""
     if not foreign.has_size_of(layout):
         return f"{foreign.count} units of {foreign.size // MIB}Mi each"
-    if not foreign.card:
-        return (
-            f"{foreign.count} units of one card, and neither its plugin's answer nor an annotation says which"
-        )
+    if foreign.is_on_unknown(layout):
+        told = f"index {foreign.card}, which none has" if foreign.card else "nothing"
+        return f"{foreign.count} units of one card, of which its plugin's answer or an annotation says {told}"
     return ""
 
 

@@ -1,6 +1,6 @@
 """Which units a container shall get: on the right cards, and laid on them as the mode has it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gpushare_core.placement.card_choice import Card, Strategy
@@ -40,6 +40,8 @@ class ContainerRequest:
     """Cards that hold units of the pod already."""
     annotated_cards: tuple[str, ...] = ()
     """The cards that the extender chose."""
+    hinted_cards: tuple[str, ...] = ()
+    """Those that anybody may have annotated: only what nobody else was promised is given there."""
     promised: Mapping[str, int] = field(default_factory=dict)
     """Card UUID -> units that other pods were promised there."""
     forgotten: Mapping[str, int] = field(default_factory=dict)
@@ -99,16 +101,17 @@ def choose_distinct(
 ) -> Mapping[str, int]:
     """Returns card UUID -> 1 for ``count`` cards of which the pod has nothing yet, by these rules.
 
-    1. The annotated cards, if all of them have room. 2. By the placement engine, leaving others what they
-    were promised. 3. Without that consideration.
+    1. The annotated cards, if all of them have room. 2. The hinted ones, if they have beside what others were
+    promised. 3. By the placement engine, leaving others that. 4. Without that consideration.
 
     Raises:
         NothingFitsError: too few cards have room.
     """
     others = {uuid: units for uuid, units in available.items() if uuid not in request.pod_cards}
-    annotated = [uuid for uuid in request.annotated_cards if uuid not in request.pod_cards][:count]
-    if len(annotated) == count and all(others.get(uuid, 0) > 0 for uuid in annotated):
-        return dict.fromkeys(annotated, 1)
+    for named, free in _named(request, others):
+        wanted = [uuid for uuid in named if uuid not in request.pod_cards][:count]
+        if len(wanted) == count and all(free.get(uuid, 0) > 0 for uuid in wanted):
+            return dict.fromkeys(wanted, 1)
     mode = mode_serving(layout.only.resource)
     for promised in (request.promised, {}):
         if chosen := mode.choose(_cards(layout, others, promised, request.locks), count, strategy):
@@ -121,17 +124,19 @@ def choose_card(
 ) -> str:
     """Returns the UUID of the card, by these rules in this order.
 
-    1. All containers of a pod share one card. 2. An annotated card, if it has room for the whole pod.
-    3. By the placement engine, leaving others what they were promised. 4. Without that consideration.
+    1. All containers of a pod share one card. 2. An annotated card, if it has room for the whole pod. 3. A
+    hinted one, if it has beside what others were promised. 4. By the placement engine, leaving others that.
+    5. Without that consideration.
 
     Raises:
         NothingFitsError: no card has room.
     """
     if request.pod_cards:
         return _same_card(request, available)
-    for card in request.annotated_cards:
-        if available.get(card, 0) >= request.pod_units:
-            return card
+    for named, free in _named(request, available):
+        for card in named:
+            if free.get(card, 0) >= request.pod_units:
+                return card
     mode = mode_serving(layout.only.resource)
     for promised in (request.promised, {}):
         if chosen := mode.choose(
@@ -140,6 +145,17 @@ def choose_card(
             return next(iter(chosen))
     room = mode.room(_cards(layout, available, {}, request.locks))
     raise NothingFitsError(mode.explain(request.pod_units, room))
+
+
+def _named(
+    request: ContainerRequest, available: Mapping[str, int]
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, int]]]:
+    """Yields the cards that annotations name, with what is free there for this pod."""
+    yield request.annotated_cards, available
+    yield (
+        request.hinted_cards,
+        {uuid: units - request.promised.get(uuid, 0) for uuid, units in available.items()},
+    )
 
 
 def _same_card(request: ContainerRequest, available: Mapping[str, int]) -> str:

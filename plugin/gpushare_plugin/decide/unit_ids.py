@@ -32,12 +32,15 @@ def encode_id(number: int) -> str:
 def decode_id(unit_id: str) -> int:
     """Returns the number that ``encode_id`` was given. Raises ``UnknownUnitError`` for other texts."""
     try:
-        if len(unit_id) == ID_LENGTH:
-            first, second, third = tuple(unit_id)
-            return _VALUES[first] << 12 | _VALUES[second] << 6 | _VALUES[third]
-        return _SHORT_IDS[unit_id]
+        if len(unit_id) != ID_LENGTH:
+            return _SHORT_IDS[unit_id]
+        first, second, third = tuple(unit_id)
+        number = _VALUES[first] << 12 | _VALUES[second] << 6 | _VALUES[third]
+        if number not in SHORT:
+            return number
     except KeyError:
-        raise UnknownUnitError(f"{unit_id!r} names no unit") from None
+        pass
+    raise UnknownUnitError(f"{unit_id!r} names no unit")
 
 
 def known_numbers(ids: Iterable[str]) -> Iterator[int]:

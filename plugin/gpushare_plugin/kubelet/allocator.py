@@ -173,6 +173,7 @@ class Allocator:
             pod_cards=frozenset(layout.of(self.resource).shares([*included, *assigned]))
             | self._preferred_cards(pod),
             annotated_cards=self._annotated_cards(pod, units, layout),
+            hinted_cards=hinted_cards(pod, layout, self.state.offering.dialect) if pod else (),
             promised=self._promised(others, layout),
             forgotten=forgotten_units(others, self.state.assigned),
             limits=self._limits(included, layout),
@@ -199,8 +200,7 @@ class Allocator:
             return ()
         if again := tuple(shares_to_get_again(pod, self.state.assigned, units)):
             return again
-        annotated = annotated_cards_of(pod, self.resource) if layout.is_mixed else pod.annotated_cards
-        return annotated or hinted_cards(pod, layout, self.state.offering.dialect)
+        return annotated_cards_of(pod, self.resource) if layout.is_mixed else pod.annotated_cards
 
     def _assigned_numbers(self, pod: Pod | None, layout: Layout) -> list[int]:
         """Returns the units of the class that is asked for which PodResources show of ``pod``."""
@@ -252,6 +252,7 @@ class Allocator:
             _log.warning("units for a pod that nobody knows", extra={"card": named})
             return
         self.state.put_preferred(pod.uid, cards, self.resource)
-        if request.annotated_cards and not set(cards) <= set(request.annotated_cards):
+        annotated = request.annotated_cards or request.hinted_cards
+        if annotated and not set(cards) <= set(annotated):
             message = "%d units from another card than annotated, which has no room"
             _log.warning(message, request.units, extra={"pod": str(pod.name), "card": named})

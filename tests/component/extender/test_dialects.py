@@ -305,3 +305,23 @@ class TestNamesThatOthersOfferAsWell:
             api.delete(SHARE_NODES, "n2")
             await extender.until("it is gone", lambda: extender.ledger.share_node("n2") is None)
             assert await extender.filter(self.BOTH, "n1") == ["n1"]
+
+    @pytest.mark.parametrize(
+        ("resource", "amount"),
+        [
+            pytest.param("nvidia.com/gpu", 1, id="another plugin's, and ours until lately"),
+            pytest.param("tuya.com/vcuda-core", 1, id="limits nothing"),
+            pytest.param("gpushare.io/memory", 0, id="nothing of ours: it is named all the same"),
+        ],
+    )
+    async def test_what_schedulers_leave_to_us_and_is_not_ours_is_bound_without_a_share(
+        self, api: FakeApi, resource: str, amount: int
+    ) -> None:
+        pod = asking({resource: amount})
+        async with extender_of(api, dialect_node("n1", "tuya.com")) as extender:
+            assert await extender.filter(pod, "n1", "n2") == ["n1", "n2"]
+            assert await extender.bind(pod, "n2") == ""
+            assert await extender.bind(pod, "n2") == "", "its answer was lost"
+            assert extender.used() == [0, 0]
+        assert api.pod("a")["spec"]["nodeName"] == "n2"
+        assert not api.pod("a")["metadata"]["annotations"]

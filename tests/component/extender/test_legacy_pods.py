@@ -1,6 +1,7 @@
 """Pods that a replaced system bound: they run, and have no annotation of ours. Their units count."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 
 import pytest
@@ -104,6 +105,33 @@ async def test_our_annotation_takes_the_place_of_theirs(api: FakeApi) -> None:
         pod["metadata"]["annotations"]["gpushare.io/allocation"] = ours
         api.put(PODS, pod)
         await extender.until("our annotation counts", lambda: extender.used() == [4, 0])
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        pytest.param({"scheduler.framework.gpushare.allocation": text}, id=f"containers {text}")
+        for text in ("", "{}", '{"main":{"1":4}}')
+    ]
+    + [
+        pytest.param({"gpushare.io/allocation": text}, id=f"ours {text[:12]}")
+        for text in ("", "{}", '{"node":"n1","uid":"uid-other","containers":{"main":{"n1-1":4}}}')
+    ],
+)
+async def test_what_its_author_wrote_beside_hides_no_pod_of_the_replaced_system(
+    api: FakeApi, beside: dict[str, str]
+) -> None:
+    async with extender_of(api, dialect_node(), old({**left_by("aliyun.com"), **beside})) as extender:
+        assert extender.used() == [4, 0]
+
+
+async def test_its_creation_is_told(api: FakeApi) -> None:
+    node = dialect_node("n1", "enflame.com")
+    pod = asking({"enflame.com": 4}, "old", node="n1", annotations=left_by("enflame.com"))
+    async with extender_of(api, node, pod) as extender:
+        inspected = json.loads(await extender.text("/gcushare-scheduler/inspect/n1"))
+    (shown,) = inspected["nodes"][0]["devices"][0]["pods"]
+    assert shown["createTime"] == "2026-11-21T09:59:00Z"
 
 
 @pytest.mark.parametrize(

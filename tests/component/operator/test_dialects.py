@@ -112,6 +112,41 @@ async def test_a_label_of_the_administrators_stays_what_it_is(value: str) -> Non
     assert labels(cluster) == {"gpushare": value}
 
 
+@pytest.mark.parametrize("dialect", ["aliyun.com", "enflame.com", "volcano.sh"])
+async def test_the_number_of_a_plugin_that_comes_back_stays(dialect: str) -> None:
+    """It comes back as soon as the policy's label is gone, registers, and writes its number once."""
+    cluster, spoken = cluster_with(dialect), DIALECTS[dialect]
+    operator = await converge(cluster)
+    theirs = {spoken.memory_resource: "32", spoken.count_resource: "2"}
+    observe, came = cluster.api.on_change, list[bool]()
+
+    def come_back(collection: str, event: str, body: dict[str, Any]) -> None:
+        observe(collection, event, body)
+        is_back = collection == paths.NODES and "gpushare.io/policy" not in body["metadata"]["labels"]
+        if is_back and body["metadata"]["name"] == GPU and not came:
+            came.append(True)
+            status = {"capacity": theirs, "allocatable": theirs}
+            cluster.api.change(paths.NODES, GPU, {"status": status}, manager="their-plugin")
+
+    cluster.api.on_change = come_back
+    cluster.delete_policy("default")
+    await converge(cluster, operator)
+    assert came
+    assert capacity(cluster).get(spoken.count_resource) == "2"
+    assert labels(cluster) == {}
+
+
+async def test_a_number_that_was_there_before_us_stays() -> None:
+    cluster = cluster_with("aliyun.com")
+    theirs = {"aliyun.com/gpu-count": "2"}
+    cluster.api.change(paths.NODES, GPU, {"status": {"capacity": theirs, "allocatable": theirs}})
+    operator = await converge(cluster)
+    assert capacity(cluster) == expected_capacity(DIALECTS["aliyun.com"])
+    cluster.delete_policy("default")
+    await converge(cluster, operator)
+    assert (labels(cluster), capacity(cluster)) == ({}, theirs)
+
+
 async def test_a_label_that_the_administrator_changed_later_is_theirs() -> None:
     cluster = cluster_with("aliyun.com")
     operator = await converge(cluster)
@@ -203,6 +238,22 @@ async def test_what_another_systems_plugin_offers_elsewhere_is_left_alone() -> N
     await converge(cluster, operator)
     assert (labels(cluster), capacity(cluster)) == ({"nvidia.com/gpu.present": "true"}, {})
     assert capacity(cluster, OTHER) == theirs
+
+
+@pytest.mark.parametrize("mode", ["Memory", "Slices"])
+async def test_whole_cards_that_nvidias_plugin_offers_beside_us_stay(mode: str) -> None:
+    cluster = cluster_with("tuya.com", mode)
+    operator = await converge(cluster)
+    theirs = {"nvidia.com/gpu": "4"}
+    cluster.api.change(paths.NODES, GPU, {"status": {"capacity": theirs, "allocatable": theirs}})
+    edit(cluster, dialect="gpushare.io")
+    await converge(cluster, operator)
+    assert capacity(cluster).items() >= theirs.items()
+    edit(cluster, dialect="tuya.com")
+    await converge(cluster, operator)
+    cluster.delete_policy("default")
+    await converge(cluster, operator)
+    assert (labels(cluster), capacity(cluster)) == ({}, theirs)
 
 
 async def test_what_kubelets_remember_of_a_former_dialect_is_taken_out_while_the_policy_lives() -> None:

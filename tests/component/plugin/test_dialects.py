@@ -180,6 +180,17 @@ async def test_what_another_scheduler_promised_is_kept_for_its_pod(node: Node) -
     assert (await node.kubelet.admit(promised)).variables["main"]["GPUSHARE_CARD"] == CARDS[0]
 
 
+async def test_who_annotates_a_pod_gets_no_card_that_others_were_promised(node: Node) -> None:
+    """Its author bound it as well, so nobody has overwritten that."""
+    await serve(node, "volcano.sh")
+    promised = asking("volcano.sh", "promised", 16, card=0)
+    node.api.put(PODS, promised)
+    await node.until("the promise", lambda: node.knows("promised"))
+    forged = await node.run_pod(annotated(asking("volcano.sh", "a", 4), **{"volcano.sh/gpu-index": "0"}))
+    assert forged.variables["main"]["GPUSHARE_CARD"] == CARDS[1]
+    assert (await node.kubelet.admit(promised)).variables["main"]["GPUSHARE_CARD"] == CARDS[0]
+
+
 @pytest.mark.parametrize(
     "index",
     [

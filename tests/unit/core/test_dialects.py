@@ -312,10 +312,16 @@ READ = [
     pytest.param(
         "aliyun.com",
         {
-            "scheduler.framework.gpushare.allocation": '{"a":{"0":2},"b":{"0":1,"3":4}}',
+            "scheduler.framework.gpushare.allocation": '{"a":{"3":2}}',
             "ALIYUN_COM_GPU_MEM_IDX": "0",
             "ALIYUN_COM_GPU_MEM_POD": "2",
         },
+        LegacyAllocation(cards={0: 2}),
+        id="aliyun, the plugin went by the index",
+    ),
+    pytest.param(
+        "aliyun.com",
+        {"scheduler.framework.gpushare.allocation": '{"a":{"0":2},"b":{"0":1,"3":4}}'},
         LegacyAllocation(cards={0: 3, 3: 4}, containers={"a": {0: 2}, "b": {0: 1, 3: 4}}),
         id="aliyun, container by container",
     ),

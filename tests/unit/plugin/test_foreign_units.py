@@ -58,7 +58,8 @@ def test_no_unit_of_ours_is_taken_for_foreign(name: str, number: int) -> None:
         pytest.param(units(on="0"), {"GPU-0": 4}, id="by index"),
         pytest.param(units(on="GPU-1"), {"GPU-1": 4}, id="by UUID"),
         pytest.param(units(on=""), {"GPU-0": 4, "GPU-1": 4}, id="unknown: on each"),
-        pytest.param(units(on="7"), {}, id="a card that is not there"),
+        pytest.param(units(on="GPU-7"), {}, id="a card that is not there"),
+        pytest.param(units(on="7"), {"GPU-0": 4, "GPU-1": 4}, id="an index from before a card went: on each"),
         pytest.param(units(on="-1"), {}, id="no card"),
         pytest.param(units(size=GIB), {"GPU-0": 4}, id="of the same size"),
         pytest.param(units(4097, size=MIB), {"GPU-0": 5}, id="smaller ones, rounded up"),
@@ -105,7 +106,10 @@ def test_containers_of_one_pod_count_as_many_as_they_have_different_devices(
         pytest.param(units(size=GIB), "", id="nothing to say"),
         pytest.param(units(), "", id="of unknown size"),
         pytest.param(units(size=MIB), "4 units of 1Mi each", id="another size"),
-        pytest.param(units(on=""), "says which", id="on an unknown card"),
+        pytest.param(units(on=""), "says nothing", id="on an unknown card"),
+        pytest.param(
+            units(on="7"), "says index 7, which none has", id="on a card that has another index now"
+        ),
         pytest.param(replace(units(on="GPU-0", name=WHOLE), size=MIB), "", id="a whole card has no size"),
     ],
 )
