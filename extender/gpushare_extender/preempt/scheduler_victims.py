@@ -9,6 +9,7 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.disruption_budgets import Budget
+from gpushare_extender.decide.ending_pods import EndingPods
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import PreemptionQueue
 from gpushare_extender.decide.proposals import NodeToFree, Proposal, complete
@@ -29,6 +30,7 @@ class SchedulerVictims:
     ledger: Ledger
     reader: NodePodReader
     preemptors: PreemptionQueue
+    ending: EndingPods
     clock: Callable[[], float]
 
     async def complete(self, pod: Pod, proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
@@ -81,11 +83,12 @@ class SchedulerVictims:
         node, share_node = self.ledger.node(name), self.ledger.share_node(name)
         if node is None or share_node is None:
             return None
+        ending = self.ending.of(name, pods, now=self.clock())
         passed = self.ledger.holds.passed(name, uid=pod.metadata.uid, priority=pod.priority)
         to_free = NodeToFree(
             NodeWithout(name, node, request, passed),
             pods,
-            self.ledger.departing(name) | {each.uid for each in pods if each.is_terminating},
+            self.ledger.departing(name) | {each.uid for each in ending},
             pod.priority,
             budgets,
         )
