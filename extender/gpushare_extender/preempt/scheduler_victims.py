@@ -18,7 +18,9 @@ from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.node_pods import NodePodReader
 
 MOST_NODES = 16
-"""Looked at in one call, for kube-scheduler waits for it. One is enough; it chooses among those it gets."""
+"""Looked at at a time. One on which something helps is enough; kube-scheduler chooses among those it gets."""
+LOOK_SECONDS = 1.0
+"""For so long others are looked at where nothing helps: kube-scheduler waits for the answer."""
 
 _log = logging.getLogger(__name__)
 
@@ -52,22 +54,27 @@ class SchedulerVictims:
     async def _completed(
         self, pod: Pod, request: PodRequest, proposals: Mapping[str, Proposal]
     ) -> dict[str, Proposal]:
-        names = self._most_promising(proposals, request)
+        names, begun = self._most_promising(proposals, request), self.clock()
         try:
             budgets = await self.reader.budgets() if names else []
         except (ApiError, UnreachableError) as error:
             _log.warning("cannot tell which pods are protected, none is evicted: %s", error)
             return {}
-        calls = (self._of_node(name, pod, request, proposals[name], budgets) for name in names)
-        answers = zip(names, await asyncio.gather(*calls), strict=True)
-        return {name: answer for name, answer in answers if answer is not None}
+        found: dict[str, Proposal] = {}
+        for first in range(0, len(names), MOST_NODES):
+            some = names[first : first + MOST_NODES]
+            calls = (self._of_node(name, pod, request, proposals[name], budgets) for name in some)
+            answers = zip(some, await asyncio.gather(*calls), strict=True)
+            found = {name: answer for name, answer in answers if answer is not None}
+            if found or self.clock() - begun > LOOK_SECONDS:
+                break
+        return found
 
     def _most_promising(self, proposals: Mapping[str, Proposal], request: PodRequest) -> list[str]:
         """Returns the names of those that could take the pod if others went, the fewest victims first."""
         possible = [name for name in proposals if self._is_possible(name, request)]
         greatest = self.ledger.greatest[request.resources[0].name]
-        possible.sort(key=lambda name: (len(proposals[name].victims), -greatest.get(name, 0)))
-        return possible[:MOST_NODES]
+        return sorted(possible, key=lambda name: (len(proposals[name].victims), -greatest.get(name, 0)))
 
     def _is_possible(self, node: str, request: PodRequest) -> bool:
         return self.ledger.room(node) is not None and self.ledger.unfit_reason(node, request).resolvable
