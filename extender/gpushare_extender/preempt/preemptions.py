@@ -80,7 +80,7 @@ class Preemptions:
             await self.timing.sleep(LOOK_SECONDS)
             await self._end_holds()
             for preemptor in self.preemptors.due(now=self.timing.clock()):
-                if self.ledger.holds.of(preemptor.pod.uid) is None:
+                if preemptor.is_interrupted or self.ledger.holds.of(preemptor.pod.uid) is None:
                     await self._look_at(preemptor)
 
     async def _look_at(self, preemptor: Preemptor) -> None:
@@ -232,9 +232,11 @@ class Preemptions:
     async def _carry_out(self, preemptor: Preemptor, node: str) -> None:
         """Looks at the node once more: nothing may come between that and holding the card."""
         evicted: list[PodReference] = []
+        preemptor.is_interrupted = True
         while eviction := await self._held(preemptor, node):
             if await self._evict(preemptor, eviction, evicted):
                 break
+        preemptor.is_interrupted = False
         if eviction and evicted:
             hold = self.ledger.holds.of(preemptor.pod.uid)
             cards = [card for card, _ in hold.holder.cards] if hold else []

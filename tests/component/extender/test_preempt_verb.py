@@ -151,4 +151,5 @@ async def test_where_nothing_helps_on_the_first_nodes_the_others_are_looked_at(
         api.put(PODS, pod)
         extender.ledger.set_share_node(share_node(name, 16))
         extender.ledger.set_pod(pod_update(f"uid-pod-{name}", node=name, c0=8))
-    assert await preempt(caller, n1=[], **{name: [] for name in names}) == Y_GOES
+    nobody: dict[str, list[str]] = {name: [] for name in names}
+    assert await preempt(caller, None, n1=[], **nobody) == Y_GOES

@@ -352,12 +352,15 @@ async def test_what_fails_is_tried_again(world: World, path: str, fault: Answer)
     await world.until("an eviction", lambda: world.calls() == ["y"])
 
 
-async def test_an_eviction_of_which_nothing_is_known_keeps_the_hold(world: World) -> None:
+async def test_an_eviction_of_which_nothing_is_known_keeps_the_hold_and_is_looked_at_again(
+    world: World,
+) -> None:
     world.api.fail("POST", EVICTION.format("y"), cut)
     world.refuse()
     await world.until("a hold", lambda: bool(world.calls()))
+    await world.until("the other attempt", lambda: world.evicted() == ["y"], 10.0)
     await world.run_for(10.0)
-    assert (world.calls(), len(world.held)) == (["y"], 1)
+    assert (world.calls(), len(world.held)) == (["y", "y"], 1)
 
 
 async def test_a_victim_that_is_gone_already_is_as_good(world: World) -> None:
