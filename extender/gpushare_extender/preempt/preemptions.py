@@ -29,6 +29,7 @@ from gpushare_extender.decide.preemption_queue import (
     Preemptor,
 )
 from gpushare_extender.decide.victims import Eviction, NodeWithout, evictable, find_eviction
+from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.preempt.eviction_call import ProtectedError, evict
@@ -42,7 +43,7 @@ LONGEST_RETRY = 300.0
 MOST_NODES = 16
 """Looked at for one pod at a time; the next time the next ones."""
 HOLD_SECONDS = 60.0
-"""A card is held for so long after the last victim has to be gone."""
+"""A card is held for so long after the last victim is gone, or has to be."""
 ALIVE_SECONDS = 5.0
 """Between two looks at a pod that something is held for."""
 PROTECTED_SECONDS = 60.0
@@ -73,6 +74,8 @@ class Preemptions:
     """Node -> when it was looked at, and the lowest priority of a pod there that has units."""
     _alive: dict[str, float] = field(default_factory=dict, init=False)
     """UID of a pod that something is held for -> when it was looked at."""
+    _free: dict[str, float] = field(default_factory=dict, init=False)
+    """UID of a pod that something is held for -> since when that is free."""
 
     async def run(self) -> None:
         """Never returns."""
@@ -290,7 +293,7 @@ class Preemptions:
         """Ends those whose time is over, and those of pods that are gone or bound."""
         for hold in self.ledger.holds:
             now = self.timing.clock()
-            if now >= hold.until:
+            if now >= hold.until or self._is_free_for_long(hold, now=now):
                 _log.info("no longer held for it", extra={"pod": str(hold.holder.pod), "node": hold.node})
                 self.ledger.end_hold(hold.uid)
             elif now - self._alive.get(hold.uid, 0.0) >= ALIVE_SECONDS:
@@ -300,6 +303,15 @@ class Preemptions:
                     self.preemptors.settled(hold.uid)
         held = {hold.uid for hold in self.ledger.holds}
         self._alive = {uid: moment for uid, moment in self._alive.items() if uid in held}
+        self._free = {uid: moment for uid, moment in self._free.items() if uid in held}
+
+    def _is_free_for_long(self, hold: Hold, *, now: float) -> bool:
+        """Returns whether the pod could have had it for some time: something else keeps it from the node."""
+        passed = self.ledger.holds.passed(hold.node, uid=hold.uid, priority=hold.priority)
+        if not self.ledger.fits(hold.node, hold.request, gone=passed):
+            self._free.pop(hold.uid, None)
+            return False
+        return now - self._free.setdefault(hold.uid, now) >= HOLD_SECONDS
 
     async def _is_waiting(self, pod: PodReference) -> bool:
         try:

@@ -190,6 +190,21 @@ async def test_the_hold_ends_in_time(world: World) -> None:
     await world.until("its end", lambda: not world.held, seconds=10.0)
 
 
+async def test_what_is_free_is_not_held_for_as_long_as_victims_might_have_taken(world: World) -> None:
+    victim = world.api.pod("y")
+    victim["spec"]["terminationGracePeriodSeconds"] = 3600
+    world.api.put(PODS, victim)
+    world.refuse()
+    await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
+    await world.run_for(2 * HOLD_SECONDS)
+    assert world.held
+    world.remove_pod("y")
+    world.preemptions.preemptors.settled("uid-p")
+    await world.run_for(HOLD_SECONDS - 5.0)
+    assert world.held
+    await world.until("its end", lambda: not world.held, seconds=10.0)
+
+
 @pytest.mark.parametrize(
     "change",
     [
