@@ -285,7 +285,7 @@ AGO = NOW - timedelta(hours=2)
         ),
         pytest.param(
             snapshot(*OPEN, extender_pod(), calls()),
-            "True Called: kube-scheduler calls the extender: port 22766 of cp",
+            "True Called: kube-scheduler calls the extender: port 22766 of cp; for which resources is",
             id="called",
         ),
         pytest.param(
@@ -475,3 +475,10 @@ def test_disconnecting_leaves_what_other_backends_have() -> None:
 def test_a_damaged_backup_is_no_place() -> None:
     gone = replace(VOLCANO, namespace="", config_map="", key="")
     assert not BACKENDS[Backend.VOLCANO].settled(snapshot(volcano_backup(location=gone)))
+
+
+def test_external_names_what_another_dialect_needs_though_it_is_called_already() -> None:
+    asked = spec(rule("gpu-2"), dialect="aliyun.com", scheduler={"backend": "External"})
+    seen = snapshot(*OPEN, policy("b", created=1, spec=asked), extender_pod(), calls())
+    assert line(seen).startswith("True Called")
+    assert "--managed-resource aliyun.com/gpu-mem" in line(seen)
