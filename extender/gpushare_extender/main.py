@@ -149,6 +149,7 @@ class Extender:
             client=client,
             ledger=ledger,
             preemptors=api.preemptors,
+            ending=api.ending,
             permit=lease.hold,
             would_fit=wake_up.fits,
             timing=timing,

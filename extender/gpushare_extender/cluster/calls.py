@@ -18,6 +18,8 @@ from gpushare_core.kube.paths import lease_path
 
 APART_SECONDS = 300.0
 """Between two writes about one port, however often it is called."""
+IN_TURN_SECONDS = 10.0
+"""The same, where another one is called besides: two kube-schedulers of a host may be at odds."""
 FIRST_RETRY = 1.0
 LONGEST_RETRY = 60.0
 
@@ -37,12 +39,14 @@ class CallReport:
     _due: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _port: int = field(default=0, init=False)
     """Of the last call that is to be made known."""
-    _since: float = field(default=float("-inf"), init=False)
+    _since: dict[int, float] = field(default_factory=dict, init=False)
+    """Port -> when its calls were made known last."""
 
     def called(self, port: int) -> None:
         """kube-scheduler has called at ``port``: cheap, for every call says so."""
-        if port != self._port or self.clock() - self._since >= APART_SECONDS:
-            self._port, self._since = port, self.clock()
+        apart = APART_SECONDS if port == self._port else IN_TURN_SECONDS
+        if self.clock() - self._since.get(port, float("-inf")) >= apart:
+            self._port, self._since[port] = port, self.clock()
             self._due.set()
 
     async def run(self) -> None:

@@ -10,8 +10,9 @@ from fractions import Fraction
 
 import msgspec
 
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import parse_amount
-from gpushare_extender.decide.pod import Pod, PodSpec
+from gpushare_extender.decide.pod import Pod, PodSpec, Resources
 from gpushare_extender.ledger.pod_reference import PodReference
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -47,10 +48,16 @@ class BoundPod:
         return self.priority, -self.started
 
     @property
-    def cpu_and_memory(self) -> tuple[Fraction, Fraction]:
-        """What its containers that run together request."""
+    def frees(self) -> dict[str, Fraction]:
+        """What its containers that run together request, by resource, besides what is ours."""
         request = Pod(spec=self.spec).request({})
-        return parse_amount(request.cpu), parse_amount(request.memory)
+        freed = {"cpu": parse_amount(request.cpu), "memory": parse_amount(request.memory)}
+        for container in self.spec.containers or ():
+            resources = container.resources or Resources()
+            for name, amount in ((resources.limits or {}) | (resources.requests or {})).items():
+                if name not in {"cpu", "memory", *RESOURCES}:
+                    freed[name] = freed.get(name, Fraction(0)) + parse_amount(str(amount))
+        return freed
 
 
 class _Owner(msgspec.Struct):

@@ -47,11 +47,18 @@ class PodMetadata(msgspec.Struct, rename="camel"):
     deletion_timestamp: str | None = None
 
 
+class NominatedNode(msgspec.Struct, rename="camel"):
+    """Source: ``v1.PodStatus``."""
+
+    nominated_node_name: str = ""
+
+
 class Pod(msgspec.Struct):
     """Source: ``v1.Pod``."""
 
     metadata: PodMetadata = msgspec.field(default_factory=PodMetadata)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    status: NominatedNode = msgspec.field(default_factory=NominatedNode)
 
     @property
     def reference(self) -> PodReference:
@@ -60,6 +67,11 @@ class Pod(msgspec.Struct):
     @property
     def priority(self) -> int:
         return self.spec.priority or 0
+
+    @property
+    def nominated_node(self) -> str:
+        """Where kube-scheduler has evicted others for it; empty where it has not."""
+        return self.status.nominated_node_name
 
     @property
     def may_preempt(self) -> bool:

@@ -42,6 +42,8 @@ class Preemptor:
     """Whether kube-scheduler was woken to offer the nodes that are fit now: then it is looked at at once."""
     left_until: float = 0.0
     """kube-scheduler evicts pods for it until then."""
+    is_interrupted: bool = False
+    """Whether not all could be evicted that are in the way on the card that is held for it."""
     told: bool = False
     """Whether people know that budgets protect those that could be evicted for it."""
 

@@ -46,7 +46,7 @@ def complete(proposal: Proposal, node: NodeToFree, *, may_add: bool) -> Proposal
 
 def _options(theirs: frozenset[str], node: NodeToFree) -> Iterator[frozenset[str]]:
     """kube-scheduler may need its victims for something of its own, such as CPU: all stay that have no units
-    of ours, and the others unless those in their place free as much CPU and memory."""
+    of ours, and the others unless those in their place free as much of all that is not ours."""
     mine = evictable(node.pods, below=node.below)
     others = [pod for pod in mine if pod.uid not in theirs]
     if more := find_eviction(node.without, others, gone=node.gone | theirs, budgets=node.budgets):
@@ -68,12 +68,13 @@ def _pods(uids: Collection[str], node: NodeToFree) -> list[BoundPod]:
 
 
 def _frees_as_much(some: Iterable[BoundPod], others: Iterable[BoundPod]) -> bool:
-    pairs = zip(_sums(some), _sums(others), strict=True)
-    return all(freed >= needed for freed, needed in pairs)
+    freed = _sums(some)
+    return all(freed.get(name, 0) >= needed for name, needed in _sums(others).items())
 
 
-def _sums(pods: Iterable[BoundPod]) -> tuple[Fraction, Fraction]:
-    cpu = memory = Fraction(0)
+def _sums(pods: Iterable[BoundPod]) -> dict[str, Fraction]:
+    sums: dict[str, Fraction] = {}
     for pod in pods:
-        cpu, memory = cpu + pod.cpu_and_memory[0], memory + pod.cpu_and_memory[1]
-    return cpu, memory
+        for name, amount in pod.frees.items():
+            sums[name] = sums.get(name, Fraction(0)) + amount
+    return sums

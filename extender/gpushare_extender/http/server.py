@@ -15,6 +15,7 @@ from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import PodRequest
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import Binder
+from gpushare_extender.decide.ending_pods import EndingPods
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import PreemptionQueue, Preemptor
@@ -60,6 +61,7 @@ class ExtenderApi:
     called: Callable[[int], None] = lambda _: None
     """Is told the port of every call that asks for nodes."""
     preemptors: PreemptionQueue = field(default_factory=PreemptionQueue, kw_only=True)
+    ending: EndingPods = field(default_factory=EndingPods, kw_only=True)
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -158,7 +160,7 @@ class ExtenderApi:
     def _victims(self) -> SchedulerVictims:
         binder = self.binder
         return SchedulerVictims(
-            self.ledger, NodePodReader(binder.client), self.preemptors, binder.timing.clock
+            self.ledger, NodePodReader(binder.client), self.preemptors, self.ending, binder.timing.clock
         )
 
     async def bind(self, request: web.Request) -> web.Response:

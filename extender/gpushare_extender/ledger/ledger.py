@@ -336,8 +336,10 @@ class Ledger:
         held for it before, and of what is held of these cards for pods of lower ``priority``.
 
         Raises:
-            DoesNotFitError: the request would not fit then.
+            DoesNotFitError: the request would not fit then, or the pod has units, or had them until just now.
         """
+        if pod.uid in self._holders or pod.uid in self._departures:
+            raise DoesNotFitError("pod has units of its own, and needs none to be held")
         passed = self.holds.passed(node, uid=pod.uid, priority=priority)
         holder = self._chosen(pod, node, request, {*gone, *passed})
         hold = Hold(holder=holder, request=request, priority=priority, until=until)
@@ -411,6 +413,7 @@ class Ledger:
         return reservation is not None and (self.is_unconfirmed(uid) or reservation.since >= begun)
 
     def _put(self, holder: Holder) -> None:
+        """A pod has either units or a hold: who may pass the hold passes all that counts for the pod."""
         before = self._holders.get(holder.uid)
         if before == holder:
             return
@@ -420,6 +423,7 @@ class Ledger:
             self._doubted[holder.uid].discard(holder.node)
         self._holders[holder.uid] = holder
         self._node_ledger(holder.node).put(holder)
+        self.end_hold(holder.uid)
         self._update_index(holder.node)
         self._settle(holder.uid)
 

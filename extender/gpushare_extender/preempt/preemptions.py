@@ -18,11 +18,18 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.bound_pods import BoundPod
 from gpushare_extender.decide.disruption_budgets import Budget
+from gpushare_extender.decide.ending_pods import EndingPods
 from gpushare_extender.decide.filter import passing_nodes
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_events import PodEvent, preempted, preempting, refused
-from gpushare_extender.decide.preemption_queue import EvictionRate, PreemptionQueue, Preemptor
+from gpushare_extender.decide.preemption_queue import (
+    SCHEDULER_EVICTS_SECONDS,
+    EvictionRate,
+    PreemptionQueue,
+    Preemptor,
+)
 from gpushare_extender.decide.victims import Eviction, NodeWithout, evictable, find_eviction
+from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.preempt.eviction_call import ProtectedError, evict
@@ -36,7 +43,7 @@ LONGEST_RETRY = 300.0
 MOST_NODES = 16
 """Looked at for one pod at a time; the next time the next ones."""
 HOLD_SECONDS = 60.0
-"""A card is held for so long after the last victim has to be gone."""
+"""A card is held for so long after the last victim is gone, or has to be."""
 ALIVE_SECONDS = 5.0
 """Between two looks at a pod that something is held for."""
 PROTECTED_SECONDS = 60.0
@@ -59,6 +66,7 @@ class Preemptions:
     would_fit: Callable[[str], None]
     """Is told the UID of a pod that kube-scheduler should try again."""
     timing: BindTiming = field(default_factory=BindTiming)
+    ending: EndingPods = field(default_factory=EndingPods)
     rate: EvictionRate = field(default_factory=EvictionRate)
     _protected: dict[str, float] = field(default_factory=dict, init=False)
     """UID of a pod that may not be evicted -> until when that is believed."""
@@ -66,6 +74,8 @@ class Preemptions:
     """Node -> when it was looked at, and the lowest priority of a pod there that has units."""
     _alive: dict[str, float] = field(default_factory=dict, init=False)
     """UID of a pod that something is held for -> when it was looked at."""
+    _free: dict[str, float] = field(default_factory=dict, init=False)
+    """UID of a pod that something is held for -> since when that is free."""
 
     async def run(self) -> None:
         """Never returns."""
@@ -73,7 +83,7 @@ class Preemptions:
             await self.timing.sleep(LOOK_SECONDS)
             await self._end_holds()
             for preemptor in self.preemptors.due(now=self.timing.clock()):
-                if self.ledger.holds.of(preemptor.pod.uid) is None:
+                if preemptor.is_interrupted or self.ledger.holds.of(preemptor.pod.uid) is None:
                     await self._look_at(preemptor)
 
     async def _look_at(self, preemptor: Preemptor) -> None:
@@ -90,7 +100,7 @@ class Preemptions:
     async def _preempt(self, preemptor: Preemptor) -> None:
         if self._fits_somewhere(preemptor):
             self.would_fit(preemptor.pod.uid)
-        elif names := self._next_nodes(preemptor):
+        elif (names := self._next_nodes(preemptor)) and await self._is_there(preemptor):
             budgets = await self._reader.budgets()
             evictions = await self._evictions(preemptor, names, budgets)
             if evictions:
@@ -169,7 +179,7 @@ class Preemptions:
         if node is None:
             return None
         holders = self._holders(name, pods)
-        ending = [pod for pod in holders if pod.is_terminating]
+        ending = self._holders(name, self.ending.of(name, pods, now=self.timing.clock()))
         gone = self.ledger.departing(name) | {pod.uid for pod in ending}
         passed = self.ledger.holds.passed(name, uid=preemptor.pod.uid, priority=preemptor.priority)
         without = NodeWithout(name, node, preemptor.request, passed)
@@ -196,23 +206,40 @@ class Preemptions:
             why = "a PodDisruptionBudget protects it, and no other pods would free enough on one card"
             await self._tell(refused(preemptor.pod, victims[0].pod, why=why))
 
+    async def _is_there(self, preemptor: Preemptor) -> bool:
+        """Returns whether the pod may wait still: one that nobody has asked about for long may be gone."""
+        is_stale = preemptor.is_stale(now=self.timing.clock())
+        return not is_stale or await self._still_waits(preemptor)
+
     async def _still_waits(self, preemptor: Preemptor) -> bool:
         """Returns whether the pod itself says the same as whoever refused it was told."""
         present = await self._read(preemptor.pod)
         if present is None or not present.may_preempt:
             self.preemptors.settled(preemptor.pod.uid)
             return False
+        if await self._is_nominated(present):
+            preemptor.left_until = self.timing.clock() + SCHEDULER_EVICTS_SECONDS
         asked = present.request(RESOURCES)
         return asked == preemptor.request and present.priority == preemptor.priority
+
+    async def _is_nominated(self, pod: Pod) -> bool:
+        """Returns whether lesser pods end where kube-scheduler means it to go, as long as they may take: then
+        that evicts no others either. Such a node may not be among those that we are asked about."""
+        if not (node := pod.nominated_node):
+            return False
+        ending = self.ending.of(node, await self._reader.pods(node), now=self.timing.clock())
+        return any(each.priority < pod.priority for each in ending)
 
     # Evicting
 
     async def _carry_out(self, preemptor: Preemptor, node: str) -> None:
         """Looks at the node once more: nothing may come between that and holding the card."""
         evicted: list[PodReference] = []
+        preemptor.is_interrupted = True
         while eviction := await self._held(preemptor, node):
             if await self._evict(preemptor, eviction, evicted):
                 break
+        preemptor.is_interrupted = False
         if eviction and evicted:
             hold = self.ledger.holds.of(preemptor.pod.uid)
             cards = [card for card, _ in hold.holder.cards] if hold else []
@@ -223,15 +250,20 @@ class Preemptions:
         pods, budgets = await asyncio.gather(self._reader.pods(node), self._reader.budgets())
         eviction = self._find(preemptor, node, pods, budgets)
         useless = eviction is None or not _is_worth_holding(eviction, preemptor)
-        if eviction is None or useless or self._fits_somewhere(preemptor):
+        is_bound = self.ledger.holder(preemptor.pod.uid) is not None
+        if eviction is None or useless or is_bound or self._fits_somewhere(preemptor):
             self.ledger.end_hold(preemptor.pod.uid)
             return None
         self._hold(preemptor, eviction)
         return eviction
 
     async def _evict(self, preemptor: Preemptor, eviction: Eviction, evicted: list[PodReference]) -> bool:
-        """Adds to ``evicted``. Returns whether all go: after one that a budget protects no more are."""
+        """Adds to ``evicted``. Returns whether it is done: after one that a budget protects no more go, nor
+        once the pod has its units, or a more important one the card."""
         for victim in eviction.victims:
+            await self.permit()
+            if self.ledger.holds.of(preemptor.pod.uid) is None:
+                return True
             self.rate.sent(now=self.timing.clock())
             try:
                 await evict(self.client, victim.pod)
@@ -261,7 +293,7 @@ class Preemptions:
         """Ends those whose time is over, and those of pods that are gone or bound."""
         for hold in self.ledger.holds:
             now = self.timing.clock()
-            if now >= hold.until:
+            if now >= hold.until or self._is_free_for_long(hold, now=now):
                 _log.info("no longer held for it", extra={"pod": str(hold.holder.pod), "node": hold.node})
                 self.ledger.end_hold(hold.uid)
             elif now - self._alive.get(hold.uid, 0.0) >= ALIVE_SECONDS:
@@ -271,6 +303,15 @@ class Preemptions:
                     self.preemptors.settled(hold.uid)
         held = {hold.uid for hold in self.ledger.holds}
         self._alive = {uid: moment for uid, moment in self._alive.items() if uid in held}
+        self._free = {uid: moment for uid, moment in self._free.items() if uid in held}
+
+    def _is_free_for_long(self, hold: Hold, *, now: float) -> bool:
+        """Returns whether the pod could have had it for some time: something else keeps it from the node."""
+        passed = self.ledger.holds.passed(hold.node, uid=hold.uid, priority=hold.priority)
+        if not self.ledger.fits(hold.node, hold.request, gone=passed):
+            self._free.pop(hold.uid, None)
+            return False
+        return now - self._free.setdefault(hold.uid, now) >= HOLD_SECONDS
 
     async def _is_waiting(self, pod: PodReference) -> bool:
         try:

@@ -9,6 +9,7 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.disruption_budgets import Budget
+from gpushare_extender.decide.ending_pods import EndingPods
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import PreemptionQueue
 from gpushare_extender.decide.proposals import NodeToFree, Proposal, complete
@@ -17,7 +18,9 @@ from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.node_pods import NodePodReader
 
 MOST_NODES = 16
-"""Looked at in one call, for kube-scheduler waits for it. One is enough; it chooses among those it gets."""
+"""Looked at at a time. One on which something helps is enough; kube-scheduler chooses among those it gets."""
+LOOK_SECONDS = 1.0
+"""For so long others are looked at where nothing helps: kube-scheduler waits for the answer."""
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +32,7 @@ class SchedulerVictims:
     ledger: Ledger
     reader: NodePodReader
     preemptors: PreemptionQueue
+    ending: EndingPods
     clock: Callable[[], float]
 
     async def complete(self, pod: Pod, proposals: Mapping[str, Proposal]) -> dict[str, Proposal]:
@@ -50,22 +54,27 @@ class SchedulerVictims:
     async def _completed(
         self, pod: Pod, request: PodRequest, proposals: Mapping[str, Proposal]
     ) -> dict[str, Proposal]:
-        names = self._most_promising(proposals, request)
+        names, begun = self._most_promising(proposals, request), self.clock()
         try:
             budgets = await self.reader.budgets() if names else []
         except (ApiError, UnreachableError) as error:
             _log.warning("cannot tell which pods are protected, none is evicted: %s", error)
             return {}
-        calls = (self._of_node(name, pod, request, proposals[name], budgets) for name in names)
-        answers = zip(names, await asyncio.gather(*calls), strict=True)
-        return {name: answer for name, answer in answers if answer is not None}
+        found: dict[str, Proposal] = {}
+        for first in range(0, len(names), MOST_NODES):
+            some = names[first : first + MOST_NODES]
+            calls = (self._of_node(name, pod, request, proposals[name], budgets) for name in some)
+            answers = zip(some, await asyncio.gather(*calls), strict=True)
+            found = {name: answer for name, answer in answers if answer is not None}
+            if found or self.clock() - begun > LOOK_SECONDS:
+                break
+        return found
 
     def _most_promising(self, proposals: Mapping[str, Proposal], request: PodRequest) -> list[str]:
         """Returns the names of those that could take the pod if others went, the fewest victims first."""
         possible = [name for name in proposals if self._is_possible(name, request)]
         greatest = self.ledger.greatest[request.resources[0].name]
-        possible.sort(key=lambda name: (len(proposals[name].victims), -greatest.get(name, 0)))
-        return possible[:MOST_NODES]
+        return sorted(possible, key=lambda name: (len(proposals[name].victims), -greatest.get(name, 0)))
 
     def _is_possible(self, node: str, request: PodRequest) -> bool:
         return self.ledger.room(node) is not None and self.ledger.unfit_reason(node, request).resolvable
@@ -81,11 +90,12 @@ class SchedulerVictims:
         node, share_node = self.ledger.node(name), self.ledger.share_node(name)
         if node is None or share_node is None:
             return None
+        ending = self.ending.of(name, pods, now=self.clock())
         passed = self.ledger.holds.passed(name, uid=pod.metadata.uid, priority=pod.priority)
         to_free = NodeToFree(
             NodeWithout(name, node, request, passed),
             pods,
-            self.ledger.departing(name) | {each.uid for each in pods if each.is_terminating},
+            self.ledger.departing(name) | {each.uid for each in ending},
             pod.priority,
             budgets,
         )

@@ -30,7 +30,14 @@ from gpushare_operator.decide.actions import (
 )
 from gpushare_operator.decide.policy_problems import is_served
 from gpushare_operator.decide.scheduler import decisive_policy
-from gpushare_operator.decide.volcano_config import Addition, Edit, VolcanoConfigError, disable, enable
+from gpushare_operator.decide.volcano_config import (
+    SWITCHES,
+    Addition,
+    Edit,
+    VolcanoConfigError,
+    disable,
+    enable,
+)
 from gpushare_operator.desired.names import VOLCANO_BACKUP, Installation, labels
 
 FORBIDDEN = "Forbidden"
@@ -102,8 +109,10 @@ def restored_text(backup: VolcanoBackupObject, text: str | None) -> str | None:
     Raises:
         VolcanoConfigError: our part cannot be taken out.
     """
-    if text is None or _sum(text) == backup.written:
-        return None if text is None else backup.original
+    if text is None:
+        return None
+    if backup.original and _sum(text) == backup.written:
+        return backup.original
     return text if text == backup.original else disable(text, _additions(backup))
 
 
@@ -164,9 +173,9 @@ def _assess_text(location: VolcanoLocation, text: str, backup: VolcanoBackupObje
     try:
         original = text if backup is None else (restored_text(backup, text) or "")
         edit = enable(original)
+        is_done = edit.text == text or _is_in_force(text, backup)
     except VolcanoConfigError as error:
         return Assessment(location=location, state=VolcanoState.UNFIT, problem=str(error))
-    is_done = edit.text == text or _is_in_force(text, backup)
     state = VolcanoState.DONE if is_done else VolcanoState.DUE
     return Assessment(location=location, state=state, original=original, edit=edit)
 
@@ -226,7 +235,8 @@ def _data(backup: VolcanoBackupObject) -> Json:
 
 
 def _additions(backup: VolcanoBackupObject) -> tuple[Addition, ...]:
-    return tuple(Addition(plugin, whole) for plugin, whole in backup.additions)
+    """What somebody has put into the backup that is no addition of ours is nobody's."""
+    return tuple(Addition(plugin, whole) for plugin, whole in backup.additions if plugin in SWITCHES)
 
 
 def _sum(text: str) -> str:

@@ -33,6 +33,10 @@ HOW_TO_CONNECT = (
     "no kube-scheduler has called the extender yet, which it does for the first pod that asks for cards; what"
     " to put where on each of {hosts} is said by: gpushare-hostctl render {arguments}"
 )
+IT_CALLS = (
+    "kube-scheduler calls the extender: {where}; for which resources is not seen, so with every other dialect"
+    " compare its configuration with that of: gpushare-hostctl render {arguments}"
+)
 TAKE_IT_OUT = (
     "no kube-scheduler was edited by gpushare: take the extender at port {port} out of the configurations"
     " that you put it into"
@@ -55,9 +59,8 @@ def external_configured(
         return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     calls = last_calls(snapshot)
     where = f"port {calls.port} of {calls.host}" if calls else "nowhere"
-    return condition_true(
-        conditions.SCHEDULER_CONFIGURED, conditions.CALLED, f"kube-scheduler calls the extender: {where}"
-    )
+    message = IT_CALLS.format(where=where, arguments=_arguments(connection))
+    return condition_true(conditions.SCHEDULER_CONFIGURED, conditions.CALLED, message)
 
 
 def _has_host(connection: _Connection) -> Problem | None:
@@ -78,14 +81,19 @@ def _scheduler_calls(connection: _Connection) -> Problem | None:
     snapshot = connection.snapshot
     if last_calls(snapshot):
         return None
+    hosts = listed(node.name for node in scheduler_hosts(snapshot))
+    message = HOW_TO_CONNECT.format(hosts=hosts, arguments=_arguments(connection))
+    return Problem(conditions.WAITING_FOR_CALLS, message)
+
+
+def _arguments(connection: _Connection) -> str:
+    """Returns those of ``gpushare-hostctl render``: with a policy of another dialect or mode they change."""
     run = HostctlRun(
         command=HostctlCommand.INSTALL,
-        settings=scheduler_settings(snapshot),
+        settings=scheduler_settings(connection.snapshot),
         installation=connection.installation,
     )
-    hosts = listed(node.name for node in scheduler_hosts(snapshot))
-    message = HOW_TO_CONNECT.format(hosts=hosts, arguments=" ".join(run.edit))
-    return Problem(conditions.WAITING_FOR_CALLS, message)
+    return " ".join(run.edit)
 
 
 CONFIGURED_CHECKS: tuple[Callable[[_Connection], Problem | None], ...] = (

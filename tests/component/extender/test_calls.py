@@ -11,7 +11,7 @@ from tests.fakes.api_server import FakeApi, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
 
-from gpushare_extender.cluster.calls import APART_SECONDS, CallReport
+from gpushare_extender.cluster.calls import APART_SECONDS, IN_TURN_SECONDS, CallReport
 from gpushare_extender.http.endpoints import Address
 from gpushare_extender.http.server import application
 from gpushare_extender.main import Extender, Options, kube_client
@@ -83,6 +83,19 @@ async def test_a_call_at_another_port_is_made_known_at_once(api: FakeApi, report
     report.called(12000)
     await api.wait_for("the Lease", lambda: writes(api) == 2)
     assert lease(api) == ("12000", "cp_1")
+
+
+async def test_two_ports_that_are_called_in_turn_are_two_writes(
+    api: FakeApi, report: CallReport, clock: FakeClock
+) -> None:
+    for _ in range(20):
+        for port in (22766, 12000):
+            report.called(port)
+            await asyncio.sleep(0.01)
+    assert (writes(api), lease(api)[0]) == (2, "12000")
+    clock.now += IN_TURN_SECONDS
+    report.called(22766)
+    await api.wait_for("the Lease", lambda: lease(api)[0] == "22766")
 
 
 async def test_what_cannot_be_written_is_tried_again(api: FakeApi, report: CallReport) -> None:

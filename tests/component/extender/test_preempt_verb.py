@@ -20,6 +20,7 @@ from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.server import ExtenderApi, application
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.preempt.scheduler_victims import MOST_NODES
 
 
 @pytest.fixture
@@ -137,3 +138,18 @@ async def test_what_is_no_call_of_the_verb_is_refused(caller: SchedulerCaller, b
 async def test_a_nil_proposal_is_an_empty_one(caller: SchedulerCaller) -> None:
     body = {"Pod": preemptor(), "NodeNameToMetaVictims": {"n1": None}}
     assert (await caller.post("/gpushare/preempt", body))["NodeNameToMetaVictims"] == Y_GOES
+
+
+async def test_where_nothing_helps_on_the_first_nodes_the_others_are_looked_at(
+    caller: SchedulerCaller, extender: ExtenderApi, api: FakeApi
+) -> None:
+    """The scheduler offers the same ones each time."""
+    names = [f"m{number}" for number in range(2 * MOST_NODES)]
+    for name in names:
+        pod = pod_json(f"pod-{name}", node=name)
+        pod["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "controller": True}]
+        api.put(PODS, pod)
+        extender.ledger.set_share_node(share_node(name, 16))
+        extender.ledger.set_pod(pod_update(f"uid-pod-{name}", node=name, c0=8))
+    nobody: dict[str, list[str]] = {name: [] for name in names}
+    assert await preempt(caller, None, n1=[], **nobody) == Y_GOES

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import msgspec
 import pytest
+from aiohttp import web
 from tests.fakes.api_server import DISRUPTION_BUDGETS, EVENTS, PODS, Answer, FakeApi, cut, fake_api, status
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
@@ -189,6 +190,21 @@ async def test_the_hold_ends_in_time(world: World) -> None:
     await world.until("its end", lambda: not world.held, seconds=10.0)
 
 
+async def test_what_is_free_is_not_held_for_as_long_as_victims_might_have_taken(world: World) -> None:
+    victim = world.api.pod("y")
+    victim["spec"]["terminationGracePeriodSeconds"] = 3600
+    world.api.put(PODS, victim)
+    world.refuse()
+    await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
+    await world.run_for(2 * HOLD_SECONDS)
+    assert world.held
+    world.remove_pod("y")
+    world.preemptions.preemptors.settled("uid-p")
+    await world.run_for(HOLD_SECONDS - 5.0)
+    assert world.held
+    await world.until("its end", lambda: not world.held, seconds=10.0)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -351,12 +367,15 @@ async def test_what_fails_is_tried_again(world: World, path: str, fault: Answer)
     await world.until("an eviction", lambda: world.calls() == ["y"])
 
 
-async def test_an_eviction_of_which_nothing_is_known_keeps_the_hold(world: World) -> None:
+async def test_an_eviction_of_which_nothing_is_known_keeps_the_hold_and_is_looked_at_again(
+    world: World,
+) -> None:
     world.api.fail("POST", EVICTION.format("y"), cut)
     world.refuse()
     await world.until("a hold", lambda: bool(world.calls()))
+    await world.until("the other attempt", lambda: world.evicted() == ["y"], 10.0)
     await world.run_for(10.0)
-    assert (world.calls(), len(world.held)) == (["y"], 1)
+    assert (world.calls(), len(world.held)) == (["y", "y"], 1)
 
 
 async def test_a_victim_that_is_gone_already_is_as_good(world: World) -> None:
@@ -375,6 +394,9 @@ async def test_events_are_not_needed(world: World) -> None:
 
 async def test_no_more_are_evicted_than_the_rate_allows(world: World) -> None:
     world.preemptions.rate = EvictionRate(most=1)
+    for victim in map(world.api.pod, ("x", "y")):
+        victim["spec"]["terminationGracePeriodSeconds"] = 120
+        world.api.put(PODS, victim)
     world.api.put(PODS, preemptor_json("q"))
     world.refuse()
     world.refuse(name="q")
@@ -392,3 +414,85 @@ async def test_two_that_wait_get_a_card_each(world: World) -> None:
     await world.until("both", lambda: len(world.held) == 2 and len(world.evicted()) == 2)
     assert len({cards for _, cards in world.held}) == 2
     assert sorted(world.calls()) == ["x", "y"]
+
+
+async def test_nobody_is_evicted_for_a_pod_that_is_being_bound(world: World) -> None:
+    """It fits while the look goes on: what it gets then is in nobody's way."""
+
+    async def bound_meanwhile() -> int:
+        if world.ledger.holder("uid-p") is None:
+            world.remove_pod("x")
+            world.ledger.reserve(reference("p"), node="n1", request=requested("p", 10, 10), priority=10)
+        return 1
+
+    world.preemptions.permit = bound_meanwhile
+    world.refuse()
+    await world.until("the bind", lambda: world.ledger.holder("uid-p") is not None)
+    await world.run_for(20.0)
+    assert (world.calls(), world.held) == ([], [])
+
+
+async def test_no_more_are_evicted_once_the_pod_has_its_units(world: World) -> None:
+    world.add_pod("z", priority=1, card=1, units=6)
+
+    async def bound_elsewhere(_: web.Request) -> None:
+        if world.ledger.holder("uid-p") is None:
+            world.remove_pod("x")
+            world.ledger.reserve(reference("p"), node="n1", request=requested("p", 16, 10), priority=10)
+
+    for name in ("y", "z"):
+        world.api.fail("POST", EVICTION.format(name), bound_elsewhere)
+    world.api.put(PODS, preemptor_json(units=16))
+    world.refuse(units=16)
+    await world.until("the bind", lambda: world.ledger.holder("uid-p") is not None)
+    await world.run_for(20.0)
+    assert (len(world.calls()), world.held) == (1, [])
+
+
+class TestEnding:
+    def end(self, world: World, name: str, node: str = "n1") -> None:
+        pod = world.api.pod(name)
+        pod["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+        pod["spec"]["nodeName"] = node
+        world.api.put(PODS, pod)
+
+    async def test_one_that_never_ends_is_not_waited_for_for_ever(self, world: World) -> None:
+        self.end(world, "y")
+        world.refuse()
+        await world.until("a hold", lambda: bool(world.held))
+        assert world.calls() == []
+        await world.until("another to go", lambda: world.calls() == ["x"], 200.0)
+        assert world.held == [("uid-p", (("n1-0", 10),))]
+
+    async def test_an_equal_one_that_never_ends_is_not_waited_for_either(self, world: World) -> None:
+        self.end(world, "x")
+        world.api.put(PODS, preemptor_json(priority=5))
+        world.awake = False
+        while not world.calls():
+            assert world.clock() < 1200.0, "the other one does not go"
+            world.refuse(priority=5)
+            await world.run_for(8.0)
+        assert world.calls() == ["y"]
+
+    async def test_where_kube_scheduler_evicts_still_no_others_go(self, world: World) -> None:
+        """Its victims may take longer than the pause after its answer, on a node that it does not offer."""
+        world.add_pod("v", priority=1, card=0, units=1, labels={})
+        world.ledger.drop_pod("uid-v")
+        self.end(world, "v", node="n2")
+        pod = preemptor_json()
+        world.api.put(PODS, {**pod, "status": {"nominatedNodeName": "n2"}})
+        world.refuse()
+        await world.run_for(50.0)
+        assert world.calls() == []
+        await world.until("an eviction, for they do not end", lambda: world.calls() == ["y"], 200.0)
+
+
+async def test_a_pod_that_is_gone_is_forgotten(world: World) -> None:
+    world.api.put(DISRUPTION_BUDGETS, budget_json())
+    world.refuse()
+    await world.until("a look", lambda: bool(world.api.requests("GET", PODS)))
+    world.api.delete(PODS, "p", "default")
+    await world.run_for(100.0)
+    looks = len(world.api.requests("GET", PODS))
+    await world.run_for(1000.0)
+    assert len(world.api.requests("GET", PODS)) == looks

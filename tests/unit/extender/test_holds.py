@@ -159,3 +159,23 @@ class TestMixed:
         assert not ledger.fits("n1", asked(1))
         assert ledger.fits("n1", asked(1, SLICE))
         assert ledger.fits("n1", asked(1, SLICE), gone={"uid-p"})
+
+
+class TestUnitsOfItsOwn:
+    """What may pass a hold passes everything of its pod: a pod has either units or a hold."""
+
+    def test_bound_by_somebody_else_the_pod_has_its_units_and_no_hold(self) -> None:
+        ledger = ledger_with(16)
+        hold(ledger)
+        ledger.set_pod(PodUpdate("uid-p", holder("uid-p", c0=16)))
+        with pytest.raises(DoesNotFitError):
+            ledger.reserve(reference("q"), node="n1", request=asked(16), priority=11)
+        assert [*ledger.holds] == []
+
+    def test_while_it_is_being_bound_nothing_is_held_for_it(self) -> None:
+        ledger = ledger_with(16, 16)
+        ledger.reserve(reference("p"), node="n1", request=asked(16), priority=10)
+        with pytest.raises(DoesNotFitError, match="units of its own"):
+            hold(ledger)
+        ledger.reserve(reference("q"), node="n1", request=asked(16), priority=11)
+        assert ledger.greatest["gpushare.io/memory"]["n1"] == 0

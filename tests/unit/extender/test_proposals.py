@@ -1,5 +1,6 @@
 """What kube-scheduler proposes to evict, completed so that it frees a card."""
 
+import pytest
 from tests.samples.extender import asked
 from tests.samples.preemption import bound, budget_json, budgets, ledger_with
 
@@ -65,9 +66,15 @@ def test_a_victim_without_units_of_ours_stays_besides() -> None:
     assert set(found.victims[1:]) in ({"a", "b"}, {"c", "d"})
 
 
-def test_victims_that_free_more_cpu_than_others_stay_and_more_are_added() -> None:
-
-    spec = PodSpec(containers=[Container("main", resources=Resources(requests={"cpu": "4"}))])
+@pytest.mark.parametrize(
+    "resources",
+    [
+        pytest.param(Resources(requests={"cpu": "4"}), id="CPU"),
+        pytest.param(Resources(limits={"example.com/rdma": "1"}), id="another extended resource"),
+    ],
+)
+def test_victims_that_free_more_than_others_stay_and_more_are_added(resources: Resources) -> None:
+    spec = PodSpec(containers=[Container("main", resources=resources)])
     greedy = BoundPod(pod=bound("a").pod, priority=1, spec=spec)
     others = [bound("b", 1), bound("c"), bound("d")]
     found = completed(two_halves_a_card(), 16, "ac", greedy, *others)

@@ -58,6 +58,7 @@ from gpushare_operator.status.policy import policy_status
 
 ENABLED = enable(VOLCANO_CONFIG).text
 THEIRS = VOLCANO_CONFIG + "# new\n"
+SWITCHED_OFF = "deviceshare.GPUSharingEnable: false"
 
 
 def condition(seen: Snapshot, name: str = "default", type_: str = "SchedulerConfigured") -> Condition:
@@ -208,6 +209,11 @@ def test_connect(seen: Snapshot, plan: list[str]) -> None:
             id="Volcano: changed since, so only our part",
         ),
         pytest.param(
+            snapshot(replace(volcano_backup(), original=""), volcano_config(ENABLED)),
+            ["write original"],
+            id="Volcano: a backup that was emptied, so our part is taken out",
+        ),
+        pytest.param(
             snapshot(volcano_backup(), volcano_config()),
             ["DeleteVolcanoBackup"],
             id="Volcano: then the backup goes",
@@ -279,7 +285,7 @@ AGO = NOW - timedelta(hours=2)
         ),
         pytest.param(
             snapshot(*OPEN, extender_pod(), calls()),
-            "True Called: kube-scheduler calls the extender: port 22766 of cp",
+            "True Called: kube-scheduler calls the extender: port 22766 of cp; for which resources is",
             id="called",
         ),
         pytest.param(
@@ -318,6 +324,24 @@ AGO = NOW - timedelta(hours=2)
             snapshot(volcano_policy(), volcano_config("a: [")),
             "False NeedsAttention: ConfigMap volcano-system/volcano-scheduler-configmap: not valid YAML",
             id="broken",
+        ),
+        pytest.param(
+            snapshot(
+                volcano_policy(),
+                volcano_config(ENABLED.replace("deviceshare.GPUSharingEnable: true", SWITCHED_OFF)),
+                volcano_backup(),
+            ),
+            "somebody has set deviceshare.GPUSharingEnable: false; write true, or take the line out",
+            id="our own line is switched off",
+        ),
+        pytest.param(
+            snapshot(
+                volcano_policy(deleting=True),
+                volcano_config(ENABLED),
+                volcano_backup(written="", additions=(("nobody's", "plugin"), ("deviceshare", "plugin"))),
+            ),
+            "False Restoring: ConfigMap volcano-system/volcano-scheduler-configmap is being restored",
+            id="the backup is damaged",
         ),
         pytest.param(
             snapshot(volcano_policy(), volcano_config()), "GPU sharing is being switched on in it", id="due"
@@ -451,3 +475,10 @@ def test_disconnecting_leaves_what_other_backends_have() -> None:
 def test_a_damaged_backup_is_no_place() -> None:
     gone = replace(VOLCANO, namespace="", config_map="", key="")
     assert not BACKENDS[Backend.VOLCANO].settled(snapshot(volcano_backup(location=gone)))
+
+
+def test_external_names_what_another_dialect_needs_though_it_is_called_already() -> None:
+    asked = spec(rule("gpu-2"), dialect="aliyun.com", scheduler={"backend": "External"})
+    seen = snapshot(*OPEN, policy("b", created=1, spec=asked), extender_pod(), calls())
+    assert line(seen).startswith("True Called")
+    assert "--managed-resource aliyun.com/gpu-mem" in line(seen)
