@@ -108,11 +108,23 @@ ASKS = [
     Ask("slices", "Slices", SLICE, 3, cards=3),
     Ask("cards", "Exclusive", CARD, 3, cards=3),
 ]
-HALVES, TEN, WHOLE = (
+MIXED = HALVES, TEN, WHOLE = (
     Ask("mixed-halves", "Mixed", SLICE, 2, cards=2),
     Ask("mixed-memory", "Mixed", MEMORY, 10, cards=1),
     Ask("mixed-card", "Mixed", CARD, 1, cards=1),
 )
+Offered = tuple[int, int, int]
+"""Cards, slices and units of memory of the node in mode Mixed."""
+
+UNLOCKED: Offered = (4, 8, 344)
+TUYAS_TABLE: Sequence[tuple[Sequence[Ask], Offered]] = [
+    ([HALVES], (2, 8, 172)),
+    ([TEN], (1, 6, 172)),
+    ([WHOLE], (1, 4, 86)),
+]
+"""Pods that come, and what is offered then."""
+ALL_AT_ONCE: Sequence[tuple[Sequence[Ask], Offered]] = [(MIXED, (1, 4, 86))]
+
 TOO_MANY = {
     "Memory": Ask("too-much-memory", "Memory", MEMORY, 17, cards=0),
     "Slices": Ask("too-many-slices", "Slices", SLICE, 5, cards=0),
@@ -157,13 +169,12 @@ def amounts(quantities: Mapping[str, str]) -> dict[str, int]:
     return {name: int(text) for name, text in quantities.items() if name in ALL_NAMES and text != "0"}
 
 
-def expected(dialect: str, mode: str, *mixed: int) -> dict[str, Any]:
-    """``mixed``: cards, slices and memory that mode Mixed offers."""
+def expected(dialect: str, mode: str, mixed: Offered = UNLOCKED) -> dict[str, Any]:
     offered = {
         "Memory": {MEMORY: CARDS * UNITS["Memory"]},
         "Slices": {SLICE: CARDS * UNITS["Slices"]},
         "Exclusive": {CARD: CARDS},
-        "Mixed": dict(zip((CARD, SLICE, MEMORY), mixed or (4, 8, 344), strict=True)),
+        "Mixed": dict(zip((CARD, SLICE, MEMORY), mixed, strict=True)),
     }[mode]
     count = {COUNTS[dialect]: CARDS} if dialect in COUNTS else {}
     names = {**count, **{RESOURCES[dialect][kind]: amount for kind, amount in offered.items()}}
@@ -277,19 +288,21 @@ def test_a_pod_has_its_cards_and_is_told_in_the_words_of_the_dialect(
     check(cluster, running, dialect, ask)
 
 
-def test_the_published_table_of_locks_and_back(cluster: LocalCluster, running: str, dialect: str) -> None:
-    """Tuya's, whose numbers are the same in other words."""
-    table = [(HALVES, (4, 8, 344)), (TEN, (2, 8, 172)), (WHOLE, (1, 6, 172))]
-    for ask, before in table:
-        await_shown(cluster, NODE["Mixed"], expected(dialect, "Mixed", *before))
-        run(cluster, running, dialect, [ask])
-    await_shown(cluster, NODE["Mixed"], expected(dialect, "Mixed", 1, 4, 86))
-    for ask, _ in table:
+def test_each_card_of_mixed_is_locked_to_one_class_and_given_back(
+    cluster: LocalCluster, running: str, dialect: str
+) -> None:
+    """By the table that Tuya publishes: line by line in its words, its last line in those of others."""
+    table = TUYAS_TABLE if dialect == "tuya.com" else ALL_AT_ONCE
+    for asks, offered in table:
+        run(cluster, running, dialect, asks)
+        await_shown(cluster, NODE["Mixed"], expected(dialect, "Mixed", offered))
+    for ask in MIXED:
         check(cluster, running, dialect, ask)
     await_agreement(cluster, running)
-    for ask, before in reversed(table):
-        cluster.kubectl("delete", "pod", ask.pod, "-n", running)
-        await_shown(cluster, NODE["Mixed"], expected(dialect, "Mixed", *before))
+    before = [UNLOCKED, *(offered for _, offered in table[:-1])]
+    for (asks, _), offered in zip(reversed(table), reversed(before), strict=True):
+        cluster.kubectl("delete", "pod", "-n", running, *(ask.pod for ask in asks))
+        await_shown(cluster, NODE["Mixed"], expected(dialect, "Mixed", offered))
     await_agreement(cluster, running)
 
 
