@@ -306,19 +306,19 @@ def test_volcanos_own_scheduler_chooses_cards_and_our_plugin_follows(
     await_log(cluster, "priority gang drf deviceshare predicates nodeorder")
     product.await_ready("default")
 
-    for name, memory in (("a", 6000), ("b", 1000), ("c", 4000)):
-        create(cluster, namespace, for_volcano(name, memory=memory))
-        await_served(cluster, namespace, name)
-    create(cluster, namespace, [*for_volcano("d", memory=1000), *for_volcano("e", memory=1000)])
-    pods = await_served(cluster, namespace, "d", "e")
+    asked = {"a": 6000, "b": 1000, "c": 4000, "d": 1000, "e": 1000}
+    for together in ("a", "b", "c", "de"):
+        bodies = (body for name in together for body in for_volcano(name, memory=asked[name]))
+        create(cluster, namespace, bodies)
+        pods = await_served(cluster, namespace, *together)
 
     cards = {name: annotations(each)["volcano.sh/gpu-index"] for name, each in pods.items()}
     assert [cards.pop(name) for name in "abc"] == ["0", "0", "1"], "4000 MiB do not fit beside 7000 of 8000"
     assert sorted(cards.values()) == ["0", "1"], "1000 MiB are left on card 0"
     assert all(int(annotations(each)["volcano.sh/predicate-time"]) for each in pods.values())
     assert {each["spec"]["nodeName"] for each in pods.values()} == {"gpu-2"}
-    for name, each in pods.items():
-        check_followed(cluster, namespace, name, each)
+    for name, memory in asked.items():
+        check_followed(cluster, pods[name], memory=memory)
     await_agreement(cluster, namespace)
     assert len(read_books(cluster, namespace).status) == len(pods)
 
@@ -350,14 +350,14 @@ def await_served(cluster: LocalCluster, namespace: str, *names: str) -> dict[str
     return {each["metadata"]["name"]: each for each in pods}
 
 
-def check_followed(cluster: LocalCluster, namespace: str, name: str, pod: Json) -> None:
+def check_followed(cluster: LocalCluster, pod: Json, *, memory: int) -> None:
     """Checks that the container has the card that Volcano chose, and that the pod says so in both words."""
-    told = cluster.container(namespace=namespace, pod=name, container="main").env
-    memory = pod["spec"]["containers"][0]["resources"]["limits"][MEMORY]
-    assert told["GPUSHARE_CARD_INDEX"] == annotations(pod)["volcano.sh/gpu-index"]
+    metadata, said = pod["metadata"], annotations(pod)
+    told = cluster.container(namespace=metadata["namespace"], pod=metadata["name"], container="main").env
+    assert told["GPUSHARE_CARD_INDEX"] == said["volcano.sh/gpu-index"]
     assert told["NVIDIA_VISIBLE_DEVICES"] == told["GPUSHARE_CARD"]
-    assert (told["VOLCANO_GPU_ALLOCATED"], told["VOLCANO_GPU_MEMORY_TOTAL"]) == (memory, "8000")
-    assert annotations(pod)["volcano.sh/gpu-assigned"] == "true"
-    ours = json.loads(annotations(pod)["gpushare.io/allocation"])
-    assert (ours["uid"], ours["node"]) == (pod["metadata"]["uid"], "gpu-2")
-    assert ours["cards"] == {told["GPUSHARE_CARD"]: int(memory)}
+    assert (told["VOLCANO_GPU_ALLOCATED"], told["VOLCANO_GPU_MEMORY_TOTAL"]) == (str(memory), "8000")
+    assert said["volcano.sh/gpu-assigned"] == "true"
+    ours = json.loads(said["gpushare.io/allocation"])
+    assert (ours["uid"], ours["node"]) == (metadata["uid"], "gpu-2")
+    assert ours["cards"] == {told["GPUSHARE_CARD"]: memory}
