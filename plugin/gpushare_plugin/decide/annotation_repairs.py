@@ -9,6 +9,7 @@ from datetime import datetime
 
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.dialects.codec import shares_of_class
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.placement.requests import ResourceClass
@@ -67,9 +68,13 @@ def _spoken(
 
 
 def _bound(allocation: Allocation, layout: Layout, dialect: Dialect, at: int) -> dict[str, str]:
-    """Returns what the extender says at bind; nothing of a pod whose cards the dialect has no words for."""
-    places = {placed.uuid: CardPlace(placed.card.index, placed.units) for placed in layout.cards}
-    held = allocation.held()
+    """Returns what the extender says at bind; nothing of a pod whose cards the dialect has no words for.
+
+    A dialect speaks of one class: a card is as large, and the pod has what it has, of that class.
+    """
+    cards = layout.of(allocation.resource).cards
+    places = {placed.uuid: CardPlace(placed.card.index, placed.units) for placed in cards}
+    held = shares_of_class(allocation)
     is_spread = allocation.resource is ResourceClass.MEMORY and len(held) != 1
     if is_spread or not held.keys() <= places.keys():
         return {}

@@ -9,6 +9,7 @@ from tests.samples.plugin import (
     ANNOTATION,
     annotation,
     assigned,
+    card,
     container,
     name_of,
     node_assignments,
@@ -16,9 +17,12 @@ from tests.samples.plugin import (
 )
 
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
+from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.units import UnitFields
 from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
 from gpushare_plugin.decide.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.foreign_units import ForeignUnits
+from gpushare_plugin.decide.layout import lay_out
 from gpushare_plugin.decide.pods import Pod, read_pod
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -146,6 +150,39 @@ def test_a_pod_with_units_of_two_cards_gets_no_index_that_would_be_wrong(dialect
         "enflame.com/gcu-device-assigned",
         "enflame.com/gcu-device-assign-time",
     }
+
+
+MIXED = lay_out([card(0), card(1)], NODE_MODES["Mixed"].unit(UnitFields("1Gi", 2)), reserved=0)
+"""GPU-0: 0 to 15 are memory, 16 and 17 slices, 18 is the card. GPU-1: the same from 19 on."""
+
+
+def repaired_in_mixed(dialect: str, pod: Pod, held: AssignedDevices) -> dict[str, str]:
+    assignments = replace(node_assignments(held), layout=MIXED)
+    (plan,) = plan_repairs(assignments, [pod], DIALECTS[dialect], now=NOW)
+    return {key: value for key, value in plan.annotations.items() if key != ANNOTATION}
+
+
+@pytest.mark.parametrize(("dialect", "annotations"), [("aliyun.com", ALIYUN), ("enflame.com", ENFLAME)])
+def test_a_card_that_is_open_to_several_classes_is_as_large_as_its_memory(
+    dialect: str, annotations: dict[str, str]
+) -> None:
+    held = assigned(a={"main": [19, 20, 21, 22]})
+    said = repaired_in_mixed(dialect, bound(dialect, annotations), held)
+    assert said.keys() == {*DIALECTS[dialect].codec.assignment_keys}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "index"),
+    [("aliyun.com", "ALIYUN_COM_GPU_MEM_IDX"), ("enflame.com", "enflame.com/gcu-device-id")],
+)
+def test_slices_beside_memory_do_not_hide_which_card_the_memory_is_of(dialect: str, index: str) -> None:
+    memory = container("main", 4, DIALECTS[dialect].memory_resource)
+    slices = container("side", 1, DIALECTS[dialect].slice_resource)
+    item = pod_json("a", memory, slices)
+    item["metadata"]["annotations"] = {index: "0"}
+    pod = read_pod(item, ANNOTATION, RESOURCES)
+    held = assigned(a={"main": [19, 20, 21, 22], "side": [16]})
+    assert repaired_in_mixed(dialect, pod, held)[index] == "1"
 
 
 def test_annotations_of_other_dialects_are_left_alone() -> None:
