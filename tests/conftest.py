@@ -15,6 +15,7 @@ LONGEST = (
     "test_lifecycle",
     "test_control_planes",
     "test_nodes",
+    "test_modes_and_dialects",
     "test_localcluster",
 )
 """Modules begun first: a process that begins one of them last keeps everybody waiting."""

@@ -12,15 +12,14 @@ from fractions import Fraction
 
 import grpc
 from tests.e2e.observe import PODS, SHARE_NODES, Json, get
-from tests.e2e.workloads import CARD, MEMORY, SLICE
 
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_plugin.decide.unit_ids import decode_id
 from gpushare_plugin.kubelet.pod_resources import LIST
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 
-RESOURCES = (MEMORY, SLICE, CARD)
 SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 
 

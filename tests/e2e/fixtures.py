@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from tests.e2e.books import read_books
@@ -44,6 +45,13 @@ def tight_policy(product: Product) -> Iterator[None]:
 @pytest.fixture
 def namespace(cluster: LocalCluster) -> Iterator[str]:
     """A namespace of the test's own; afterwards all its pods are gone, from the kubelets' books as well."""
+    with own_namespace(cluster) as name:
+        yield name
+
+
+@contextmanager
+def own_namespace(cluster: LocalCluster) -> Iterator[str]:
+    """As the fixture ``namespace``, for those that live longer than a test."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     cluster.kubectl("create", "namespace", name)
     yield name

@@ -1,13 +1,15 @@
 """Scheduler backends that people or Volcano share in: what the operator does, and what it leaves alone."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 import yaml
+from tests.e2e.books import read_books
+from tests.e2e.fixtures import await_agreement
 from tests.e2e.observe import PODS, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import ROOT, SYSTEM, Product, policy
@@ -288,52 +290,76 @@ def for_volcano(name: str, *, memory: int) -> list[Json]:
     return [group, body]
 
 
-@pytest.fixture
-def two_cards(cluster: LocalCluster) -> Iterator[None]:
-    """A node with two cards of 8000 MiB, as far as schedulers can see."""
-    shown = {MEMORY: "16000", "volcano.sh/gpu-number": "2"}
-    set_capacity(cluster, shown)
-    yield
-    set_capacity(cluster, dict.fromkeys(shown))
+def sharing_with_volcano() -> Json:
+    """Two cards of 8000 MiB, which Volcano's scheduler places pods on and our plugin gives out."""
+    body = policy("default", nodes=["gpu-2"], unit="1Mi", cards=2, memory="8000Mi")
+    body["spec"] |= {"scheduler": {"backend": "Volcano"}, "dialect": "volcano.sh"}
+    return body
 
 
-def set_capacity(cluster: LocalCluster, amounts: Json) -> None:
-    body = json.dumps({"status": {"capacity": amounts, "allocatable": amounts}})
-    cluster.kubectl("patch", "node", "gpu-2", "--subresource=status", "--type=merge", "-p", body)
-
-
-@pytest.mark.usefixtures("volcano_scheduler", "two_cards")
-def test_volcanos_own_scheduler_shares_cards_with_the_edited_config_map(
+@pytest.mark.usefixtures("volcano_scheduler")
+def test_volcanos_own_scheduler_chooses_cards_and_our_plugin_follows(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
-    product.apply(with_backend("Volcano", dialect="volcano.sh"))
+    product.apply(sharing_with_volcano())
     await_reason(cluster, "SchedulerConfigured", "Configured")
     # The kubelet shows a ConfigMap anew when it syncs the pod: at once after any change of the pod.
     cluster.kubectl("annotate", "pod", "-n", VOLCANO_SYSTEM, "volcano-scheduler", "synced=now")
     await_log(cluster, "priority gang drf deviceshare predicates nodeorder")
+    product.await_ready("default")
 
-    for name, memory in (("a", 6000), ("b", 1000), ("c", 4000)):
-        create(cluster, namespace, for_volcano(name, memory=memory))
-        await_card(cluster, namespace, name)
-    pods = {
-        each["metadata"]["name"]: each for each in get(cluster, PODS.format(namespace=namespace))["items"]
-    }
-    cards = {name: each["metadata"]["annotations"]["volcano.sh/gpu-index"] for name, each in pods.items()}
-    assert cards == {"a": "0", "b": "0", "c": "1"}, "4000 MiB do not fit beside 7000 of 8000"
-    assert all(int(each["metadata"]["annotations"]["volcano.sh/predicate-time"]) for each in pods.values())
+    asked = {"a": 6000, "b": 1000, "c": 4000, "d": 1000, "e": 1000}
+    for together in ("a", "b", "c", "de"):
+        bodies = (body for name in together for body in for_volcano(name, memory=asked[name]))
+        create(cluster, namespace, bodies)
+        pods = await_served(cluster, namespace, *together)
+
+    cards = {name: annotations(each)["volcano.sh/gpu-index"] for name, each in pods.items()}
+    assert [cards.pop(name) for name in "abc"] == ["0", "0", "1"], "4000 MiB do not fit beside 7000 of 8000"
+    assert sorted(cards.values()) == ["0", "1"], "1000 MiB are left on card 0"
+    assert all(int(annotations(each)["volcano.sh/predicate-time"]) for each in pods.values())
     assert {each["spec"]["nodeName"] for each in pods.values()} == {"gpu-2"}
+    for name, memory in asked.items():
+        check_followed(cluster, pods[name], memory=memory)
+    await_agreement(cluster, namespace)
+    assert len(read_books(cluster, namespace).status) == len(pods)
+
     product.delete("default")
     await_text(cluster, CONFIG, what="the ConfigMap is restored")
 
 
-def await_card(cluster: LocalCluster, namespace: str, name: str) -> None:
-    watch_until(
+def annotations(pod: Json) -> Json:
+    found: Json = pod["metadata"].get("annotations", {})
+    return found
+
+
+def await_served(cluster: LocalCluster, namespace: str, *names: str) -> dict[str, Json]:
+    """Wait until these pods run and are annotated by Volcano, its plugin's stand-in and us; return all."""
+    keys = {"volcano.sh/gpu-index", "volcano.sh/gpu-assigned", "gpushare.io/allocation"}
+
+    def served(pods: Sequence[Json]) -> set[str]:
+        running = (each for each in pods if is_running(each))
+        return {each["metadata"]["name"] for each in running if keys <= annotations(each).keys()}
+
+    pods = watch_until(
         cluster,
         PODS.format(namespace=namespace),
-        lambda pods: any(
-            each["metadata"]["name"] == name and "volcano.sh/gpu-index" in each["metadata"]["annotations"]
-            for each in pods
-        ),
-        what=f"Volcano gives {name} a card",
-        describe=lambda pods: [each["status"] for each in pods],
+        lambda pods: served(pods) >= {*names},
+        what=f"{names} run on the cards that Volcano gave them",
+        seconds=120,
+        describe=lambda pods: [(annotations(each), each["status"]) for each in pods],
     )
+    return {each["metadata"]["name"]: each for each in pods}
+
+
+def check_followed(cluster: LocalCluster, pod: Json, *, memory: int) -> None:
+    """Checks that the container has the card that Volcano chose, and that the pod says so in both words."""
+    metadata, said = pod["metadata"], annotations(pod)
+    told = cluster.container(namespace=metadata["namespace"], pod=metadata["name"], container="main").env
+    assert told["GPUSHARE_CARD_INDEX"] == said["volcano.sh/gpu-index"]
+    assert told["NVIDIA_VISIBLE_DEVICES"] == told["GPUSHARE_CARD"]
+    assert (told["VOLCANO_GPU_ALLOCATED"], told["VOLCANO_GPU_MEMORY_TOTAL"]) == (str(memory), "8000")
+    assert said["volcano.sh/gpu-assigned"] == "true"
+    ours = json.loads(said["gpushare.io/allocation"])
+    assert (ours["uid"], ours["node"]) == (metadata["uid"], "gpu-2")
+    assert ours["cards"] == {told["GPUSHARE_CARD"]: memory}

@@ -221,31 +221,6 @@ def test_volcano_1024_and_1024_on_one_card_and_8000_on_the_second_node(
     )
 
 
-def test_two_dialects_on_different_nodes_at_once(
-    cluster: LocalCluster, product: Product, namespace: str
-) -> None:
-    nodes = {"aliyun.com": "gpu-1", "enflame.com": "gpu-2", "gpushare.io": "gpu-3"}
-    for dialect, node in nodes.items():
-        body = policy(f"on-{node}", nodes=[node], cards=2)
-        body["spec"]["dialect"] = dialect
-        product.apply(body)
-    try:
-        for node in nodes.values():
-            product.await_ready(f"on-{node}")
-        for dialect, node in nodes.items():
-            name = f"pod-{node}"
-            resource = MEMORY_RESOURCE[dialect]
-            found = run(cluster, namespace, name, pod(name, {"main": 4}, resource=resource))
-            assert found["spec"]["nodeName"] == node
-        aliyun = read_aliyun_inspect(inspect(cluster, "/gpushare-scheduler/inspect"))
-        gcu = read_gcu_inspect(inspect(cluster, "/gcushare-scheduler/inspect"))
-        assert aliyun == {"gpu-1": {0: CardUse(16, 4, {"pod-gpu-1": 4}), 1: CardUse(16, 0, {})}}
-        assert gcu == {"gpu-2": {0: CardUse(16, 4, {"pod-gpu-2": 4}), 1: CardUse(16, 0, {})}}
-    finally:
-        for node in nodes.values():
-            product.delete(f"on-{node}")
-
-
 def test_a_pod_that_outlives_its_policy_is_counted_when_that_comes_back(
     cluster: LocalCluster, product: Product, namespace: str, speaking: Callable[[Scenario, list[str]], None]
 ) -> None:

@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 from tests.e2e.observe import NODES, Json, condition, get, watch_until
 from tests.e2e.product import Product, named, policy
+from tests.e2e.test_dialect_scenarios import inspect, run
+from tests.e2e.workloads import pod
+from tests.fakes.replaced_tools import CardUse, read_aliyun_inspect, read_gcu_inspect
 
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_localcluster.cluster import LocalCluster
@@ -117,8 +120,16 @@ def test_numbers_of_cards_follow_the_cards(cluster: LocalCluster, product: Produ
     await_shown(cluster, "gpu-1", "aliyun.com", labels={"gpushare": "true"})
 
 
-@pytest.mark.parametrize("dialect", ["volcano.sh", "gpushare.io"])
-def test_a_change_of_dialect_is_followed(cluster: LocalCluster, product: Product, dialect: str) -> None:
-    product.apply(speaking("gpu-1", dialect))
-    product.await_ready("speaks-on-gpu-1")
-    await_shown(cluster, "gpu-1", dialect, labels=dict(DIALECTS[dialect].node_labels))
+def test_one_extender_serves_both(cluster: LocalCluster, namespace: str) -> None:
+    """Each system's tool sees the nodes of its dialect only."""
+    for node, dialect in SPEAKING.items():
+        name = f"pod-{node}"
+        found = run(
+            cluster, namespace, name, pod(name, {"main": 4}, resource=DIALECTS[dialect].memory_resource)
+        )
+        assert found["spec"]["nodeName"] == node
+    idle = {index: CardUse(16, 0, {}) for index in range(1, CARDS)}
+    aliyun = read_aliyun_inspect(inspect(cluster, "/gpushare-scheduler/inspect"))
+    gcu = read_gcu_inspect(inspect(cluster, "/gcushare-scheduler/inspect"))
+    assert aliyun == {"gpu-1": {0: CardUse(16, 4, {"pod-gpu-1": 4}), **idle}}
+    assert gcu == {"gpu-2": {0: CardUse(16, 4, {"pod-gpu-2": 4}), **idle}}

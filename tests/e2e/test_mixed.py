@@ -1,4 +1,7 @@
-"""Mode Mixed on a real kubelet: memory, slices and whole cards together, each card for one of them."""
+"""Mode Mixed on a real kubelet: memory, slices and whole cards together, each card for one of them.
+
+The published table of locks is played by ``test_modes_and_dialects``.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -70,23 +73,6 @@ def two_containers(name: str, *containers: Json) -> Json:
 
 def delete(cluster: LocalCluster, namespace: str, name: str) -> None:
     cluster.kubectl("delete", "pod", name, "-n", namespace, "--wait=true")
-
-
-def test_the_published_table(cluster: LocalCluster, namespace: str) -> None:
-    await_offered(cluster, 4, 8, 344)
-    run(cluster, namespace, asking("halves", 2, SLICE))
-    await_offered(cluster, 2, 8, 172)
-    run(cluster, namespace, asking("memory", 10, MEMORY))
-    await_offered(cluster, 1, 6, 172)
-    run(cluster, namespace, asking("whole", 1, CARD))
-    await_offered(cluster, 1, 4, 86)
-    await_agreement(cluster, namespace)
-    delete(cluster, namespace, "whole")
-    await_offered(cluster, 1, 6, 172)
-    delete(cluster, namespace, "memory")
-    await_offered(cluster, 2, 8, 172)
-    delete(cluster, namespace, "halves")
-    await_offered(cluster, 4, 8, 344)
 
 
 def test_of_pods_that_race_for_the_last_free_card_one_wins_and_the_others_follow(

@@ -1,4 +1,7 @@
-"""Modes side by side: slices on one node, whole cards on another, memory on the third."""
+"""Modes side by side: slices on one node, whole cards on another, memory on the third.
+
+What every mode gives and refuses in every dialect is in ``test_modes_and_dialects``.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -47,10 +50,6 @@ def run(cluster: LocalCluster, namespace: str, name: str, amount: int, resource:
     return read_books(cluster, namespace).environment[Key(namespace, name, "main")].cards
 
 
-def node_of(cluster: LocalCluster, namespace: str, name: str) -> str:
-    return cluster.kubectl("get", "pod", name, "-n", namespace, "-o", "jsonpath={.spec.nodeName}")
-
-
 def refusal(cluster: LocalCluster, namespace: str, name: str) -> str:
     def message(pods: Any) -> str:
         found = [each for each in pods if each["metadata"]["name"] == name]
@@ -67,16 +66,6 @@ def refusal(cluster: LocalCluster, namespace: str, name: str) -> str:
 
 
 @pytest.mark.usefixtures("books_agree")
-@pytest.mark.parametrize(("resource", "amount"), [(SLICE, 3), (CARD, 3), (MEMORY, 12)])
-def test_a_pod_gets_what_it_asks_for_where_that_is_shared(
-    cluster: LocalCluster, namespace: str, resource: str, amount: int
-) -> None:
-    cards = run(cluster, namespace, "one", amount, resource)
-    assert node_of(cluster, namespace, "one") == NODES[resource]
-    assert len(set(cards)) == (1 if resource == MEMORY else amount)
-
-
-@pytest.mark.usefixtures("books_agree")
 def test_two_slices_are_of_two_cards_and_both_halves_of_a_card_are_used(
     cluster: LocalCluster, namespace: str
 ) -> None:
@@ -85,11 +74,6 @@ def test_two_slices_are_of_two_cards_and_both_halves_of_a_card_are_used(
     used = [card for each in cards for card in each]
     assert {card: used.count(card) for card in used} == dict.fromkeys(used, 2)
     assert len(set(used)) == CARDS
-
-
-def test_more_slices_than_cards_wait_and_say_why(cluster: LocalCluster, namespace: str) -> None:
-    create(cluster, namespace, [pod("five", {"main": 5}, resource=SLICE)])
-    assert f"needs 5 cards with a free slice, has {CARDS}" in refusal(cluster, namespace, "five")
 
 
 def test_whole_cards_are_nobody_elses(cluster: LocalCluster, namespace: str) -> None:

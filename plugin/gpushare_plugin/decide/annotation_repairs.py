@@ -68,9 +68,12 @@ def _spoken(
 
 
 def _bound(allocation: Allocation, layout: Layout, dialect: Dialect, at: int) -> dict[str, str]:
-    """Returns what the extender says at bind; nothing of a pod whose cards the dialect has no words for."""
-    of_class = layout.of(allocation.resource).cards
-    places = {placed.uuid: CardPlace(placed.card.index, placed.units) for placed in of_class}
+    """Returns what the extender says at bind; nothing of a pod whose cards the dialect has no words for.
+
+    A dialect speaks of one class: a card is as large, and the pod has what it has, of that class.
+    """
+    cards = layout.of(allocation.resource).cards
+    places = {placed.uuid: CardPlace(placed.card.index, placed.units) for placed in cards}
     held = shares_of_class(allocation)
     is_spread = allocation.resource is ResourceClass.MEMORY and len(held) != 1
     if is_spread or not held.keys() <= places.keys():

@@ -17,7 +17,8 @@ from tests.samples.plugin import (
 )
 
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
-from gpushare_core.placement.units import parse_node_unit
+from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.units import UnitFields, parse_node_unit
 from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
 from gpushare_plugin.decide.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.foreign_units import ForeignUnits
@@ -149,6 +150,35 @@ def test_a_pod_with_units_of_two_cards_gets_no_index_that_would_be_wrong(dialect
         "enflame.com/gcu-device-assigned",
         "enflame.com/gcu-device-assign-time",
     }
+
+
+MIXED = lay_out([card(0), card(1)], NODE_MODES["Mixed"].unit(UnitFields("1Gi", 2)), reserved=0)
+"""GPU-0: 0 to 15 are memory, 16 and 17 slices, 18 is the card. GPU-1: the same from 19 on."""
+
+
+def repaired_in_mixed(dialect: str, pod: Pod, held: AssignedDevices) -> dict[str, str]:
+    assignments = replace(node_assignments(held), layout=MIXED)
+    (plan,) = plan_repairs(assignments, [pod], DIALECTS[dialect], now=NOW)
+    return {key: value for key, value in plan.annotations.items() if key != ANNOTATION}
+
+
+@pytest.mark.parametrize(("dialect", "annotations"), [("aliyun.com", ALIYUN), ("enflame.com", ENFLAME)])
+def test_a_card_that_is_open_to_several_classes_is_as_large_as_its_memory(
+    dialect: str, annotations: dict[str, str]
+) -> None:
+    held = assigned(a={"main": [19, 20, 21, 22]})
+    said = repaired_in_mixed(dialect, bound(dialect, annotations), held)
+    assert said.keys() == {*DIALECTS[dialect].codec.assignment_keys}
+
+
+def test_a_whole_card_beside_memory_does_not_hide_which_card_the_memory_is_of() -> None:
+    volcano = DIALECTS["volcano.sh"]
+    memory, whole = container("main", 4, volcano.memory_resource), container("side", 1, volcano.card_resource)
+    item = pod_json("a", memory, whole)
+    item["metadata"]["annotations"] = {"volcano.sh/gpu-index": "0"}
+    held = assigned(a={"main": [19, 20, 21, 22], "side": [18]})
+    said = repaired_in_mixed("volcano.sh", read_pod(item, ANNOTATION, RESOURCES), held)
+    assert said["volcano.sh/gpu-index"] == "1"
 
 
 def test_annotations_of_other_dialects_are_left_alone() -> None:
