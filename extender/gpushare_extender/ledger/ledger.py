@@ -29,7 +29,6 @@ from gpushare_extender.ledger.share_node import ShareNode
 
 UNKNOWN_NODE = "node(s) that share no GPU cards"
 
-
 DEPARTURE_SECONDS = 5.0
 """In which a plugin has told of a pod that the kubelet admitted. Before, a burst of pods may be admitted."""
 
@@ -109,8 +108,7 @@ class Ledger:
     ) -> None:
         """``has_room`` is told which amount of which resource, by its name, fits a node, if more than before;
         ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed;
-        ``card_has_room`` that any card has more room on a node of several resources: a pod of several needs
-        more than one card."""
+        ``card_has_room`` that any card of a node of several resources has more room."""
         self._has_room = has_room
         self._held_is_free = held_is_free
         self._card_has_room = card_has_room
@@ -207,8 +205,7 @@ class Ledger:
 
     def end_departures(self, *, now: float) -> None:
         """Frees what pods had that are gone for so long that their node's plugin would have told of them."""
-        ended = [uid for uid, each in self._departures.items() if now - each.since >= DEPARTURE_SECONDS]
-        for uid in ended:
+        for uid in [uid for uid, each in self._departures.items() if now - each.since >= DEPARTURE_SECONDS]:
             self._end_departure(uid)
 
     def replace_pods(self, updates: Iterable[PodUpdate], *, begun: float) -> None:
@@ -372,8 +369,7 @@ class Ledger:
 
     def share_node(self, node: str) -> ShareNode | None:
         """Returns the GPUShareNode as it was seen last, or None when there is none."""
-        node_ledger = self._nodes.get(node)
-        return node_ledger.share_node if node_ledger else None
+        return node_ledger.share_node if (node_ledger := self._nodes.get(node)) else None
 
     def departing(self, node: str) -> frozenset[str]:
         """Returns the UIDs of the pods that are gone and count on ``node`` still."""
@@ -430,14 +426,13 @@ class Ledger:
     def _count_legacy(self, node: str) -> None:
         share_node = self.share_node(node)
         for legacy, shares in self._legacy.known(share_node) if share_node else ():
-            cards = tuple(CardUnits(card, units) for card, units in shares.cards.items())
             self._put(
                 Holder(
                     uid=legacy.pod.uid,
                     namespace=legacy.pod.namespace,
                     name=legacy.pod.name,
                     node=node,
-                    cards=cards,
+                    cards=tuple(CardUnits(*each) for each in shares.cards.items()),
                     unit_meaning=shares.unit_meaning,
                     created=legacy.created,
                 )

@@ -178,17 +178,6 @@ def test_a_pod_of_two_classes_is_woken_when_another_card_than_the_largest_has_ro
     assert filter_nodes(ledger, ["n1"], uid="p", request=PAIR).passing == ["n1"]
 
 
-def test_what_is_held_for_a_pod_keeps_its_class_whatever_else_the_pod_has() -> None:
-    ledger = ledger_of(mixed(86, 86))
-    pair = PodRequest((asked(10), asked(1, SLICE, container="side")))
-    ledger.hold(reference("a"), node="n1", request=pair, priority=5, until=60)
-    ledger.set_pod(pod_update("uid-a", c0=10))
-    ledger.set_share_node(mixed(86, 86))
-    node = ledger.node("n1")
-    assert node
-    assert (node.lock_of("n1-0"), node.lock_of("n1-1")) == (MEMORY, SLICE)
-
-
 def test_memory_takes_the_card_that_is_large_enough_and_leaves_others_the_rest() -> None:
     ledger = ledger_of(mixed(16, 86))
     request = PodRequest((asked(1, CARD, container="side"), asked(60)))
