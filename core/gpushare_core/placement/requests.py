@@ -22,6 +22,9 @@ class ResourceClass(StrEnum):
     CARD = "card"
 
 
+_CLASSES = tuple(ResourceClass)
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceRequest:
     """What one pod asks of one extended resource."""
@@ -45,7 +48,8 @@ class PodRequest:
     """What one pod asks for: amounts of the resource classes, CPU and memory."""
 
     resources: tuple[ResourceRequest, ...] = ()
-    """One for each extended resource that the pod asks for."""
+    """One for each extended resource that the pod asks for, in the order of their classes: who has words for
+    one class alone, as dialects do, speaks of the first."""
     init_containers: frozenset[str] = frozenset()
     """Names of the ordinary init containers, whether they ask or not."""
     cpu: str = "0"
@@ -105,7 +109,7 @@ def read_request(spec: Json, resources: Mapping[str, ResourceClass]) -> PodReque
     running = [container for container in init if _restartable(container)]
     requests = (_resource_request(init, main, name, resource) for name, resource in resources.items())
     return PodRequest(
-        resources=tuple(request for request in requests if request.total),
+        resources=tuple(sorted((each for each in requests if each.total), key=_place)),
         init_containers=frozenset(container["name"] for container in ordinary),
         cpu=_sum_requests([*running, *main], "cpu"),
         memory=_sum_requests([*running, *main], "memory"),
@@ -126,6 +130,10 @@ def _resource_request(
         _total(init_units, sum(main_units)),
         {container["name"]: units for container, units in amounts if units},
     )
+
+
+def _place(request: ResourceRequest) -> int:
+    return _CLASSES.index(request.resource)
 
 
 def _total(init: Iterable[tuple[int, bool]], main: int) -> int:

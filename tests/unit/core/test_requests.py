@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import RESOURCES as RESOURCES_OF_ALL
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, read_request
 
@@ -189,3 +190,10 @@ def test_each_part_of_a_pod_is_what_it_asks_of_one_resource() -> None:
     assert request.containers == {"a": 2, "b": 4}
     assert [dict(part.containers) for part in request.parts] == [{"b": 4}, {"a": 2}]
     assert request.crowded_containers == ()
+
+
+def test_resources_come_in_the_order_of_their_classes_in_every_dialect() -> None:
+    limits = {"gpushare.io/slice": "1", "aliyun.com/gpu-mem": "4"}
+    containers = ({"name": name, "resources": {"limits": {name: amount}}} for name, amount in limits.items())
+    request = read_request(spec(*containers), RESOURCES_OF_ALL)
+    assert [each.name for each in request.resources] == ["aliyun.com/gpu-mem", "gpushare.io/slice"]

@@ -171,14 +171,22 @@ def test_a_card_that_is_open_to_several_classes_is_as_large_as_its_memory(
     assert said.keys() == {*DIALECTS[dialect].codec.assignment_keys}
 
 
-def test_a_whole_card_beside_memory_does_not_hide_which_card_the_memory_is_of() -> None:
-    volcano = DIALECTS["volcano.sh"]
-    memory, whole = container("main", 4, volcano.memory_resource), container("side", 1, volcano.card_resource)
-    item = pod_json("a", memory, whole)
-    item["metadata"]["annotations"] = {"volcano.sh/gpu-index": "0"}
-    held = assigned(a={"main": [19, 20, 21, 22], "side": [18]})
-    said = repaired_in_mixed("volcano.sh", read_pod(item, ANNOTATION, RESOURCES), held)
-    assert said["volcano.sh/gpu-index"] == "1"
+@pytest.mark.parametrize(
+    ("dialect", "index", "beside", "number"),
+    [
+        ("aliyun.com", "ALIYUN_COM_GPU_MEM_IDX", "gpushare.io/slice", 16),
+        ("enflame.com", "enflame.com/gcu-device-id", "gpushare.io/card", 18),
+        ("volcano.sh", "volcano.sh/gpu-index", "volcano.sh/gpu-number", 18),
+    ],
+)
+def test_what_a_pod_has_beside_memory_does_not_hide_which_card_the_memory_is_of(
+    dialect: str, index: str, beside: str, number: int
+) -> None:
+    memory = container("main", 4, DIALECTS[dialect].memory_resource)
+    item = pod_json("a", memory, container("side", 1, beside))
+    item["metadata"]["annotations"] = {index: "0"}
+    held = assigned(a={"main": [19, 20, 21, 22], "side": [number]})
+    assert repaired_in_mixed(dialect, read_pod(item, ANNOTATION, RESOURCES), held)[index] == "1"
 
 
 def test_annotations_of_other_dialects_are_left_alone() -> None:
