@@ -14,6 +14,7 @@ from gpushare_operator.decide.actions import (
     Action,
     CapacityLeft,
     ClearCapacity,
+    LabelNode,
     SetCounts,
     content,
     describe,
@@ -73,6 +74,8 @@ class Repetitions:
     """Attempts by object. ``key`` says on whose behalf something is done, as in the queue."""
 
     _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
+    _labelled: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    """Node -> targets of attempts at its labels."""
 
     def due(self, actions: Iterable[Action], now: datetime) -> Due:
         """Returns what of ``actions`` may be done at ``now``."""
@@ -89,6 +92,8 @@ class Repetitions:
 
     def note(self, key: str, action: Action, now: datetime, *, error: str = "", rival: str = "") -> None:
         """Takes down one more attempt."""
+        if isinstance(action, LabelNode):
+            self._forget_contrary(action)
         entry = self._entry(action)
         attempts = entry.attempts + 1 if entry else 1
         said = rival or (entry.rival if entry else "")
@@ -125,10 +130,24 @@ class Repetitions:
         entry = self._entries.get(target(action))
         return entry if entry and entry.content == _digest(action) else None
 
+    def _forget_contrary(self, action: LabelNode) -> None:
+        """What is asked for otherwise since was undone by ourselves: a policy went, or came back."""
+        present = {name for name in self._labelled.get(action.node, ()) if name in self._entries}
+        contrary = {name for name in present if _contradicts(self._entries[name].action, action)}
+        for name in contrary:
+            del self._entries[name]
+        self._labelled[action.node] = (present - contrary) | {target(action)}
+
     def _forget(self, now: datetime) -> None:
         gone = [name for name, entry in self._entries.items() if now - entry.last > 2 * entry.delay + MEMORY]
         for name in gone:
             del self._entries[name]
+
+
+def _contradicts(before: Action, action: LabelNode) -> bool:
+    """Whether the same label of the node was wanted otherwise."""
+    known = before.labels if isinstance(before, LabelNode) else {}
+    return any(action.labels[key] != value for key, value in known.items() if key in action.labels)
 
 
 def _digest(action: Action) -> str:

@@ -121,3 +121,29 @@ def test_a_fight_that_ended_is_forgotten() -> None:
     _, repetitions = attempts(APPLY, 60)
     assert repetitions.due([], NOW + timedelta(seconds=400)).actions == []
     assert repetitions.contested("default") == []
+
+
+def test_a_policy_that_comes_and_goes_fights_nobody() -> None:
+    """Labels are set together and taken away in two steps."""
+    there = LabelNode("gpu-1", "uid", {"gpushare.io/policy": "default", "gpushare.io/mode": "Memory"})
+    gone = [
+        LabelNode("gpu-1", "uid", {"gpushare.io/mode": None}),
+        LabelNode("gpu-1", "uid", {"gpushare.io/policy": None}),
+    ]
+    repetitions = Repetitions()
+    for turn in range(8):
+        now = NOW + timedelta(seconds=10 * turn)
+        for action in (there, *gone):
+            assert repetitions.due([action], now).actions
+            repetitions.note("default", action, now)
+    assert repetitions.contested("default") == []
+
+
+def test_a_label_that_somebody_else_sets_again_is_a_fight_whatever_becomes_of_other_labels() -> None:
+    remove = LabelNode("gpu-1", "uid", {"gpushare.io/policy": None})
+    other = LabelNode("gpu-1", "uid", {"gpushare.io/mode": "Memory"})
+    repetitions = Repetitions()
+    for turn in range(8):
+        for action in (remove, other):
+            repetitions.note("default", action, NOW + timedelta(seconds=turn))
+    assert len(repetitions.contested("default")) == 2
