@@ -94,6 +94,13 @@ def shares_of_class(allocation: Allocation) -> dict[str, int]:
     return {card: units for card, units in held if allocation.unit_of(card) == allocation.unit}
 
 
+def memory_share(allocation: Allocation) -> tuple[str, int] | None:
+    """Returns the UUID of the one card that ``allocation`` has memory of, and its units; None for all others:
+    dialects with one index have no words for them."""
+    held = [*shares_of_class(allocation).items()]
+    return held[0] if allocation.resource is ResourceClass.MEMORY and len(held) == 1 else None
+
+
 def card_before(device_id: str, separator: str) -> str | None:
     """Returns what stands before ``separator`` and the number at the end of ``device_id``."""
     card, found, number = device_id.rpartition(separator)

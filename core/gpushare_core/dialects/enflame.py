@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from gpushare_core.books.allocation import Allocation
-from gpushare_core.dialects.codec import Codec, card_before, shares_of_class
+from gpushare_core.dialects.codec import Codec, card_before, memory_share
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.dialects.inspection import InspectedNode
@@ -31,10 +31,10 @@ class EnflameCodec(Codec):
     def bind_annotations(
         self, allocation: Allocation, cards: Mapping[str, CardPlace], at: int, /
     ) -> dict[str, str]:
-        held = [*shares_of_class(allocation).items()]
-        if allocation.resource is not ResourceClass.MEMORY or len(held) != 1:
+        share = memory_share(allocation)
+        if share is None:
             return {}
-        ((uuid, units),) = held
+        uuid, units = share
         return {
             INDEX: str(cards[uuid].index),
             CARD_UNITS: str(cards[uuid].units),

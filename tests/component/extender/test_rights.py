@@ -7,32 +7,16 @@ import yaml
 from tests.component.extender.test_main import post, running
 from tests.fakes.api_server import EVENTS, PODS, SHARE_NODES, Seen, fake_api
 from tests.samples.extender import holder_json, pod_json, share_node_json
+from tests.samples.rights import Right, allowed, group_and_parts
 
 from gpushare_core.json_object import Json
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-extender.yaml"
-Right = tuple[str, str, str]
-"""API group, resource with subresource, verb."""
-
-
-def allowed() -> set[Right]:
-    roles = [each for each in yaml.safe_load_all(MANIFEST.read_text()) if "rules" in each]
-    return {
-        (group, resource, verb)
-        for role in roles
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
 
 
 def used(seen: Seen) -> set[Right]:
     """What one request asks for. A PUT and server-side apply may create."""
-    parts = seen.path.strip("/").split("/")
-    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
-    if rest[0] == "namespaces":
-        rest = rest[2:]
+    group, rest = group_and_parts(seen.path)
     resource = "/".join([rest[0], *rest[2:]])
     read = "watch" if seen.is_watch else "get" if len(rest) > 1 else "list"
     verbs = {"GET": [read], "POST": ["create"], "PUT": ["update", "create"], "PATCH": ["patch", "create"]}
@@ -65,7 +49,7 @@ async def test_the_roles_name_exactly_the_verbs_in_use(tmp_path: Path, unused_tc
     rights: set[Any] = set()
     for seen in api.seen:
         rights |= used(seen)
-    assert rights == allowed()
+    assert rights == allowed(MANIFEST)
 
 
 def kubeconfig(server: str) -> Json:

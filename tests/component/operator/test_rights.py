@@ -9,6 +9,7 @@ import pytest
 import yaml
 from tests.fakes.operator_cluster import NAMESPACE, Cluster, converge
 from tests.samples.operator import INSTALLATION, VOLCANO_CONFIG, control_plane, hostctl_run, policy
+from tests.samples.rights import Right, allowed, group_and_parts
 
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
 from gpushare_core.dialects.dialect import Dialect
@@ -27,21 +28,6 @@ VERBS = {"apply": ("create", "patch"), "merge": ("patch",), "create": ("create",
 
 VOLCANO_SYSTEM = "namespaces/volcano-system/"
 
-Right = tuple[str, str, str]
-"""API group, resource with subresource, verb."""
-
-
-def allowed() -> set[Right]:
-    roles = [each for each in yaml.safe_load_all(MANIFEST.read_text()) if "rules" in each]
-    return {
-        (group, resource, verb)
-        for role in roles
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-
 
 def needed(write: str) -> set[Right]:
     """What one recorded write asks for."""
@@ -51,10 +37,7 @@ def needed(write: str) -> set[Right]:
 
 
 def group_and_resource(path: str) -> tuple[str, str]:
-    parts = path.strip("/").split("/")
-    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
-    if rest[0] == "namespaces":
-        rest = rest[2:]
+    group, rest = group_and_parts(path)
     subresource = f"/{rest[2]}" if len(rest) > 2 else ""
     return group, rest[0] + subresource
 
@@ -87,7 +70,7 @@ def test_the_roles_name_exactly_the_verbs_in_use() -> None:
     used: set[Any] = followed() | {("apps", "deployments", "get")}  # its own, for the image
     for write in [*whole_life(), *whole_life(scheduler={"backend": "External"}), *volcano_life()]:
         used |= needed(write) if VOLCANO_SYSTEM not in write else set()
-    assert allowed() == used
+    assert allowed(MANIFEST) == used
 
 
 def test_in_volcanos_namespace_it_may_only_read_and_change_one_config_map() -> None:
