@@ -46,7 +46,6 @@ from gpushare_plugin.decide.pods import read_metadata
 from gpushare_plugin.decide.stand_ins import doubtful_units
 from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.card import DeviceSource, Reading
-from gpushare_plugin.devices.source import open_source
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.reservations import Reservations
@@ -69,8 +68,8 @@ class Reconciler:
     streams: Mapping[str, DeviceStream]
     """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]
+    open_source: Callable[[str, Devices], DeviceSource | None]
     now: Callable[[], datetime] = utc_now
-    open_source: Callable[[str, Devices], DeviceSource | None] = open_source
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
     _sent_locks: Locks = field(default_factory=dict, init=False)

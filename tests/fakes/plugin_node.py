@@ -20,7 +20,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.devices.card import DeviceSource
-from gpushare_plugin.devices.source import open_source
+from gpushare_plugin.devices.source import DeviceSources
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
 
@@ -31,7 +31,9 @@ class Node:
     kubelet: FakeKubelet
     api: PluginApi
     agent: Agent | None = None
-    open_source: Callable[[str, Devices], DeviceSource | None] = open_source
+    open_source: Callable[[str, Devices], DeviceSource | None] = field(
+        default_factory=lambda: DeviceSources().open
+    )
     _plugin: asyncio.Task[None] | None = field(default=None)
 
     async def start_plugin(self) -> None:
