@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare_core.api.policy import Devices
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
@@ -68,7 +68,7 @@ class Agent:
         client: KubeClient,
         resources: PodResources,
         *,
-        open_source: Callable[[str, Devices], DeviceSource | None] | None = None,
+        open_source: Callable[[GPUShareNode], DeviceSource | None] | None = None,
     ) -> None:
         self.state = NodeState(settings.node)
         self._settings = settings

@@ -9,7 +9,6 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from gpushare_core.api.enums import Mode
-from gpushare_core.api.policy import Devices
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.clock import utc_now
@@ -68,7 +67,7 @@ class Reconciler:
     streams: Mapping[str, DeviceStream]
     """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]
-    open_source: Callable[[str, Devices], DeviceSource | None]
+    open_source: Callable[[GPUShareNode], DeviceSource | None]
     now: Callable[[], datetime] = utc_now
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
@@ -102,7 +101,7 @@ class Reconciler:
         """What a source cannot tell now it can at a later round: nothing that is held depends on it."""
         share_node, source = self.state.share_node, None
         if share_node and share_node.spec.mode is not Mode.OFF:
-            source = self.open_source(self.state.name, share_node.spec.devices)
+            source = self.open_source(share_node)
         self.state.reading = await source.read() if source else None
 
     async def _offer(self) -> bool:

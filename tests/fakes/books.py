@@ -274,7 +274,7 @@ class Node:
             streams=streams,
             registration=lambda: RegistrationState(registered=True),
             now=lambda: NOW,
-            open_source=lambda _node, _devices: self.cards,
+            open_source=lambda _: self.cards,
         )
         self.state.share_node = GPUShareNode.model_validate(self.cluster.share_nodes[self.name])
         for pod in self.cluster.bound_to(self.name):
