@@ -1,6 +1,7 @@
 """NVML through ``pynvml`` and a real shared library, with every way in which it can fail."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,31 @@ async def test_a_call_that_never_returns_stops_nobody(
     assert driver.calls(symbol) == before
     driver.recover()
     assert health(await read_until(source, lambda it: it.problem is None)) == GOOD
+
+
+PROGRAM = """
+import asyncio, sys
+from gpushare_plugin.devices.nvml import NvmlSource
+from gpushare_plugin.devices.nvml_library import NvmlLibrary
+
+async def main() -> None:
+    reading = await NvmlSource(NvmlLibrary(sys.argv[1]), deadline=0.1).read()
+    print(reading.problem.reason)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_process_can_end_while_a_call_never_returns(driver: StubDriver) -> None:
+    driver.hang("nvmlDeviceGetCount_v2")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, str(driver.library), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        told, _ = await asyncio.wait_for(process.communicate(), timeout=20)
+    finally:
+        driver.recover()  # whatever went wrong, the process is not left behind
+    assert (process.returncode, told.strip()) == (0, b"DriverHung")
 
 
 async def test_what_nobody_expected_is_a_problem_and_not_the_end(driver: StubDriver) -> None:
