@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare_core.api.policy import Devices
+from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
@@ -16,7 +16,7 @@ from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
 from gpushare_plugin.decide.admission import pods_without_units
 from gpushare_plugin.decide.conditions import STOPPING, RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
-from gpushare_plugin.devices.source import open_source
+from gpushare_plugin.devices.source import DeviceSources
 from gpushare_plugin.health_server import HealthServer
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
@@ -68,7 +68,7 @@ class Agent:
         client: KubeClient,
         resources: PodResources,
         *,
-        open_source: Callable[[str, Devices], DeviceSource | None] = open_source,
+        open_source: Callable[[GPUShareNode], DeviceSource | None] | None = None,
     ) -> None:
         self.state = NodeState(settings.node)
         self._settings = settings
@@ -91,7 +91,7 @@ class Agent:
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
-            open_source=open_source,
+            open_source=open_source or DeviceSources().open,
         )
         self._stopping = False
 

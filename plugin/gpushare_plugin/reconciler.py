@@ -8,7 +8,7 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
-from gpushare_core.api.policy import Devices
+from gpushare_core.api.enums import Mode
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.clock import utc_now
@@ -44,8 +44,7 @@ from gpushare_plugin.decide.offering import (
 from gpushare_plugin.decide.pods import read_metadata
 from gpushare_plugin.decide.stand_ins import doubtful_units
 from gpushare_plugin.decide.status import kept_status, node_status
-from gpushare_plugin.devices.card import DeviceSource
-from gpushare_plugin.devices.source import open_source
+from gpushare_plugin.devices.card import DeviceSource, Reading
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.reservations import Reservations
@@ -68,8 +67,8 @@ class Reconciler:
     streams: Mapping[str, DeviceStream]
     """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]
+    open_source: Callable[[GPUShareNode], DeviceSource | None]
     now: Callable[[], datetime] = utc_now
-    open_source: Callable[[str, Devices], DeviceSource | None] = open_source
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
     _sent_locks: Locks = field(default_factory=dict, init=False)
@@ -99,9 +98,11 @@ class Reconciler:
                 stream.offer_later(NO_DEVICES)
 
     async def _find_cards(self) -> None:
-        share_node = self.state.share_node
-        source = self.open_source(self.state.name, share_node.spec.devices) if share_node else None
-        self.state.cards = tuple(await source.cards()) if source else None
+        """What a source cannot tell now it can at a later round: nothing that is held depends on it."""
+        share_node, source = self.state.share_node, None
+        if share_node and share_node.spec.mode is not Mode.OFF:
+            source = self.open_source(share_node)
+        self.state.reading = await source.read() if source else None
 
     async def _offer(self) -> bool:
         """Decides, records, and then sends the kubelet the list if it is another one.
@@ -111,6 +112,8 @@ class Reconciler:
         """
         if self.state.share_node_problem:
             return self._postpone(unreadable(self.state.share_node_problem))
+        if self.state.reading and self.state.reading.unknown:
+            return self._postpone(self.state.reading.unknown)
         offering = self._decide()
         changes_meaning = self._changes_meaning(offering)
         if (changes_meaning or self._lacks_foreign()) and not await self._read_assigned():
@@ -201,7 +204,7 @@ class Reconciler:
         state = self.state
         return Snapshot(
             share_node=state.share_node,
-            cards=state.cards,
+            cards=state.reading.cards if state.reading else None,
             last_layout=state.last_layout,
             last_dialect=state.last_dialect,
             assigned=state.assigned,
@@ -297,7 +300,10 @@ class Reconciler:
             overcommitted_cards(offering.layout, allocations),
             doubtful_units(offering.layout, state.assigned),
         )
-        conditions = node_conditions(share_node.spec, offering, self.registration(), annotations)
+        reading = state.reading or Reading()
+        conditions = node_conditions(
+            share_node.spec, offering, self.registration(), annotations, reading=reading
+        )
         if offering.layout_unknown:
             return kept_status(share_node, conditions, now=self.now())
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}

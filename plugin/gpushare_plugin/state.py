@@ -17,7 +17,7 @@ from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import STARTING, Offering
 from gpushare_plugin.decide.pods import Pod, PodName
 from gpushare_plugin.decide.preferred_allocation import PreferredCard
-from gpushare_plugin.devices.card import PhysicalCard
+from gpushare_plugin.devices.card import Reading
 
 
 @dataclass(slots=True)
@@ -38,8 +38,8 @@ class NodeState:
     """Whether they answered the last time."""
     assigned_known: bool = False
     """Whether PodResources or the checkpoint ever told what is assigned."""
-    cards: tuple[PhysicalCard, ...] | None = None
-    """None where the source is not known to this version."""
+    reading: Reading | None = None
+    """Of the cards. None where nothing is shared, or the source is not known to this version."""
     offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""

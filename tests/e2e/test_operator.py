@@ -150,7 +150,7 @@ def test_events_tell_the_story_where_a_user_looks(cluster: LocalCluster) -> None
 
 
 def test_what_is_not_served_yet_is_said_and_breaks_nothing(cluster: LocalCluster, product: Product) -> None:
-    unserved = policy("unserved", nodes=["gpu-2"], devices={"source": "NVML"})
+    unserved = policy("unserved", nodes=["gpu-2"], devices={"source": "Inventory"})
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(unserved))
     await_judged(cluster, "unserved")
     (told,) = [each for each in get(cluster, POLICIES)["items"] if named(each, "unserved")]

@@ -22,7 +22,7 @@ from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.pods import PodName, read_pod
 from gpushare_plugin.decide.preferred_allocation import NothingFitsError
 from gpushare_plugin.decide.unit_ids import known_numbers
-from gpushare_plugin.devices.card import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard, Reading
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import read_assigned
@@ -215,8 +215,8 @@ class Cards:
     present: dict[str, PhysicalCard]
     """By UUID."""
 
-    async def cards(self) -> Sequence[PhysicalCard]:
-        return tuple(self.present.values())
+    async def read(self) -> Reading:
+        return Reading(cards=tuple(self.present.values()))
 
     def set_health(self, uuid: str, *, healthy: bool) -> None:
         reason = "" if healthy else "Xid 79"
@@ -274,7 +274,7 @@ class Node:
             streams=streams,
             registration=lambda: RegistrationState(registered=True),
             now=lambda: NOW,
-            open_source=lambda _node, _devices: self.cards,
+            open_source=lambda _: self.cards,
         )
         self.state.share_node = GPUShareNode.model_validate(self.cluster.share_nodes[self.name])
         for pod in self.cluster.bound_to(self.name):

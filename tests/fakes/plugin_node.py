@@ -12,7 +12,7 @@ from tests.fakes.kubelet import Admitted, FakeKubelet
 from tests.fakes.plugin_api import PluginApi, plugin_api
 from tests.samples.plugin import ANNOTATION, NODE, name_of, share_node_json
 
-from gpushare_core.api.policy import Devices
+from gpushare_core.api.names import SIMULATE_ANNOTATION
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.books.allocation import Allocation, decode_allocation
 from gpushare_core.dialects.table import RESOURCES
@@ -20,7 +20,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.devices.card import DeviceSource
-from gpushare_plugin.devices.source import open_source
+from gpushare_plugin.devices.source import DeviceSources
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
 
@@ -31,7 +31,9 @@ class Node:
     kubelet: FakeKubelet
     api: PluginApi
     agent: Agent | None = None
-    open_source: Callable[[str, Devices], DeviceSource | None] = open_source
+    open_source: Callable[[GPUShareNode], DeviceSource | None] = field(
+        default_factory=lambda: DeviceSources().open
+    )
     _plugin: asyncio.Task[None] | None = field(default=None)
 
     async def start_plugin(self) -> None:
@@ -63,13 +65,12 @@ class Node:
             KubeClient(self.api.credentials()) as client,
             PodResources(self.kubelet.pod_resources, RESOURCES) as resources,
         ):
-            self.agent = Agent(
-                settings, client, resources, open_source=lambda *asked: self.open_source(*asked)
-            )
+            self.agent = Agent(settings, client, resources, open_source=self._open_source)
             await self.agent.run()
 
-    def _open_source(self, node: str, devices: Devices) -> DeviceSource | None:
-        return self.open_source(node, devices)
+    def _open_source(self, share_node: GPUShareNode) -> DeviceSource | None:
+        """The one that the test has set by now."""
+        return self.open_source(share_node)
 
     # What people and the scheduler do
 
@@ -81,6 +82,12 @@ class Node:
             after["status"] = before["status"]
             after["metadata"]["generation"] = before["metadata"]["generation"] + 1
         self.api.put(SHARE_NODES, after)
+
+    def simulate(self, happening: str) -> None:
+        """As by ``kubectl annotate``: what is to happen to the simulated cards."""
+        share_node = self.api.objects[SHARE_NODES]["", NODE]
+        share_node["metadata"]["annotations"] = {SIMULATE_ANNOTATION: happening} if happening else {}
+        self.api.put(SHARE_NODES, share_node)
 
     async def run_pod(self, pod: Json) -> Admitted:
         """Bind it and have it admitted."""

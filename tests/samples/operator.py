@@ -60,6 +60,10 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SIMULATED: Json = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
 
 
+INVENTORY: Json = {"source": "Inventory"}
+"""What this version does not serve."""
+
+
 def rule(*names: str, **extra: Any) -> Json:
     """Selects nodes by name, or by ``selector``."""
     chosen = {"names": list(names)} if names else {}

@@ -16,6 +16,9 @@ UNIT_TOO_FINE = "UnitTooFine"
 UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
 """Condition types of a GPUShareNode: its plugin writes them, operator and extender read them."""
 
+SIMULATE_ANNOTATION = f"{GROUP}/simulate"
+"""On a GPUShareNode whose cards are simulated: what is to happen to them. Written by people."""
+
 NAMESPACE = "gpushare-system"
 FINALIZER = f"{GROUP}/restore"
 

@@ -278,6 +278,7 @@ class ObjectMeta(ApiModel):
     uid: str = ""
     generation: int = 0
     resource_version: str = ""
+    annotations: dict[str, str] = Field(default_factory=dict)
 
 
 class GPUSharePolicy(ApiModel):

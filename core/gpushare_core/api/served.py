@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gpushare_core.api.enums import Backend, Mode, Source
 
-SOURCES = frozenset({Source.SIMULATED})
+SOURCES = frozenset({Source.NVML, Source.SIMULATED})
 BACKENDS = frozenset({Backend.KUBE_SCHEDULER, Backend.EXTERNAL, Backend.VOLCANO})
 
 MODES_OF_BACKENDS: Mapping[Backend, frozenset[Mode]] = {Backend.VOLCANO: frozenset({Mode.MEMORY})}

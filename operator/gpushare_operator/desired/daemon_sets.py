@@ -68,6 +68,9 @@ def _plugin_container(installation: Installation) -> Json:
             },
             # It trusts the cluster's authority only; the system's would cost 2 MiB on every node.
             {"name": "SSL_CERT_FILE", "value": "/dev/null"},
+            # NVIDIA's container runtime gives it NVML, and all cards to ask about; others take no notice.
+            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+            {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
         ],
         # The kubelet's sockets belong to root.
         "securityContext": confined(runAsUser=0),

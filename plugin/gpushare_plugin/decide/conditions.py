@@ -22,6 +22,7 @@ from gpushare_core.placement.units import part_of
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.offering import KUBELET_SILENT, LAYOUT_UNKNOWN, Offering, desired_unit
 from gpushare_plugin.decide.status import quantity_text
+from gpushare_plugin.devices.card import LeftOutCard, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +61,28 @@ class AnnotationState:
     """Foreign units that may be fewer than they count as, and why."""
 
 
+NOTHING_READ = Reading()
+
+
 def node_conditions(
-    spec: NodeSpec, offering: Offering, registration: RegistrationState, annotations: AnnotationState
+    spec: NodeSpec,
+    offering: Offering,
+    registration: RegistrationState,
+    annotations: AnnotationState,
+    *,
+    reading: Reading = NOTHING_READ,
 ) -> list[ConditionState]:
-    """Returns all conditions of the node that has ``spec``."""
+    """Returns all conditions of the node that has ``spec``; ``reading``: the last one of its cards."""
     return [
-        _registered(offering, registration),
-        _cards_healthy(offering.layout),
+        _registered(offering, registration, reading),
+        _cards_healthy(offering.layout, reading),
         _ledger_in_sync(offering, annotations),
         _unit_too_fine(spec, offering),
         _unit_change_blocked(spec, offering),
     ]
 
 
-def _registered(offering: Offering, registration: RegistrationState) -> ConditionState:
+def _registered(offering: Offering, registration: RegistrationState, reading: Reading) -> ConditionState:
     layout = offering.layout
     if registration == STOPPING:
         return condition_false(REGISTERED, registration.reason, registration.message)
@@ -83,8 +92,7 @@ def _registered(offering: Offering, registration: RegistrationState) -> Conditio
     if layout is None:
         return _nothing_offered(offering)
     if not layout.cards:
-        message = "no card was found on this node: see devices in the policy, and the cards' driver"
-        return condition_false(REGISTERED, "NoCards", message)
+        return condition_false(REGISTERED, "NoCards", _no_cards(reading))
     if not layout.units:
         return condition_false(REGISTERED, "UnitTooCoarse", _too_coarse(layout))
     if not registration.registered:
@@ -100,6 +108,12 @@ def _nothing_offered(offering: Offering) -> ConditionState:
         message = f"nothing is offered: set memoryUnit to {offering.finest_unit.text} or more"
         return condition_false(REGISTERED, "UnitTooFine", message)
     return condition_false(REGISTERED, "NotShared", "this node is not shared")
+
+
+def _no_cards(reading: Reading) -> str:
+    if reading.left_out:
+        return f"no card of this node can be shared: {_left_out(reading.left_out)}"
+    return "no card was found on this node: see devices in the policy, and the cards' driver"
 
 
 def _too_coarse(layout: Layout) -> str:
@@ -121,11 +135,18 @@ def _too_small(layout: Layout) -> str:
     return f"have no room for a unit of {layout.unit.text}{beside}"
 
 
-def _cards_healthy(layout: Layout | None) -> ConditionState:
+def _cards_healthy(layout: Layout | None, reading: Reading) -> ConditionState:
     if layout is None:
         return condition_unknown(CARDS_HEALTHY, "NothingOffered", "nothing is offered: see Registered")
-    if unhealthy := list(_unhealthy(layout.cards)):
+    if problem := reading.problem:
+        usable = any(placed.card.healthy for placed in layout.cards)
+        state = condition_unknown if usable else condition_false
+        return state(CARDS_HEALTHY, problem.reason, problem.message)
+    faulty = [card for card in reading.left_out if not card.healthy]
+    if unhealthy := [*_unhealthy(layout.cards), *map(_left_out_card, faulty)]:
         return condition_false(CARDS_HEALTHY, "CardsUnhealthy", "; ".join(unhealthy))
+    if reading.left_out:
+        return condition_true(CARDS_HEALTHY, "CardsLeftOut", _left_out(reading.left_out))
     if small := [str(placed.card.index) for placed in layout.cards if not placed.units]:
         message = f"cards {', '.join(small)} {_too_small(layout)} and serve nothing"
         return condition_true(CARDS_HEALTHY, "UnitTooCoarse", message)
@@ -136,6 +157,15 @@ def _unhealthy(cards: Sequence[PlacedCard]) -> Iterator[str]:
     for placed in cards:
         if not placed.card.healthy:
             yield f"card {placed.card.index} ({placed.uuid}): {placed.card.reason or 'unhealthy'}"
+
+
+def _left_out(cards: Sequence[LeftOutCard]) -> str:
+    return "; ".join(map(_left_out_card, cards))
+
+
+def _left_out_card(card: LeftOutCard) -> str:
+    uuid = f" ({card.uuid})" if card.uuid else ""
+    return f"card {card.index}{uuid} is left out: {card.reason}"
 
 
 def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> ConditionState:

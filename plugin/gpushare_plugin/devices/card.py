@@ -1,8 +1,9 @@
 """What a source of devices is, and what it knows of a card."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from gpushare_core.api.served import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,37 @@ class PhysicalCard:
     """Bytes in use, where the source can tell."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutCard:
+    """A card that is there and cannot be shared."""
+
+    index: int
+    uuid: str = ""
+    """Empty where the source cannot tell."""
+    reason: str
+    """Why, and what to do, for people."""
+    healthy: bool = True
+    """Whether it is left out on purpose, not because something is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a source knows of the node's cards, now."""
+
+    cards: tuple[PhysicalCard, ...] = ()
+    """To share, in the order of their index. With a ``problem`` those of the last reading without one."""
+    left_out: tuple[LeftOutCard, ...] = ()
+    problem: Problem | None = None
+    """Why the source cannot tell now which cards there are, and what to do."""
+
+    @property
+    def unknown(self) -> Problem | None:
+        """Why it was never known which cards there are: nothing can be decided without them."""
+        return None if self.cards else self.problem
+
+
 class DeviceSource(Protocol):
     """Where a node's plugin learns of its cards: it is asked again in every round of the reconciler."""
 
-    async def cards(self) -> Sequence[PhysicalCard]:
-        """Returns all cards of the node, in the order of their index."""
+    async def read(self) -> Reading:
+        """Returns what is known now, within seconds. What goes wrong is in the reading, never raised."""

@@ -5,19 +5,20 @@ from collections.abc import Iterator, Sequence
 
 from gpushare_core.api.policy import SimulatedCards
 from gpushare_core.placement.quantity import parse_memory
-from gpushare_plugin.devices.card import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard, Reading
+from gpushare_plugin.devices.simulation import simulated_reading
 
 _NAMESPACE = uuid.UUID("a1f0c1f4-6f0b-5b1c-9a57-2f2f6f1c0e11")
 
 
 class SimulatedSource:
-    """The cards that a policy describes. They never change by themselves."""
+    """The cards that a policy describes. They change only as ``happening`` says, see ``simulation``."""
 
-    def __init__(self, node: str, groups: Sequence[SimulatedCards]) -> None:
-        self._cards = tuple(simulate(node, groups))
+    def __init__(self, node: str, groups: Sequence[SimulatedCards], happening: str = "") -> None:
+        self._reading = simulated_reading(tuple(simulate(node, groups)), happening)
 
-    async def cards(self) -> Sequence[PhysicalCard]:
-        return self._cards
+    async def read(self) -> Reading:
+        return self._reading
 
 
 def simulate(node: str, groups: Sequence[SimulatedCards]) -> Iterator[PhysicalCard]:

@@ -9,7 +9,7 @@ from tests.fakes.plugin_node import Node
 from tests.samples.plugin import GIB, NODE, annotation, container, pod_json
 
 from gpushare_core.json_object import Json
-from gpushare_plugin.devices.card import PhysicalCard
+from gpushare_plugin.devices.card import PhysicalCard, Reading
 from gpushare_plugin.devices.simulated import card_uuid
 
 CARDS = [card_uuid(NODE, index) for index in range(3)]
@@ -30,8 +30,8 @@ class Source:
     def __init__(self, cards: Sequence[PhysicalCard]) -> None:
         self._cards = cards
 
-    async def cards(self) -> Sequence[PhysicalCard]:
-        return self._cards
+    async def read(self) -> Reading:
+        return Reading(cards=tuple(self._cards))
 
 
 def find_cards(node: Node, *cards: int) -> None:

@@ -1,7 +1,6 @@
 """A node in mode Mixed as its kubelet sees it: three resources, a card in use in the list of one of them."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,7 +12,7 @@ from tests.samples.plugin import NODE, container, name_of, pod_json
 from gpushare_core.api.policy import SimulatedCards
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
-from gpushare_plugin.devices.card import PhysicalCard
+from gpushare_plugin.devices.card import Reading
 from gpushare_plugin.devices.simulated import simulate
 
 MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
@@ -194,9 +193,9 @@ class FailingSource:
     def __init__(self) -> None:
         self.healthy = True
 
-    async def cards(self) -> Sequence[PhysicalCard]:
+    async def read(self) -> Reading:
         first, *others = simulate(NODE, [SimulatedCards(count=2, memory="86Gi")])
-        return (replace(first, healthy=self.healthy), *others)
+        return Reading(cards=(replace(first, healthy=self.healthy), *others))
 
 
 async def test_a_card_that_fails_stays_with_its_class_until_it_is_empty(node: Node) -> None:

@@ -10,9 +10,9 @@ from gpushare_core.api.served import Problem, backend_problem, source_problem
     ("found", "reason", "told"),
     [
         pytest.param(
-            source_problem(Source.NVML),
+            source_problem(Source.INVENTORY),
             "UnsupportedSource",
-            "devices.source NVML is not served by this version; use Simulated",
+            "devices.source Inventory is not served by this version; use NVML or Simulated",
             id="source",
         ),
         pytest.param(
@@ -32,6 +32,7 @@ def test_it_says_what_works_instead(found: Problem | None, reason: str, told: st
     "found",
     [
         pytest.param(source_problem(Source.SIMULATED), id="simulated cards"),
+        pytest.param(source_problem(Source.NVML), id="NVIDIA cards"),
         pytest.param(backend_problem(Backend.KUBE_SCHEDULER), id="kube-scheduler"),
     ],
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.samples.operator import (
+    INVENTORY,
     class_names,
     cluster_actions,
     node,
@@ -164,7 +165,7 @@ def test_a_node_that_is_being_deleted_is_let_go() -> None:
 @pytest.mark.parametrize(
     "unserved",
     [
-        pytest.param(spec({"names": ["gpu-1"]}), id="source NVML"),
+        pytest.param(spec(rule("gpu-1", devices=INVENTORY)), id="source Inventory"),
         pytest.param(spec(rule("gpu-1"), scheduler={"backend": "Dedicated"}), id="backend"),
         pytest.param(spec(rule("gpu-1", mode="Off")), id="off"),
         pytest.param(None, id="invalid"),
@@ -175,7 +176,7 @@ def test_what_is_not_served_enables_no_node(unserved: Any) -> None:
 
 
 UNREADABLE_OR_UNSERVED = [
-    pytest.param(spec({"names": ["gpu-1"]}), id="source NVML"),
+    pytest.param(spec(rule("gpu-1", devices=INVENTORY)), id="source Inventory"),
     pytest.param(spec(rule("gpu-1"), scheduler={"backend": "Dedicated"}), id="backend"),
     pytest.param(spec(rule("gpu-9"), scheduler={"backend": "Dedicated"}), id="backend, and other nodes"),
     pytest.param(None, id="unreadable, as after a downgrade"),
@@ -201,7 +202,7 @@ def test_what_stays_in_force_is_still_put_right(edited: Any) -> None:
 
 
 def test_only_the_nodes_of_the_unserved_rule_stay_as_they_were() -> None:
-    edited = policy("default", {"names": ["gpu-1"]}, rule("gpu-2", reservedMemory="1Gi"))
+    edited = policy("default", rule("gpu-1", devices=INVENTORY), rule("gpu-2", reservedMemory="1Gi"))
     seen = snapshot(
         serving(policy("default", rule("gpu-1", "gpu-2", "gpu-3")), "gpu-1", "gpu-2", "gpu-3"), edited
     )
@@ -217,6 +218,6 @@ def test_what_a_former_policy_of_the_name_left_is_not_in_force() -> None:
 
 
 def test_the_rest_of_a_policy_is_served_all_the_same() -> None:
-    unserved = policy("default", {"names": ["gpu-1"]}, rule("gpu-2"))
+    unserved = policy("default", rule("gpu-1", devices=INVENTORY), rule("gpu-2"))
     actions = policy_actions(snapshot(unserved, node("gpu-1"), node("gpu-2")))
     assert [action.node for action in actions if isinstance(action, LabelNode)] == ["gpu-2"]

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.samples.operator import (
     INSTALLATION,
+    INVENTORY,
     NOW,
     control_plane,
     extender,
@@ -196,7 +197,12 @@ def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("asked", "reason", "works"),
     [
-        pytest.param(spec({"names": ["gpu-1"]}), "UnsupportedSource", "Simulated", id="source"),
+        pytest.param(
+            spec(rule("gpu-1", devices=INVENTORY)),
+            "UnsupportedSource",
+            "NVML or Simulated",
+            id="source",
+        ),
         pytest.param(
             spec(rule("a"), scheduler={"backend": "Dedicated"}),
             "UnsupportedBackend",
@@ -223,7 +229,11 @@ def test_an_invalid_spec_is_said_and_nothing_crashes() -> None:
     ("edited", "reason"),
     [
         pytest.param(policy(spec=None, error="nodes: Field required"), "InvalidSpec", id="unreadable"),
-        pytest.param(policy("default", {"names": ["gpu-1"]}), "UnsupportedSource", id="unserved"),
+        pytest.param(
+            policy("default", rule("gpu-1", devices=INVENTORY)),
+            "UnsupportedSource",
+            id="unserved",
+        ),
     ],
 )
 def test_an_edit_that_cannot_be_applied_says_what_stays(edited: PolicyObject, reason: str) -> None:

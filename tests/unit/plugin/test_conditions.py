@@ -6,9 +6,15 @@ from tests.samples.plugin import GIB, card, layout, share_node
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.placement.units import WHOLE_CARD, MemoryUnit
-from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
+from gpushare_plugin.decide.conditions import (
+    NOTHING_READ,
+    AnnotationState,
+    RegistrationState,
+    node_conditions,
+)
 from gpushare_plugin.decide.layout import Layout, lay_out
 from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.devices.card import LeftOutCard, Reading
 
 GOOD = Offering(layout=layout())
 REGISTERED = RegistrationState(registered=True)
@@ -23,8 +29,10 @@ def states(
     registration: RegistrationState = REGISTERED,
     annotations: AnnotationState = IN_SYNC,
     node: GPUShareNode | None = None,
+    reading: Reading = NOTHING_READ,
 ) -> States:
-    conditions = node_conditions((node or share_node()).spec, offering, registration, annotations)
+    spec = (node or share_node()).spec
+    conditions = node_conditions(spec, offering, registration, annotations, reading=reading)
     return {each.type: (each.status, each.reason, each.message) for each in conditions}
 
 
@@ -39,6 +47,9 @@ def test_all_is_well() -> None:
 
 
 NVML = Problem("UnsupportedSource", "devices.source NVML is not served yet: use Simulated")
+MIG = LeftOutCard(index=2, uuid="GPU-2", reason="MIG is enabled")
+LOST = LeftOutCard(index=3, reason="it is lost", healthy=False)
+HUNG = Problem("DriverHung", "the driver does not answer")
 TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired_units=640_000)
 
 
@@ -146,6 +157,40 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
                 "cards 1 have no more memory than the 1Gi that is reserved and serve nothing",
             ),
             id="a card that is reserved as a whole",
+        ),
+        pytest.param(
+            "Registered",
+            states(Offering(layout=Layout(MemoryUnit.parse("1Gi"), ())), reading=Reading(left_out=(MIG,))),
+            (
+                "False",
+                "NoCards",
+                "no card of this node can be shared: card 2 (GPU-2) is left out: MIG is enabled",
+            ),
+            id="every card is left out",
+        ),
+        pytest.param(
+            "CardsHealthy",
+            states(reading=Reading(left_out=(MIG,))),
+            ("True", "CardsLeftOut", "card 2 (GPU-2) is left out: MIG is enabled"),
+            id="a card left out on purpose",
+        ),
+        pytest.param(
+            "CardsHealthy",
+            states(reading=Reading(left_out=(MIG, LOST))),
+            ("False", "CardsUnhealthy", "card 3 is left out: it is lost"),
+            id="a card left out because of a fault",
+        ),
+        pytest.param(
+            "CardsHealthy",
+            states(reading=Reading(problem=HUNG)),
+            ("Unknown", "DriverHung", "the driver does not answer"),
+            id="cards as they were known last",
+        ),
+        pytest.param(
+            "CardsHealthy",
+            states(Offering(layout=layout(card(0, healthy=False))), reading=Reading(problem=HUNG)),
+            ("False", "DriverHung", "the driver does not answer"),
+            id="cards that cannot work without the driver",
         ),
         pytest.param(
             "CardsHealthy",

@@ -28,4 +28,4 @@ def test_uuids_follow_from_node_and_index_alone() -> None:
 
 
 async def test_the_source_lists_its_cards() -> None:
-    assert len(await SimulatedSource("gpu-1", GROUPS).cards()) == 3
+    assert len((await SimulatedSource("gpu-1", GROUPS).read()).cards) == 3

@@ -1,0 +1,232 @@
+"""What NVML's answers mean: which cards there are, which are left out, what is wrong and what to do.
+
+Pure. Codes: ``nvmlReturn_t`` of NVIDIA's ``nvml.h``.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpushare_core.api.served import Problem
+from gpushare_plugin.devices.card import LeftOutCard, PhysicalCard, Reading
+
+MIG = (
+    "MIG is enabled on it, and only whole cards are shared: leave it to NVIDIA's device plugin, or run"
+    " `nvidia-smi -i {uuid} -mig 0` on the node"
+)
+
+Pairs = Collection[frozenset[str]]
+"""Pairs of UUIDs of cards that are linked directly."""
+
+
+class DriverFaultError(Exception):
+    """NVML says nothing of any card: ``code`` as ``nvmlReturn_t``, ``detail`` for people."""
+
+    def __init__(self, code: int, detail: str) -> None:
+        super().__init__(f"{detail}: {code}")
+        self.code, self.detail = code, detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardFacts:
+    """NVML's answers about the card that has ``index`` now."""
+
+    index: int
+    uuid: str = ""
+    """Empty where it was not told."""
+    model: str = ""
+    memory: int = 0
+    """Bytes."""
+    capability: tuple[int, int] = (0, 0)
+    """CUDA compute capability; zeros where it was not told."""
+    mig_enabled: bool = False
+    numa_node: int = -1
+    """Negative where it was not told."""
+    error: int = 0
+    """The code with which a question was answered that a card cannot be shared without."""
+    call: str = ""
+    """The call that was answered so."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    reason: str
+    message: str
+    stops_cards: bool = False
+    """Whether containers that start now could not use any card."""
+
+
+DRIVER_FAULTS: Mapping[int, _Fault] = {
+    1: _Fault("DriverReloaded", "NVML was shut down under the plugin, which opens it again: nothing to do"),
+    4: _Fault(
+        "DriverForbidden",
+        "the plugin may not ask the NVIDIA driver: let its pod have /dev/nvidiactl, by NVIDIA's container"
+        " runtime or by a volume",
+    ),
+    9: _Fault(
+        "DriverNotLoaded",
+        "the NVIDIA driver is not loaded: run `nvidia-smi` on the node; load the module nvidia, or install"
+        " the driver for the kernel that runs",
+        stops_cards=True,
+    ),
+    12: _Fault(
+        "DriverAbsent",
+        "the plugin's pod has no libnvidia-ml.so.1: install the NVIDIA driver on the node, make NVIDIA's"
+        " container runtime the default one, and delete this node's plugin pod so that it is made anew; or"
+        " set devices.source in the policy to what the node has",
+        stops_cards=True,
+    ),
+    18: _Fault(
+        "DriverUpgraded",
+        "the NVIDIA driver's library and kernel module are of different versions, as after an upgrade: drain"
+        " the node and reboot it, or reload the module; delete this node's plugin pod if this stays",
+        stops_cards=True,
+    ),
+    13: _Fault(
+        "DriverTooOld",
+        "the NVIDIA driver does not know what the plugin asks: install a driver of a version that NVIDIA"
+        " still supports",
+    ),
+}
+"""By code, where the driver as a whole answers with it."""
+NEVER_ONE_CARD = frozenset({1, 9, 12, 18})
+"""Codes that mean the driver as a whole, also as the answer to a question about one card."""
+UNKNOWN_ERROR = 999
+
+HUNG = Problem(
+    "DriverHung",
+    "the NVIDIA driver has not answered for more than {seconds:g} s: look for Xid messages in the node's"
+    " kernel log (`dmesg | grep -i xid`), and reboot the node if `nvidia-smi` hangs there, too",
+)
+
+_CARD_FAULTS: Mapping[int, str] = {
+    4: "the plugin may not talk to it: let its pod have all of /dev/nvidia*, by NVIDIA's container runtime",
+    7: "NVML has an answer that is too long for this version: upgrade gpushare",
+    8: "its power cable is not connected as it must be: connect it",
+    10: "it does not answer in time: look for Xid messages in the node's kernel log",
+    11: "its interrupts do not arrive: look for Xid messages in the node's kernel log, reboot the node",
+    13: "the driver is too old: install a version that NVIDIA still supports",
+    14: "its infoROM is corrupted: have the card looked at",
+    15: "it has fallen off the bus or is not accessible any more: reboot the node, or replace the card",
+    16: "it needs a reset: run `nvidia-smi --gpu-reset -i {index}` on the node when no pod uses it",
+    17: "the operating system blocks the request: look at cgroups and permissions of /dev/nvidia*",
+    20: "the node has too little memory for NVML's answer: free some",
+    27: "it is not ready yet: wait",
+    28: "it is not there any more: reseat or replace the card",
+}
+
+
+def driver_problem(code: int, detail: str) -> Problem:
+    """Returns what a person has to know of a driver that answers every question with ``code``."""
+    fault = DRIVER_FAULTS.get(code)
+    if fault:
+        return Problem(fault.reason, f"{fault.message} ({detail})")
+    return Problem(
+        "DriverError",
+        f"NVML answers {detail} with error {code}: run `nvidia-smi` on the node; the cards that were found"
+        " before go on",
+    )
+
+
+def without_driver(code: int, detail: str, known: Sequence[PhysicalCard]) -> Reading:
+    """Returns the ``known`` cards with the problem that ``code`` is; unhealthy where it stops them all."""
+    problem = driver_problem(code, detail)
+    fault = DRIVER_FAULTS.get(code)
+    cards = stopped(known, problem.message) if fault and fault.stops_cards else tuple(known)
+    return Reading(cards=cards, problem=problem)
+
+
+def without_answer(deadline: float, known: Sequence[PhysicalCard]) -> Reading:
+    """Returns the ``known`` cards, unhealthy: a container would hang as the driver does.
+
+    ``deadline``: seconds after which it counts as hanging. It is the same however long that lasts, so that
+    the status is written once.
+    """
+    problem = replace(HUNG, message=HUNG.message.format(seconds=deadline))
+    return Reading(cards=stopped(known, "the driver does not answer"), problem=problem)
+
+
+def stopped(cards: Iterable[PhysicalCard], reason: str) -> tuple[PhysicalCard, ...]:
+    return tuple(replace(card, healthy=False, reason=reason) for card in cards)
+
+
+def reading_of(facts: Sequence[CardFacts], pairs: Pairs, known: Sequence[PhysicalCard]) -> Reading:
+    """Returns what ``facts`` say.
+
+    A card that fails stays as it was ``known``, unhealthy. Where not even its UUID was told, it is the known
+    card that is missed, first that with its index. One that was never known is left out: nobody knows its
+    memory. A card that was ``known`` and of which NVML says nothing at all is gone.
+    """
+    groups = link_groups([each.uuid for each in facts if each.uuid], pairs)
+    told = {each.uuid for each in facts if each.uuid}
+    missed = {card.uuid: card for card in known if card.uuid not in told}
+    cards, left_out = [], []
+    for each in facts:
+        before = _before(each, known, missed) if each.error else None
+        if before:
+            cards.append(replace(before, index=each.index, healthy=False, reason=card_fault(each)))
+        elif reason := _left_out(each):
+            out = LeftOutCard(index=each.index, uuid=each.uuid, reason=reason, healthy=not each.error)
+            left_out.append(out)
+        else:
+            cards.append(_card(each, groups))
+    return Reading(cards=tuple(cards), left_out=tuple(left_out))
+
+
+def _before(
+    facts: CardFacts, known: Iterable[PhysicalCard], missed: dict[str, PhysicalCard]
+) -> PhysicalCard | None:
+    """Returns the card that ``facts`` are about as it was; one without UUID is taken out of ``missed``."""
+    if facts.uuid:
+        return next((card for card in known if card.uuid == facts.uuid), None)
+    nearest = sorted(missed.values(), key=lambda card: card.index != facts.index)
+    return missed.pop(nearest[0].uuid) if nearest else None
+
+
+def _left_out(facts: CardFacts) -> str:
+    if facts.error:
+        return card_fault(facts)
+    return MIG.format(uuid=facts.uuid) if facts.mig_enabled else ""
+
+
+def card_fault(facts: CardFacts) -> str:
+    """Returns what is wrong with the card and what to do, for people."""
+    known = _CARD_FAULTS.get(facts.error, "run `nvidia-smi -q` on the node")
+    return f"{known.format(index=facts.index)} (NVML error {facts.error} of {facts.call})"
+
+
+def _card(facts: CardFacts, groups: Mapping[str, int]) -> PhysicalCard:
+    return PhysicalCard(
+        uuid=facts.uuid,
+        index=facts.index,
+        memory=facts.memory,
+        model=facts.model,
+        compute_score=compute_score(facts.capability),
+        numa_node=facts.numa_node,
+        link_group=groups.get(facts.uuid, -1),
+    )
+
+
+def compute_score(capability: tuple[int, int]) -> int:
+    """Returns a number that is higher for newer cards: 900 for compute capability 9.0, 0 if not told."""
+    major, minor = capability
+    return major * 100 + minor * 10
+
+
+def link_groups(uuids: Sequence[str], pairs: Pairs) -> dict[str, int]:
+    """Returns UUID -> group. All cards of a group are linked with each other; a card without links has none.
+
+    Where links form no such groups, as in a ring, each card goes to the first group it is linked with whole.
+    """
+    groups: list[list[str]] = []
+    for uuid in uuids:
+        fitting = (group for group in groups if all(frozenset((uuid, each)) in pairs for each in group))
+        if group := next(fitting, None):
+            group.append(uuid)
+        else:
+            groups.append([uuid])
+    return dict(_numbered(group for group in groups if len(group) > 1))
+
+
+def _numbered(groups: Iterable[Iterable[str]]) -> Iterator[tuple[str, int]]:
+    for number, group in enumerate(groups):
+        yield from ((uuid, number) for uuid in group)

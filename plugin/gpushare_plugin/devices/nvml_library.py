@@ -1,0 +1,183 @@
+"""The only user of ``pynvml``: asks the driver's library, and gives back plain values.
+
+Every call may take for ever, so that all of it belongs into a thread of its own. ``pynvml`` keeps the loaded
+library in its module: there is one ``NvmlLibrary`` in a process.
+"""
+
+import _ctypes
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import combinations
+from typing import Any, TypeVar
+
+import pynvml
+
+from gpushare_plugin.devices.nvml_cards import NEVER_ONE_CARD, CardFacts, DriverFaultError
+
+LIBRARY = "libnvidia-ml.so.1"
+
+_T = TypeVar("_T")
+
+
+class NvmlLibrary:
+    """The driver's library, loaded and initialised from the first reading that succeeds until one fails.
+
+    A failure of the driver as a whole closes it, so that the next reading finds the driver that is there
+    then: after it was loaded again, or upgraded, with the library of the new version.
+    """
+
+    def __init__(self, library: str = LIBRARY) -> None:
+        self._library = library
+        self._is_open = False
+
+    def read(self) -> list[CardFacts]:
+        """Returns what NVML says of each card, by index. Blocks.
+
+        Raises:
+            DriverFaultError: it says nothing of any card.
+        """
+        try:
+            self._open()
+            return [_facts(index) for index in range(_ask(pynvml.nvmlDeviceGetCount))]
+        except DriverFaultError:
+            self.close()
+            raise
+
+    def linked_pairs(self, facts: Sequence[CardFacts]) -> frozenset[frozenset[str]]:
+        """Returns the pairs of UUIDs of which NVML says that they are linked by NVLink. Blocks.
+
+        Raises:
+            DriverFaultError: as ``read``.
+        """
+        told = [each for each in facts if each.uuid and not each.error]
+        return frozenset(
+            frozenset((one.uuid, other.uuid))
+            for one, other in combinations(told, 2)
+            if _are_linked(one.index, other.index)
+        )
+
+    def _open(self) -> None:
+        if self._is_open:
+            return
+        try:
+            pynvml.nvmlLib = ctypes.CDLL(self._library)
+        except OSError as error:
+            raise DriverFaultError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, str(error)) from error
+        self._is_open = True
+        _ask(pynvml.nvmlInit)
+
+    def close(self) -> None:
+        """Unloads the library, too: that of another version of the driver has the same name."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+        handle, pynvml.nvmlLib = pynvml.nvmlLib._handle, None
+        pynvml._nvmlGetFunctionPointer_cache.clear()
+        _ctypes.dlclose(handle)
+
+
+def _facts(index: int) -> CardFacts:
+    """Raises ``DriverFaultError`` where what fails is not this card alone."""
+    told: dict[str, Any] = {"index": index}
+    try:
+        told.update(_told(index))
+    except _CardError as error:
+        told.update(error.told, error=error.code, call=error.call)
+    return CardFacts(**told)
+
+
+class _CardError(Exception):
+    def __init__(self, code: int, call: str, told: dict[str, Any]) -> None:
+        super().__init__(code)
+        self.code, self.call, self.told = code, call, told
+
+
+def _told(index: int) -> dict[str, Any]:
+    """Raises ``_CardError`` with what was told before."""
+    told: dict[str, Any] = {}
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        for name, call in _QUESTIONS:
+            told[name] = call(handle)
+    except pynvml.NVMLError as error:
+        _raise_if_driver(error)
+        raise _CardError(error.value, _call_of(error), told) from error
+    return told
+
+
+def _optional(call: Callable[[Any], _T], otherwise: _T) -> Callable[[Any], _T]:
+    """Returns ``call`` for what a card may serve without."""
+
+    def asked(handle: Any) -> _T:
+        try:
+            return call(handle)
+        except pynvml.NVMLError as error:
+            _raise_if_driver(error)
+            return otherwise
+
+    return asked
+
+
+def _is_mig_enabled(handle: Any) -> bool:
+    """Raises ``NVMLError`` where it cannot be told: a card in MIG mode must not be shared by mistake."""
+    try:
+        return bool(pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
+    except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound):
+        return False
+
+
+def _numa_node(handle: Any) -> int:
+    """Returns the node whose memory is next to the card, or -1."""
+    (nodes,) = pynvml.nvmlDeviceGetMemoryAffinity(handle, 1, pynvml.NVML_AFFINITY_SCOPE_NODE)
+    return next(_bits(int(nodes)), -1)
+
+
+def _bits(mask: int) -> Iterator[int]:
+    return (bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+
+
+_QUESTIONS: Sequence[tuple[str, Callable[[Any], Any]]] = (
+    ("uuid", pynvml.nvmlDeviceGetUUID),  # first: with it the other answers have an owner
+    ("model", _optional(pynvml.nvmlDeviceGetName, "")),
+    ("mig_enabled", _is_mig_enabled),
+    ("memory", lambda handle: int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)),
+    ("capability", _optional(pynvml.nvmlDeviceGetCudaComputeCapability, (0, 0))),
+    ("numa_node", _optional(_numa_node, -1)),
+)
+
+
+def _are_linked(one: int, other: int) -> bool:
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in (one, other)]
+        status = pynvml.nvmlDeviceGetP2PStatus(*handles, pynvml.NVML_P2P_CAPS_INDEX_NVLINK)
+    except pynvml.NVMLError as error:
+        _raise_if_driver(error)
+        return False
+    return bool(status == pynvml.NVML_P2P_STATUS_OK)
+
+
+def _ask(call: Callable[[], _T]) -> _T:
+    """Returns the answer of a ``call`` that is not about one card. Raises ``DriverFaultError``."""
+    try:
+        return call()
+    except pynvml.NVMLError as error:
+        raise DriverFaultError(error.value, _call_of(error)) from error
+
+
+def _raise_if_driver(error: Any) -> None:
+    """Raises ``DriverFaultError`` where the code says that the driver as a whole does not serve."""
+    if error.value in NEVER_ONE_CARD:
+        raise DriverFaultError(error.value, _call_of(error)) from error
+
+
+def _call_of(error: BaseException) -> str:
+    """Returns the name of the function of ``pynvml`` that raised, as its documentation has it."""
+    names = []
+    trace = error.__traceback__
+    while trace is not None:
+        names.append(trace.tb_frame.f_code.co_name)
+        trace = trace.tb_next
+    return next((name for name in names if name.startswith("nvml")), "NVML")

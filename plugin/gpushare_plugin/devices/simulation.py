@@ -1,0 +1,83 @@
+"""What is to happen to simulated cards: read from an annotation of the GPUShareNode."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpushare_core.api.served import Problem
+from gpushare_plugin.devices.card import PhysicalCard, Reading
+
+FAILS = "it is simulated to fail: take it out of the annotation gpushare.io/simulate"
+HANGS = Problem(
+    "DriverHung",
+    "the driver is simulated to hang: take driver=hung out of the annotation gpushare.io/simulate",
+)
+HELP = "use words such as fail=0,2 vanish=1 shift=1 driver=hung, with indices of cards as they were made"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """Cards by the index with which they were made."""
+
+    fail: frozenset[int] = frozenset()
+    """Cards that are not healthy."""
+    vanish: frozenset[int] = frozenset()
+    """Cards that are not found."""
+    shift: int = 0
+    """How many places the indices of all cards are moved on, the last ones to the front."""
+    hangs: bool = False
+    """Whether the driver does not answer."""
+
+
+def read_simulation(text: str) -> Simulation:
+    """Returns what ``text`` asks for: words such as ``fail=0,2 vanish=1 shift=1 driver=hung``.
+
+    Raises:
+        ValueError: it is none of that; the message says what can be asked for.
+    """
+    simulation = Simulation()
+    for word in text.split():
+        try:
+            simulation = _with(simulation, *word.split("="))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the annotation gpushare.io/simulate has {word!r}: {HELP}") from error
+    return simulation
+
+
+def _with(simulation: Simulation, name: str, value: str) -> Simulation:
+    """Raises ``ValueError``."""
+    match name:
+        case "fail":
+            return replace(simulation, fail=_indices(value))
+        case "vanish":
+            return replace(simulation, vanish=_indices(value))
+        case "shift":
+            return replace(simulation, shift=int(value))
+        case "driver" if value == "hung":
+            return replace(simulation, hangs=True)
+    raise ValueError(name)
+
+
+def _indices(text: str) -> frozenset[int]:
+    return frozenset(int(each) for each in text.split(","))
+
+
+def simulated_reading(cards: Sequence[PhysicalCard], text: str) -> Reading:
+    """Returns what a source would tell of ``cards``, all healthy as made, when happens what ``text`` says.
+
+    A text that cannot be read is a problem, and nothing happens to the cards.
+    """
+    try:
+        simulation = read_simulation(text)
+    except ValueError as error:
+        return Reading(cards=tuple(cards), problem=Problem("SimulationUnreadable", str(error)))
+    present = (card for card in cards if card.index not in simulation.vanish)
+    happened = (_happened(card, simulation, len(cards)) for card in present)
+    ordered = tuple(sorted(happened, key=lambda card: card.index))
+    return Reading(cards=ordered, problem=HANGS if simulation.hangs else None)
+
+
+def _happened(card: PhysicalCard, simulation: Simulation, count: int) -> PhysicalCard:
+    moved = replace(card, index=(card.index + simulation.shift) % count)
+    if simulation.hangs:
+        return replace(moved, healthy=False, reason=HANGS.message)
+    return replace(moved, healthy=False, reason=FAILS) if card.index in simulation.fail else moved

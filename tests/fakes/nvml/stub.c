@@ -1,0 +1,139 @@
+/* A driver library for tests: the symbols that the plugin uses, answering from the file CONTROL.
+ *
+ * Its lines, read anew for each call:
+ *   card INDEX UUID BYTES MAJOR MINOR MIG NUMA   a card
+ *   linked INDEX INDEX                           linked by NVLink
+ *   fail SYMBOL INDEX CODE                       that call answers so; INDEX -1: for every card
+ *   hang SYMBOL                                  that call does not return while the line is there
+ *   log PATH                                     every call is written there, by its symbol
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define OK 0
+#define UNINITIALIZED 1
+#define INVALID_ARGUMENT 2
+#define P2P_NOT_SUPPORTED 5
+
+struct card {
+    char uuid[96];
+    unsigned long long memory, numa;
+    int major, minor, mig;
+};
+struct memory { unsigned long long total, free, used; };
+
+static int initialised = 0;
+
+static void note(const char *path, const char *symbol) {
+    FILE *log = fopen(path, "a");
+    if (log) { fprintf(log, "%s\n", symbol); fclose(log); }
+}
+
+/* Returns the code that the call is to answer with, or -1 where it is to hang for now. */
+static int told(const char *symbol, int index, int first) {
+    char line[512], name[96], path[384];
+    int at, code, answer = OK;
+    FILE *control = fopen(CONTROL, "r");
+    while (control && fgets(line, sizeof line, control)) {
+        if (sscanf(line, "fail %95s %d %d", name, &at, &code) == 3
+            && !strcmp(name, symbol) && (at == -1 || at == index)) answer = code;
+        if (sscanf(line, "hang %95s", name) == 1 && !strcmp(name, symbol)) answer = -1;
+        if (first && sscanf(line, "log %383s", path) == 1) note(path, symbol);
+    }
+    if (control) fclose(control);
+    return answer;
+}
+
+static int begin(const char *symbol, int index) {
+    int code = told(symbol, index, 1);
+    while (code == -1) { usleep(1000); code = told(symbol, index, 0); }
+    if (code == OK && !initialised && strcmp(symbol, "nvmlInitWithFlags")) return UNINITIALIZED;
+    return code;
+}
+
+/* Handles are indices plus one, as pointers: none is NULL. */
+static int index_of(void *device) { return (int)(long)device - 1; }
+
+static int find(int index, struct card *card) {
+    char line[512];
+    int at, count = 0;
+    struct card read;
+    FILE *control = fopen(CONTROL, "r");
+    while (control && fgets(line, sizeof line, control))
+        if (sscanf(line, "card %d %95s %llu %d %d %d %llu", &at, read.uuid, &read.memory, &read.major,
+                   &read.minor, &read.mig, &read.numa) == 7) {
+            count++;
+            if (at == index && card) *card = read;
+        }
+    if (control) fclose(control);
+    return count;
+}
+
+static int linked(int one, int other) {
+    char line[512];
+    int a, b, found = 0;
+    FILE *control = fopen(CONTROL, "r");
+    while (control && fgets(line, sizeof line, control))
+        if (sscanf(line, "linked %d %d", &a, &b) == 2 && ((a == one && b == other) || (a == other && b == one)))
+            found = 1;
+    if (control) fclose(control);
+    return found;
+}
+
+#define BEGIN(index) int code = begin(__func__, index); if (code != OK) return code
+#define CARD(device) struct card card; BEGIN(index_of(device)); find(index_of(device), &card)
+
+EXPORT int nvmlInitWithFlags(unsigned flags) {
+    (void)flags;
+    BEGIN(-2);
+    initialised++;
+    return OK;
+}
+EXPORT int nvmlShutdown(void) { BEGIN(-2); initialised--; return OK; }
+EXPORT int nvmlDeviceGetCount_v2(unsigned *count) { BEGIN(-2); *count = find(-2, NULL); return OK; }
+EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
+    BEGIN((int)index);
+    if ((int)index >= find(-2, NULL)) return INVALID_ARGUMENT;
+    *device = (void *)(long)(index + 1);
+    return OK;
+}
+EXPORT int nvmlDeviceGetUUID(void *device, char *uuid, unsigned length) {
+    CARD(device);
+    snprintf(uuid, length, "%s", card.uuid);
+    return OK;
+}
+EXPORT int nvmlDeviceGetName(void *device, char *name, unsigned length) {
+    CARD(device);
+    snprintf(name, length, "NVIDIA Stub %d", card.major);
+    return OK;
+}
+EXPORT int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) {
+    CARD(device);
+    *current = *pending = card.mig;
+    return OK;
+}
+EXPORT int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory) {
+    CARD(device);
+    memory->total = memory->free = card.memory;
+    memory->used = 0;
+    return OK;
+}
+EXPORT int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
+    CARD(device);
+    *major = card.major;
+    *minor = card.minor;
+    return OK;
+}
+EXPORT int nvmlDeviceGetMemoryAffinity(void *device, unsigned size, unsigned long *nodes, unsigned scope) {
+    (void)size, (void)scope;
+    CARD(device);
+    *nodes = 1UL << card.numa;
+    return OK;
+}
+EXPORT int nvmlDeviceGetP2PStatus(void *one, void *other, unsigned index, unsigned *status) {
+    BEGIN(index_of(one));
+    *status = index == 2 && linked(index_of(one), index_of(other)) ? OK : P2P_NOT_SUPPORTED;
+    return OK;
+}

@@ -1,0 +1,84 @@
+"""A driver whose library is compiled from ``nvml/stub.c``, and does what a test tells it."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent / "nvml" / "stub.c"
+GIB = 2**30
+
+
+@dataclass(slots=True)
+class StubDriver:
+    """A library in ``folder`` that answers from a file beside it, which each change writes anew."""
+
+    folder: Path
+    cards: list[str] = field(default_factory=list)
+    linked: list[tuple[int, int]] = field(default_factory=list)
+    faults: dict[tuple[str, int], int] = field(default_factory=dict)
+    hanging: set[str] = field(default_factory=set)
+
+    @property
+    def library(self) -> Path:
+        return self.folder / "libnvidia-ml.so.1"
+
+    def install(self) -> None:
+        """Compile the library, as a new file where there was one. A machine without compiler fails here."""
+        compiler = shutil.which("cc")
+        if compiler is None:
+            pytest.fail("the tests of NVML need a C compiler as `cc`: install gcc or clang")
+        self.write()
+        unfinished = self.folder / "unfinished.so"
+        control = f'-DCONTROL="{self.folder / "control"}"'
+        command = [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-Wall",
+            "-Werror",
+            control,
+            "-o",
+            str(unfinished),
+            str(SOURCE),
+        ]
+        subprocess.run(command, check=True)
+        unfinished.rename(self.library)
+
+    def remove(self) -> None:
+        self.library.unlink()
+
+    def add_card(self, uuid: str, *, gib: int = 16, mig: bool = False, numa: int = 0) -> None:
+        self.cards.append(f"{uuid} {gib * GIB} 9 0 {int(mig)} {numa}")
+        self.write()
+
+    def fail(self, symbol: str, code: int, *, card: int = -1) -> None:
+        """From now on ``symbol`` answers with ``code``, for every card when none is given."""
+        self.faults[symbol, card] = code
+        self.write()
+
+    def recover(self) -> None:
+        self.faults.clear()
+        self.hanging.clear()
+        self.write()
+
+    def hang(self, symbol: str) -> None:
+        self.hanging.add(symbol)
+        self.write()
+
+    def calls(self, symbol: str) -> int:
+        """Returns how often it was called."""
+        log = self.folder / "log"
+        return log.read_text().split().count(symbol) if log.exists() else 0
+
+    def write(self) -> None:
+        lines = [f"card {index} {card}" for index, card in enumerate(self.cards)]
+        lines += [f"linked {one} {other}" for one, other in self.linked]
+        lines += [f"fail {symbol} {card} {code}" for (symbol, card), code in self.faults.items()]
+        lines += [f"hang {symbol}" for symbol in self.hanging]
+        lines.append(f"log {self.folder / 'log'}")
+        unfinished = self.folder / "control.unfinished"
+        unfinished.write_text("\n".join(lines) + "\n")
+        unfinished.rename(self.folder / "control")
