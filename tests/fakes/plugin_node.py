@@ -32,6 +32,7 @@ class Node:
     api: PluginApi
     agent: Agent | None = None
     open_source: Callable[[str, Devices], DeviceSource | None] = open_source
+    health_port: int = 0
     _plugin: asyncio.Task[None] | None = field(default=None)
 
     async def start_plugin(self) -> None:
@@ -57,7 +58,7 @@ class Node:
             node=NODE,
             device_plugins=self.kubelet.device_plugins,
             pod_resources=self.kubelet.pod_resources,
-            health_port=0,
+            health_port=self.health_port,
         )
         async with (
             KubeClient(self.api.credentials()) as client,
