@@ -72,6 +72,8 @@ class SnapshotCollector(Collector):
         }
 
 
+WATCH_LISTED = Gauge("gpushare_watch_listed", "1 when the whole collection was read once.", ("collection",))
+"""Of those processes that follow the API server themselves."""
 BUILD = Gauge("gpushare_build_info", "Always 1; the version of the program.", ("program", "version"))
 
 

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import kopf
@@ -49,14 +50,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     image = options.image or asyncio.run(own_image(credentials, options.namespace))
     installation = Installation(namespace=options.namespace, image=image)
-    kopf.run(
-        registry=App(installation, credentials, options.kubeconfig).registry(),
-        standalone=True,
-        # Of the kinds that live in namespaces only our own; the others are followed all the same.
-        namespaces=[options.namespace],
-        liveness_endpoint=f"http://0.0.0.0:{options.health_port}/healthz",
-    )
+    try:
+        asyncio.run(serve(App(installation, credentials, options.kubeconfig), options))
+    except OSError as error:
+        _log.error("cannot serve on port %d: %s; choose another --health-port", options.health_port, error)
+        return 1
     return 0
+
+
+async def serve(app: App, options: argparse.Namespace) -> None:
+    """Runs until a signal comes.
+
+    Raises:
+        OSError: the health port cannot be had.
+    """
+    async with app.health.serving(options.health_port):
+        with suppress(asyncio.CancelledError):
+            await kopf.operator(
+                registry=app.registry(),
+                standalone=True,
+                # Of the kinds that live in namespaces only our own; the others are followed all the same.
+                namespaces=[options.namespace],
+            )
 
 
 def renamed(environment: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from gpushare_core.api.share_node import NodeSpec, NodeStatus
-from gpushare_core.metrics import FAST_SECONDS, Gauge, Sample, SnapshotCollector
+from gpushare_core.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
 from gpushare_plugin.decide.figures import NODE_GAUGES, card_figures, status_figures
 from gpushare_plugin.devices.card import PhysicalCard
 from gpushare_plugin.kubelet.device_plugin import (
@@ -21,8 +21,7 @@ REGISTERED = Gauge("gpushare_plugin_registered", "1 when the kubelet listens to 
 BOOKS_AGE = Gauge(
     "gpushare_plugin_books_age_seconds", "Since the kubelet's books were looked at last.", ("node",)
 )
-LISTED = Gauge("gpushare_watch_listed", "1 when the whole collection was read once.", ("collection",))
-PROCESS_GAUGES = (REGISTERED, BOOKS_AGE, LISTED)
+PROCESS_GAUGES = (REGISTERED, BOOKS_AGE, WATCH_LISTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ def figures(state: ProcessState) -> Iterator[Sample]:
     """Yields all gauges of ``state``."""
     yield REGISTERED.at(state.registered, state.node)
     yield BOOKS_AGE.at(state.books_age, state.node)
-    yield from (LISTED.at(listed, collection) for collection, listed in state.listed.items())
+    yield from (WATCH_LISTED.at(listed, collection) for collection, listed in state.listed.items())
     yield from card_figures(state.node, state.cards)
     if state.spec and state.status:
         yield from status_figures(state.node, state.spec, state.status)
