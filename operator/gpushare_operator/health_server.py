@@ -17,6 +17,10 @@ class StalledError(Exception):
     """The queue does not work any more: the process has to be started again."""
 
 
+class CannotServeError(Exception):
+    """The port cannot be had; the text says why and what to do, for people."""
+
+
 @dataclass(frozen=True, slots=True)
 class HealthServer:
     """Answers ``/healthz`` and ``/metrics``."""
@@ -30,14 +34,14 @@ class HealthServer:
         """Serves while it is entered: the kubelet and Prometheus ask on the pod's address.
 
         Raises:
-            OSError: the port cannot be had.
+            CannotServeError: the port cannot be had.
         """
         app = web.Application()
         app.add_routes([web.get("/healthz", self._healthz), web.get(PATH, self._metrics)])
         runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=1.0, access_log=None)
         await runner.setup()
         try:
-            await web.TCPSite(runner, host, port).start()
+            await _listen(runner, host, port)
             yield
         finally:
             await runner.cleanup()
@@ -50,3 +54,12 @@ class HealthServer:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=exposition(self.registry), headers={"Content-Type": CONTENT_TYPE})
+
+
+async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as error:
+        raise CannotServeError(
+            f"cannot listen on port {port}: {error}; choose another --health-port"
+        ) from error

@@ -23,6 +23,7 @@ from gpushare_operator.app import App
 from gpushare_operator.cluster.kopf_events import EndlessBackoff
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.health_server import CannotServeError
 
 HEALTH_PORT = 9650
 ACCOUNT = "gpushare-operator"
@@ -52,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     installation = Installation(namespace=options.namespace, image=image)
     try:
         asyncio.run(serve(App(installation, credentials, options.kubeconfig), options))
-    except OSError as error:
-        _log.error("cannot serve on port %d: %s; choose another --health-port", options.health_port, error)
+    except CannotServeError as error:
+        _log.error("%s", error)
         return 1
     return 0
 
@@ -62,7 +63,7 @@ async def serve(app: App, options: argparse.Namespace) -> None:
     """Runs until a signal comes.
 
     Raises:
-        OSError: the health port cannot be had.
+        CannotServeError: the health port cannot be had.
     """
     async with app.health.serving(options.health_port):
         with suppress(asyncio.CancelledError):

@@ -1,6 +1,8 @@
 """The whole process, kopf included, against a fake API server on a socket."""
 
 import asyncio
+import os
+import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -19,8 +21,8 @@ from gpushare_operator import app
 from gpushare_operator.app import App
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.health_server import StalledError
-from gpushare_operator.main import main, own_image, parser, renamed
+from gpushare_operator.health_server import CannotServeError, StalledError
+from gpushare_operator.main import main, own_image, parser, renamed, serve
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
 SECONDS = 20.0
@@ -163,6 +165,33 @@ async def read_metrics(port: int) -> list[str]:
     ):
         assert answer.status == 200
         return (await answer.text()).splitlines()
+
+
+async def test_a_signal_ends_the_process_well(
+    cluster: Cluster, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
+) -> None:
+    cluster.add_policy("default", {"names": ["gpu-1"], "devices": CARDS})
+    async with serving(server, tmp_path) as kubeconfig:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        installation = Installation(namespace=NAMESPACE, image="gpushare:test")
+        started = App(installation, await login(kubeconfig), kubeconfig)
+        options = parser().parse_args(["--health-port", str(unused_port), "--namespace", NAMESPACE])
+        task = asyncio.create_task(serve(started, options))
+        await until(cluster, lambda: is_ready(cluster), "the policy is ready")
+        assert await read_metrics(unused_port)
+        os.kill(os.getpid(), signal.SIGTERM)
+        server.end_watches(with_error=False)
+        await asyncio.wait_for(task, SECONDS)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", unused_port)) != 0
+
+
+async def test_a_health_port_that_is_taken_is_said(unused_port: int) -> None:
+    idle = App(Installation(image="x"), Credentials("https://nowhere", ssl.create_default_context(), str))
+    async with idle.health.serving(unused_port, host="127.0.0.1"):
+        with pytest.raises(CannotServeError, match=rf"port {unused_port}: .* choose another --health-port"):
+            async with idle.health.serving(unused_port, host="127.0.0.1"):
+                pass
 
 
 async def test_a_queue_that_stands_still_fails_liveness(unused_port: int) -> None:
