@@ -36,8 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal comes; returns 1 when it cannot start."""
     options = parser().parse_args(arguments)
     configure_logging(options.log_level)
-    for chatty in ("aiohttp.access", "kopf.activities.probe", "kopf.objects"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)  # a line for every event
     if options.kubeconfig:
         # kopf takes a kubeconfig from nowhere else.
         os.environ["KUBECONFIG"] = str(options.kubeconfig)

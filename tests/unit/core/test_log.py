@@ -1,13 +1,18 @@
 """One format of log lines: its keys, who reads it, and what must not be in it."""
 
+import ast
 import io
 import json
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from gpushare_core.log import KEYS, change_level, configure_logging
+
+ROOT = Path(__file__).parents[3]
+PROGRAMS = ("core", "operator", "plugin", "extender", "hostctl")
 
 
 class Terminal(io.StringIO):
@@ -102,3 +107,24 @@ def test_the_level_changes_while_the_process_runs() -> None:
     change_level("error")
     log.warning("no more")
     assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["now"]
+
+
+def extra_keys(program: str) -> Iterator[tuple[str, str]]:
+    """Yields file and key of whatever is called ``extra`` there and is written out as a dictionary."""
+    for path in sorted((ROOT / program).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            named = isinstance(node, ast.keyword) and node.arg == "extra"
+            stored = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "extra"
+            value = node.value if isinstance(node, ast.keyword | ast.Assign) else None
+            if (named or stored) and isinstance(value, ast.Dict):
+                yield from ((path.name, ast.literal_eval(key)) for key in value.keys if key)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_give_no_key_that_would_be_left_out(program: str) -> None:
+    assert [(name, key) for name, key in extra_keys(program) if key not in KEYS] == []
+
+
+def test_the_keys_are_in_use() -> None:
+    used = {key for program in PROGRAMS for _, key in extra_keys(program)}
+    assert {"node", "card", "pod"} <= used
