@@ -1,31 +1,94 @@
-"""Structured logs: one JSON object a line, with the same keys in every program."""
+"""Structured logs with the same keys in every program: JSON in a pod, lines for people on a terminal."""
 
 import json
 import logging
+import re
 import sys
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TextIO
 
 KEYS = ("policy", "node", "card", "pod", "container", "job")
 """What ``extra=`` may carry."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+_SECRETS = re.compile(
+    r"(?P<bearer>\bBearer\s+)[\w.~+/=-]+"
+    r"|\beyJ[\w-]+\.[\w-]+\.[\w-]*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+REDACTED = "[redacted]"
 
 
-class JsonFormatter(logging.Formatter):
+def without_secrets(text: str) -> str:
+    """Returns ``text`` with tokens and private keys replaced: errors of others may quote what was sent."""
+    return _SECRETS.sub(lambda found: (found["bearer"] or "") + REDACTED, text)
+
+
+class _Formatter(logging.Formatter):
+    """``fixed`` are keys that all lines of the process have; a line's own go before them."""
+
+    def __init__(self, fixed: Mapping[str, str] = NOTHING) -> None:
+        super().__init__()
+        self._fixed = fixed
+
+    def _keys(self, record: logging.LogRecord) -> Iterator[tuple[str, str]]:
+        for key in KEYS:
+            value = getattr(record, key, self._fixed.get(key))
+            if value is not None:
+                yield key, without_secrets(str(value))
+
+    def _error(self, record: logging.LogRecord) -> str:
+        return without_secrets(self.formatException(record.exc_info)) if record.exc_info else ""
+
+
+class JsonFormatter(_Formatter):
+    """One JSON object a line."""
+
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {
             "time": moment,
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
-            **{key: getattr(record, key) for key in KEYS if hasattr(record, key)},
+            "message": without_secrets(record.getMessage()),
+            **dict(self._keys(record)),
         }
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
+        if error := self._error(record):
+            line["error"] = error
         return json.dumps(line)
 
 
-def configure_logging(level: str) -> None:
-    """Sends everything from ``level`` (``debug``, ``info``, ``warning``, ``error``) upwards to stderr."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter())
+class HumanFormatter(_Formatter):
+    """The same in words: time of day, level, message, and the keys behind it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
+        keys = " ".join(f"{key}={value}" for key, value in self._keys(record))
+        message = without_secrets(record.getMessage())
+        line = f"{moment} {record.levelname.lower():<7} {message}" + (f"  [{keys}]" if keys else "")
+        error = self._error(record)
+        return f"{line}\n{error}" if error else line
+
+
+def configure_logging(
+    level: str, *, fixed: Mapping[str, str] = NOTHING, stream: TextIO | None = None
+) -> None:
+    """Sends everything from ``level`` (``debug``, ``info``, ``warning``, ``error``) upwards to ``stream``, by
+    default stderr: to people where that is a terminal. ``fixed`` are keys of every line."""
+    stream = stream or sys.stderr
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter((HumanFormatter if stream.isatty() else JsonFormatter)(fixed))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def change_level(level: str) -> bool:
+    """Makes ``level`` the lowest that is written from now on. Returns whether it was another one before."""
+    root = logging.getLogger()
+    number = logging.getLevelNamesMapping()[level.upper()]
+    if root.level == number:
+        return False
+    root.setLevel(number)
+    return True

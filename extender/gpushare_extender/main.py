@@ -23,6 +23,7 @@ from gpushare_core.kube.credentials import (
     find_credentials,
 )
 from gpushare_core.log import configure_logging
+from gpushare_core.metrics import new_registry
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import PARALLEL_BINDS, Binder
 from gpushare_extender.bind.deadlines import BindTiming
@@ -42,6 +43,7 @@ from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.endpoints import Address, CannotServeError, Endpoint, serving
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.listener import HEALTH_LIMITS, ListenerLimits
+from gpushare_extender.http.metrics import ExtenderMetrics, show_figures
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application, health_application
 from gpushare_extender.http.tls import ServerTls, TlsFiles, use_small_buffers
 from gpushare_extender.ledger.ledger import Ledger
@@ -136,15 +138,19 @@ class Extender:
             Watch(lambda: watch_share_nodes(client, ledger, share_nodes, pauses.reported), share_nodes),
         )
         lease = BindLease(client, options.namespace, options.identity, partial(_read_again, watches))
-        binder = Binder(client, ledger, lease.hold, timing, bound=pauses.bound)
+        registry = new_registry("gpushare-extender")
+        metrics = ExtenderMetrics(registry)
+        binder = Binder(client, ledger, lease.hold, timing, bound=pauses.bound, ended=metrics.bind_ended)
+        show_figures(registry, ledger, watches=(pods, share_nodes), binds_under_way=lambda: binder.under_way)
         lease.in_use = binder.may_be_binding
         health = HealthApi(
             (pods, share_nodes),
             ServerTls(options.tls) if options.tls else None,
             former=frozenset(map(str, options.also)),
+            registry=registry,
         )
         calls = CallReport(client, options.namespace, options.identity, timing.now, timing.clock)
-        api = ExtenderApi(ledger, binder, health, wake_up.refused, calls.called)
+        api = ExtenderApi(ledger, binder, health, wake_up.refused, calls.called, metrics=metrics)
         preemptions = Preemptions(
             client=client,
             ledger=ledger,
@@ -153,6 +159,7 @@ class Extender:
             permit=lease.hold,
             would_fit=wake_up.fits,
             timing=timing,
+            attempted=metrics.eviction_attempted,
         )
         return cls(api, lease, pauses, wake_up, preemptions, calls, watches)
 
@@ -257,7 +264,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--health-listen",
         type=_address,
         metavar="HOST:PORT",
-        help="answer /healthz and /readyz here, too, in plain HTTP: for probes when --tls-cert is given",
+        help="answer /healthz, /readyz and /metrics here, too, in plain HTTP: for who has no certificate",
     )
     _add_tls_arguments(parser)
     parser.add_argument("--kubeconfig", type=Path, help="for running outside of a cluster")

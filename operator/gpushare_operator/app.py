@@ -16,10 +16,13 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.metrics import new_registry
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.kinds import Kind
 from gpushare_operator.cluster.kopf_events import EndlessBackoff, configure, register_handlers
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.health_server import HealthServer, StalledError
+from gpushare_operator.metrics import OperatorMetrics, show_figures
 from gpushare_operator.reconcile import RESYNC, RESYNC_SECONDS, SCHEDULERS, Reconciler
 from gpushare_operator.work_queue import WorkQueue
 
@@ -31,10 +34,6 @@ RELIST_DELAY = 5.0
 """Seconds after which a list that kopf made is followed by one of our own."""
 
 _log = logging.getLogger(__name__)
-
-
-class StalledError(Exception):
-    """The queue does not work any more: the process has to be started again."""
 
 
 class App:
@@ -55,6 +54,10 @@ class App:
             enqueue=self._queue.add,
         )
         self._running = AsyncExitStack()
+        registry = new_registry("gpushare-operator")
+        self._metrics = OperatorMetrics(registry)
+        show_figures(registry, self._queue, lambda: self._cache.snapshot().policies.values())
+        self.health = HealthServer(self.probe, registry)
 
     def registry(self) -> kopf.OperatorRegistry:
         """Returns all of the operator's handlers."""
@@ -62,11 +65,10 @@ class App:
         kopf.on.login(registry=registry, id="login")(self._login)
         kopf.on.startup(registry=registry, id="start")(self._start)
         kopf.on.cleanup(registry=registry, id="stop")(self._stop)
-        kopf.on.probe(registry=registry, id="queue")(self.probe)
         register_handlers(registry, self._observe)
         return registry
 
-    async def probe(self, **_: Any) -> float:
+    async def probe(self) -> float:
         """Returns the seconds since the queue's last sign of life.
 
         Raises:
@@ -81,6 +83,7 @@ class App:
 
     def _observe(self, kind: Kind[Any], event: str | None, body: Json) -> None:
         """Takes over one watch event."""
+        self._metrics.observed(kind.plural, event)
         if event is None:
             # kopf has listed anew, so it may have missed that something vanished.
             self._queue.add(RESYNC, delay=RELIST_DELAY)
@@ -101,7 +104,9 @@ class App:
             await _until_it_succeeds(self._reconciler.resync)
             self._queue.add(RESYNC, delay=RESYNC_SECONDS)
             self._queue.add(SCHEDULERS)
-            worker = asyncio.create_task(self._queue.run(self._reconciler.work), name="queue")
+            worker = asyncio.create_task(
+                self._queue.run(self._metrics.measured(self._reconciler.work)), name="queue"
+            )
             starting.push_async_callback(_cancel, worker)
             self._running = starting.pop_all()
 

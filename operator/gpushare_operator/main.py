@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import kopf
@@ -22,6 +23,7 @@ from gpushare_operator.app import App
 from gpushare_operator.cluster.kopf_events import EndlessBackoff
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.health_server import CannotServeError
 
 HEALTH_PORT = 9650
 ACCOUNT = "gpushare-operator"
@@ -34,8 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal comes; returns 1 when it cannot start."""
     options = parser().parse_args(arguments)
     configure_logging(options.log_level)
-    for chatty in ("aiohttp.access", "kopf.activities.probe", "kopf.objects"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)  # a line for every event
     if options.kubeconfig:
         # kopf takes a kubeconfig from nowhere else.
         os.environ["KUBECONFIG"] = str(options.kubeconfig)
@@ -49,14 +50,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     image = options.image or asyncio.run(own_image(credentials, options.namespace))
     installation = Installation(namespace=options.namespace, image=image)
-    kopf.run(
-        registry=App(installation, credentials, options.kubeconfig).registry(),
-        standalone=True,
-        # Of the kinds that live in namespaces only our own; the others are followed all the same.
-        namespaces=[options.namespace],
-        liveness_endpoint=f"http://0.0.0.0:{options.health_port}/healthz",
-    )
+    try:
+        asyncio.run(serve(App(installation, credentials, options.kubeconfig), options))
+    except CannotServeError as error:
+        _log.error("%s", error)
+        return 1
     return 0
+
+
+async def serve(app: App, options: argparse.Namespace) -> None:
+    """Runs until a signal comes.
+
+    Raises:
+        CannotServeError: the health port cannot be had.
+    """
+    async with app.health.serving(options.health_port):
+        with suppress(asyncio.CancelledError):
+            await kopf.operator(
+                registry=app.registry(),
+                standalone=True,
+                # Of the kinds that live in namespaces only our own; the others are followed all the same.
+                namespaces=[options.namespace],
+            )
 
 
 def renamed(environment: Mapping[str, str]) -> str:

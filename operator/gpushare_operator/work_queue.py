@@ -41,6 +41,16 @@ class WorkQueue:
             self._due[key] = due
             self._changed.set()
 
+    @property
+    def planned(self) -> int:
+        """How many keys are to be worked on, now or later."""
+        return len(self._due)
+
+    @property
+    def failing(self) -> int:
+        """How many keys failed the last time."""
+        return len(self._failures)
+
     async def run(self, work: Work) -> None:
         """Never ends by itself, whatever ``work`` raises."""
         self.is_running = True

@@ -10,6 +10,7 @@ from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.metrics import PATH, exposition, new_registry
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
@@ -27,6 +28,7 @@ from gpushare_plugin.kubelet.plugin_server import PluginServer
 from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.kubelet.registration import Registrar
 from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.metrics import PluginMetrics, ProcessState
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
 
@@ -52,6 +54,8 @@ class Settings:
     pod_resources: Path
     """The socket of the kubelet's PodResources API."""
     health_port: int
+    log_level: str = "info"
+    """Where no policy asks for another one."""
 
 
 def endpoint(name: str) -> str:
@@ -71,6 +75,8 @@ class Agent:
         open_source: Callable[[GPUShareNode], DeviceSource | None] | None = None,
     ) -> None:
         self.state = NodeState(settings.node)
+        self.registry = new_registry("gpushare-plugin")
+        self._metrics = PluginMetrics(self.registry, self._process_state)
         self._settings = settings
         self._streams = {name: DeviceStream() for name in RESOURCES}
         reservations = Reservations(asyncio.get_running_loop().time)
@@ -82,7 +88,7 @@ class Agent:
             after_reading=self._read_pods_without_units,
         )
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
-        self._share_node_watch = ShareNodeWatch(self.state, client)
+        self._share_node_watch = ShareNodeWatch(self.state, client, level=settings.log_level)
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
         self._reconciler = Reconciler(
             state=self.state,
@@ -106,7 +112,7 @@ class Agent:
         )
         stream, socket = self._streams[name], self._settings.device_plugins / endpoint(name)
         return Registrar(
-            PluginServer(socket, grpc_handler(DevicePlugin(allocator, stream))),
+            PluginServer(socket, grpc_handler(DevicePlugin(allocator, stream, called=self._metrics.called))),
             resource=name,
             stream=stream,
             notify=self._registration_changed,
@@ -129,7 +135,9 @@ class Agent:
 
     async def _run_parts(self) -> None:
         probes = {"/healthz": self.liveness_problem, "/readyz": self.readiness_problem}
-        async with HealthServer(self._settings.health_port, probes), asyncio.TaskGroup() as group:
+        pages = {PATH: lambda: exposition(self.registry)}
+        server = HealthServer(self._settings.health_port, probes, pages=pages)
+        async with server, asyncio.TaskGroup() as group:
             group.create_task(self._share_node_watch.run(), name="GPUShareNode watch")
             group.create_task(self._pod_watch.run(), name="pod watch")
             group.create_task(self._pod_watch.run_spec_reader(), name="pod specs")
@@ -145,6 +153,21 @@ class Agent:
         with suppress(TimeoutError):
             async with asyncio.timeout(STOPPING_TIMEOUT):
                 await self._reconciler.write_status()
+
+    def _process_state(self) -> ProcessState:
+        share_node = self.state.share_node
+        return ProcessState(
+            node=self.state.name,
+            cards=self.state.cards or (),
+            spec=share_node.spec if share_node else None,
+            status=share_node.status if share_node else None,
+            listed={
+                "pods": self._pod_watch.synced.is_set(),
+                "gpusharenodes": self._share_node_watch.synced.is_set(),
+            },
+            registered=self.is_registered,
+            books_age=asyncio.get_running_loop().time() - self._assignment_reader.last_round,
+        )
 
     def _registration(self) -> RegistrationState:
         state = self._registrar_state()

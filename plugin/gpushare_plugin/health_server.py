@@ -1,4 +1,4 @@
-"""Liveness and readiness over HTTP: GET /healthz and /readyz.
+"""Liveness, readiness and metrics over HTTP: GET /healthz, /readyz and /metrics.
 
 Written by hand, because an HTTP framework would cost this process 2 MB of its 64.
 """
@@ -6,12 +6,18 @@ Written by hand, because an HTTP framework would cost this process 2 MB of its 6
 import asyncio
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from types import MappingProxyType
+
+from gpushare_core.metrics import CONTENT_TYPE
 
 Probe = Callable[[], str]
 """Returns what is wrong, or an empty text."""
+Page = Callable[[], bytes]
+"""Returns what Prometheus reads."""
 
 READ_TIMEOUT = 5.0
 """Seconds in which a request has to arrive."""
+NO_PAGES: Mapping[str, Page] = MappingProxyType({})
 LONGEST_HEAD = 8192
 """Bytes of a request that are read at most."""
 
@@ -22,10 +28,18 @@ class HealthServer:
     Listens on all addresses unless ``host`` is given: the kubelet asks on the pod's.
     """
 
-    def __init__(self, port: int, probes: Mapping[str, Probe], *, host: str | None = None) -> None:
+    def __init__(
+        self,
+        port: int,
+        probes: Mapping[str, Probe],
+        *,
+        pages: Mapping[str, Page] = NO_PAGES,
+        host: str | None = None,
+    ) -> None:
         self._host = host
         self._port = port
         self._probes = probes
+        self._pages = pages
 
     async def __aenter__(self) -> "HealthServer":
         self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=LONGEST_HEAD)
@@ -54,17 +68,21 @@ class HealthServer:
 
     def _answer(self, head: bytes) -> bytes:
         words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-        probe = self._probes.get(words[1].split("?")[0]) if words[0] == "GET" and len(words) > 1 else None
+        path = words[1].split("?")[0] if words[0] == "GET" and len(words) > 1 else ""
+        if page := self._pages.get(path):
+            return _response(HTTPStatus.OK, page(), CONTENT_TYPE)
+        probe = self._probes.get(path)
         if probe is None:
-            return _response(HTTPStatus.NOT_FOUND, "ask for " + " or ".join(self._probes))
+            known = " or ".join([*self._probes, *self._pages])
+            return _response(HTTPStatus.NOT_FOUND, f"ask for {known}".encode())
         problem = probe()
-        return _response(HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK, problem or "ok")
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
+        return _response(status, (problem or "ok").encode())
 
 
-def _response(status: HTTPStatus, text: str) -> bytes:
-    body = text.encode()
+def _response(status: HTTPStatus, body: bytes, kind: str = "text/plain; charset=utf-8") -> bytes:
     head = (
-        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + body

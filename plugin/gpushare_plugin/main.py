@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 def main() -> None:
     options = parse_arguments(sys.argv[1:])
-    configure_logging(options.log_level)
+    configure_logging(options.log_level, fixed={"node": options.node})
     sys.exit(asyncio.run(serve(options)))
 
 
@@ -34,7 +34,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--pod-resources-socket", type=Path, default=Path("/var/lib/kubelet/pod-resources/kubelet.sock")
     )
-    parser.add_argument("--health-port", type=int, default=9640, help="for /healthz and /readyz")
+    parser.add_argument("--health-port", type=int, default=9640, help="for /healthz, /readyz and /metrics")
     parser.add_argument("--log-level", choices=[level.value for level in LogLevel], default="info")
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     return parser.parse_args(arguments)
@@ -47,6 +47,7 @@ async def serve(options: argparse.Namespace) -> int:
         device_plugins=options.device_plugins_dir,
         pod_resources=options.pod_resources_socket,
         health_port=options.health_port,
+        log_level=options.log_level,
     )
     try:
         credentials = find_credentials(options.kubeconfig)

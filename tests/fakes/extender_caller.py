@@ -32,6 +32,11 @@ class SchedulerCaller:
         async with self.session.get(self.server.make_url(path)) as response:
             return response.status, await response.json()
 
+    async def text(self, path: str) -> str:
+        async with self.session.get(self.server.make_url(path)) as response:
+            assert response.status == 200
+            return await response.text()
+
     async def filter(self, *names: str, units: int | None = 4) -> Json:
         return await self.post("/gpushare/filter", {"Pod": pod_json("a", units=units), "NodeNames": names})
 

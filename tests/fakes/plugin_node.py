@@ -34,6 +34,7 @@ class Node:
     open_source: Callable[[GPUShareNode], DeviceSource | None] = field(
         default_factory=lambda: DeviceSources().open
     )
+    health_port: int = 0
     _plugin: asyncio.Task[None] | None = field(default=None)
 
     async def start_plugin(self) -> None:
@@ -59,7 +60,7 @@ class Node:
             node=NODE,
             device_plugins=self.kubelet.device_plugins,
             pod_resources=self.kubelet.pod_resources,
-            health_port=0,
+            health_port=self.health_port,
         )
         async with (
             KubeClient(self.api.credentials()) as client,

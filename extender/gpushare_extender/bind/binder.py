@@ -6,6 +6,7 @@ import dataclasses
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from gpushare_core.dialects.table import ASKED_RESOURCES
 from gpushare_core.kube.client import KubeClient, Request
@@ -30,6 +31,17 @@ FROM_CACHE = {"resourceVersion": "0"}
 """Any version will do."""
 
 _log = logging.getLogger(__name__)
+
+
+class BindResult(StrEnum):
+    """How a bind ended."""
+
+    BOUND = "Bound"
+    REFUSED = "Refused"
+    """It does not fit any more, the pod is gone, or the API server says no."""
+    NO_LEASE = "NoLease"
+    """Another extender may be binding."""
+    DEFECT = "Error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,8 @@ class Binder:
     parallel: int = PARALLEL_BINDS
     bound: Callable[[PodReference, str], None] = lambda _pod, _node: None
     """Is told of every pod that was bound to a node just now."""
+    ended: Callable[[BindResult], None] = lambda _: None
+    """Is told how each bind ended."""
     _tasks: dict[str, BindTask] = field(default_factory=dict, init=False)
     """By pod UID."""
     _slots: asyncio.Semaphore = field(init=False)
@@ -85,6 +99,11 @@ class Binder:
         certain = self.timing.clock() - self.timing.uncertain_for
         return bool(self._tasks) or any(reservation.since > certain for reservation in lost)
 
+    @property
+    def under_way(self) -> int:
+        """How many binds have not ended."""
+        return len(self._tasks)
+
     async def drain(self, seconds: float) -> int:
         """Waits for the bind tasks to end. Returns how many did not end in time."""
         tasks = {bind_task.task for bind_task in self._tasks.values()}
@@ -100,6 +119,11 @@ class Binder:
         return bind_task
 
     async def _run(self, pod: PodReference, node: str) -> str:
+        result, message = await self._attempt(pod, node)
+        self.ended(result)
+        return message
+
+    async def _attempt(self, pod: PodReference, node: str) -> tuple[BindResult, str]:
         extra = {"pod": str(pod), "node": node}
         answer_due = self.timing.clock() + self.timing.answer_within
         try:
@@ -107,13 +131,14 @@ class Binder:
                 await self._bind(pod, node, answer_due=answer_due)
         except (NotBoundError, NotHeldError) as error:
             _log.info("not bound: %s", error, extra=extra)
-            return str(error)
+            refused = isinstance(error, NotBoundError)
+            return (BindResult.REFUSED if refused else BindResult.NO_LEASE, str(error))
         except Exception as error:
             self.ledger.abandon(pod.uid, now=self.timing.clock())
             _log.exception("bind failed", extra=extra)
-            return f"internal error of the extender: {error!r}"
+            return (BindResult.DEFECT, f"internal error of the extender: {error!r}")
         _log.info("bound", extra=extra)
-        return ""
+        return (BindResult.BOUND, "")
 
     @contextlib.asynccontextmanager
     async def _slot(self) -> AsyncIterator[None]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from gpushare_core.placement.modes import crowded_container_reason
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.ledger.ledger import Ledger, UnfitReason, unfit_reason
+from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeRoom
+from gpushare_extender.ledger.unfit_reason import Refusal, UnfitReason, unfit_reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class FilterResult:
     """Node -> why not; the request would fit if other pods went."""
     unresolvable: dict[str, str] = field(default_factory=dict)
     """Node -> why not; evicting pods would be of no use."""
+    kinds: set[Refusal] = field(default_factory=set, compare=False)
+    """Of these reasons, which they follow from."""
 
 
 def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequest) -> FilterResult:
@@ -31,7 +34,8 @@ def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequ
     if holder := ledger.holder(uid):
         return _only(holder.node, names)
     if reason := crowded_container_reason(request):
-        return FilterResult([], unresolvable=dict.fromkeys(names, reason))
+        unresolvable = dict.fromkeys(names, reason)
+        return FilterResult([], unresolvable=unresolvable, kinds={Refusal.CROWDED_CONTAINER})
     passing = passing_nodes(ledger, names, request)
     if ledger.holds.nodes() and len(passing) < len(names):
         fitting = {*passing, *_past_holds(ledger, names, request, uid=uid)}
@@ -66,7 +70,8 @@ def _past_holds(ledger: Ledger, names: list[str], request: PodRequest, *, uid: s
 def _only(node: str, names: list[str]) -> FilterResult:
     message = f"node(s) other than {node}, where the pod already holds its share of cards and is being bound"
     passing = [name for name in names if name == node]
-    return FilterResult(passing, unresolvable={name: message for name in names if name != node})
+    others = {name: message for name in names if name != node}
+    return FilterResult(passing, unresolvable=others, kinds={Refusal.HELD_ELSEWHERE})
 
 
 def _with_reasons(ledger: Ledger, names: list[str], *, passing: list[str], asked: PodRequest) -> FilterResult:
@@ -82,4 +87,5 @@ def _with_reasons(ledger: Ledger, names: list[str], *, passing: list[str], asked
             reasons[room] = unfit_reason(asked, room)
         reason = reasons[room] if room is not None else ledger.unfit_reason(name, asked)
         (result.failed if reason.resolvable else result.unresolvable)[name] = reason.message
+        result.kinds.add(reason.kind)
     return result

@@ -1,11 +1,14 @@
-"""What the kubelet's probes ask, on a port of their own: they cannot present a client certificate."""
+"""What the kubelet's probes and Prometheus ask, on a port of their own: they cannot present a client
+certificate."""
 
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
+from gpushare_core.metrics import CONTENT_TYPE, PATH, exposition, new_registry
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
 from gpushare_extender.http.tls import ServerTls
 from gpushare_extender.http.wire import ENCODER
@@ -13,7 +16,7 @@ from gpushare_extender.http.wire import ENCODER
 
 @dataclass(frozen=True, slots=True)
 class HealthApi:
-    """Answers ``/healthz`` and ``/readyz``, and nothing that tells of pods or nodes."""
+    """Answers ``/healthz``, ``/readyz`` and ``/metrics``, and nothing that tells of pods or nodes."""
 
     watches: tuple[WatchHealth, ...]
     tls: ServerTls | None = None
@@ -23,8 +26,17 @@ class HealthApi:
     """Addresses of before, which nobody is sent to any more: we are ready without them. Often it is because
     another program has one that people choose another port."""
 
+    registry: CollectorRegistry = field(default_factory=lambda: new_registry("gpushare-extender"))
+
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/healthz", self.healthz), web.get("/readyz", self.readyz)]
+        return [
+            web.get("/healthz", self.healthz),
+            web.get("/readyz", self.readyz),
+            web.get(PATH, self.metrics),
+        ]
+
+    async def metrics(self, _: web.Request) -> web.Response:
+        return web.Response(body=exposition(self.registry), headers={"Content-Type": CONTENT_TYPE})
 
     async def healthz(self, _: web.Request) -> web.Response:
         """503 when a watch has been stuck for so long that only a restart can help."""

@@ -8,6 +8,7 @@ from functools import partial
 
 import msgspec
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -26,6 +27,7 @@ from gpushare_extender.http.dialect_inspection import inspect_dialect
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.health import json_response as _json
 from gpushare_extender.http.inspection import inspect_all, inspect_node
+from gpushare_extender.http.metrics import ExtenderMetrics
 from gpushare_extender.http.wire import (
     BINDING_ARGS,
     EXTENDER_ARGS,
@@ -62,6 +64,9 @@ class ExtenderApi:
     """Is told the port of every call that asks for nodes."""
     preemptors: PreemptionQueue = field(default_factory=PreemptionQueue, kw_only=True)
     ending: EndingPods = field(default_factory=EndingPods, kw_only=True)
+    metrics: ExtenderMetrics = field(
+        default_factory=lambda: ExtenderMetrics(CollectorRegistry()), kw_only=True
+    )
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -116,6 +121,7 @@ class ExtenderApi:
             self.refused.settled(uid)
             self.preemptors.settled(uid)
         elif request.resources:
+            self.metrics.refused(result.kinds)
             self.refused.refused(uid, request)
             self._remember(pod, request, names, result)
         return result
@@ -197,7 +203,8 @@ def _port(request: web.Request) -> int:
 
 
 def application(api: ExtenderApi, *, largest_request: int = LARGEST_REQUEST) -> web.Application:
-    app = web.Application(client_max_size=largest_request, middlewares=[_errors_as_json, read_in_time])
+    middlewares = [api.metrics.measured, _errors_as_json, read_in_time]
+    app = web.Application(client_max_size=largest_request, middlewares=middlewares)
     app.add_routes(api.routes())
     return app
 

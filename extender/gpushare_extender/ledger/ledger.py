@@ -17,17 +17,15 @@ from enum import Enum, auto
 from types import MappingProxyType
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.placement.modes import other_resource_reason, several_resources_reason
 from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
 from gpushare_extender.ledger.hold import Hold, Holds
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.legacy_pods import LegacyPods
-from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger, NodeRoom, room_of
+from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger, NodeRoom
 from gpushare_extender.ledger.our_resources import OurResources
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNode
-
-UNKNOWN_NODE = "node(s) that share no GPU cards"
+from gpushare_extender.ledger.unfit_reason import UNKNOWN_NODE, Refusal, UnfitReason, unfit_reason
 
 DEPARTURE_SECONDS = 5.0
 """In which a plugin has told of a pod that the kubelet admitted. Before, a burst of pods may be admitted."""
@@ -62,39 +60,6 @@ class Departure:
 
     nodes: frozenset[str]
     since: float
-
-
-@dataclass(frozen=True, slots=True)
-class UnfitReason:
-    """Why a request does not fit a node."""
-
-    message: str
-    resolvable: bool
-    """Whether it would fit if other pods went."""
-
-
-NOT_TOGETHER = UnfitReason("insufficient GPU cards for all resources of the pod together", resolvable=True)
-"""Each resource alone would fit, and no card serves two classes."""
-
-
-def unfit_reason(request: Request, node: NodeRoom) -> UnfitReason:
-    """Returns why ``request`` does not fit ``node``."""
-    if len(request.resources) > max(1, len(node)):
-        return UnfitReason(several_resources_reason(request.resources), resolvable=False)
-    reasons = [reason for each in request.resources if (reason := _resource_reason(each, node))]
-    return min(reasons, key=lambda reason: reason.resolvable, default=NOT_TOGETHER)
-
-
-def _resource_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason | None:
-    """Returns None where ``request`` fits ``node`` if the pod asks for nothing else."""
-    offered = room_of(request.name, node)
-    if offered is None:
-        served = (each.name for each in node)
-        return UnfitReason(other_resource_reason(request.name, served), resolvable=False)
-    if request.total <= offered.room.greatest:
-        return None
-    message = offered.mode.explain(request.total, offered.room)
-    return UnfitReason(message, resolvable=request.total <= offered.room.possible)
 
 
 class Ledger:
@@ -397,9 +362,9 @@ class Ledger:
         """Returns why ``request`` does not fit ``node``; to be asked only where it does not."""
         node_ledger = self._nodes.get(node)
         if node_ledger is None or node_ledger.share_node is None:
-            return UnfitReason(UNKNOWN_NODE, resolvable=False)
+            return UNKNOWN_NODE
         if node_ledger.closed_reason:
-            return UnfitReason(node_ledger.closed_reason, resolvable=False)
+            return UnfitReason(node_ledger.closed_reason, Refusal.NODE_CLOSED, resolvable=False)
         return unfit_reason(request, self._rooms[node])
 
     # Upkeep

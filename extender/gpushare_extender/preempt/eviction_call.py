@@ -14,6 +14,8 @@ class EvictionOutcome(Enum):
 
     EVICTED = "evicted"
     GONE = "gone already"
+    REFUSED = "refused"
+    """By the API server, mostly for a PodDisruptionBudget."""
 
 
 class ProtectedError(Exception):

@@ -32,7 +32,7 @@ from gpushare_extender.decide.victims import Eviction, NodeWithout, evictable, f
 from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.preempt.eviction_call import ProtectedError, evict
+from gpushare_extender.preempt.eviction_call import EvictionOutcome, ProtectedError, evict
 from gpushare_extender.preempt.node_pods import NodePodReader
 
 LOOK_SECONDS = 0.25
@@ -68,6 +68,8 @@ class Preemptions:
     timing: BindTiming = field(default_factory=BindTiming)
     ending: EndingPods = field(default_factory=EndingPods)
     rate: EvictionRate = field(default_factory=EvictionRate)
+    attempted: Callable[[EvictionOutcome], None] = lambda _: None
+    """Is told what came of every attempt to evict a pod."""
     _protected: dict[str, float] = field(default_factory=dict, init=False)
     """UID of a pod that may not be evicted -> until when that is believed."""
     _lowest: dict[str, tuple[float, int | None]] = field(default_factory=dict, init=False)
@@ -266,9 +268,10 @@ class Preemptions:
                 return True
             self.rate.sent(now=self.timing.clock())
             try:
-                await evict(self.client, victim.pod)
+                self.attempted(await evict(self.client, victim.pod))
             except (ProtectedError, ApiError) as error:
                 self._protected[victim.uid] = self.timing.clock() + PROTECTED_SECONDS
+                self.attempted(EvictionOutcome.REFUSED)
                 await self._tell(refused(preemptor.pod, victim.pod, why=str(error)))
                 return False
             evicted.append(victim.pod)

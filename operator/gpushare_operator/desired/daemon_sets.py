@@ -75,6 +75,8 @@ def _plugin_container(installation: Installation) -> Json:
         # The kubelet's sockets belong to root.
         "securityContext": confined(runAsUser=0),
         "volumeMounts": [mount(name, path) for name, path in KUBELET_FOLDERS.items()],
+        # By its name a PodMonitor finds it.
+        "ports": [{"name": "health", "containerPort": PLUGIN_HEALTH_PORT, "protocol": "TCP"}],
         "livenessProbe": probe("/healthz", PLUGIN_HEALTH_PORT),
         "readinessProbe": probe("/readyz", PLUGIN_HEALTH_PORT, period=5),
         "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},

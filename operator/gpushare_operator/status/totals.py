@@ -61,10 +61,10 @@ def _allocated_of_total(units: Sequence[UnitTotals]) -> str:
 
 
 def _memory(quantities: Iterable[str], unit: str) -> str:
-    return format_memory(sum(_bytes(quantity) for quantity in quantities), like=unit)
+    return format_memory(sum(byte_count(quantity) for quantity in quantities), like=unit)
 
 
-def _bytes(quantity: str) -> int:
+def byte_count(quantity: str) -> int:
     """Returns 0 for a quantity that cannot be read: a status is not worth failing for."""
     try:
         return parse_memory(quantity)

@@ -10,17 +10,20 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import SHARE_NODES
+from gpushare_core.log import change_level
 from gpushare_plugin.state import NodeState
 
 _log = logging.getLogger(__name__)
 
 
 class ShareNodeWatch:
-    """Keeps ``state.share_node``."""
+    """Keeps ``state.share_node``, and the log at the level that it asks for."""
 
-    def __init__(self, state: NodeState, client: KubeClient) -> None:
+    def __init__(self, state: NodeState, client: KubeClient, *, level: str = "info") -> None:
+        """``level``: of the log where there is no GPUShareNode."""
         self._state = state
         self._client = client
+        self._level = level
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
@@ -53,9 +56,14 @@ class ShareNodeWatch:
             self._state.share_node_problem = _fields(error)
             _log.error("this GPUShareNode cannot be read, going on as before: %s", error)
         self._state.refresh_requests()
-        if self._state.share_node:
-            logging.getLogger().setLevel(self._state.share_node.spec.log_level.upper())
+        self._keep_level()
         self._state.changed.set()
+
+    def _keep_level(self) -> None:
+        share_node = self._state.share_node
+        level = share_node.spec.log_level.value if share_node else self._level
+        if change_level(level):
+            _log.info("logging from level %s upwards now", level)
 
 
 def _fields(error: ValidationError) -> str:

@@ -1,6 +1,10 @@
 """The device plugin API v1beta1 over gRPC."""
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import grpc
@@ -14,15 +18,48 @@ from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
 SERVICE = "v1beta1.DevicePlugin"
 
+ALLOCATE = "Allocate"
+PREFERRED_ALLOCATION = "GetPreferredAllocation"
+REFUSALS: Mapping[type[Exception], str] = MappingProxyType(
+    {
+        NothingFitsError: "NothingFits",
+        NothingOfferedError: "NotServed",
+        UnusableUnitsError: "UnusableUnits",
+    }
+)
+"""The error -> its reason in metrics."""
+DEFECT = "Error"
+"""The reason of any other error."""
+
 Context = grpc.aio.ServicerContext[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeletCall:
+    """One call that was answered."""
+
+    verb: str
+    seconds: float
+    refusal: str
+    """One of ``REFUSALS`` or ``DEFECT``; empty where the kubelet got what it asked for."""
 
 
 class DevicePlugin:
     """What the kubelet calls. Refusals reach the user as the reason of the failed pod."""
 
-    def __init__(self, allocator: Allocator, stream: DeviceStream) -> None:
+    def __init__(
+        self,
+        allocator: Allocator,
+        stream: DeviceStream,
+        *,
+        called: Callable[[KubeletCall], None] = lambda _: None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """``called`` is told of every call that takes units; ``clock`` is in steady seconds."""
         self._allocator = allocator
         self._stream = stream
+        self._called = called
+        self._clock = clock
 
     async def options(self, _: api.Empty, __: Context) -> api.DevicePluginOptions:
         """GetDevicePluginOptions: we want to be asked which units to take."""
@@ -38,7 +75,8 @@ class DevicePlugin:
     ) -> api.PreferredAllocationResponse:
         """GetPreferredAllocation: which units the kubelet shall take. Refuses with RESOURCE_EXHAUSTED."""
         try:
-            ids = [await self._allocator.prefer(container) for container in request.container_requests]
+            with self._measured(PREFERRED_ALLOCATION):
+                ids = [await self._allocator.prefer(container) for container in request.container_requests]
         except (NothingFitsError, NothingOfferedError) as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         responses = [api.ContainerPreferredAllocationResponse(deviceIDs=each) for each in ids]
@@ -47,13 +85,25 @@ class DevicePlugin:
     async def allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
         """Allocate: what comes with the units that the kubelet took. Refuses with FAILED_PRECONDITION."""
         try:
-            variables = [
-                self._allocator.environment(container.devices_ids) for container in request.container_requests
-            ]
+            with self._measured(ALLOCATE):
+                variables = [
+                    self._allocator.environment(each.devices_ids) for each in request.container_requests
+                ]
         except (UnusableUnitsError, NothingOfferedError) as error:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
         responses = [api.ContainerAllocateResponse(envs=each) for each in variables]
         return api.AllocateResponse(container_responses=responses)
+
+    @contextmanager
+    def _measured(self, verb: str) -> Iterator[None]:
+        begun, refusal = self._clock(), ""
+        try:
+            yield
+        except Exception as error:
+            refusal = REFUSALS.get(type(error), DEFECT)
+            raise
+        finally:
+            self._called(KubeletCall(verb=verb, seconds=self._clock() - begun, refusal=refusal))
 
     async def pre_start(self, _: api.PreStartContainerRequest, __: Context) -> api.PreStartContainerResponse:
         """PreStartContainer: never called, because the options do not ask for it."""

@@ -205,6 +205,7 @@ async def test_with_tls_only_the_health_port_answers_without_a_certificate(
             shutil.copy(PAIRS / source, tmp_path / target)
         await asyncio.wait_for(_until(health, "/readyz", 200), 20)
         await asyncio.wait_for(_until(health, "/gpushare/inspect", 404), 20)
+        await asyncio.wait_for(_until(health, "/metrics", 200), 20)
         for each in (port, former):
             with pytest.raises(aiohttp.ClientError):
                 await post(each, "/gpushare/bind", BIND)

@@ -12,9 +12,11 @@ from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import pod_json, pod_update, share_node
 
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.metrics import new_registry
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
 from gpushare_extender.http.health import HealthApi
+from gpushare_extender.http.metrics import ExtenderMetrics
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application
 from gpushare_extender.ledger.ledger import Ledger
 
@@ -45,7 +47,10 @@ async def extender(api: FakeApi, clock: FakeClock) -> AsyncIterator[ExtenderApi]
     ledger.set_pod(pod_update("y", node="n2", c1=15))
     watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
     async with KubeClient(api.credentials()) as client:
-        yield ExtenderApi(ledger, Binder(client, ledger, permitted), HealthApi(watches))
+        registry = new_registry("gpushare-extender")
+        metrics = ExtenderMetrics(registry)
+        binder = Binder(client, ledger, permitted, ended=metrics.bind_ended)
+        yield ExtenderApi(ledger, binder, HealthApi(watches, registry=registry), metrics=metrics)
 
 
 @pytest.fixture
@@ -225,3 +230,24 @@ async def test_a_request_larger_than_any_of_a_scheduler_is_not_taken_in(
 async def test_the_names_of_5000_nodes_are_no_large_request(caller: SchedulerCaller) -> None:
     names = [f"ip-10-100-200-{number}.eu-central-1.compute.internal" for number in range(5000)]
     assert (await caller.filter(*names))["NodeNames"] == []
+
+
+class TestMetrics:
+    async def test_what_the_scheduler_asked_is_counted(self, caller: SchedulerCaller) -> None:
+        await caller.filter("n1", "n2")
+        await caller.filter("n2", "n3")
+        await caller.post("/gpushare/bind", BIND)
+        text = await caller.text("/metrics")
+        assert 'gpushare_extender_request_duration_seconds_count{verb="filter"} 2.0' in text
+        assert 'gpushare_extender_request_duration_seconds_count{verb="bind"} 1.0' in text
+        assert 'gpushare_extender_refusals_total{reason="NoRoom"} 1.0' in text
+        assert 'gpushare_extender_refusals_total{reason="NotShared"} 1.0' in text
+        assert 'gpushare_extender_binds_total{result="Bound"} 1.0' in text
+
+    async def test_nothing_tells_of_pods_or_nodes(self, caller: SchedulerCaller) -> None:
+        await caller.filter("n2")
+        await caller.post("/gpushare/bind", BIND)
+        text = await caller.text("/metrics")
+        assert 'namespace="' not in text
+        assert 'node="' not in text
+        assert 'pod="' not in text

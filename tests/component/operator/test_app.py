@@ -1,6 +1,8 @@
 """The whole process, kopf included, against a fake API server on a socket."""
 
 import asyncio
+import os
+import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -16,10 +18,11 @@ from tests.fakes.operator_server import Server, serving
 from gpushare_core.kube import paths
 from gpushare_core.kube.credentials import Credentials
 from gpushare_operator import app
-from gpushare_operator.app import App, StalledError
+from gpushare_operator.app import App
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.main import main, own_image, parser, renamed
+from gpushare_operator.health_server import CannotServeError, StalledError
+from gpushare_operator.main import main, own_image, parser, renamed, serve
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
 SECONDS = 20.0
@@ -54,20 +57,18 @@ async def running(
     async with serving(server, folder) as kubeconfig:
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
         installation = Installation(namespace=NAMESPACE, image="gpushare:test")
+        started = App(installation, await login(kubeconfig), kubeconfig)
         operator = kopf.operator(
-            registry=App(installation, await login(kubeconfig), kubeconfig).registry(),
-            standalone=True,
-            namespaces=[NAMESPACE],
-            liveness_endpoint=f"http://127.0.0.1:{port}/healthz",
-            stop_flag=stop,
+            registry=started.registry(), standalone=True, namespaces=[NAMESPACE], stop_flag=stop
         )
-        task = asyncio.create_task(operator)
-        try:
-            yield
-        finally:
-            stop.set()
-            server.end_watches(with_error=False)
-            await asyncio.wait_for(task, SECONDS)
+        async with started.health.serving(port, host="127.0.0.1"):
+            task = asyncio.create_task(operator)
+            try:
+                yield
+            finally:
+                stop.set()
+                server.end_watches(with_error=False)
+                await asyncio.wait_for(task, SECONDS)
 
 
 async def until(cluster: Cluster, is_reached: Callable[[], bool], what: str) -> None:
@@ -135,6 +136,70 @@ async def test_the_probe_tells_whether_the_queue_lives(
             answer = await session.get(f"http://127.0.0.1:{unused_port}/healthz")
             assert answer.status == 200
             assert 0 <= (await answer.json())["queue"] < 60
+
+
+async def test_prometheus_reads_policies_and_the_operators_work(
+    cluster: Cluster, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
+) -> None:
+    cluster.add_policy("default", {"names": ["gpu-1"], "devices": CARDS})
+    async with running(server, tmp_path, monkeypatch, unused_port):
+        await until(cluster, lambda: is_ready(cluster), "the policy is ready")
+        lines = await read_metrics(unused_port)
+        deadline = asyncio.get_running_loop().time() + SECONDS
+        while 'gpushare_policy_condition{policy="default",type="Ready"} 1.0' not in lines:
+            assert asyncio.get_running_loop().time() < deadline, "Ready is not shown"
+            await asyncio.sleep(0.05)  # the watch shows the operator what it has just written
+            lines = await read_metrics(unused_port)
+    assert 'gpushare_policy_nodes{policy="default",state="ready"} 1.0' in lines
+    assert 'gpushare_operator_reconciles_total{result="Done",work="resync"} 0.0' in lines
+    done = [
+        each for each in lines if each.startswith("gpushare_operator_reconciles_total") and "policy" in each
+    ]
+    assert any('result="Done"' in each and not each.endswith(" 0.0") for each in done)
+
+
+async def read_metrics(port: int) -> list[str]:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/metrics") as answer,
+    ):
+        assert answer.status == 200
+        return (await answer.text()).splitlines()
+
+
+async def test_a_signal_ends_the_process_well(
+    cluster: Cluster, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
+) -> None:
+    cluster.add_policy("default", {"names": ["gpu-1"], "devices": CARDS})
+    async with serving(server, tmp_path) as kubeconfig:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        installation = Installation(namespace=NAMESPACE, image="gpushare:test")
+        started = App(installation, await login(kubeconfig), kubeconfig)
+        options = parser().parse_args(["--health-port", str(unused_port), "--namespace", NAMESPACE])
+        task = asyncio.create_task(serve(started, options))
+        await until(cluster, lambda: is_ready(cluster), "the policy is ready")
+        assert await read_metrics(unused_port)
+        os.kill(os.getpid(), signal.SIGTERM)
+        server.end_watches(with_error=False)
+        await asyncio.wait_for(task, SECONDS)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", unused_port)) != 0
+
+
+async def test_a_health_port_that_is_taken_is_said(unused_port: int) -> None:
+    idle = App(Installation(image="x"), Credentials("https://nowhere", ssl.create_default_context(), str))
+    async with idle.health.serving(unused_port, host="127.0.0.1"):
+        with pytest.raises(CannotServeError, match=rf"port {unused_port}: .* choose another --health-port"):
+            async with idle.health.serving(unused_port, host="127.0.0.1"):
+                pass
+
+
+async def test_a_queue_that_stands_still_fails_liveness(unused_port: int) -> None:
+    idle = App(Installation(image="x"), Credentials("https://nowhere", ssl.create_default_context(), str))
+    async with idle.health.serving(unused_port, host="127.0.0.1"), aiohttp.ClientSession() as session:
+        answer = await session.get(f"http://127.0.0.1:{unused_port}/healthz")
+        assert answer.status == 503
+        assert await answer.json() == {"error": "the queue has stopped"}
 
 
 async def test_a_queue_that_does_not_run_fails_the_probe() -> None:

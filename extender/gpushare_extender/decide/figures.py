@@ -1,0 +1,33 @@
+"""What Prometheus reads of the ledger: sums over the cluster, never a node or a pod by name. Pure."""
+
+from collections.abc import Iterator
+
+from gpushare_core.metrics import Gauge, Sample
+from gpushare_extender.ledger.ledger import BindState, Ledger
+
+NODES = Gauge("gpushare_extender_nodes", "Nodes that take pods asking for a resource.", ("resource",))
+LARGEST_FREE = Gauge(
+    "gpushare_extender_largest_free", "The greatest request that some node takes.", ("resource",)
+)
+RESERVATIONS = Gauge(
+    "gpushare_extender_reservations", "Units kept for pods that no watch shows as bound yet.", ("state",)
+)
+HELD_NODES = Gauge("gpushare_extender_held_nodes", "Nodes where freed units are held for a pod.")
+
+LEDGER_GAUGES = (NODES, LARGEST_FREE, RESERVATIONS, HELD_NODES)
+STATES = {
+    BindState.UNDER_WAY: "under_way",
+    BindState.CONFIRMED: "confirmed",
+    BindState.ABANDONED: "abandoned",
+}
+
+
+def ledger_figures(ledger: Ledger) -> Iterator[Sample]:
+    """Yields the same number of figures for one node as for thousands."""
+    for name, amounts in ledger.greatest.items():
+        if amounts:
+            yield NODES.at(len(amounts), name)
+            yield LARGEST_FREE.at(max(amounts.values()), name)
+    for state, text in STATES.items():
+        yield RESERVATIONS.at(len(ledger.reservations(state)), text)
+    yield HELD_NODES.at(len(ledger.holds.nodes()))

@@ -1,0 +1,109 @@
+"""What Prometheus reads of the extender: how long kube-scheduler waits, what is refused, what is bound."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from types import MappingProxyType
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from gpushare_core.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
+from gpushare_extender.bind.binder import BindResult
+from gpushare_extender.cluster.watchers import WatchHealth
+from gpushare_extender.decide.figures import LEDGER_GAUGES, ledger_figures
+from gpushare_extender.http.connection import Handler
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.unfit_reason import Refusal
+from gpushare_extender.preempt.eviction_call import EvictionOutcome
+
+VERBS = MappingProxyType({f"/gpushare/{verb}": verb for verb in ("filter", "prioritize", "preempt", "bind")})
+"""Path -> verb: what kube-scheduler calls."""
+
+BINDS = Gauge("gpushare_extender_binds_under_way", "Binds whose outcome is not known yet.")
+SILENCE = Gauge(
+    "gpushare_watch_silence_seconds", "Since the last attempt or sign of the server.", ("collection",)
+)
+
+
+class ExtenderMetrics:
+    """Counts what it is told of in ``registry``."""
+
+    def __init__(
+        self, registry: CollectorRegistry, *, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        """``clock`` is in steady seconds."""
+        self._clock = clock
+        self._seconds = Histogram(
+            "gpushare_extender_request_duration_seconds",
+            "Calls of kube-scheduler, with the reading of their arguments.",
+            ["verb"],
+            buckets=FAST_SECONDS,
+            registry=registry,
+        )
+        self._refusals = Counter(
+            "gpushare_extender_refusals",
+            "Filters that left no node, once for each reason that nodes had.",
+            ["reason"],
+            registry=registry,
+        )
+        self._binds = Counter("gpushare_extender_binds", "Binds that ended.", ["result"], registry=registry)
+        self._evictions = Counter(
+            "gpushare_extender_evictions",
+            "Attempts to evict a pod for one of higher priority.",
+            ["result"],
+            registry=registry,
+        )
+        self._start_from_zero()
+
+    def _start_from_zero(self) -> None:
+        """What appears with 1 shows no increase."""
+        for verb in VERBS.values():
+            self._seconds.labels(verb)
+        for refusal in Refusal:
+            self._refusals.labels(refusal.value)
+        for result in BindResult:
+            self._binds.labels(result.value)
+        for outcome in EvictionOutcome:
+            self._evictions.labels(outcome.name.capitalize())
+
+    def refused(self, kinds: Iterable[Refusal]) -> None:
+        """No node is left for a pod, for reasons of these kinds."""
+        for kind in kinds:
+            self._refusals.labels(kind.value).inc()
+
+    def bind_ended(self, result: BindResult) -> None:
+        self._binds.labels(result.value).inc()
+
+    def eviction_attempted(self, outcome: EvictionOutcome) -> None:
+        self._evictions.labels(outcome.name.capitalize()).inc()
+
+    @web.middleware
+    async def measured(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Measures what kube-scheduler calls, by the clock."""
+        verb = VERBS.get(request.path)
+        if verb is None:
+            return await handler(request)
+        begun = self._clock()
+        try:
+            return await handler(request)
+        finally:
+            self._seconds.labels(verb).observe(self._clock() - begun)
+
+
+def show_figures(
+    registry: CollectorRegistry,
+    ledger: Ledger,
+    *,
+    watches: Iterable[WatchHealth],
+    binds_under_way: Callable[[], int],
+) -> None:
+    """Lets ``registry`` show what the ledger and the watches are at the moment of reading."""
+
+    def read() -> Iterator[Sample]:
+        yield BINDS.at(binds_under_way())
+        for watch in watches:
+            yield WATCH_LISTED.at(watch.listed, watch.collection)
+            yield SILENCE.at(watch.silence, watch.collection)
+        yield from ledger_figures(ledger)
+
+    registry.register(SnapshotCollector((BINDS, WATCH_LISTED, SILENCE, *LEDGER_GAUGES), read))

@@ -1,0 +1,64 @@
+"""Why a request does not fit a node: in words for people, and as one of few kinds for metrics. Pure."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpushare_core.placement.modes import other_resource_reason, several_resources_reason
+from gpushare_core.placement.requests import Request, ResourceRequest
+from gpushare_extender.ledger.node_ledger import NodeRoom, room_of
+
+
+class Refusal(StrEnum):
+    """The kinds of reasons: all that there are, for a label's values have to be few."""
+
+    NO_ROOM = "NoRoom"
+    """It would fit if other pods went."""
+    CARDS_TOO_SMALL = "CardsTooSmall"
+    """Not even the empty node takes it."""
+    NOT_TOGETHER = "NotTogether"
+    OTHER_RESOURCE = "OtherResource"
+    SEVERAL_RESOURCES = "SeveralResources"
+    CROWDED_CONTAINER = "CrowdedContainer"
+    NODE_CLOSED = "NodeClosed"
+    NOT_SHARED = "NotShared"
+    HELD_ELSEWHERE = "HeldElsewhere"
+    """The pod has units on another node already."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfitReason:
+    """Why a request does not fit a node."""
+
+    message: str
+    kind: Refusal
+    resolvable: bool
+    """Whether it would fit if other pods went."""
+
+
+NOT_TOGETHER = UnfitReason(
+    "insufficient GPU cards for all resources of the pod together", Refusal.NOT_TOGETHER, resolvable=True
+)
+"""Each resource alone would fit, and no card serves two classes."""
+UNKNOWN_NODE = UnfitReason("node(s) that share no GPU cards", Refusal.NOT_SHARED, resolvable=False)
+
+
+def unfit_reason(request: Request, node: NodeRoom) -> UnfitReason:
+    """Returns why ``request`` does not fit ``node``."""
+    if len(request.resources) > max(1, len(node)):
+        message = several_resources_reason(request.resources)
+        return UnfitReason(message, Refusal.SEVERAL_RESOURCES, resolvable=False)
+    reasons = [reason for each in request.resources if (reason := _resource_reason(each, node))]
+    return min(reasons, key=lambda reason: reason.resolvable, default=NOT_TOGETHER)
+
+
+def _resource_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason | None:
+    """Returns None where ``request`` fits ``node`` if the pod asks for nothing else."""
+    offered = room_of(request.name, node)
+    if offered is None:
+        message = other_resource_reason(request.name, (each.name for each in node))
+        return UnfitReason(message, Refusal.OTHER_RESOURCE, resolvable=False)
+    if request.total <= offered.room.greatest:
+        return None
+    resolvable = request.total <= offered.room.possible
+    kind = Refusal.NO_ROOM if resolvable else Refusal.CARDS_TOO_SMALL
+    return UnfitReason(offered.mode.explain(request.total, offered.room), kind, resolvable=resolvable)

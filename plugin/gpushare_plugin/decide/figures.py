@@ -1,0 +1,73 @@
+"""What Prometheus reads of a node and its cards. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from gpushare_core.api.share_node import CardStatus, Health, NodeSpec, NodeStatus
+from gpushare_core.metrics import Gauge, Sample
+from gpushare_core.placement.modes import NODE_MODES
+from gpushare_plugin.devices.card import PhysicalCard
+
+ALLOCATED, FREE = "allocated", "free"
+
+CARDS = Gauge("gpushare_cards", "Cards of the node.", ("node", "health"))
+UNITS = Gauge("gpushare_units", "Units of the node, by its status.", ("node", "resource", "state"))
+CONDITION = Gauge("gpushare_node_condition", "Of the GPUShareNode: 1 True, 0 False.", ("node", "type"))
+CARD_INFO = Gauge("gpushare_card_info", "Always 1; what a card is.", ("node", "card", "index", "model"))
+CARD_HEALTHY = Gauge("gpushare_card_healthy", "1 when pods may come to the card.", ("node", "card"))
+CARD_MEMORY = Gauge("gpushare_card_memory_bytes", "What the card has.", ("node", "card"))
+CARD_USED = Gauge(
+    "gpushare_card_memory_used_bytes", "What is in use on the card, where the source tells.", ("node", "card")
+)
+CARD_UNITS = Gauge("gpushare_card_units", "Units of the card, by the status.", ("node", "card", "state"))
+CARD_PODS = Gauge("gpushare_card_pods", "Pods that have units of the card.", ("node", "card"))
+
+NODE_GAUGES = (
+    CARDS,
+    UNITS,
+    CONDITION,
+    CARD_INFO,
+    CARD_HEALTHY,
+    CARD_MEMORY,
+    CARD_USED,
+    CARD_UNITS,
+    CARD_PODS,
+)
+
+
+def card_figures(node: str, cards: Sequence[PhysicalCard]) -> Iterator[Sample]:
+    """Yields what the source of devices tells, also of cards that are not shared."""
+    healthy = sum(card.healthy for card in cards)
+    yield CARDS.at(healthy, node, Health.HEALTHY.value)
+    yield CARDS.at(len(cards) - healthy, node, Health.UNHEALTHY.value)
+    for card in cards:
+        yield CARD_INFO.at(1, node, card.uuid, str(card.index), card.model)
+        yield CARD_HEALTHY.at(card.healthy, node, card.uuid)
+        yield CARD_MEMORY.at(card.memory, node, card.uuid)
+        yield CARD_USED.at(card.used, node, card.uuid)
+
+
+def status_figures(node: str, spec: NodeSpec, status: NodeStatus) -> Iterator[Sample]:
+    """Yields what the GPUShareNode says: conditions, and who has how much."""
+    for condition in status.conditions:
+        if condition.status in ("True", "False"):
+            yield CONDITION.at(condition.status == "True", node, condition.type)
+    for resource, total, allocated in _totals(spec, status):
+        yield UNITS.at(allocated, node, resource, ALLOCATED)
+        yield UNITS.at(max(0, total - allocated), node, resource, FREE)
+    for card in status.cards:
+        yield from _card_figures(node, card)
+
+
+def _totals(spec: NodeSpec, status: NodeStatus) -> Iterator[tuple[str, int, int]]:
+    """Yields resource, total and allocated; in mode Mixed of each resource."""
+    if status.resources:
+        yield from ((each.resource, each.total, each.allocated) for each in status.resources)
+    elif spec.mode in NODE_MODES:
+        served = NODE_MODES[spec.mode].served[0]
+        yield (served.resource.value, status.units.total, status.units.allocated)
+
+
+def _card_figures(node: str, card: CardStatus) -> Iterator[Sample]:
+    yield CARD_UNITS.at(card.allocated_units, node, card.uuid, ALLOCATED)
+    yield CARD_UNITS.at(max(0, card.units - card.allocated_units), node, card.uuid, FREE)
+    yield CARD_PODS.at(len({share.uid for share in card.pods}), node, card.uuid)

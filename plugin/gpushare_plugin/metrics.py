@@ -1,0 +1,80 @@
+"""What Prometheus reads of the plugin: its node and cards, the kubelet's calls, how the process is doing."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from gpushare_core.api.share_node import NodeSpec, NodeStatus
+from gpushare_core.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
+from gpushare_plugin.decide.figures import NODE_GAUGES, card_figures, status_figures
+from gpushare_plugin.devices.card import PhysicalCard
+from gpushare_plugin.kubelet.device_plugin import (
+    ALLOCATE,
+    DEFECT,
+    PREFERRED_ALLOCATION,
+    REFUSALS,
+    KubeletCall,
+)
+
+REGISTERED = Gauge("gpushare_plugin_registered", "1 when the kubelet listens to this plugin.", ("node",))
+BOOKS_AGE = Gauge(
+    "gpushare_plugin_books_age_seconds", "Since the kubelet's books were looked at last.", ("node",)
+)
+PROCESS_GAUGES = (REGISTERED, BOOKS_AGE, WATCH_LISTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessState:
+    """What the process knows at one moment."""
+
+    node: str
+    cards: Sequence[PhysicalCard]
+    spec: NodeSpec | None
+    """None where the node is not shared; so is ``status``."""
+    status: NodeStatus | None
+    listed: Mapping[str, bool]
+    """Collection -> whether the whole of it was read once."""
+    registered: bool
+    books_age: float
+    """Seconds."""
+
+
+class PluginMetrics:
+    """Shows what ``read`` returns, and the calls that it is told of."""
+
+    def __init__(self, registry: CollectorRegistry, read: Callable[[], ProcessState]) -> None:
+        self._seconds = Histogram(
+            "gpushare_plugin_kubelet_call_duration_seconds",
+            "Calls of the kubelet that take units.",
+            ["verb"],
+            buckets=FAST_SECONDS,
+            registry=registry,
+        )
+        self._refusals = Counter(
+            "gpushare_plugin_kubelet_refusals",
+            "Calls of the kubelet that were refused.",
+            ["verb", "reason"],
+            registry=registry,
+        )
+        for verb in (PREFERRED_ALLOCATION, ALLOCATE):  # from zero: what appears with 1 shows no increase
+            self._seconds.labels(verb)
+            for reason in (*REFUSALS.values(), DEFECT):
+                self._refusals.labels(verb, reason)
+        registry.register(SnapshotCollector((*NODE_GAUGES, *PROCESS_GAUGES), lambda: figures(read())))
+
+    def called(self, call: KubeletCall) -> None:
+        """Counts ``call``."""
+        self._seconds.labels(call.verb).observe(call.seconds)
+        if call.refusal:
+            self._refusals.labels(call.verb, call.refusal).inc()
+
+
+def figures(state: ProcessState) -> Iterator[Sample]:
+    """Yields all gauges of ``state``."""
+    yield REGISTERED.at(state.registered, state.node)
+    yield BOOKS_AGE.at(state.books_age, state.node)
+    yield from (WATCH_LISTED.at(listed, collection) for collection, listed in state.listed.items())
+    yield from card_figures(state.node, state.cards)
+    if state.spec and state.status:
+        yield from status_figures(state.node, state.spec, state.status)

@@ -1,0 +1,78 @@
+"""All that the three programs show, as a dashboard or a rule may use it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
+
+from gpushare_core.metrics import BUILD, WATCH_LISTED, Gauge, new_registry
+from gpushare_extender.decide.figures import LEDGER_GAUGES
+from gpushare_extender.http import metrics as extender
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_operator import metrics as operator
+from gpushare_operator.status.figures import POLICY_GAUGES
+from gpushare_operator.work_queue import WorkQueue
+from gpushare_plugin import metrics as plugin
+from gpushare_plugin.decide.figures import NODE_GAUGES
+
+GAUGES: tuple[Gauge, ...] = (
+    BUILD,
+    WATCH_LISTED,
+    *NODE_GAUGES,
+    *plugin.PROCESS_GAUGES,
+    *LEDGER_GAUGES,
+    extender.BINDS,
+    extender.SILENCE,
+    *POLICY_GAUGES,
+    *operator.QUEUE_GAUGES,
+)
+SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"), "gauge": ("",)}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One name that Prometheus stores."""
+
+    kind: str
+    labels: frozenset[str]
+    values: dict[str, set[str]] = field(default_factory=dict)
+    """Label -> all its values, where they are known beforehand."""
+
+
+def registries() -> Iterator[CollectorRegistry]:
+    """Yields those of operator, extender and plugin, with nothing happening yet."""
+
+    def nothing() -> plugin.ProcessState:
+        return plugin.ProcessState(
+            node="n", cards=(), spec=None, status=None, listed={}, registered=False, books_age=0.0
+        )
+
+    registry = new_registry("gpushare-plugin")
+    plugin.PluginMetrics(registry, nothing)
+    yield registry
+    registry = new_registry("gpushare-extender")
+    extender.ExtenderMetrics(registry)
+    extender.show_figures(registry, Ledger(), watches=(), binds_under_way=lambda: 0)
+    yield registry
+    registry = new_registry("gpushare-operator")
+    operator.OperatorMetrics(registry)
+    operator.show_figures(registry, WorkQueue(clock=lambda: 0.0), lambda: ())
+    yield registry
+
+
+def all_shown() -> dict[str, Shown]:
+    """Returns every name with its labels."""
+    return {name: shown for each in registries() for metric in each.collect() for name, shown in _of(metric)}
+
+
+def _of(metric: Metric) -> Iterator[tuple[str, Shown]]:
+    labels = next((frozenset(each.labels) for each in GAUGES if each.name == metric.name), None)
+    values: dict[str, set[str]] = {}
+    if labels is None:
+        for sample in metric.samples:
+            for label, value in sample.labels.items():
+                values.setdefault(label, set()).add(value)
+    known = labels if labels is not None else frozenset(values)
+    for suffix in SUFFIXES[metric.type]:
+        yield f"{metric.name}{suffix}", Shown(metric.type, known, values)

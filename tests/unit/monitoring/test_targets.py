@@ -1,0 +1,57 @@
+"""The PodMonitor finds what serves metrics, and what is applied together is there."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.samples.operator import INSTALLATION, policy
+
+from gpushare_core.api.names import NAMESPACE
+from gpushare_operator.desired.daemon_sets import PLUGIN_HEALTH_PORT, extender_daemon_set, plugin_daemon_set
+from gpushare_operator.main import HEALTH_PORT
+
+ROOT = Path(__file__).parents[3]
+MONITORING = ROOT / "config" / "monitoring"
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
+
+
+def operator_deployment() -> Any:
+    bodies = yaml.safe_load_all((ROOT / "manifests" / "operator.yaml").read_text())
+    return next(each for each in bodies if each["kind"] == "Deployment")
+
+
+def is_selected(labels: dict[str, str]) -> bool:
+    expressions = read(MONITORING / "podmonitors.yaml")["spec"]["selector"]["matchExpressions"]
+    return all(labels.get(each["key"]) in each["values"] for each in expressions)
+
+
+@pytest.mark.parametrize(
+    ("owner", "port"),
+    [
+        pytest.param(operator_deployment(), HEALTH_PORT, id="operator"),
+        pytest.param(plugin_daemon_set(policy(), INSTALLATION), PLUGIN_HEALTH_PORT, id="plugin"),
+    ],
+)
+def test_the_pod_monitor_finds_the_health_port(owner: Any, port: int) -> None:
+    (asked,) = read(MONITORING / "podmonitors.yaml")["spec"]["podMetricsEndpoints"]
+    template = owner["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    assert is_selected(template["metadata"]["labels"])
+    assert {each["name"]: each["containerPort"] for each in container["ports"]} == {asked["port"]: port}
+
+
+def test_the_extender_is_not_asked_where_it_does_not_listen() -> None:
+    template = extender_daemon_set(INSTALLATION, [22766])["spec"]["template"]
+    assert not is_selected(template["metadata"]["labels"])
+
+
+def test_what_is_applied_together_is_there() -> None:
+    body = read(MONITORING / "kustomization.yaml")
+    files = [*body["resources"], *(name for each in body["configMapGenerator"] for name in each["files"])]
+    present = {path.name for path in MONITORING.iterdir()} - {"kustomization.yaml"}
+    assert set(files) == present
+    assert body["namespace"] == NAMESPACE

@@ -1,0 +1,145 @@
+"""What Prometheus reads of a node: figures of cards and units, as many series as there are cards."""
+
+from dataclasses import replace
+
+import pytest
+from tests.samples.plugin import GIB, card, share_node
+
+from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.json_object import Json
+from gpushare_core.metrics import Sample, exposition, new_registry
+from gpushare_plugin.kubelet.device_plugin import ALLOCATE, KubeletCall
+from gpushare_plugin.metrics import PluginMetrics, ProcessState, figures
+
+SERIES_OF_A_CARD = 7
+MOST_SERIES_BESIDE_CARDS = 100
+
+
+def condition(kind: str, status: str) -> Json:
+    return {
+        "type": kind,
+        "status": status,
+        "reason": "Tested",
+        "message": "",
+        "lastTransitionTime": "2026-11-21T12:00:00Z",
+    }
+
+
+SHARED = share_node(
+    status={
+        "units": {"total": 32, "allocated": 6},
+        "conditions": [
+            condition("Registered", "True"),
+            condition("CardsHealthy", "False"),
+            condition("LedgerInSync", "Unknown"),
+        ],
+        "cards": [
+            {
+                "index": 0,
+                "uuid": "GPU-0",
+                "memory": "16Gi",
+                "units": 16,
+                "allocatedUnits": 6,
+                "pods": [
+                    {"namespace": "default", "name": "a", "uid": "uid-a", "container": "x", "units": 4},
+                    {"namespace": "default", "name": "a", "uid": "uid-a", "container": "y", "units": 2},
+                ],
+            }
+        ],
+    }
+)
+
+
+def state(share: GPUShareNode | None = SHARED, *, cards: int = 1) -> ProcessState:
+    return ProcessState(
+        node="gpu-1",
+        cards=[replace(card(index), used=2 * GIB) for index in range(cards)],
+        spec=share.spec if share else None,
+        status=share.status if share else None,
+        listed={"pods": True, "gpusharenodes": True},
+        registered=True,
+        books_age=1.5,
+    )
+
+
+def by_labels(samples: list[Sample], name: str) -> dict[tuple[str, ...], float]:
+    return {each.labels: each.value for each in samples if each.gauge.name == name}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("gpushare_cards", {("gpu-1", "Healthy"): 1, ("gpu-1", "Unhealthy"): 0}, id="cards"),
+        pytest.param(
+            "gpushare_units",
+            {("gpu-1", "memory", "allocated"): 6, ("gpu-1", "memory", "free"): 26},
+            id="units by state",
+        ),
+        pytest.param(
+            "gpushare_node_condition",
+            {("gpu-1", "Registered"): 1, ("gpu-1", "CardsHealthy"): 0},
+            id="conditions that are known",
+        ),
+        pytest.param("gpushare_card_memory_bytes", {("gpu-1", "GPU-0"): 16 * GIB}, id="memory"),
+        pytest.param("gpushare_card_memory_used_bytes", {("gpu-1", "GPU-0"): 2 * GIB}, id="used bytes"),
+        pytest.param("gpushare_card_pods", {("gpu-1", "GPU-0"): 1}, id="a pod of two containers is one"),
+        pytest.param("gpushare_plugin_books_age_seconds", {("gpu-1",): 1.5}, id="age of the books"),
+    ],
+)
+def test_a_shared_node(name: str, expected: dict[tuple[str, ...], float]) -> None:
+    assert by_labels(list(figures(state())), name) == expected
+
+
+def test_in_mode_mixed_units_of_different_classes_are_kept_apart() -> None:
+    mixed = share_node(
+        mode="Mixed",
+        slicesPerCard=2,
+        status={
+            "units": {"total": 16},
+            "resources": [
+                {"resource": "memory", "total": 16, "allocated": 3},
+                {"resource": "slice", "total": 2, "allocated": 2},
+            ],
+        },
+    )
+    assert by_labels(list(figures(state(mixed))), "gpushare_units") == {
+        ("gpu-1", "memory", "allocated"): 3,
+        ("gpu-1", "memory", "free"): 13,
+        ("gpu-1", "slice", "allocated"): 2,
+        ("gpu-1", "slice", "free"): 0,
+    }
+
+
+def test_an_over_full_card_has_nothing_free() -> None:
+    crowded = share_node(status={"units": {"total": 4, "allocated": 6}})
+    assert by_labels(list(figures(state(crowded))), "gpushare_units")["gpu-1", "memory", "free"] == 0
+
+
+def test_a_node_that_is_not_shared_shows_its_cards_and_no_units() -> None:
+    shown = list(figures(state(None)))
+    assert by_labels(shown, "gpushare_card_healthy") == {("gpu-1", "GPU-0"): 1}
+    assert by_labels(shown, "gpushare_units") == {}
+
+
+def series(*, cards: int) -> int:
+    one = SHARED.to_json()["status"]["cards"][0]
+    status = {"units": {"total": 1}, "cards": [{**one, "uuid": f"GPU-{index}"} for index in range(cards)]}
+    registry = new_registry("gpushare-plugin")
+    PluginMetrics(registry, lambda: state(share_node(status=status), cards=cards))
+    return sum(not line.startswith(b"#") for line in exposition(registry).splitlines())
+
+
+def test_the_number_of_series_follows_from_the_number_of_cards_alone() -> None:
+    assert series(cards=0) <= MOST_SERIES_BESIDE_CARDS
+    assert series(cards=16) - series(cards=0) == 16 * SERIES_OF_A_CARD
+
+
+def test_calls_of_the_kubelet_are_counted_from_zero() -> None:
+    registry = new_registry("gpushare-plugin")
+    metrics = PluginMetrics(registry, state)
+    refused = 'gpushare_plugin_kubelet_refusals_total{reason="UnusableUnits",verb="Allocate"}'
+    assert f"{refused} 0.0" in exposition(registry).decode()
+    metrics.called(KubeletCall(verb=ALLOCATE, seconds=0.002, refusal="UnusableUnits"))
+    text = exposition(registry).decode()
+    assert f"{refused} 1.0" in text
+    assert 'gpushare_plugin_kubelet_call_duration_seconds_sum{verb="Allocate"} 0.002' in text
