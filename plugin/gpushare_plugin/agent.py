@@ -158,7 +158,7 @@ class Agent:
         share_node = self.state.share_node
         return ProcessState(
             node=self.state.name,
-            cards=self.state.cards or (),
+            cards=self.state.reading.cards if self.state.reading else (),
             spec=share_node.spec if share_node else None,
             status=share_node.status if share_node else None,
             listed={
