@@ -21,7 +21,11 @@ from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
+from gpushare_operator.desired.daemon_sets import (
+    PluginPlatform,
+    extender_daemon_set,
+    plugin_daemon_set,
+)
 from gpushare_operator.desired.hostctl_job import HostctlCommand, Occasion, hostctl_job
 from gpushare_operator.desired.names import Installation
 
@@ -38,6 +42,9 @@ def run_of(command: HostctlCommand, **occasion: Any) -> Json:
 
 MADE: dict[str, Json] = {
     "plugin": plugin_daemon_set(policy("forged"), INSTALLATION),
+    "plugin of a runtime class": plugin_daemon_set(
+        policy("forged"), INSTALLATION, PluginPlatform(runtime_class="nvidia")
+    ),
     "extender": extender_daemon_set(INSTALLATION, [22766]),
     "extender on two ports": extender_daemon_set(INSTALLATION, [12000, 22766]),
     "install": run_of(HostctlCommand.INSTALL),
@@ -71,6 +78,7 @@ ALLOWED = {
         "nodeSelector",
         "priorityClassName",
         "restartPolicy",
+        "runtimeClassName",
         "schedulerName",
         "securityContext",
         "serviceAccount",
@@ -142,7 +150,6 @@ OTHER_FIELDS: dict[str, dict[str, Any]] = {
         "readinessGates": [{"conditionType": "example.com/a"}],
         "resourceClaims": [{"name": "a", "resourceClaimName": "a"}],
         "resources": {"limits": {"cpu": "1"}},
-        "runtimeClassName": "a",
         "schedulingGates": [{"name": "example.com/a"}],
         "schedulingGroup": {"podGroupName": "a"},
         "setHostnameAsFQDN": True,
@@ -395,6 +402,7 @@ FORGERIES = [
     ("install", lambda pod: pod.update(tolerations=[]), PLACES, "tolerations"),
     ("install", lambda pod: pod.update(schedulerName="mine"), PLACES, "scheduler"),
     ("install", lambda pod: pod.update(hostPID=True), f"{RUNS}: hostPID", "what is too much is named"),
+    ("extender", lambda pod: pod.update(runtimeClassName="a"), f"{RUNS}: runtimeClassName", "runtime"),
 ]
 
 

@@ -175,10 +175,21 @@ class Scheduler(ApiModel):
     """How long a kube-scheduler that was edited may take until it serves again; then the edit is undone."""
 
 
+_RUNTIME_CLASS = rules(
+    rule(
+        "self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
+        "runtimeClassName must be the name of a RuntimeClass, such as nvidia",
+    )
+)
+
+
 class PluginSettings(ApiModel):
     """Settings of the plugin on each node."""
 
     log_level: LogLevel = LogLevel.INFO
+    runtime_class_name: str = Field(default="", max_length=253, json_schema_extra=_RUNTIME_CLASS)
+    """RuntimeClass of the plugin's pods: with source NVML that of NVIDIA's container runtime, which gives
+    them the driver's library. Empty: the runtime that is the node's default."""
 
 
 _MEMORY_UNIT = rules(

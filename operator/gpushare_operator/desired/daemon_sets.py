@@ -1,9 +1,11 @@
 """The DaemonSets that the operator wants: a plugin per policy, one extender for all."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import POLICY_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.policy import PolicySpec
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import BACKEND_ANNOTATION, EXTENDER, PLUGIN, PORT_ANNOTATION
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject
@@ -34,7 +36,33 @@ KUBELET_FOLDERS = {
 }
 
 
-def plugin_daemon_set(policy: PolicyObject, installation: Installation) -> Json:
+@dataclass(frozen=True, slots=True)
+class PluginPlatform:
+    """What a policy's plugins are given of their nodes, besides the kubelet's folders."""
+
+    runtime_class: str = ""
+    """Empty: the node's default."""
+
+    @classmethod
+    def of_spec(cls, spec: PolicySpec) -> "PluginPlatform":
+        return cls(spec.plugin.runtime_class_name)
+
+    @classmethod
+    def of_daemon_set(cls, body: Json) -> "PluginPlatform":
+        """Returns what is in force."""
+        return cls(body.get("spec", {}).get("template", {}).get("spec", {}).get("runtimeClassName", ""))
+
+    @property
+    def pod_fields(self) -> Json:
+        return {"runtimeClassName": self.runtime_class} if self.runtime_class else {}
+
+
+DEFAULT_PLATFORM = PluginPlatform()
+
+
+def plugin_daemon_set(
+    policy: PolicyObject, installation: Installation, platform: PluginPlatform = DEFAULT_PLATFORM
+) -> Json:
     """Returns the DaemonSet of the plugin: it runs on every node that carries the policy's label."""
     return daemon_set(
         plugin_name(policy.name),
@@ -51,6 +79,7 @@ def plugin_daemon_set(policy: PolicyObject, installation: Installation) -> Json:
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
             "containers": [_plugin_container(installation)],
             "volumes": [host_path(name, path) for name, path in KUBELET_FOLDERS.items()],
+            **platform.pod_fields,
         },
     )
 

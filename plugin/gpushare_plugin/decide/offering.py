@@ -169,6 +169,14 @@ def postponed(before: Offering, problem: Problem) -> Offering:
     return replace(before, postponed=problem) if before.layout else Offering(postponed=problem)
 
 
+def without_cards(before: Offering, problem: Problem) -> Offering:
+    """Returns what is offered while a source tells nothing of any card, ever: the cards are those of another
+    source, which the policy does not ask for any more. They stay, for who holds units, and get nobody new."""
+    if before.layout:
+        before = replace(before, layout=before.layout.stopped(problem.message))
+    return postponed(before, problem)
+
+
 def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]) -> Offering:
     """Raises ``ContradictionError`` where it is not known what units in use mean."""
     desired = desired_unit(share_node.spec)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.samples.operator import (
+    INSTALLATION,
     INVENTORY,
     class_names,
     cluster_actions,
@@ -21,7 +22,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import DIALECT_LABEL, FINALIZER, MODE_LABEL, POLICY_LABEL
-from gpushare_operator.cluster.objects import NodeObject
+from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.decide.actions import (
     ApplyDaemonSet,
     ApplyShareNode,
@@ -31,6 +32,7 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     SetFinalizers,
 )
+from gpushare_operator.desired.daemon_sets import PluginPlatform, plugin_daemon_set
 
 MEMORY = "gpushare.io/memory"
 LABELS = {POLICY_LABEL: "default", MODE_LABEL: "Memory", DIALECT_LABEL: "gpushare.io"}
@@ -199,6 +201,24 @@ def test_what_stays_in_force_is_still_put_right(edited: Any) -> None:
         ApplyDaemonSet("gpushare-plugin-default", plugins(policy()).body),
         LabelNode("gpu-1", "uid-gpu-1", LABELS),
     ]
+
+
+def with_runtime_class(name: str) -> PolicyObject:
+    return policy(spec=spec(rule("gpu-1"), plugin={"runtimeClassName": name}))
+
+
+def test_another_runtime_class_of_the_plugin_is_another_daemon_set() -> None:
+    running = plugins(policy())
+    (apply,) = policy_actions(snapshot(serving(policy(), "gpu-1"), with_runtime_class("nvidia"), running))
+    assert isinstance(apply, ApplyDaemonSet)
+    assert apply.body["spec"]["template"]["spec"]["runtimeClassName"] == "nvidia"
+
+
+@pytest.mark.parametrize("edited", UNREADABLE_OR_UNSERVED[1:])
+def test_an_edit_that_cannot_be_applied_does_not_take_the_runtime_class(edited: Any) -> None:
+    body = plugin_daemon_set(policy(), INSTALLATION, PluginPlatform(runtime_class="nvidia"))
+    seen = snapshot(serving(policy(), "gpu-1"), policy(spec=edited), plugins(policy(), body=body))
+    assert policy_actions(seen) == []
 
 
 def test_only_the_nodes_of_the_unserved_rule_stay_as_they_were() -> None:
