@@ -68,7 +68,7 @@ class Reconciler:
     streams: Mapping[str, DeviceStream]
     """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]
-    open_source: Callable[[GPUShareNode], DeviceSource | None]
+    open_source: Callable[[GPUShareNode], DeviceSource]
     now: Callable[[], datetime] = utc_now
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
