@@ -15,19 +15,17 @@ from tests.e2e.observe import get
 from tests.e2e.product import SYSTEM
 from tests.samples.operator import control_plane, hostctl_run, policy
 
+from gpushare_core.api.policy import INVENTORY_FOLDERS
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import Credentials, from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_operator.desired.daemon_sets import (
-    PluginPlatform,
-    extender_daemon_set,
-    plugin_daemon_set,
-)
+from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, Occasion, hostctl_job
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.plugin_platform import PluginPlatform
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
 
@@ -44,6 +42,12 @@ MADE: dict[str, Json] = {
     "plugin": plugin_daemon_set(policy("forged"), INSTALLATION),
     "plugin of a runtime class": plugin_daemon_set(
         policy("forged"), INSTALLATION, PluginPlatform(runtime_class="nvidia")
+    ),
+    "plugin of an inventory": plugin_daemon_set(
+        policy("forged"), INSTALLATION, PluginPlatform(inventory_folders=("/etc/gpushare",))
+    ),
+    "plugin of two inventories": plugin_daemon_set(
+        policy("forged"), INSTALLATION, PluginPlatform(inventory_folders=INVENTORY_FOLDERS)
     ),
     "extender": extender_daemon_set(INSTALLATION, [22766]),
     "extender on two ports": extender_daemon_set(INSTALLATION, [12000, 22766]),
@@ -296,6 +300,11 @@ def volume(**source: Any) -> Callable[[Json], Any]:
     return forge
 
 
+def last_mount(pod: Json) -> Json:
+    mounted: Json = pod["containers"][0]["volumeMounts"][-1]
+    return mounted
+
+
 def container(**fields: Any) -> Callable[[Json], Any]:
     return lambda pod: pod["containers"][0].update(fields)
 
@@ -344,6 +353,33 @@ FORGERIES = [
         "mounted over the program",
     ),
     ("extender", lambda pod: PATHS["mount"](pod).pop("readOnly"), VOLUMES, "keys may be written"),
+    ("plugin of an inventory", lambda pod: last_mount(pod).pop("readOnly"), VOLUMES, "writes inventories"),
+    (
+        "plugin of an inventory",
+        lambda pod: last_mount(pod).update(mountPath="/usr/lib/python3"),
+        VOLUMES,
+        "an inventory over the program",
+    ),
+    (
+        "plugin of an inventory",
+        lambda pod: pod["volumes"][-1]["hostPath"].update(path="/etc"),
+        VOLUMES,
+        "more than the inventory",
+    ),
+    (
+        "plugin",
+        lambda pod: pod["volumes"][0]["hostPath"].update(type="DirectoryOrCreate"),
+        VOLUMES,
+        "a folder of the kubelet's that is not there",
+    ),
+    (
+        "extender",
+        lambda pod: pod["volumes"].append(
+            {"name": "inventory-etc", "hostPath": {"path": "/etc/gpushare", "type": "DirectoryOrCreate"}}
+        ),
+        VOLUMES,
+        "an inventory for another program",
+    ),
     (
         "install",
         container(image="evil"),

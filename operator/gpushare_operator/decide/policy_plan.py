@@ -25,9 +25,10 @@ from gpushare_operator.decide.node_labels import (
 )
 from gpushare_operator.decide.policy_problems import is_served
 from gpushare_operator.decide.teardown import Scope, plan_teardown
-from gpushare_operator.desired.daemon_sets import PluginPlatform, plugin_daemon_set
+from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.drift import covers, has_drifted
 from gpushare_operator.desired.names import Installation, plugin_name
+from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 

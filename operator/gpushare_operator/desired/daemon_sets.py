@@ -1,15 +1,14 @@
 """The DaemonSets that the operator wants: a plugin per policy, one extender for all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import POLICY_LABEL, SCHEDULER_LABEL
-from gpushare_core.api.policy import PolicySpec
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import BACKEND_ANNOTATION, EXTENDER, PLUGIN, PORT_ANNOTATION
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, labels, plugin_name, selector
+from gpushare_operator.desired.plugin_platform import DEFAULT_PLATFORM, PluginPlatform
 from gpushare_operator.desired.pod_template import (
     EVERYWHERE,
     confined,
@@ -36,30 +35,6 @@ KUBELET_FOLDERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PluginPlatform:
-    """What a policy's plugins are given of their nodes, besides the kubelet's folders."""
-
-    runtime_class: str = ""
-    """Empty: the node's default."""
-
-    @classmethod
-    def of_spec(cls, spec: PolicySpec) -> "PluginPlatform":
-        return cls(spec.plugin.runtime_class_name)
-
-    @classmethod
-    def of_daemon_set(cls, body: Json) -> "PluginPlatform":
-        """Returns what is in force."""
-        return cls(body.get("spec", {}).get("template", {}).get("spec", {}).get("runtimeClassName", ""))
-
-    @property
-    def pod_fields(self) -> Json:
-        return {"runtimeClassName": self.runtime_class} if self.runtime_class else {}
-
-
-DEFAULT_PLATFORM = PluginPlatform()
-
-
 def plugin_daemon_set(
     policy: PolicyObject, installation: Installation, platform: PluginPlatform = DEFAULT_PLATFORM
 ) -> Json:
@@ -77,14 +52,17 @@ def plugin_daemon_set(
             "tolerations": EVERYWHERE,
             "terminationGracePeriodSeconds": 10,
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-            "containers": [_plugin_container(installation)],
-            "volumes": [host_path(name, path) for name, path in KUBELET_FOLDERS.items()],
+            "containers": [_plugin_container(installation, platform)],
+            "volumes": [
+                *(host_path(name, path) for name, path in KUBELET_FOLDERS.items()),
+                *platform.volumes,
+            ],
             **platform.pod_fields,
         },
     )
 
 
-def _plugin_container(installation: Installation) -> Json:
+def _plugin_container(installation: Installation, platform: PluginPlatform) -> Json:
     return {
         "name": "plugin",
         "image": installation.image,
@@ -103,7 +81,10 @@ def _plugin_container(installation: Installation) -> Json:
         ],
         # The kubelet's sockets belong to root.
         "securityContext": confined(runAsUser=0),
-        "volumeMounts": [mount(name, path) for name, path in KUBELET_FOLDERS.items()],
+        "volumeMounts": [
+            *(mount(name, path) for name, path in KUBELET_FOLDERS.items()),
+            *platform.mounts,
+        ],
         # By its name a PodMonitor finds it.
         "ports": [{"name": "health", "containerPort": PLUGIN_HEALTH_PORT, "protocol": "TCP"}],
         "livenessProbe": probe("/healthz", PLUGIN_HEALTH_PORT),

@@ -11,9 +11,10 @@ from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, pol
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_extender.main import DRAIN_SECONDS
 from gpushare_operator.cluster.labels import HASH_ANNOTATION
-from gpushare_operator.desired.daemon_sets import PluginPlatform, extender_daemon_set, plugin_daemon_set
+from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job
 from gpushare_operator.desired.names import Installation, job_name
+from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
 PLUGIN = plugin_daemon_set(policy(), INSTALLATION)["spec"]["template"]["spec"]
@@ -61,6 +62,24 @@ def test_the_plugin_runs_with_the_runtime_class_that_the_policy_names() -> None:
     assert body["spec"]["template"]["spec"]["runtimeClassName"] == "nvidia"
     assert PluginPlatform.of_daemon_set(body) == PluginPlatform.of_spec(asked)
     assert "runtimeClassName" not in PLUGIN, "the node's default"
+
+
+def test_the_plugin_sees_the_folders_of_the_inventories_that_the_policy_names_and_may_not_write() -> None:
+    inventory = {"source": "Inventory", "inventoryPath": "/var/lib/gpushare/cards.yaml"}
+    asked = spec(rule("gpu-1", devices=inventory), rule("gpu-2"))
+    platform = PluginPlatform.of_spec(asked)
+    body = plugin_daemon_set(policy(), INSTALLATION, platform)
+    pod = body["spec"]["template"]["spec"]
+    assert pod["volumes"][2:] == [
+        {
+            "name": "inventory-var-lib",
+            "hostPath": {"path": "/var/lib/gpushare", "type": "DirectoryOrCreate"},
+        }
+    ]
+    assert pod["containers"][0]["volumeMounts"][2:] == [
+        {"name": "inventory-var-lib", "mountPath": "/var/lib/gpushare", "readOnly": True}
+    ]
+    assert PluginPlatform.of_daemon_set(body) == platform
 
 
 def test_the_extender_may_take_the_time_to_finish_its_binds() -> None:

@@ -33,7 +33,8 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     SetFinalizers,
 )
-from gpushare_operator.desired.daemon_sets import PluginPlatform, plugin_daemon_set
+from gpushare_operator.desired.daemon_sets import plugin_daemon_set
+from gpushare_operator.desired.plugin_platform import PluginPlatform
 
 MEMORY = "gpushare.io/memory"
 LABELS = {POLICY_LABEL: "default", MODE_LABEL: "Memory", DIALECT_LABEL: "gpushare.io"}
