@@ -13,7 +13,7 @@ INVENTORY_VOLUMES: Mapping[str, str] = {
     f"inventory{PurePosixPath(folder).parent.as_posix().replace('/', '-')}": folder
     for folder in INVENTORY_FOLDERS
 }
-"""Name of a volume -> the folder: of the file alone a plugin would not see that another is renamed over it."""
+"""Name of a volume -> the folder: of the file alone a plugin would see no other that is renamed over it."""
 
 
 @dataclass(frozen=True, slots=True)
