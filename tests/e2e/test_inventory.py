@@ -1,4 +1,4 @@
-"""A node whose cards a file lists, in the dialect of their vendor: what containers get, what a change does."""
+"""A node whose cards a file lists, in their vendor's dialect: what containers get, what a change does."""
 
 import json
 from collections.abc import Iterator
