@@ -1,6 +1,7 @@
 """What an inventory says, and what is refused with its line."""
 
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -135,3 +136,13 @@ def test_a_file_without_end_is_refused() -> None:
 def test_nothing_else_is_raised(content: bytes | str) -> None:
     with suppress(InventoryError):
         read_inventory(content if isinstance(content, bytes) else content.encode())
+
+
+def test_the_example_of_the_documentation_is_an_inventory() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "inventory.md").read_text()
+    (example,) = (each for each in page.split("```") if "# /etc/gpushare/inventory.yaml" in each)
+    inventory = read_inventory(example.removeprefix("yaml").encode())
+    assert [card.uuid for card in inventory.cards] == ["GCU-U53000090104", "GCU-U53000090105"]
+    equipment = [card.equipment for card in inventory.cards]
+    assert [each.cdi_name for each in equipment if each] == ["gcu0", "GCU-U53000090105"]
+    assert inventory.health
