@@ -1,10 +1,19 @@
 """The containers of a node, as its container runtime records them in files."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+
+@dataclass(frozen=True)
+class HostPath:
+    """A path of the node's that a container has at another one."""
+
+    host: str
+    container: str
+    read_only: bool
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,10 @@ class ContainerRecord:
     state: str
     exit_code: int
     started_at: str
+    mounts: tuple[HostPath, ...] = ()
+    devices: tuple[HostPath, ...] = ()
+    cdi_devices: tuple[str, ...] = ()
+    """Qualified names that the runtime was given; this one injects nothing by them."""
 
     @classmethod
     def from_json(cls, node: str, content: Mapping[str, Any]) -> "ContainerRecord":
@@ -39,7 +52,14 @@ class ContainerRecord:
             state=content["state"],
             exit_code=content["exitCode"],
             started_at=content["startedAt"],
+            mounts=_paths(content["mounts"]),
+            devices=_paths(content["devices"]),
+            cdi_devices=tuple(content["cdiDevices"]),
         )
+
+
+def _paths(content: Sequence[Mapping[str, Any]]) -> tuple[HostPath, ...]:
+    return tuple(HostPath(each["host"], each["container"], each["readOnly"]) for each in content)
 
 
 def read_records(node: str, folder: Path) -> list[ContainerRecord]:

@@ -72,7 +72,7 @@ class Agent:
         client: KubeClient,
         resources: PodResources,
         *,
-        open_source: Callable[[GPUShareNode], DeviceSource | None] | None = None,
+        open_source: Callable[[GPUShareNode], DeviceSource] | None = None,
     ) -> None:
         self.state = NodeState(settings.node)
         self.registry = new_registry("gpushare-plugin")

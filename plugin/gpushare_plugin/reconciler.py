@@ -40,6 +40,7 @@ from gpushare_plugin.decide.offering import (
     known_layout,
     postponed,
     unreadable,
+    without_cards,
 )
 from gpushare_plugin.decide.pods import read_metadata
 from gpushare_plugin.decide.stand_ins import doubtful_units
@@ -67,7 +68,7 @@ class Reconciler:
     streams: Mapping[str, DeviceStream]
     """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]
-    open_source: Callable[[GPUShareNode], DeviceSource | None]
+    open_source: Callable[[GPUShareNode], DeviceSource]
     now: Callable[[], datetime] = utc_now
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
@@ -112,8 +113,8 @@ class Reconciler:
         """
         if self.state.share_node_problem:
             return self._postpone(unreadable(self.state.share_node_problem))
-        if self.state.reading and self.state.reading.unknown:
-            return self._postpone(self.state.reading.unknown)
+        if self.state.reading and (unknown := self.state.reading.unknown):
+            return self._keep(without_cards(self.state.offering, unknown))
         offering = self._decide()
         changes_meaning = self._changes_meaning(offering)
         if (changes_meaning or self._lacks_foreign()) and not await self._read_assigned():
@@ -136,8 +137,12 @@ class Reconciler:
         return not self.reservations.remaining and self._decide() == offering
 
     def _postpone(self, problem: Problem) -> bool:
+        """Returns False. What is offered stays."""
+        return self._keep(postponed(self.state.offering, problem))
+
+    def _keep(self, offering: Offering) -> bool:
         """Returns False. What is offered still follows the pods: cards get free, others are locked."""
-        before, self.state.offering = self.state.offering, postponed(self.state.offering, problem)
+        before, self.state.offering = self.state.offering, offering
         if before.layout:
             self._send_changes(before)
         return False

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from gpushare_core.api.policy import Devices
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -39,7 +40,7 @@ class NodeState:
     assigned_known: bool = False
     """Whether PodResources or the checkpoint ever told what is assigned."""
     reading: Reading | None = None
-    """Of the cards. None where nothing is shared, or the source is not known to this version."""
+    """Of the cards. None where nothing is shared."""
     offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""
@@ -53,6 +54,11 @@ class NodeState:
     def strategy(self) -> Strategy:
         """How units are laid out over cards where nothing else decides."""
         return self.share_node.spec.strategy if self.share_node else Strategy.BINPACK
+
+    @property
+    def devices(self) -> Devices:
+        """What the policy says of the node's devices."""
+        return self.share_node.spec.devices if self.share_node else Devices()
 
     @property
     def dialect_names(self) -> frozenset[str]:

@@ -87,6 +87,22 @@ BAD = [
         id="card without memory",
     ),
     pytest.param(policy(rule(devices={"source": "Magic"})), '"NVML", "Simulated", "Inventory"', id="source"),
+    *(
+        pytest.param(
+            policy(rule(devices={"source": "Inventory", "inventoryPath": path})),
+            "must be a file directly in /etc/gpushare or /var/lib/gpushare",
+            id=f"inventory in {path}",
+        )
+        for path in ("/etc/inventory.yaml", "/etc/gpushare/../shadow", "/etc/gpushare/", "/etc/gpushare/a/b")
+    ),
+    pytest.param(
+        policy(rule(devices={"injection": "CDI", "cdiKind": "gpu"})), "a vendor and a class", id="CDI kind"
+    ),
+    pytest.param(
+        policy(rule(), plugin={"runtimeClassName": "No Name"}),
+        "the name of a RuntimeClass",
+        id="runtime class",
+    ),
     pytest.param(policy(dialect="nvidia.com"), '"gpushare.io", "aliyun.com"', id="dialect"),
     pytest.param(policy(placement={"strategy": "Random"}), '"Binpack", "Spread"', id="strategy"),
     pytest.param(policy(scheduler={"backend": "None"}), '"KubeScheduler", "Dedicated"', id="backend"),
@@ -140,6 +156,14 @@ GOOD = [
     ),
     pytest.param(policy(rule(reservedMemory="1.5Gi"), memoryUnit="100M"), id="families mixed"),
     pytest.param(policy(rule(mode="Exclusive", devices={"source": "Inventory"})), id="inventory"),
+    pytest.param(
+        policy(rule(devices={"source": "Inventory", "inventoryPath": "/var/lib/gpushare/gcu.yaml"})),
+        id="inventory elsewhere",
+    ),
+    pytest.param(
+        policy(rule(devices={"injection": "CDI", "cdiKind": "enflame.com/gcu"})), id="CDI of another vendor"
+    ),
+    pytest.param(policy(rule(), plugin={"runtimeClassName": "nvidia"}), id="runtime class"),
 ]
 
 

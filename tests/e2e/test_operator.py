@@ -150,12 +150,13 @@ def test_events_tell_the_story_where_a_user_looks(cluster: LocalCluster) -> None
 
 
 def test_what_is_not_served_yet_is_said_and_breaks_nothing(cluster: LocalCluster, product: Product) -> None:
-    unserved = policy("unserved", nodes=["gpu-2"], devices={"source": "Inventory"})
+    unserved = policy("unserved", nodes=["gpu-2"], mode="Slices", slicesPerCard=2)
+    unserved["spec"] |= {"dialect": "volcano.sh", "scheduler": {"backend": "Volcano"}}
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(unserved))
     await_judged(cluster, "unserved")
     (told,) = [each for each in get(cluster, POLICIES)["items"] if named(each, "unserved")]
-    assert condition_of(told, "Degraded") == "UnsupportedSource"
-    assert condition_of(told, "Ready") == "UnsupportedSource"
+    assert condition_of(told, "Degraded") == "UnsupportedMode"
+    assert condition_of(told, "Ready") == "UnsupportedMode"
     assert [each["metadata"]["name"] for each in get(cluster, SHARE_NODES)["items"]] == ["gpu-1"]
     product.await_ready("default")
     product.delete("unserved")

@@ -15,6 +15,7 @@ from tests.e2e.observe import get
 from tests.e2e.product import SYSTEM
 from tests.samples.operator import control_plane, hostctl_run, policy
 
+from gpushare_core.api.policy import INVENTORY_FOLDERS
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
@@ -24,6 +25,7 @@ from gpushare_localcluster.cluster import LocalCluster
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, Occasion, hostctl_job
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.plugin_platform import PluginPlatform
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
 
@@ -38,6 +40,15 @@ def run_of(command: HostctlCommand, **occasion: Any) -> Json:
 
 MADE: dict[str, Json] = {
     "plugin": plugin_daemon_set(policy("forged"), INSTALLATION),
+    "plugin of a runtime class": plugin_daemon_set(
+        policy("forged"), INSTALLATION, PluginPlatform(runtime_class="nvidia")
+    ),
+    "plugin of an inventory": plugin_daemon_set(
+        policy("forged"), INSTALLATION, PluginPlatform(inventory_folders=("/etc/gpushare",))
+    ),
+    "plugin of two inventories": plugin_daemon_set(
+        policy("forged"), INSTALLATION, PluginPlatform(inventory_folders=INVENTORY_FOLDERS)
+    ),
     "extender": extender_daemon_set(INSTALLATION, [22766]),
     "extender on two ports": extender_daemon_set(INSTALLATION, [12000, 22766]),
     "install": run_of(HostctlCommand.INSTALL),
@@ -71,6 +82,7 @@ ALLOWED = {
         "nodeSelector",
         "priorityClassName",
         "restartPolicy",
+        "runtimeClassName",
         "schedulerName",
         "securityContext",
         "serviceAccount",
@@ -87,6 +99,7 @@ ALLOWED = {
         "imagePullPolicy",
         "livenessProbe",
         "name",
+        "ports",
         "readinessProbe",
         "resources",
         "securityContext",
@@ -142,7 +155,6 @@ OTHER_FIELDS: dict[str, dict[str, Any]] = {
         "readinessGates": [{"conditionType": "example.com/a"}],
         "resourceClaims": [{"name": "a", "resourceClaimName": "a"}],
         "resources": {"limits": {"cpu": "1"}},
-        "runtimeClassName": "a",
         "schedulingGates": [{"name": "example.com/a"}],
         "schedulingGroup": {"podGroupName": "a"},
         "setHostnameAsFQDN": True,
@@ -155,7 +167,6 @@ OTHER_FIELDS: dict[str, dict[str, Any]] = {
     "container": {
         "envFrom": [{"configMapRef": {"name": "a"}}],
         "lifecycle": {"postStart": RUN},
-        "ports": [{"containerPort": 1}],
         "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "NotRequired"}],
         "restartPolicy": "Always",
         "restartPolicyRules": [{"action": "Restart", "exitCodes": {"operator": "In", "values": [1]}}],
@@ -289,6 +300,11 @@ def volume(**source: Any) -> Callable[[Json], Any]:
     return forge
 
 
+def last_mount(pod: Json) -> Json:
+    mounted: Json = pod["containers"][0]["volumeMounts"][-1]
+    return mounted
+
+
 def container(**fields: Any) -> Callable[[Json], Any]:
     return lambda pod: pod["containers"][0].update(fields)
 
@@ -337,6 +353,33 @@ FORGERIES = [
         "mounted over the program",
     ),
     ("extender", lambda pod: PATHS["mount"](pod).pop("readOnly"), VOLUMES, "keys may be written"),
+    ("plugin of an inventory", lambda pod: last_mount(pod).pop("readOnly"), VOLUMES, "writes inventories"),
+    (
+        "plugin of an inventory",
+        lambda pod: last_mount(pod).update(mountPath="/usr/lib/python3"),
+        VOLUMES,
+        "an inventory over the program",
+    ),
+    (
+        "plugin of an inventory",
+        lambda pod: pod["volumes"][-1]["hostPath"].update(path="/etc"),
+        VOLUMES,
+        "more than the inventory",
+    ),
+    (
+        "plugin",
+        lambda pod: pod["volumes"][0]["hostPath"].update(type="DirectoryOrCreate"),
+        VOLUMES,
+        "a folder of the kubelet's that is not there",
+    ),
+    (
+        "extender",
+        lambda pod: pod["volumes"].append(
+            {"name": "inventory-etc", "hostPath": {"path": "/etc/gpushare", "type": "DirectoryOrCreate"}}
+        ),
+        VOLUMES,
+        "an inventory for another program",
+    ),
     (
         "install",
         container(image="evil"),
@@ -378,6 +421,8 @@ FORGERIES = [
         PROGRAMS,
         "a device",
     ),
+    ("plugin", container(ports=[{"containerPort": 9640, "hostPort": 9640}]), PROGRAMS, "port of the host"),
+    ("extender", container(ports=[{"containerPort": 9640}]), PROGRAMS, "port of another program"),
     ("extender", security(runAsUser=0), CONFINED, "root"),
     ("plugin", security(capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}), CONFINED, "capability"),
     ("plugin", security(readOnlyRootFilesystem=False), CONFINED, "writable"),
@@ -395,6 +440,7 @@ FORGERIES = [
     ("install", lambda pod: pod.update(tolerations=[]), PLACES, "tolerations"),
     ("install", lambda pod: pod.update(schedulerName="mine"), PLACES, "scheduler"),
     ("install", lambda pod: pod.update(hostPID=True), f"{RUNS}: hostPID", "what is too much is named"),
+    ("extender", lambda pod: pod.update(runtimeClassName="a"), f"{RUNS}: runtimeClassName", "runtime"),
 ]
 
 

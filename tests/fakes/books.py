@@ -343,7 +343,7 @@ class Node:
                 available_deviceIDs=[*free, *reused], must_include_deviceIDs=reused, allocation_size=amount
             )
             ids = run_now(allocator.prefer(asked))
-        return Given(name, ids, allocator.environment(ids))
+        return Given(name, ids, allocator.allocate(ids).variables)
 
 
 async def _nothing() -> None:

@@ -31,9 +31,7 @@ class Node:
     kubelet: FakeKubelet
     api: PluginApi
     agent: Agent | None = None
-    open_source: Callable[[GPUShareNode], DeviceSource | None] = field(
-        default_factory=lambda: DeviceSources().open
-    )
+    open_source: Callable[[GPUShareNode], DeviceSource] = field(default_factory=lambda: DeviceSources().open)
     health_port: int = 0
     _plugin: asyncio.Task[None] | None = field(default=None)
 
@@ -69,7 +67,7 @@ class Node:
             self.agent = Agent(settings, client, resources, open_source=self._open_source)
             await self.agent.run()
 
-    def _open_source(self, share_node: GPUShareNode) -> DeviceSource | None:
+    def _open_source(self, share_node: GPUShareNode) -> DeviceSource:
         """The one that the test has set by now."""
         return self.open_source(share_node)
 

@@ -60,10 +60,6 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SIMULATED: Json = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
 
 
-INVENTORY: Json = {"source": "Inventory"}
-"""What this version does not serve."""
-
-
 def rule(*names: str, **extra: Any) -> Json:
     """Selects nodes by name, or by ``selector``."""
     chosen = {"names": list(names)} if names else {}
@@ -72,6 +68,15 @@ def rule(*names: str, **extra: Any) -> Json:
 
 def spec(*rules: Json, **extra: Any) -> PolicySpec:
     return PolicySpec.model_validate({"nodes": list(rules), **extra})
+
+
+def spec_of_volcano(*rules: Json) -> PolicySpec:
+    """Its scheduler places no pods of rules with ``SLICED``."""
+    return spec(*rules, scheduler={"backend": "Volcano"})
+
+
+SLICED: Json = {"mode": "Slices", "slicesPerCard": 2}
+"""Of a rule: what not every backend serves."""
 
 
 def policy(name: str = "default", *rules: Json, created: int = 0, **extra: Any) -> PolicyObject:

@@ -28,6 +28,13 @@ class Source(StrEnum):
     INVENTORY = "Inventory"
 
 
+class Injection(StrEnum):
+    """How a container gets at its cards."""
+
+    ENVIRONMENT = "Environment"
+    CDI = "CDI"
+
+
 class Backend(StrEnum):
     """How the cluster's scheduler is connected to the extender."""
 

@@ -9,6 +9,7 @@ from gpushare_core.api.conditions import Condition
 from gpushare_core.api.enums import (
     Backend,
     DialectName,
+    Injection,
     LogLevel,
     Mode,
     Preemption,
@@ -60,6 +61,22 @@ class SimulatedCards(ApiModel):
     """Cards of the same NUMA node with the same number are linked directly; left out: not linked."""
 
 
+INVENTORY_FOLDERS = ("/etc/gpushare", "/var/lib/gpushare")
+"""On nodes: where inventories may be. The plugin's pod sees those of the two that its policy names."""
+CDI_KIND = "^[A-Za-z]([A-Za-z0-9_.-]*[A-Za-z0-9])?/[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?$"
+"""Vendor and class. Source: the Container Device Interface's specification."""
+
+_INVENTORY_PATH = rules(
+    rule(
+        f"self.matches('^({'|'.join(INVENTORY_FOLDERS)})/[A-Za-z0-9][A-Za-z0-9._-]*$')",
+        f"inventoryPath must be a file directly in {' or '.join(INVENTORY_FOLDERS)}",
+    )
+)
+_CDI_KIND = rules(
+    rule(f"self.matches('{CDI_KIND}')", "cdiKind must be a vendor and a class such as nvidia.com/gpu")
+)
+
+
 class Devices(ApiModel):
     """Where the cards of a node come from."""
 
@@ -67,8 +84,16 @@ class Devices(ApiModel):
     """Where the node's plugin learns of its cards."""
     simulated: list[SimulatedCards] = Field(default_factory=list, max_length=16)
     """With source Simulated: the cards to pretend."""
-    inventory_path: str = Field(default="/etc/gpushare/inventory.yaml", max_length=4096)
+    inventory_path: str = Field(
+        default="/etc/gpushare/inventory.yaml", max_length=253, json_schema_extra=_INVENTORY_PATH
+    )
     """With source Inventory: the file on the node that lists its cards."""
+    injection: Injection = Injection.ENVIRONMENT
+    """Environment: variables name a container's cards, as NVIDIA's container runtime reads them; with source
+    Inventory also device nodes and mounts. CDI: the container runtime gets qualified CDI names."""
+    cdi_kind: str = Field(default="nvidia.com/gpu", max_length=127, json_schema_extra=_CDI_KIND)
+    """With injection CDI: vendor and class of the names, which end with the card's UUID. An inventory may
+    name others."""
 
 
 _DEVICES = rules(
@@ -175,10 +200,21 @@ class Scheduler(ApiModel):
     """How long a kube-scheduler that was edited may take until it serves again; then the edit is undone."""
 
 
+_RUNTIME_CLASS = rules(
+    rule(
+        "self == '' || self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
+        "runtimeClassName must be the name of a RuntimeClass, such as nvidia",
+    )
+)
+
+
 class PluginSettings(ApiModel):
     """Settings of the plugin on each node."""
 
     log_level: LogLevel = LogLevel.INFO
+    runtime_class_name: str = Field(default="", max_length=253, json_schema_extra=_RUNTIME_CLASS)
+    """RuntimeClass of the plugin's pods: with source NVML that of NVIDIA's container runtime, which gives
+    them the driver's library. Empty: the runtime that is the node's default."""
 
 
 _MEMORY_UNIT = rules(

@@ -3,16 +3,14 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from gpushare_core.api.enums import Backend, Mode, Source
+from gpushare_core.api.enums import Backend, Mode
 
-SOURCES = frozenset({Source.NVML, Source.SIMULATED})
 BACKENDS = frozenset({Backend.KUBE_SCHEDULER, Backend.EXTERNAL, Backend.VOLCANO})
 
 MODES_OF_BACKENDS: Mapping[Backend, frozenset[Mode]] = {Backend.VOLCANO: frozenset({Mode.MEMORY})}
 """Where a backend does not place pods in every mode: Volcano's scheduler shares the memory of cards only."""
 
 UNSUPPORTED_MODE = "UnsupportedMode"
-UNSUPPORTED_SOURCE = "UnsupportedSource"
 UNSUPPORTED_BACKEND = "UnsupportedBackend"
 
 
@@ -35,10 +33,6 @@ def combination_problem(backend: Backend, mode: Mode) -> Problem | None:
         f"mode {mode} is not served with scheduler.backend {backend};"
         f" use mode {' or '.join(sorted(modes_placed))}, or scheduler.backend {others}",
     )
-
-
-def source_problem(source: Source) -> Problem | None:
-    return _problem(UNSUPPORTED_SOURCE, "devices.source", source, SOURCES)
 
 
 def backend_problem(backend: Backend) -> Problem | None:

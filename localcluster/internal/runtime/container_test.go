@@ -166,8 +166,10 @@ func TestContainerWithoutACommandPauses(t *testing.T) {
 
 func TestRecordFollowsTheContainer(t *testing.T) {
 	node := startNode(t)
-	created := node.pod("web").create(script("sleep infinity", withEnv("GPU_IDS", "a,b")))
+	created := node.pod("web").create(script("sleep infinity", withEnv("GPU_IDS", "a,b"), withDevices))
 	equal(t, "state", created.record().State, "created")
+	equal(t, "device", created.record().Devices[0], hostPath{Host: "/dev/null", Container: "/dev/gcu0", ReadOnly: true})
+	equal(t, "CDI name", created.record().CDI[0], "example.com/card=a")
 
 	must(t, created.start())
 	running := created.record()
@@ -291,6 +293,11 @@ func withMount(source, target string, readOnly bool) func(*cri.ContainerConfig) 
 	return func(c *cri.ContainerConfig) {
 		c.Mounts = append(c.Mounts, &cri.Mount{HostPath: source, ContainerPath: target, Readonly: readOnly})
 	}
+}
+
+func withDevices(c *cri.ContainerConfig) {
+	c.Devices = []*cri.Device{{HostPath: "/dev/null", ContainerPath: "/dev/gcu0", Permissions: "r"}}
+	c.CDIDevices = []*cri.CDIDevice{{Name: "example.com/card=a"}}
 }
 
 func withEnv(key, value string) func(*cri.ContainerConfig) {

@@ -20,9 +20,19 @@ type record struct {
 	Attempt   uint32            `json:"attempt"`
 	PID       int               `json:"pid"` // in the node's PID namespace; 0 before the start
 	Env       map[string]string `json:"env"`
+	Mounts    []hostPath        `json:"mounts"`
+	Devices   []hostPath        `json:"devices"`
+	CDI       []string          `json:"cdiDevices"` // recorded only: nothing is injected by it
 	State     string            `json:"state"` // created, running or exited
 	ExitCode  int32             `json:"exitCode"`
 	StartedAt time.Time         `json:"startedAt"`
+}
+
+// hostPath is a path of the node's that the container has at another one.
+type hostPath struct {
+	Host      string `json:"host"`
+	Container string `json:"container"`
+	ReadOnly  bool   `json:"readOnly"`
 }
 
 // record describes the container; c.mu must be held.
@@ -37,6 +47,9 @@ func (c *container) record() record {
 		Attempt:   c.config.GetMetadata().GetAttempt(),
 		PID:       c.pid(),
 		Env:       envMap(c.process.env),
+		Mounts:    mountPaths(c.config.GetMounts()),
+		Devices:   devicePaths(c.config.GetDevices()),
+		CDI:       cdiNames(c.config.GetCDIDevices()),
 		State:     stateNames[c.state],
 		ExitCode:  c.exitCode,
 		StartedAt: time.Unix(0, c.startedAt).UTC(),
@@ -56,6 +69,31 @@ func envMap(env []string) map[string]string {
 		variables[key] = value
 	}
 	return variables
+}
+
+func mountPaths(mounts []*cri.Mount) []hostPath {
+	paths := make([]hostPath, 0, len(mounts))
+	for _, m := range mounts {
+		paths = append(paths, hostPath{Host: m.GetHostPath(), Container: m.GetContainerPath(), ReadOnly: m.GetReadonly()})
+	}
+	return paths
+}
+
+func devicePaths(devices []*cri.Device) []hostPath {
+	paths := make([]hostPath, 0, len(devices))
+	for _, d := range devices {
+		readOnly := !strings.Contains(d.GetPermissions(), "w")
+		paths = append(paths, hostPath{Host: d.GetHostPath(), Container: d.GetContainerPath(), ReadOnly: readOnly})
+	}
+	return paths
+}
+
+func cdiNames(devices []*cri.CDIDevice) []string {
+	names := make([]string, 0, len(devices))
+	for _, device := range devices {
+		names = append(names, device.GetName())
+	}
+	return names
 }
 
 func recordPath(directory, id string) string { return filepath.Join(directory, id+".json") }

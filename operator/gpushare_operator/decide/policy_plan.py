@@ -5,7 +5,7 @@ from datetime import datetime
 
 from gpushare_core.api.names import FINALIZER
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
     Action,
@@ -23,10 +23,12 @@ from gpushare_operator.decide.node_labels import (
     label_nodes,
     show_counts,
 )
+from gpushare_operator.decide.policy_problems import is_served
 from gpushare_operator.decide.teardown import Scope, plan_teardown
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.drift import covers, has_drifted
-from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.names import Installation, plugin_name
+from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
@@ -65,11 +67,18 @@ def _run_plugin(
 ) -> Iterator[ApplyDaemonSet]:
     if not assignment.sharing:
         return
-    desired = plugin_daemon_set(policy, installation)
-    name = desired["metadata"]["name"]
+    name = plugin_name(policy.name)
     present = snapshot.daemon_sets.get(name)
+    desired = plugin_daemon_set(policy, installation, _platform(policy, present))
     if present is None or (not present.deleting and has_drifted(present.body, desired)):
         yield ApplyDaemonSet(name, desired)
+
+
+def _platform(policy: PolicyObject, present: DaemonSetObject | None) -> PluginPlatform:
+    """Returns what is asked for; of a policy that is not served what is in force."""
+    if policy.spec is not None and is_served(policy):
+        return PluginPlatform.of_spec(policy.spec)
+    return PluginPlatform.of_daemon_set(present.body) if present else PluginPlatform()
 
 
 def _apply_share_nodes(

@@ -2,7 +2,7 @@
 
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.policy import NodeRule, PolicySpec
-from gpushare_core.api.served import Problem, backend_problem, combination_problem, source_problem
+from gpushare_core.api.served import Problem, backend_problem, combination_problem
 from gpushare_operator.cluster.objects import PolicyObject
 
 
@@ -20,7 +20,7 @@ def rule_problem(spec: PolicySpec, rule: NodeRule) -> Problem | None:
     """Returns what keeps the nodes of one rule from being served. Mode Off asks for nothing."""
     if rule.mode is Mode.OFF:
         return None
-    return combination_problem(spec.scheduler.backend, rule.mode) or source_problem(rule.devices.source)
+    return combination_problem(spec.scheduler.backend, rule.mode)
 
 
 def problems(spec: PolicySpec) -> list[Problem]:

@@ -8,6 +8,7 @@ from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import BACKEND_ANNOTATION, EXTENDER, PLUGIN, PORT_ANNOTATION
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject
 from gpushare_operator.desired.names import EXTENDER_NAME, Installation, labels, plugin_name, selector
+from gpushare_operator.desired.plugin_platform import DEFAULT_PLATFORM, PluginPlatform
 from gpushare_operator.desired.pod_template import (
     EVERYWHERE,
     confined,
@@ -34,7 +35,9 @@ KUBELET_FOLDERS = {
 }
 
 
-def plugin_daemon_set(policy: PolicyObject, installation: Installation) -> Json:
+def plugin_daemon_set(
+    policy: PolicyObject, installation: Installation, platform: PluginPlatform = DEFAULT_PLATFORM
+) -> Json:
     """Returns the DaemonSet of the plugin: it runs on every node that carries the policy's label."""
     return daemon_set(
         plugin_name(policy.name),
@@ -49,13 +52,17 @@ def plugin_daemon_set(policy: PolicyObject, installation: Installation) -> Json:
             "tolerations": EVERYWHERE,
             "terminationGracePeriodSeconds": 10,
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-            "containers": [_plugin_container(installation)],
-            "volumes": [host_path(name, path) for name, path in KUBELET_FOLDERS.items()],
+            "containers": [_plugin_container(installation, platform)],
+            "volumes": [
+                *(host_path(name, path) for name, path in KUBELET_FOLDERS.items()),
+                *platform.volumes,
+            ],
+            **platform.pod_fields,
         },
     )
 
 
-def _plugin_container(installation: Installation) -> Json:
+def _plugin_container(installation: Installation, platform: PluginPlatform) -> Json:
     return {
         "name": "plugin",
         "image": installation.image,
@@ -74,7 +81,10 @@ def _plugin_container(installation: Installation) -> Json:
         ],
         # The kubelet's sockets belong to root.
         "securityContext": confined(runAsUser=0),
-        "volumeMounts": [mount(name, path) for name, path in KUBELET_FOLDERS.items()],
+        "volumeMounts": [
+            *(mount(name, path) for name, path in KUBELET_FOLDERS.items()),
+            *platform.mounts,
+        ],
         # By its name a PodMonitor finds it.
         "ports": [{"name": "health", "containerPort": PLUGIN_HEALTH_PORT, "protocol": "TCP"}],
         "livenessProbe": probe("/healthz", PLUGIN_HEALTH_PORT),

@@ -1,6 +1,7 @@
 """The environment of a container: a function of its units alone, so it gets the cards that they lie on."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardGrant, ContainerGrant
@@ -14,8 +15,17 @@ class UnusableUnitsError(ValueError):
     """No container can be given these units; the text says why."""
 
 
-def environment(ids: Sequence[str], layout: Layout, dialect: Dialect) -> dict[str, str]:
-    """Returns the environment variables of a container that has the units ``ids``.
+@dataclass(frozen=True, slots=True)
+class GrantedUnits:
+    """``units`` of each of the cards, in a layout of their class alone."""
+
+    cards: tuple[PlacedCard, ...]
+    units: int
+    layout: Layout
+
+
+def granted_units(ids: Sequence[str], layout: Layout) -> GrantedUnits:
+    """Returns what the units ``ids`` are.
 
     Raises:
         UnusableUnitsError: the IDs are not of this node, or do not lie on cards as the mode has it.
@@ -28,8 +38,21 @@ def environment(ids: Sequence[str], layout: Layout, dialect: Dialect) -> dict[st
         chosen = ", ".join(f"{units} of {uuid}" for uuid, units in sorted(shares.items())) or "nothing"
         where = "as many cards" if asked.cards > 1 else "one card"
         raise UnusableUnitsError(f"asked {len(ids)} units of {where}, the kubelet chose {chosen}")
-    cards = [placed for placed in layout.cards if placed.uuid in shares]
-    return dialect.environment(_grant(cards, asked.units, layout))
+    cards = tuple(placed for placed in layout.cards if placed.uuid in shares)
+    return GrantedUnits(cards, asked.units, layout)
+
+
+def environment(ids: Sequence[str], layout: Layout, dialect: Dialect) -> dict[str, str]:
+    """Returns the environment variables of a container that has the units ``ids``.
+
+    Raises:
+        UnusableUnitsError: as ``granted_units``.
+    """
+    return variables_of(granted_units(ids, layout), dialect)
+
+
+def variables_of(granted: GrantedUnits, dialect: Dialect) -> dict[str, str]:
+    return dialect.environment(_grant(granted.cards, granted.units, granted.layout))
 
 
 def _class_of(numbers: Sequence[int], layout: Layout) -> ResourceClass:

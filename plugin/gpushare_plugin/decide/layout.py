@@ -132,6 +132,12 @@ class Layout:
         placed = self.cards[before - 1] if before else None
         return placed if placed and number < placed.end else None
 
+    def stopped(self, reason: str) -> "Layout":
+        """Returns the same units on cards that are not healthy."""
+        stopped = (replace(each.card, healthy=False, reason=reason) for each in self.cards)
+        cards = (replace(each, card=card) for each, card in zip(self.cards, stopped, strict=True))
+        return replace(self, cards=tuple(cards))
+
     def shares(self, numbers: Sequence[int]) -> dict[str, int]:
         """Returns card UUID -> how many of ``numbers`` lie on it; numbers of no card are left out."""
         if not numbers:

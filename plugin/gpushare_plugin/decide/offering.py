@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.enums import Mode
-from gpushare_core.api.served import Problem, source_problem
+from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode, NodeSpec
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -84,7 +84,7 @@ class Snapshot:
     share_node: GPUShareNode | None
     """None when the node is not shared (any more)."""
     cards: Sequence[PhysicalCard] | None
-    """None where the source is not known to this version."""
+    """None where nothing is to be shared."""
     last_layout: Layout | None
     """What was offered last; None after a start, when only what was recorded is known."""
     last_dialect: Dialect | None = None
@@ -167,6 +167,14 @@ def _decide(snapshot: Snapshot) -> Offering:
 def postponed(before: Offering, problem: Problem) -> Offering:
     """Returns what is offered while ``problem`` keeps the next offering from being made."""
     return replace(before, postponed=problem) if before.layout else Offering(postponed=problem)
+
+
+def without_cards(before: Offering, problem: Problem) -> Offering:
+    """Returns what is offered while a source tells nothing of any card, ever: the cards are those of another
+    source, which the policy does not ask for any more. They stay, for who holds units, and get nobody new."""
+    if before.layout:
+        before = replace(before, layout=before.layout.stopped(problem.message))
+    return postponed(before, problem)
 
 
 def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]) -> Offering:
@@ -319,12 +327,11 @@ def _node_name(snapshot: Snapshot) -> str:
 
 def _problem(spec: NodeSpec) -> Problem | None:
     """Returns what of ``spec`` this version cannot serve."""
-    problem = source_problem(spec.devices.source)
-    if problem is None and readable_unit(spec.memory_unit) is None:
+    if readable_unit(spec.memory_unit) is None:
         return Problem("InvalidUnit", f"memoryUnit {spec.memory_unit!r} is no size: use one such as 1Gi")
-    if problem is None and spec.mode in (Mode.SLICES, Mode.MIXED) and spec.slices_per_card is None:
+    if spec.mode in (Mode.SLICES, Mode.MIXED) and spec.slices_per_card is None:
         return Problem("InvalidUnit", f"mode {spec.mode} needs slicesPerCard, such as 2")
-    return problem
+    return None
 
 
 def desired_unit(spec: NodeSpec) -> NodeUnit:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gpushare_core.api.served import Problem
+from gpushare_plugin.devices.equipment import Equipment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,8 @@ class PhysicalCard:
     """Why the card is not healthy, for people."""
     used: int = 0
     """Bytes in use, where the source can tell."""
+    equipment: Equipment | None = None
+    """What a container gets with it besides the variables that name it; None: nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

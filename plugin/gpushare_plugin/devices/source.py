@@ -1,5 +1,7 @@
 """Which source of devices a node's spec asks for."""
 
+from pathlib import Path
+
 from gpushare_core.api.enums import Source
 from gpushare_core.api.names import SIMULATE_ANNOTATION
 from gpushare_core.api.share_node import GPUShareNode
@@ -7,26 +9,35 @@ from gpushare_plugin.devices.card import DeviceSource
 
 
 class DeviceSources:
-    """The sources of this process. Make one: it keeps NVML's only handle, also while another is asked for.
+    """The sources of this process. Make one: it keeps NVML's only handle, also while another is asked for,
+    and what the node's inventory said last.
 
     Each source is imported when it is asked for: a node does not pay with memory for the library of another.
     """
 
     def __init__(self) -> None:
         self._nvml: DeviceSource | None = None
+        self._inventory: tuple[str, DeviceSource] | None = None
 
-    def open(self, share_node: GPUShareNode) -> DeviceSource | None:
-        """Returns the source that its spec asks for, or None where this version has none of that kind."""
+    def open(self, share_node: GPUShareNode) -> DeviceSource:
+        """Returns the source that its spec asks for."""
         devices = share_node.spec.devices
         if devices.source is Source.SIMULATED:
             from gpushare_plugin.devices.simulated import SimulatedSource
 
             happening = share_node.metadata.annotations.get(SIMULATE_ANNOTATION, "")
             return SimulatedSource(share_node.metadata.name, devices.simulated, happening)
-        if devices.source is Source.NVML:
-            self._nvml = self._nvml or _nvml_source()
-            return self._nvml
-        return None
+        if devices.source is Source.INVENTORY:
+            return self._open_inventory(devices.inventory_path)
+        self._nvml = self._nvml or _nvml_source()
+        return self._nvml
+
+    def _open_inventory(self, path: str) -> DeviceSource:
+        if self._inventory is None or self._inventory[0] != path:
+            from gpushare_plugin.devices.inventory import InventorySource
+
+            self._inventory = path, InventorySource(Path(path))
+        return self._inventory[1]
 
 
 def _nvml_source() -> DeviceSource:

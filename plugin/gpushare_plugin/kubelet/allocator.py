@@ -25,8 +25,9 @@ from gpushare_plugin.decide.allocations import (
     promised_units,
     shares_to_get_again,
 )
-from gpushare_plugin.decide.environment import UnusableUnitsError, environment
+from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.hints import hinted_cards, hinted_units
+from gpushare_plugin.decide.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.locks import locks_of_units
 from gpushare_plugin.decide.pods import Pod
@@ -96,8 +97,8 @@ class Allocator:
         self._record(pod, cards, container)
         return [encode_id(number) for number in numbers]
 
-    def environment(self, ids: Sequence[str]) -> dict[str, str]:
-        """Returns the variables of a container with the units ``ids``.
+    def allocate(self, ids: Sequence[str]) -> ContainerAnswer:
+        """Returns what a container with the units ``ids`` gets.
 
         Raises:
             UnusableUnitsError, NothingOfferedError: with a text for the user.
@@ -106,9 +107,9 @@ class Allocator:
         self._require_open(numbers, layout)
         self.reservations.allocate(numbers)
         self.assignment_reader.read_soon()
-        variables = environment(ids, layout, self.state.offering.dialect)
+        answer = container_answer(ids, layout, self.state.offering.dialect, self.state.devices)
         require_room_beside_foreign(numbers, layout, self.state.assigned)
-        return variables
+        return answer
 
     def _require_open(self, numbers: Sequence[int], layout: Layout) -> None:
         """Raises ``UnusableUnitsError`` where a card of these units serves another class, or they are not of

@@ -11,6 +11,7 @@ import grpc
 import grpc.aio
 
 from gpushare_plugin.decide.environment import UnusableUnitsError
+from gpushare_plugin.decide.injection import ContainerAnswer
 from gpushare_plugin.decide.preferred_allocation import NothingFitsError
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.device_stream import DeviceStream
@@ -86,13 +87,10 @@ class DevicePlugin:
         """Allocate: what comes with the units that the kubelet took. Refuses with FAILED_PRECONDITION."""
         try:
             with self._measured(ALLOCATE):
-                variables = [
-                    self._allocator.environment(each.devices_ids) for each in request.container_requests
-                ]
+                answers = [self._allocator.allocate(each.devices_ids) for each in request.container_requests]
         except (UnusableUnitsError, NothingOfferedError) as error:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
-        responses = [api.ContainerAllocateResponse(envs=each) for each in variables]
-        return api.AllocateResponse(container_responses=responses)
+        return api.AllocateResponse(container_responses=[_response(each) for each in answers])
 
     @contextmanager
     def _measured(self, verb: str) -> Iterator[None]:
@@ -108,6 +106,24 @@ class DevicePlugin:
     async def pre_start(self, _: api.PreStartContainerRequest, __: Context) -> api.PreStartContainerResponse:
         """PreStartContainer: never called, because the options do not ask for it."""
         return api.PreStartContainerResponse()
+
+
+def _response(answer: ContainerAnswer) -> api.ContainerAllocateResponse:
+    nodes, mounts = answer.device_nodes, answer.mounts
+    return api.ContainerAllocateResponse(
+        envs=answer.variables,
+        devices=[
+            api.DeviceSpec(
+                container_path=each.container_path, host_path=each.host_path, permissions=each.permissions
+            )
+            for each in nodes
+        ],
+        mounts=[
+            api.Mount(container_path=each.container_path, host_path=each.host_path, read_only=each.read_only)
+            for each in mounts
+        ],
+        cdi_devices=[api.CDIDevice(name=each) for each in answer.cdi_devices],
+    )
 
 
 def grpc_handler(plugin: DevicePlugin) -> grpc.GenericRpcHandler:

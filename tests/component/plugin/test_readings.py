@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, container, pod_json
 
@@ -11,6 +13,7 @@ from gpushare_plugin.devices.card import LeftOutCard, Reading
 from gpushare_plugin.devices.simulated import simulate
 
 CARDS = tuple(simulate(NODE, [SimulatedCards(count=2, memory="16Gi")]))
+ABSENT = Problem("DriverAbsent", "there is no driver: install it")
 HUNG = Problem("DriverHung", "the driver does not answer: reboot the node")
 
 
@@ -75,6 +78,25 @@ async def test_cards_of_a_driver_that_hangs_get_nobody_new_until_it_answers(node
     assert node.on_cards() == before
     tell(node, source, Reading(cards=CARDS))
     await node.until("healthy cards", lambda: node.condition("CardsHealthy") == ("True", "AllHealthy"))
+    assert node.on_cards() == before
+
+
+async def test_another_source_that_tells_nothing_offers_no_cards_of_the_one_before(node: Node) -> None:
+    await node.run_pod(pod_json("a", container(units=4)))
+    await node.until("the pod", lambda: "a" in node.on_cards())
+    before = node.on_cards()
+    source = Source(Reading(problem=ABSENT))
+    node.open_source = lambda *_: source
+    node.share(devices={"source": "NVML"})
+    await node.kubelet.until("no healthy unit", lambda it: "Healthy" not in it.devices.values())
+    assert len(node.kubelet.devices) == 32, "the pod's units stay in the kubelet's books"
+    await node.until("the reason", lambda: node.condition("CardsHealthy") == ("False", "DriverAbsent"))
+    assert node.on_cards() == before
+    with pytest.raises(AdmissionError):
+        await node.run_pod(pod_json("b", container(units=4)))
+    tell(node, source, Reading(cards=CARDS))
+    await node.until("healthy cards", lambda: node.condition("CardsHealthy") == ("True", "AllHealthy"))
+    await node.kubelet.until("healthy units", lambda it: "Unhealthy" not in it.devices.values())
     assert node.on_cards() == before
 
 

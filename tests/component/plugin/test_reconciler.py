@@ -61,11 +61,9 @@ async def test_when_the_node_is_not_shared_any_more_nothing_is_offered_and_pods_
 
 
 async def test_what_this_version_cannot_serve_is_said(idle_node: Node) -> None:
-    idle_node.share(devices={"source": "Inventory"})
+    idle_node.share(mode="Slices")
     await idle_node.start_plugin()
-    await idle_node.until(
-        "the reason", lambda: idle_node.condition("Registered") == ("False", "UnsupportedSource")
-    )
+    await idle_node.until("the reason", lambda: idle_node.condition("Registered") == ("False", "InvalidUnit"))
     assert idle_node.kubelet.registrations == 0
     idle_node.share()
     await idle_node.until_registered()

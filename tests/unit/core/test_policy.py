@@ -51,13 +51,19 @@ def test_a_policy_is_written_as_it_was_read() -> None:
                 "mode": "Slices",
                 "slicesPerCard": 2,
                 "reservedMemory": "512Mi",
-                "devices": {"source": "NVML", "simulated": [], "inventoryPath": "/x"},
+                "devices": {
+                    "source": "NVML",
+                    "simulated": [],
+                    "inventoryPath": "/x",
+                    "injection": "CDI",
+                    "cdiKind": "example.com/gpu",
+                },
             }
         ],
         "dialect": "aliyun.com",
         "placement": {"strategy": "Spread", "preemption": "Disabled"},
         "scheduler": {"backend": "External", "extenderPort": 12345, "timeoutSeconds": 60},
-        "plugin": {"logLevel": "debug"},
+        "plugin": {"logLevel": "debug", "runtimeClassName": "nvidia"},
     }
     assert PolicySpec.model_validate(body).to_json() == body
 

@@ -2,19 +2,13 @@
 
 import pytest
 
-from gpushare_core.api.enums import Backend, Source
-from gpushare_core.api.served import Problem, backend_problem, source_problem
+from gpushare_core.api.enums import Backend
+from gpushare_core.api.served import Problem, backend_problem
 
 
 @pytest.mark.parametrize(
     ("found", "reason", "told"),
     [
-        pytest.param(
-            source_problem(Source.INVENTORY),
-            "UnsupportedSource",
-            "devices.source Inventory is not served by this version; use NVML or Simulated",
-            id="source",
-        ),
         pytest.param(
             backend_problem(Backend.DEDICATED),
             "UnsupportedBackend",
@@ -31,8 +25,6 @@ def test_it_says_what_works_instead(found: Problem | None, reason: str, told: st
 @pytest.mark.parametrize(
     "found",
     [
-        pytest.param(source_problem(Source.SIMULATED), id="simulated cards"),
-        pytest.param(source_problem(Source.NVML), id="NVIDIA cards"),
         pytest.param(backend_problem(Backend.KUBE_SCHEDULER), id="kube-scheduler"),
     ],
 )

@@ -142,6 +142,9 @@ def test_records_are_read_as_the_runtime_writes_them(tmp_path: Path) -> None:
         "state": "exited",
         "exitCode": 137,
         "startedAt": "2026-11-21T10:00:00Z",
+        "mounts": [],
+        "devices": [{"host": "/dev/null", "container": "/dev/gcu0", "readOnly": False}],
+        "cdiDevices": ["example.com/card=a"],
     }
     (tmp_path / "abc.json").write_text(json.dumps(content))
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
@@ -154,6 +157,7 @@ def test_records_are_read_as_the_runtime_writes_them(tmp_path: Path) -> None:
         "GPU-1",
         137,
     )
+    assert (record.devices[0].container, record.cdi_devices) == ("/dev/gcu0", ("example.com/card=a",))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy, rule
+from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy, rule, spec
 
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_extender.main import DRAIN_SECONDS
@@ -14,6 +14,7 @@ from gpushare_operator.cluster.labels import HASH_ANNOTATION
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job
 from gpushare_operator.desired.names import Installation, job_name
+from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
 PLUGIN = plugin_daemon_set(policy(), INSTALLATION)["spec"]["template"]["spec"]
@@ -53,6 +54,32 @@ def test_the_plugin_mounts_the_two_folders_of_the_kubelet_that_it_needs() -> Non
     assert mounts == ["/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources"]
     assert mounts == [each["hostPath"]["path"] for each in PLUGIN["volumes"]]
     assert "hostNetwork" not in PLUGIN
+
+
+def test_the_plugin_runs_with_the_runtime_class_that_the_policy_names() -> None:
+    asked = spec(rule("gpu-1"), plugin={"runtimeClassName": "nvidia"})
+    body = plugin_daemon_set(policy(), INSTALLATION, PluginPlatform.of_spec(asked))
+    assert body["spec"]["template"]["spec"]["runtimeClassName"] == "nvidia"
+    assert PluginPlatform.of_daemon_set(body) == PluginPlatform.of_spec(asked)
+    assert "runtimeClassName" not in PLUGIN, "the node's default"
+
+
+def test_the_plugin_sees_the_folders_of_the_inventories_that_the_policy_names_and_may_not_write() -> None:
+    inventory = {"source": "Inventory", "inventoryPath": "/var/lib/gpushare/cards.yaml"}
+    asked = spec(rule("gpu-1", devices=inventory), rule("gpu-2"))
+    platform = PluginPlatform.of_spec(asked)
+    body = plugin_daemon_set(policy(), INSTALLATION, platform)
+    pod = body["spec"]["template"]["spec"]
+    assert pod["volumes"][2:] == [
+        {
+            "name": "inventory-var-lib",
+            "hostPath": {"path": "/var/lib/gpushare", "type": "DirectoryOrCreate"},
+        }
+    ]
+    assert pod["containers"][0]["volumeMounts"][2:] == [
+        {"name": "inventory-var-lib", "mountPath": "/var/lib/gpushare", "readOnly": True}
+    ]
+    assert PluginPlatform.of_daemon_set(body) == platform
 
 
 def test_the_extender_may_take_the_time_to_finish_its_binds() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.samples.operator import INVENTORY, node, plugin_pod, policy, rule, share, snapshot
+from tests.samples.operator import SLICED, node, plugin_pod, policy, rule, share, snapshot, spec_of_volcano
 
 from gpushare_core.api.policy import NodeSelector
 from gpushare_operator.cluster.objects import PolicyObject
@@ -99,7 +99,7 @@ class TestConflict:
     @pytest.mark.parametrize(
         "edited",
         [
-            pytest.param(policy("older", rule("gpu-1", devices=INVENTORY)), id="unserved"),
+            pytest.param(policy("older", spec=spec_of_volcano(rule("gpu-1", **SLICED))), id="unserved"),
             pytest.param(policy("older", spec=None), id="unreadable"),
         ],
     )
@@ -110,7 +110,7 @@ class TestConflict:
         assert assign(world, self.younger).lost == {"gpu-1": "older"}
 
     def test_an_edit_that_cannot_be_applied_takes_no_node_from_a_policy_in_force(self) -> None:
-        edited = policy("older", rule("gpu-1", devices=INVENTORY))
+        edited = policy("older", spec=spec_of_volcano(rule("gpu-1", **SLICED)))
         world = snapshot(edited, self.younger, node("gpu-1"), share("gpu-1", self.younger))
         assert assign(world, edited) == Assignment()
         assert assign(world, self.younger).enabled.keys() == {"gpu-1"}

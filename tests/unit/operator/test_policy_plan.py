@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from tests.samples.operator import (
-    INVENTORY,
+    INSTALLATION,
+    SLICED,
     class_names,
     cluster_actions,
     node,
@@ -18,10 +19,11 @@ from tests.samples.operator import (
     share,
     snapshot,
     spec,
+    spec_of_volcano,
 )
 
 from gpushare_core.api.names import DIALECT_LABEL, FINALIZER, MODE_LABEL, POLICY_LABEL
-from gpushare_operator.cluster.objects import NodeObject
+from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.decide.actions import (
     ApplyDaemonSet,
     ApplyShareNode,
@@ -31,6 +33,8 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     SetFinalizers,
 )
+from gpushare_operator.desired.daemon_sets import plugin_daemon_set
+from gpushare_operator.desired.plugin_platform import PluginPlatform
 
 MEMORY = "gpushare.io/memory"
 LABELS = {POLICY_LABEL: "default", MODE_LABEL: "Memory", DIALECT_LABEL: "gpushare.io"}
@@ -165,7 +169,7 @@ def test_a_node_that_is_being_deleted_is_let_go() -> None:
 @pytest.mark.parametrize(
     "unserved",
     [
-        pytest.param(spec(rule("gpu-1", devices=INVENTORY)), id="source Inventory"),
+        pytest.param(spec_of_volcano(rule("gpu-1", **SLICED)), id="mode"),
         pytest.param(spec(rule("gpu-1"), scheduler={"backend": "Dedicated"}), id="backend"),
         pytest.param(spec(rule("gpu-1", mode="Off")), id="off"),
         pytest.param(None, id="invalid"),
@@ -176,7 +180,6 @@ def test_what_is_not_served_enables_no_node(unserved: Any) -> None:
 
 
 UNREADABLE_OR_UNSERVED = [
-    pytest.param(spec(rule("gpu-1", devices=INVENTORY)), id="source Inventory"),
     pytest.param(spec(rule("gpu-1"), scheduler={"backend": "Dedicated"}), id="backend"),
     pytest.param(spec(rule("gpu-9"), scheduler={"backend": "Dedicated"}), id="backend, and other nodes"),
     pytest.param(None, id="unreadable, as after a downgrade"),
@@ -201,8 +204,26 @@ def test_what_stays_in_force_is_still_put_right(edited: Any) -> None:
     ]
 
 
+def with_runtime_class(name: str) -> PolicyObject:
+    return policy(spec=spec(rule("gpu-1"), plugin={"runtimeClassName": name}))
+
+
+def test_another_runtime_class_of_the_plugin_is_another_daemon_set() -> None:
+    running = plugins(policy())
+    (apply,) = policy_actions(snapshot(serving(policy(), "gpu-1"), with_runtime_class("nvidia"), running))
+    assert isinstance(apply, ApplyDaemonSet)
+    assert apply.body["spec"]["template"]["spec"]["runtimeClassName"] == "nvidia"
+
+
+@pytest.mark.parametrize("edited", UNREADABLE_OR_UNSERVED)
+def test_an_edit_that_cannot_be_applied_does_not_take_the_runtime_class(edited: Any) -> None:
+    body = plugin_daemon_set(policy(), INSTALLATION, PluginPlatform(runtime_class="nvidia"))
+    seen = snapshot(serving(policy(), "gpu-1"), policy(spec=edited), plugins(policy(), body=body))
+    assert policy_actions(seen) == []
+
+
 def test_only_the_nodes_of_the_unserved_rule_stay_as_they_were() -> None:
-    edited = policy("default", rule("gpu-1", devices=INVENTORY), rule("gpu-2", reservedMemory="1Gi"))
+    edited = policy(spec=spec_of_volcano(rule("gpu-1", **SLICED), rule("gpu-2", reservedMemory="1Gi")))
     seen = snapshot(
         serving(policy("default", rule("gpu-1", "gpu-2", "gpu-3")), "gpu-1", "gpu-2", "gpu-3"), edited
     )
@@ -218,6 +239,6 @@ def test_what_a_former_policy_of_the_name_left_is_not_in_force() -> None:
 
 
 def test_the_rest_of_a_policy_is_served_all_the_same() -> None:
-    unserved = policy("default", rule("gpu-1", devices=INVENTORY), rule("gpu-2"))
+    unserved = policy(spec=spec_of_volcano(rule("gpu-1", **SLICED), rule("gpu-2")))
     actions = policy_actions(snapshot(unserved, node("gpu-1"), node("gpu-2")))
     assert [action.node for action in actions if isinstance(action, LabelNode)] == ["gpu-2"]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.samples.operator import (
     INSTALLATION,
-    INVENTORY,
     NOW,
+    SLICED,
     control_plane,
     extender,
     extender_pod,
@@ -27,6 +27,7 @@ from tests.samples.operator import (
     share_condition,
     snapshot,
     spec,
+    spec_of_volcano,
     untouched,
 )
 
@@ -198,10 +199,10 @@ def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
     ("asked", "reason", "works"),
     [
         pytest.param(
-            spec(rule("gpu-1", devices=INVENTORY)),
-            "UnsupportedSource",
-            "NVML or Simulated",
-            id="source",
+            spec_of_volcano(rule("gpu-1", **SLICED)),
+            "UnsupportedMode",
+            "mode Memory, or scheduler.backend External or KubeScheduler",
+            id="mode",
         ),
         pytest.param(
             spec(rule("a"), scheduler={"backend": "Dedicated"}),
@@ -230,8 +231,8 @@ def test_an_invalid_spec_is_said_and_nothing_crashes() -> None:
     [
         pytest.param(policy(spec=None, error="nodes: Field required"), "InvalidSpec", id="unreadable"),
         pytest.param(
-            policy("default", rule("gpu-1", devices=INVENTORY)),
-            "UnsupportedSource",
+            policy(spec=spec_of_volcano(rule("gpu-1", **SLICED))),
+            "UnsupportedMode",
             id="unserved",
         ),
     ],

@@ -46,7 +46,7 @@ def test_all_is_well() -> None:
     }
 
 
-NVML = Problem("UnsupportedSource", "devices.source NVML is not served yet: use Simulated")
+NO_SIZE = Problem("InvalidUnit", "mode Slices needs slicesPerCard, such as 2")
 MIG = LeftOutCard(index=2, uuid="GPU-2", reason="MIG is enabled")
 LOST = LeftOutCard(index=3, reason="it is lost", healthy=False)
 HUNG = Problem("DriverHung", "the driver does not answer")
@@ -64,22 +64,22 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
         ),
         pytest.param(
             "Registered",
-            states(Offering(problem=NVML)),
-            ("False", "UnsupportedSource", "devices.source NVML is not served yet: use Simulated"),
-            id="source",
+            states(Offering(problem=NO_SIZE)),
+            ("False", "InvalidUnit", "mode Slices needs slicesPerCard, such as 2"),
+            id="unit",
         ),
         pytest.param(
             "Registered",
-            states(Offering(layout=layout(), problem=NVML, blocked_by=2)),
+            states(Offering(layout=layout(), problem=NO_SIZE, blocked_by=2)),
             (
                 "False",
-                "UnsupportedSource",
+                "InvalidUnit",
                 (
-                    "devices.source NVML is not served yet: use Simulated;"
+                    "mode Slices needs slicesPerCard, such as 2;"
                     " what was served before goes on while pods hold it"
                 ),
             ),
-            id="source while units are held",
+            id="unit while units are held",
         ),
         pytest.param(
             "Registered",
@@ -246,7 +246,7 @@ TOO_FINE = Offering(layout=layout(), finest_unit=MemoryUnit.parse("3M"), desired
         pytest.param(
             "UnitChangeBlocked",
             states(
-                Offering(layout=layout(), blocked_by=2, problem=NVML),
+                Offering(layout=layout(), blocked_by=2, problem=NO_SIZE),
                 node=share_node(mode="Slices", slicesPerCard=2),
             ),
             ("True", "PodsHoldUnits", "mode Slices is applied when 2 pods hold no more units of 1Gi"),

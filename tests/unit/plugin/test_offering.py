@@ -86,7 +86,6 @@ def test_cards_change_at_once_but_never_under_a_pod() -> None:
     [
         pytest.param({"mode": "Mixed"}, "InvalidUnit", id="mixed with slices of no size"),
         pytest.param({"mode": "Slices"}, "InvalidUnit", id="slices of no size"),
-        pytest.param({"devices": {"source": "Inventory"}}, "UnsupportedSource", id="source"),
         pytest.param({"memoryUnit": "a lot"}, "InvalidUnit", id="unit"),
         pytest.param({"memoryUnit": "0Gi"}, "InvalidUnit", id="no unit at all"),
     ],

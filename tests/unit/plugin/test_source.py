@@ -1,10 +1,10 @@
-"""The sources that are said to be served are there."""
+"""Every source that a policy may ask for is there."""
 
 from tests.samples.plugin import share_node
 
 from gpushare_core.api.enums import Source
-from gpushare_core.api.served import SOURCES
 from gpushare_core.api.share_node import GPUShareNode
+from gpushare_plugin.devices.inventory import InventorySource
 from gpushare_plugin.devices.nvml import NvmlSource
 from gpushare_plugin.devices.simulated import SimulatedSource
 from gpushare_plugin.devices.source import DeviceSources
@@ -14,7 +14,7 @@ def asking(source: Source) -> GPUShareNode:
     return share_node(devices={"source": source, "simulated": [{"count": 1, "memory": "16Gi"}]})
 
 
-NVML, SIMULATED = asking(Source.NVML), asking(Source.SIMULATED)
+NVML, SIMULATED, INVENTORY = (asking(each) for each in Source)
 
 
 def test_what_is_asked_for_is_opened() -> None:
@@ -30,6 +30,11 @@ def test_nvml_has_one_handle_for_the_life_of_the_process() -> None:
     assert sources.open(NVML) is first
 
 
-def test_every_source_that_is_said_to_be_served_is_there_and_no_other() -> None:
-    there = {each for each in Source if DeviceSources().open(asking(each))}
-    assert there == SOURCES
+def test_what_an_inventory_said_last_is_kept_until_another_file_is_asked_for() -> None:
+    sources = DeviceSources()
+    first = sources.open(INVENTORY)
+    assert isinstance(first, InventorySource)
+    sources.open(NVML)
+    assert sources.open(INVENTORY) is first
+    other = share_node(devices={"source": "Inventory", "inventoryPath": "/etc/gpushare/other.yaml"})
+    assert sources.open(other) is not first

@@ -1,0 +1,66 @@
+"""What a policy's plugins are given of their nodes, besides the kubelet's folders."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from gpushare_core.api.enums import Source
+from gpushare_core.api.policy import INVENTORY_FOLDERS, PolicySpec
+from gpushare_core.json_object import Json
+from gpushare_operator.desired.pod_template import host_path, mount
+
+INVENTORY_VOLUMES: Mapping[str, str] = {
+    f"inventory{PurePosixPath(folder).parent.as_posix().replace('/', '-')}": folder
+    for folder in INVENTORY_FOLDERS
+}
+"""Name of a volume -> the folder: of the file alone a plugin would see no other that is renamed over it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginPlatform:
+    runtime_class: str = ""
+    """Empty: the node's default."""
+    inventory_folders: tuple[str, ...] = ()
+    """In the order of ``INVENTORY_FOLDERS``."""
+
+    @classmethod
+    def of_spec(cls, spec: PolicySpec) -> "PluginPlatform":
+        devices = (rule.devices for rule in spec.nodes)
+        paths = (each.inventory_path for each in devices if each.source is Source.INVENTORY)
+        folders = {PurePosixPath(path).parent.as_posix() for path in paths}
+        return cls(spec.plugin.runtime_class_name, _ordered(folders))
+
+    @classmethod
+    def of_daemon_set(cls, body: Json) -> "PluginPlatform":
+        """Returns what is in force."""
+        pod = body.get("spec", {}).get("template", {}).get("spec", {})
+        volumes = {each.get("hostPath", {}).get("path", "") for each in pod.get("volumes", ())}
+        return cls(pod.get("runtimeClassName", ""), _ordered(volumes))
+
+    @property
+    def pod_fields(self) -> Json:
+        return {"runtimeClassName": self.runtime_class} if self.runtime_class else {}
+
+    @property
+    def volumes(self) -> list[Json]:
+        """A folder that is not there is made: the plugin runs, and says which file it misses."""
+        return [
+            host_path(name, folder, kind="DirectoryOrCreate")
+            for name, folder in INVENTORY_VOLUMES.items()
+            if folder in self.inventory_folders
+        ]
+
+    @property
+    def mounts(self) -> list[Json]:
+        return [
+            {**mount(name, folder), "readOnly": True}
+            for name, folder in INVENTORY_VOLUMES.items()
+            if folder in self.inventory_folders
+        ]
+
+
+def _ordered(paths: set[str]) -> tuple[str, ...]:
+    return tuple(folder for folder in INVENTORY_FOLDERS if folder in paths)
+
+
+DEFAULT_PLATFORM = PluginPlatform()

@@ -1,0 +1,116 @@
+"""Which cards of an inventory are well, by its health command."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+from gpushare_core.api.served import Problem
+from gpushare_plugin.devices.card import PhysicalCard
+from gpushare_plugin.devices.health_command import HealthAnswer, ask_health
+from gpushare_plugin.devices.inventory_file import HealthCommand
+from gpushare_plugin.devices.worker import Worker
+
+AT_ONCE = 4
+"""Programs that run at the same time."""
+GRACE = 5.0
+"""Seconds in which a program that was killed has to be gone."""
+NOT_YET = HealthAnswer("its health command has not answered yet")
+STUCK = HealthAnswer("its health command did not end although it was killed: look at the card's driver")
+
+
+@dataclass(slots=True)
+class _Check:
+    """What is known of one card."""
+
+    running: "Future[HealthAnswer]"
+    begun: float | None = None
+    """When the program was started; None while it waits for others."""
+    answer: HealthAnswer = NOT_YET
+    unusable: str = ""
+    asked: float = 0.0
+    """When it was asked for."""
+
+
+@dataclass(slots=True)
+class CardChecks:
+    """Each card is asked about anew when the command's period has passed; the answer holds until the next."""
+
+    ask: Callable[[Sequence[str], float], HealthAnswer] = ask_health
+    now: Callable[[], float] = time.monotonic
+    """Steady seconds."""
+    _worker: Worker | None = None
+    _command: HealthCommand | None = None
+    _checks: dict[str, _Check] = field(default_factory=dict)
+    """By card UUID."""
+
+    async def follow(
+        self, command: HealthCommand | None, cards: Sequence[PhysicalCard], *, patience: float
+    ) -> None:
+        """Asks about the ``cards`` that are due. Waits ``patience`` seconds for cards that never had an
+        answer."""
+        if command != self._command:
+            self._command, self._checks = command, {}
+        present = {card.uuid for card in cards}
+        self._checks = {uuid: check for uuid, check in self._checks.items() if uuid in present}
+        for card in cards:
+            if command and self._is_due(card.uuid, command):
+                self._begin(card, command)
+        new = [check.running for check in self._checks.values() if check.answer is NOT_YET]
+        if new:
+            await asyncio.wait(map(asyncio.wrap_future, new), timeout=patience)
+        for check in self._checks.values():
+            _collect(check)
+
+    def _is_due(self, uuid: str, command: HealthCommand) -> bool:
+        check = self._checks.get(uuid)
+        return check is None or (check.running.done() and self.now() - check.asked >= command.period)
+
+    def _begin(self, card: PhysicalCard, command: HealthCommand) -> None:
+        before = self._checks.get(card.uuid)
+        check = _Check(Future(), asked=self.now(), answer=before.answer if before else NOT_YET)
+
+        def run() -> HealthAnswer:
+            check.begun = self.now()
+            return self.ask(command.for_card(card), command.timeout)
+
+        self._worker = self._worker or Worker("health command", threads=AT_ONCE)
+        check.running = self._worker.ask(run)
+        self._checks[card.uuid] = check
+
+    def judged(self, cards: Sequence[PhysicalCard]) -> tuple[PhysicalCard, ...]:
+        """Returns the ``cards`` with what their last answers say."""
+        return tuple(self._judged(card) for card in cards)
+
+    def _judged(self, card: PhysicalCard) -> PhysicalCard:
+        check, command = self._checks.get(card.uuid), self._command
+        if check is None or command is None:
+            return card
+        is_stuck = not check.running.done() and check.begun is not None
+        if is_stuck and self.now() - (check.begun or 0.0) > command.timeout + GRACE:
+            return replace(card, healthy=False, reason=STUCK.problem)
+        problem = check.answer.problem
+        return replace(card, healthy=False, reason=problem) if problem else card
+
+    @property
+    def problem(self) -> Problem | None:
+        """Why the command cannot be run; cards are then as they were."""
+        unusable = next((check.unusable for check in self._checks.values() if check.unusable), "")
+        if not unusable:
+            return None
+        return Problem(
+            "HealthCommandUnusable",
+            f"the inventory's health command cannot be run in the plugin's pod: {unusable}; see"
+            " docs/inventory.md for what it finds there",
+        )
+
+
+def _collect(check: _Check) -> None:
+    """A program that cannot be run leaves the answer before in force."""
+    if not check.running.done():
+        return
+    answer = check.running.result()
+    check.unusable = answer.unusable
+    if not answer.unusable or check.answer is NOT_YET:
+        check.answer = HealthAnswer(answer.problem)

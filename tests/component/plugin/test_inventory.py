@@ -1,0 +1,257 @@
+"""An inventory on a node: followed, however it is changed, and never the end of anything."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from tests.fakes.kubelet import AdmissionError
+from tests.fakes.plugin_node import Node
+from tests.samples.inventory import card_lines
+from tests.samples.plugin import container, pod_json
+
+from gpushare_plugin.devices.card import Reading
+from gpushare_plugin.devices.card_checks import CardChecks
+from gpushare_plugin.devices.health_command import HealthAnswer
+from gpushare_plugin.devices.inventory import InventorySource
+
+TWO = card_lines("GCU-0") + card_lines("GCU-1").removeprefix("cards:\n")
+HEALTH = "health: {command: [/bin/check, '{uuid}'], periodSeconds: 5, timeoutSeconds: 2}\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "inventory.yaml"
+    path.write_text(TWO)
+    return path
+
+
+class Vendor:
+    """Answers as the program that an inventory names, at a time that the test sets."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, HealthAnswer] = {}
+        self.asked: list[str] = []
+        self.time = 0.0
+
+    def ask(self, arguments: Sequence[str], timeout: float) -> HealthAnswer:
+        assert timeout == 2.0
+        self.asked.append(arguments[1])
+        return self.answers.get(arguments[1], HealthAnswer())
+
+    @property
+    def checks(self) -> CardChecks:
+        return CardChecks(self.ask, lambda: self.time)
+
+
+def problem(reading: Reading) -> str:
+    return reading.problem.reason if reading.problem else ""
+
+
+def uuids(reading: Reading) -> list[str]:
+    return [card.uuid for card in reading.cards]
+
+
+def are_healthy(reading: Reading) -> bool:
+    return all(card.healthy for card in reading.cards)
+
+
+async def until(what: str, source: InventorySource, holds: Callable[[Reading], bool]) -> Reading:
+    deadline = asyncio.get_running_loop().time() + 10.0
+    while not holds(reading := await source.read()):
+        assert asyncio.get_running_loop().time() < deadline, f"waited 10 s for {what}"
+        await asyncio.sleep(0.01)
+    return reading
+
+
+def in_place(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def by_rename(path: Path, text: str) -> None:
+    other = path.with_name("new")
+    other.write_text(text)
+    other.rename(path)
+
+
+def as_a_config_map(path: Path, text: str) -> None:
+    """A link to a link to a folder, which is exchanged."""
+    folder = path.with_name(f"..{len(text)}")
+    folder.mkdir(exist_ok=True)
+    (folder / path.name).write_text(text)
+    data, link = path.with_name("..data"), path.with_name("..data_tmp")
+    link.symlink_to(folder.name)
+    link.rename(data)
+    if not path.is_symlink():
+        path.unlink()
+        path.symlink_to(f"..data/{path.name}")
+
+
+@pytest.mark.parametrize("write", [in_place, by_rename, as_a_config_map])
+async def test_a_changed_file_is_followed(path: Path, write: object) -> None:
+    assert callable(write)
+    source = InventorySource(path)
+    assert uuids(await source.read()) == ["GCU-0", "GCU-1"]
+    write(path, card_lines("GCU-0"))
+    assert uuids(await source.read()) == ["GCU-0"]
+    write(path, TWO)
+    assert uuids(await source.read()) == ["GCU-0", "GCU-1"]
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def make_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def make_loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason", "told"),
+    [
+        pytest.param(remove, "InventoryMissing", "put its inventory there", id="gone"),
+        pytest.param(make_pipe, "InventoryUnreadable", "it is no file", id="pipe"),
+        pytest.param(make_folder, "InventoryUnreadable", "cannot be read", id="folder"),
+        pytest.param(make_loop, "InventoryUnreadable", "symbolic links", id="loop of links"),
+        pytest.param(lambda path: path.chmod(0o666), "InventoryUnsafe", "chmod 644", id="anybody's"),
+        pytest.param(
+            lambda path: path.write_bytes(b"\xff"), "InventoryInvalid", "line 1: not UTF-8", id="bytes"
+        ),
+        pytest.param(lambda path: path.write_bytes(b"a" * 2**24), "InventoryInvalid", "256 KiB", id="huge"),
+        pytest.param(lambda path: path.write_text(""), "InventoryInvalid", "line 1", id="empty"),
+    ],
+)
+async def test_a_file_that_is_none_is_said_and_the_last_good_one_stays(
+    path: Path, spoil: object, reason: str, told: str
+) -> None:
+    assert callable(spoil)
+    source = InventorySource(path)
+    before = await source.read()
+    spoil(path)
+    reading = await source.read()
+    assert (problem(reading), reading.cards) == (reason, before.cards)
+    assert reading.problem
+    assert told in reading.problem.message
+    assert reading.problem.message.endswith("the cards that were listed last stay in force")
+    fresh = await InventorySource(path).read()
+    assert (problem(fresh), fresh.cards) == (reason, ())
+    assert fresh.unknown
+
+
+async def test_a_disk_that_does_not_answer_holds_up_nothing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = InventorySource(path, deadline=1.0)
+    before = await source.read()
+    released = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    real_open = os.open
+
+    def stuck(*arguments: object) -> int:
+        asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
+        return real_open(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("gpushare_plugin.devices.inventory.os.open", stuck)
+    reading = await source.read()
+    assert (problem(reading), reading.cards) == ("InventoryUnreadable", before.cards)
+    assert problem(await source.read()) == "InventoryUnreadable", "asked once"
+    monkeypatch.undo()
+    released.set()
+    reading = await until("an answer", source, lambda reading: not reading.problem)
+    assert reading.cards == before.cards
+
+
+async def test_cards_are_asked_for_their_health_when_it_is_due(path: Path) -> None:
+    vendor = Vendor()
+    in_place(path, TWO + HEALTH)
+    source = InventorySource(path, checks=vendor.checks)
+    assert all(card.healthy for card in (await source.read()).cards)
+    assert sorted(vendor.asked) == ["GCU-0", "GCU-1"]
+    vendor.answers["GCU-1"] = HealthAnswer("too hot")
+    await source.read()
+    assert len(vendor.asked) == 2, "the answer holds until the next is due"
+    vendor.time = 5.0
+    reading = await until("the second card", source, lambda reading: not reading.cards[1].healthy)
+    assert (reading.cards[0].healthy, reading.cards[1].reason) == (True, "too hot")
+    vendor.answers.clear()
+    vendor.time = 10.0
+    await until("both", source, are_healthy)
+    assert sorted(vendor.asked) == ["GCU-0"] * 3 + ["GCU-1"] * 3
+
+
+async def test_a_health_command_that_cannot_be_run_says_nothing_of_the_cards(path: Path) -> None:
+    in_place(path, TWO + HEALTH)
+    reading = await InventorySource(path).read()
+    assert problem(reading) == "HealthCommandUnusable"
+    assert reading.problem
+    assert "/bin/check: No such file or directory" in reading.problem.message
+    assert all(card.healthy for card in reading.cards)
+    in_place(path, TWO)
+    assert problem(await InventorySource(path).read()) == ""
+
+
+async def test_cards_whose_health_command_hangs_are_not_healthy(path: Path) -> None:
+    vendor = Vendor()
+    released = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def hang(_: Sequence[str], __: float) -> HealthAnswer:
+        asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
+        return HealthAnswer()
+
+    in_place(path, TWO + HEALTH)
+    source = InventorySource(path, checks=CardChecks(hang, lambda: vendor.time), deadline=1.0)
+    assert {card.reason for card in (await source.read()).cards} == {
+        "its health command has not answered yet"
+    }
+    vendor.time = 8.0
+    assert "did not end although it was killed" in (await source.read()).cards[0].reason
+    released.set()
+    await until("healthy cards", source, are_healthy)
+
+
+async def test_a_node_serves_its_inventory_and_a_broken_one_harms_no_pod(node: Node, path: Path) -> None:
+    extra = "container: {deviceNodes: [/dev/gcuctl], visibleCards: {variable: GCU_VISIBLE}}\n"
+    in_place(path, TWO + extra)
+    source = InventorySource(path)
+    node.open_source = lambda _: source
+    node.share(devices={"source": "Inventory"})
+    await node.until("the cards", lambda: "GCU-0" in [each.uuid for each in node.share_node.status.cards])
+    admitted = await node.run_pod(pod_json("a", container(units=4)))
+    assert admitted.variables["main"]["GCU_VISIBLE"] == admitted.variables["main"]["GPUSHARE_CARD"]
+    await node.until("the pod", lambda: "a" in node.on_cards())
+    before = node.on_cards()
+
+    in_place(path, TWO + "cards: []\n")
+    assert node.agent
+    node.agent.state.changed.set()
+    await node.until(
+        "the reason", lambda: node.condition("CardsHealthy") == ("Unknown", "InventoryInvalid"), within=60.0
+    )
+    assert "line 6: cards is there twice" in node.message("CardsHealthy")
+    await node.run_pod(pod_json("b", container(units=4)))
+    await node.until("both", lambda: {"a", "b"} <= node.on_cards().keys())
+    assert node.on_cards()["a"] == before["a"]
+
+    held = next(iter(before["a"]))
+    other = next(each for each in ("GCU-0", "GCU-1") if each != held)
+    in_place(path, card_lines(other))
+    node.agent.state.changed.set()
+    await node.until(
+        "the card gone", lambda: node.condition("CardsHealthy") == ("False", "CardsUnhealthy"), within=60.0
+    )
+    assert node.on_cards()["a"] == before["a"], "a pod's card stays booked"
+    with pytest.raises(AdmissionError):
+        await node.run_pod(pod_json("c", container(units=17)))
