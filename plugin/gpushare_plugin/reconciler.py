@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 
 from pydantic import ValidationError
 
@@ -25,6 +26,7 @@ from gpushare_plugin.decide.allocations import (
 )
 from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
+from gpushare_plugin.decide.cordon import NO_CORDON, cordoned, kept_units, read_cordon
 from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.layout import recorded_layout
@@ -73,6 +75,8 @@ class Reconciler:
     """Held while a status is made and written: none is overtaken by an older one."""
     _sent_locks: Locks = field(default_factory=dict, init=False)
     """Cards that are in the lists of one class only."""
+    _sent_kept: frozenset[int] = field(default=frozenset(), init=False)
+    """Units of cordoned cards that are healthy in the lists."""
     _differing: tuple[str, ...] = field(default=(), init=False)
     """Pods whose annotation could not be repaired in the last round."""
 
@@ -102,7 +106,12 @@ class Reconciler:
         share_node, source = self.state.share_node, None
         if share_node and share_node.spec.mode is not Mode.OFF:
             source = self.open_source(share_node)
-        self.state.reading = await source.read() if source else None
+        reading = await source.read() if source else None
+        if reading is None or share_node is None:
+            self.state.reading, self.state.cordon = None, NO_CORDON
+            return
+        self.state.cordon = read_cordon(share_node, reading)
+        self.state.reading = cordoned(reading, self.state.cordon)
 
     async def _offer(self) -> bool:
         """Decides, records, and then sends the kubelet the list if it is another one.
@@ -150,9 +159,14 @@ class Reconciler:
 
     def _send_changes(self, before: Offering) -> None:
         offering = self.state.offering
-        locks = self._locks(offering)
-        if (*offering.lists, locks) != (*before.lists, self._sent_locks):
-            self._send(offering, locks)
+        locks, kept = self._locks(offering), self._kept_units(offering)
+        if (*offering.lists, locks, kept) != (*before.lists, self._sent_locks, self._sent_kept):
+            self._send(offering, locks, kept)
+
+    def _kept_units(self, offering: Offering) -> frozenset[int]:
+        """Returns the units of cordoned cards that stay healthy, for pods have them."""
+        holdings = chain(self.state.assigned.holdings(), self.reservations.holdings())
+        return kept_units(offering.layout, holdings)
 
     def _locks(self, offering: Offering) -> Locks:
         """Returns the class that each card serves alone now."""
@@ -212,9 +226,9 @@ class Reconciler:
             pods=state.pods,
         )
 
-    def _send(self, offering: Offering, locks: Locks) -> None:
-        layout, self._sent_locks = offering.layout, locks
-        lists = device_lists(layout, offering.dialect, locks, offering.stand_ins) if layout else {}
+    def _send(self, offering: Offering, locks: Locks, kept: frozenset[int]) -> None:
+        layout, self._sent_locks, self._sent_kept = offering.layout, locks, kept
+        lists = device_lists(layout, offering.dialect, locks, offering.stand_ins, kept=kept) if layout else {}
         for name, stream in self.streams.items():
             if stream.is_offering and name not in lists:
                 stream.withdraw(NO_DEVICES)
@@ -302,7 +316,12 @@ class Reconciler:
         )
         reading = state.reading or Reading()
         conditions = node_conditions(
-            share_node.spec, offering, self.registration(), annotations, reading=reading
+            share_node.spec,
+            offering,
+            self.registration(),
+            annotations,
+            reading=reading,
+            cordon=state.cordon,
         )
         if offering.layout_unknown:
             return kept_status(share_node, conditions, now=self.now())

@@ -93,6 +93,11 @@ class CardStatus(ApiModel):
     )
     health: Health = Health.HEALTHY
     health_reason: str = ""
+    cordoned: bool = Field(
+        default=False,
+        description="Whether no new pod comes to it, because people said so by the annotation"
+        " gpushare.io/cordon of this object. Pods that have units of it stay.",
+    )
     lock: str = Field(
         default="",
         description="In mode Mixed what the card serves now: Memory, Slices or Exclusive; units are of that."

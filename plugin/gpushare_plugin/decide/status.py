@@ -87,6 +87,7 @@ def _card(
         link_group=card.link_group if card.link_group >= 0 else None,
         health=Health.HEALTHY if card.healthy else Health.UNHEALTHY,
         health_reason=card.reason,
+        cordoned=card.cordoned,
         lock=mode_serving(lock).name if lock else "",
         offers={resource.value: each for resource, each in units.items()} if layout.is_mixed else {},
         pods=sorted(_shares(card.uuid, allocations), key=_by_name),

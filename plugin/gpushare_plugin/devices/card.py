@@ -25,6 +25,13 @@ class PhysicalCard:
     """Why the card is not healthy, for people."""
     used: int = 0
     """Bytes in use, where the source can tell."""
+    cordoned: bool = False
+    """Whether people want no new pod on it."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether new pods may come to it."""
+        return self.healthy and not self.cordoned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
