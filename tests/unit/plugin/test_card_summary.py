@@ -32,7 +32,7 @@ def test_a_card_is_summed_up(mode: str, lock: str, allocated: int, units: int, e
         pytest.param(Health.UNHEALTHY, True, "3/16(unhealthy)", id="both: the graver one"),
     ],
 )
-def test_a_card_to_which_no_pod_comes_says_why(health: Health, cordoned: bool, expected: str) -> None:
+def test_a_card_to_which_no_pod_comes_says_why(health: Health, *, cordoned: bool, expected: str) -> None:
     card = CardStatus(
         index=0,
         uuid="GPU-0",
