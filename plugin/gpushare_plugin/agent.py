@@ -234,7 +234,8 @@ class Agent:
             self.state.changed.clear()
             if await self._reconciler.reconcile():
                 backoff.reset()
-                await self._wait_until_changed(PERIOD)
+                due = self._reconciler.seconds_until_due()
+                await self._wait_until_changed(PERIOD if due is None else min(PERIOD, due))
             else:
                 await self._wait_until_changed(backoff.next_delay())
 

@@ -25,6 +25,13 @@ from gpushare_plugin.decide.allocations import (
     overcommitted_cards,
 )
 from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
+from gpushare_plugin.decide.card_health import (
+    examine,
+    faults_of,
+    judged,
+    recorded_health,
+    seconds_until_due,
+)
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.cordon import NO_CORDON, cordoned, kept_units, read_cordon
 from gpushare_plugin.decide.device_list import device_lists
@@ -94,6 +101,10 @@ class Reconciler:
         await self._repair_annotations()
         return await self.write_status() and offered
 
+    def seconds_until_due(self) -> float | None:
+        """Returns the seconds until a round may find a card fit or sick by time alone; None: none will."""
+        return seconds_until_due(self.state.health, now=self.now()) if self.state.health else None
+
     def _stand_by(self) -> None:
         """What IDs mean is the other plugin's affair now: once that leaves, what it has recorded."""
         self.state.stand_by()
@@ -110,8 +121,10 @@ class Reconciler:
         if reading is None or share_node is None:
             self.state.reading, self.state.cordon = None, NO_CORDON
             return
+        health = self.state.health or recorded_health(share_node)
+        self.state.health = health = examine(health, reading, share_node, now=self.now())
         self.state.cordon = read_cordon(share_node, reading)
-        self.state.reading = cordoned(reading, self.state.cordon)
+        self.state.reading = cordoned(judged(reading, health), self.state.cordon)
 
     async def _offer(self) -> bool:
         """Decides, records, and then sends the kubelet the list if it is another one.
@@ -323,10 +336,19 @@ class Reconciler:
             reading=reading,
             cordon=state.cordon,
         )
+        faults = faults_of(state.health or recorded_health(share_node))
         if offering.layout_unknown:
-            return kept_status(share_node, conditions, now=self.now())
+            return kept_status(share_node, conditions, faults=faults, now=self.now())
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}
-        return node_status(share_node, offering, allocations, conditions, locks=locks, now=self.now())
+        return node_status(
+            share_node,
+            offering,
+            allocations,
+            conditions,
+            locks=locks,
+            faults=faults,
+            now=self.now(),
+        )
 
 
 def _is_recorded(offering: Offering, share_node: GPUShareNode) -> bool:

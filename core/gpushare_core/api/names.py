@@ -22,6 +22,8 @@ SIMULATE_ANNOTATION = f"{GROUP}/simulate"
 
 CORDON_ANNOTATION = f"{GROUP}/cordon"
 """On a GPUShareNode, by people: cards to which no new pod shall come, by UUID or index, with commas."""
+CLEAR_FAULT_ANNOTATION = f"{GROUP}/clear-fault"
+"""On a GPUShareNode, by people: faults of cards that are over by their word, each as ``UUID@LASTSEEN``."""
 
 NAMESPACE = "gpushare-system"
 FINALIZER = f"{GROUP}/restore"

@@ -42,11 +42,12 @@ def read_cordon(share_node: GPUShareNode, reading: Reading) -> Cordon:
 
 
 def _uuids_by_word(share_node: GPUShareNode, reading: Reading) -> Mapping[str, str]:
-    found = [card for card in reading.left_out if card.uuid]
-    cards = [*share_node.status.cards, *reading.cards, *found]
-    words = {card.uuid: card.uuid for card in cards}
-    for card in cards:
-        words.setdefault(str(card.index), card.uuid)
+    shown = [(card.index, card.uuid) for card in share_node.status.cards]
+    shown += [(card.index, card.uuid) for card in reading.cards]
+    shown += [(card.index, card.uuid) for card in reading.left_out if card.uuid]
+    words = {uuid: uuid for _, uuid in shown}
+    for index, uuid in shown:
+        words.setdefault(str(index), uuid)
     return words
 
 

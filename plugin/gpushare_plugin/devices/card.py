@@ -23,6 +23,10 @@ class PhysicalCard:
     healthy: bool = True
     reason: str = ""
     """Why the card is not healthy, for people."""
+    passing: bool = False
+    """Whether that may be over in a moment."""
+    repair: Problem | None = None
+    """What the driver says has to be done with the card before it is fit again."""
     used: int = 0
     """Bytes in use, where the source can tell."""
     cordoned: bool = False
@@ -47,6 +51,15 @@ class LeftOutCard:
     """Whether it is left out on purpose, not because something is wrong with it."""
 
 
+@dataclass(frozen=True, slots=True)
+class CardEvent:
+    """An Xid message of the driver."""
+
+    uuid: str
+    """Of the card; empty where the driver does not tell: then it may be any."""
+    xid: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What a source knows of the node's cards, now."""
@@ -54,6 +67,8 @@ class Reading:
     cards: tuple[PhysicalCard, ...] = ()
     """To share, in the order of their index. With a ``problem`` those of the last reading without one."""
     left_out: tuple[LeftOutCard, ...] = ()
+    events: tuple[CardEvent, ...] = ()
+    """What happened since the last reading."""
     problem: Problem | None = None
     """Why the source cannot tell now which cards there are, and what to do."""
 

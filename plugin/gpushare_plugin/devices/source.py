@@ -14,6 +14,8 @@ class DeviceSources:
 
     def __init__(self) -> None:
         self._nvml: DeviceSource | None = None
+        self._happening: str | None = None
+        """To simulated cards, when their source was opened last."""
 
     def open(self, share_node: GPUShareNode) -> DeviceSource | None:
         """Returns the source that its spec asks for, or None where this version has none of that kind."""
@@ -22,7 +24,8 @@ class DeviceSources:
             from gpushare_plugin.devices.simulated import SimulatedSource
 
             happening = share_node.metadata.annotations.get(SIMULATE_ANNOTATION, "")
-            return SimulatedSource(share_node.metadata.name, devices.simulated, happening)
+            before, self._happening = self._happening, happening
+            return SimulatedSource(share_node.metadata.name, devices.simulated, happening, before=before)
         if devices.source is Source.NVML:
             self._nvml = self._nvml or _nvml_source()
             return self._nvml
