@@ -97,7 +97,7 @@ class Agent:
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
-            open_source=open_source or DeviceSources().open,
+            open_source=open_source or DeviceSources(self.state.changed.set).open,
         )
         self._stopping = False
 

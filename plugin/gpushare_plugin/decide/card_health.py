@@ -74,7 +74,7 @@ def examine(before: Health, reading: Reading, share_node: GPUShareNode, *, now: 
         if _is_only_suspected(symptoms, suspected.get(uuid), now):
             symptoms = [each for each in symptoms if each.reason != CARD_ERROR]
         elif not any(each.stands for each in symptoms):
-            fault = _quiet(fault, now) if _answers(uuid, reading) else _unseen(fault, reading)
+            fault = _without_symptoms(fault, uuid, reading, now)
         for symptom in symptoms:
             if fault is None or not _is_nothing_new(fault, symptom, now):
                 fault = _fallen(uuid, fault, symptom, quiet=_quiet_time(fault, symptom, rules), now=now)
@@ -108,8 +108,8 @@ def _is_only_suspected(symptoms: Iterable[_Symptom], since: datetime | None, now
     return errors and since is not None and now - since < CONFIRMATION
 
 
-def _answers(uuid: str, reading: Reading) -> bool:
-    return reading.problem is None and any(card.uuid == uuid and card.healthy for card in reading.cards)
+def _card(uuid: str, reading: Reading) -> PhysicalCard | None:
+    return next((card for card in reading.cards if card.uuid == uuid), None)
 
 
 def _symptoms(uuid: str, reading: Reading, rules: CardHealth, share_node: GPUShareNode) -> Iterator[_Symptom]:
@@ -119,7 +119,7 @@ def _symptoms(uuid: str, reading: Reading, rules: CardHealth, share_node: GPUSha
             yield _Symptom(f"Xid{event.xid}", xid_message(event.xid), stands=False)
     if reading.problem:
         return
-    card = next((card for card in reading.cards if card.uuid == uuid), None)
+    card = _card(uuid, reading)
     if card is None:
         out = any(each.uuid == uuid for each in reading.left_out)
         if uuid in _held(share_node) and not out:
@@ -173,23 +173,25 @@ def _quiet_time(before: CardFault | None, symptom: _Symptom, rules: CardHealth) 
     return max(quiet, timedelta(seconds=lasting))
 
 
-def _quiet(fault: CardFault | None, now: datetime) -> CardFault | None:
-    """Returns the fault of a card that answers, and of which nothing stands."""
-    if fault is None:
-        return None
+def _without_symptoms(
+    fault: CardFault | None, uuid: str, reading: Reading, now: datetime
+) -> CardFault | None:
+    """Returns the fault of a card of which nothing stands, as far as that is known."""
+    if fault is None or reading.problem:
+        return fault
+    card = _card(uuid, reading)
+    if card is None:  # what is not there is not quiet
+        return fault if fault.cleared else fault.model_copy(update={"quiet_since": ""})
+    return fault if card.unproven else _quiet(fault, now)
+
+
+def _quiet(fault: CardFault, now: datetime) -> CardFault:
     since = _moment(fault.quiet_since, now) if fault.quiet_since else now
     if since >= now:  # it is quiet from now on; or the clock was set back
         return fault.model_copy(update={"quiet_since": rfc3339(now)})
     if not fault.cleared and now - since >= timedelta(seconds=fault.quiet_seconds):
         return _returned(fault, ClearedBy.QUIET_TIME, now)
     return fault
-
-
-def _unseen(fault: CardFault | None, reading: Reading) -> CardFault | None:
-    """A card that is not there is not quiet. Of a driver that does not answer nothing is known."""
-    if fault is None or fault.cleared or reading.problem:
-        return fault
-    return fault.model_copy(update={"quiet_since": ""})
 
 
 def _returned(fault: CardFault, by: ClearedBy, now: datetime) -> CardFault:

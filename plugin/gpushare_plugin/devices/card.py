@@ -27,6 +27,8 @@ class PhysicalCard:
     """Whether that may be over in a moment."""
     repair: Problem | None = None
     """What the driver says has to be done with the card before it is fit again."""
+    unproven: bool = False
+    """Whether the driver was asked that and did not answer: a card that is well stays so, a sick one, too."""
     used: int = 0
     """Bytes in use, where the source can tell."""
     cordoned: bool = False
