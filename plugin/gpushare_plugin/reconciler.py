@@ -17,6 +17,7 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
+from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.allocations import (
     NodeAssignments,
     every_allocation,
@@ -36,6 +37,7 @@ from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState
 from gpushare_plugin.decide.cordon import NO_CORDON, cordoned, kept_units, read_cordon
 from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.dialect_change import recorded_dialect
+from gpushare_plugin.decide.fault_events import fault_events
 from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.offering import (
@@ -77,6 +79,7 @@ class Reconciler:
     """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]
     open_source: Callable[[GPUShareNode], DeviceSource | None]
+    events: EventWriter
     now: Callable[[], datetime] = utc_now
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
@@ -313,6 +316,8 @@ class Reconciler:
             return None
         if self.state.share_node is share_node and not dry_run:
             self.state.share_node = written
+        if not dry_run:
+            await self.events.write(fault_events(share_node.status, status))
         return written
 
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:

@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 from tests.component.plugin.test_mixed_with_extender import bind
 from tests.component.plugin.test_with_extender import extender
+from tests.fakes.api_server import EVENTS, status
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, pod_json
 
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
 from gpushare_core.api.share_node import CardFault
+from gpushare_core.json_object import Json
 from gpushare_extender.main import Extender
 from gpushare_plugin.devices.simulated import card_uuid
 
@@ -58,6 +60,39 @@ async def test_an_xid_under_a_pod_closes_the_card_until_it_was_quiet(node: Node,
     await until_cards(node, "True", "AllHealthy")
     assert (fault(node).reason, fault(node).cleared_by) == ("Xid79", "QuietTime")
     assert await bind(node, extender, "d", container(units=12)) == ""
+
+
+def events(node: Node) -> list[Json]:
+    return list(node.api.objects[EVENTS].values())
+
+
+async def test_pods_of_a_sick_card_are_told_once_for_each_fault(node: Node) -> None:
+    text = annotation({"x": {SECOND: 2}, "y": {SECOND: 1}})
+    await node.run_pod(pod_json("b", container("x", 2), container("y", 1), annotation=text))
+    await node.run_pod(pod_json("c", container(units=1), annotation=annotation({"main": {FIRST: 1}})))
+    await node.until("the pods", lambda: set(node.on_cards()) == {"a", "b", "c"})
+    node.simulate("xid=1:79")
+    await until_sick(node)
+    await node.until("the Events", lambda: len(events(node)) == 2)
+    first, second = events(node)
+    assert {each["regarding"]["name"] for each in (first, second)} == {"a", "b"}
+    assert (first["type"], first["reason"], first["reportingInstance"]) == ("Warning", "CardUnhealthy", NODE)
+    assert f"card 1 ({SECOND}) of this pod is sick: Xid 79" in first["note"]
+    node.simulate("xid=1:79,1:48")
+    await node.until("the other Xid", lambda: fault(node).reason == "Xid48")
+    await node.restart_plugin()
+    await until_cards(node, "True", "AllHealthy")
+    assert len(events(node)) == 2
+    node.simulate("xid=1:119")
+    await node.until("the next fault", lambda: fault(node).relapses == 1)
+    await node.until("its Events", lambda: len(events(node)) == 4)
+
+
+async def test_an_event_that_is_refused_stops_nothing(node: Node) -> None:
+    node.api.fail("POST", "/apis/events.k8s.io/v1/namespaces/default/events", status(403))
+    node.simulate("xid=1:79")
+    await until_sick(node)
+    await until_cards(node, "True", "AllHealthy")
 
 
 async def test_an_xid_of_an_application_closes_no_card(node: Node) -> None:
