@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.clock import utc_now
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.metrics import PATH, exposition, new_registry
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
 from gpushare_plugin.decide.admission import pods_without_units
@@ -97,7 +99,8 @@ class Agent:
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
-            open_source=open_source or DeviceSources().open,
+            events=EventWriter(client, settings.node, now=utc_now),
+            open_source=open_source or DeviceSources(self.state.changed.set).open,
         )
         self._stopping = False
 
@@ -234,7 +237,8 @@ class Agent:
             self.state.changed.clear()
             if await self._reconciler.reconcile():
                 backoff.reset()
-                await self._wait_until_changed(PERIOD)
+                due = self._reconciler.seconds_until_due()
+                await self._wait_until_changed(PERIOD if due is None else min(PERIOD, due))
             else:
                 await self._wait_until_changed(backoff.next_delay())
 

@@ -13,6 +13,8 @@ from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments
+from gpushare_plugin.decide.card_health import Health
+from gpushare_plugin.decide.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import STARTING, Offering
@@ -41,6 +43,10 @@ class NodeState:
     """Whether PodResources or the checkpoint ever told what is assigned."""
     reading: Reading | None = None
     """Of the cards. None where nothing is shared."""
+    health: Health | None = None
+    """Of these cards. None before the first reading: then what the GPUShareNode says."""
+    cordon: Cordon = NO_CORDON
+    """Which of these cards people have cordoned."""
     offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""

@@ -15,6 +15,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, read_request
+from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.conditions import RegistrationState
@@ -275,6 +276,7 @@ class Node:
             registration=lambda: RegistrationState(registered=True),
             now=lambda: NOW,
             open_source=lambda _: self.cards,
+            events=EventWriter(self.cluster, self.name, now=lambda: NOW),  # type: ignore[arg-type]
         )
         self.state.share_node = GPUShareNode.model_validate(self.cluster.share_nodes[self.name])
         for pod in self.cluster.bound_to(self.name):

@@ -20,6 +20,12 @@ class StubDriver:
     linked: list[tuple[int, int]] = field(default_factory=list)
     faults: dict[tuple[str, int], int] = field(default_factory=dict)
     hanging: set[str] = field(default_factory=set)
+    remapping: dict[int, int] = field(default_factory=dict)
+    """Card -> rows that could not be remapped."""
+    recovery: dict[int, int] = field(default_factory=dict)
+    """Card -> ``nvmlDeviceGpuRecoveryAction_t``."""
+    xids: list[tuple[int, int]] = field(default_factory=list)
+    """Card and code of each event."""
 
     @property
     def library(self) -> Path:
@@ -59,6 +65,16 @@ class StubDriver:
         self.faults[symbol, card] = code
         self.write()
 
+    def xid(self, card: int, code: int) -> None:
+        """It happens now."""
+        self.xids.append((card, code))
+        self.write()
+
+    def ask_for(self, action: int, *, card: int) -> None:
+        """From now on, until it is 0, it is due."""
+        self.recovery[card] = action
+        self.write()
+
     def recover(self) -> None:
         self.faults.clear()
         self.hanging.clear()
@@ -77,6 +93,9 @@ class StubDriver:
         lines = [f"card {index} {card}" for index, card in enumerate(self.cards)]
         lines += [f"linked {one} {other}" for one, other in self.linked]
         lines += [f"fail {symbol} {card} {code}" for (symbol, card), code in self.faults.items()]
+        lines += [f"remapping {card} {rows}" for card, rows in self.remapping.items()]
+        lines += [f"recovery {card} {action}" for card, action in self.recovery.items()]
+        lines += [f"xid {card} {code}" for card, code in self.xids]
         lines += [f"hang {symbol}" for symbol in self.hanging]
         lines.append(f"log {self.folder / 'log'}")
         unfinished = self.folder / "control.unfinished"

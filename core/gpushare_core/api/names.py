@@ -11,6 +11,7 @@ NODE_PLURAL = "gpusharenodes"
 
 REGISTERED = "Registered"
 CARDS_HEALTHY = "CardsHealthy"
+CARDS_CORDONED = "CardsCordoned"
 LEDGER_IN_SYNC = "LedgerInSync"
 UNIT_TOO_FINE = "UnitTooFine"
 UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
@@ -18,6 +19,11 @@ UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
 
 SIMULATE_ANNOTATION = f"{GROUP}/simulate"
 """On a GPUShareNode whose cards are simulated: what is to happen to them. Written by people."""
+
+CORDON_ANNOTATION = f"{GROUP}/cordon"
+"""On a GPUShareNode, by people: cards to which no new pod shall come, by UUID or index, with commas."""
+CLEAR_FAULT_ANNOTATION = f"{GROUP}/clear-fault"
+"""On a GPUShareNode, by people: faults of cards that are over by their word, each as ``UUID@LASTSEEN``."""
 
 NAMESPACE = "gpushare-system"
 FINALIZER = f"{GROUP}/restore"

@@ -76,6 +76,20 @@ _CDI_KIND = rules(
     rule(f"self.matches('{CDI_KIND}')", "cdiKind must be a vendor and a class such as nvidia.com/gpu")
 )
 
+IGNORED_XIDS = (13, 31, 43, 45, 68, 109)
+"""Of applications: what they do wrong harms no other one on the card."""
+
+
+class CardHealth(ApiModel):
+    """When a card is sick, and when it returns."""
+
+    ignored_xids: list[Annotated[int, Field(ge=0, le=65535)]] = Field(
+        default=list(IGNORED_XIDS), max_length=128, json_schema_extra={"x-kubernetes-list-type": "set"}
+    )
+    """Xid messages of the driver that make no card sick: by default those that applications cause."""
+    quiet_seconds: int = Field(default=600, ge=1, le=86400)
+    """How long nothing may be wrong with a sick card until it returns; twice as long with every relapse."""
+
 
 class Devices(ApiModel):
     """Where the cards of a node come from."""
@@ -94,6 +108,7 @@ class Devices(ApiModel):
     cdi_kind: str = Field(default="nvidia.com/gpu", max_length=127, json_schema_extra=_CDI_KIND)
     """With injection CDI: vendor and class of the names, which end with the card's UUID. An inventory may
     name others."""
+    health: CardHealth = Field(default_factory=CardHealth)
 
 
 _DEVICES = rules(

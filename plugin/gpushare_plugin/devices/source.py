@@ -1,5 +1,6 @@
 """Which source of devices a node's spec asks for."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from gpushare_core.api.enums import Source
@@ -15,9 +16,13 @@ class DeviceSources:
     Each source is imported when it is asked for: a node does not pay with memory for the library of another.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, happened: Callable[[], None] = lambda: None) -> None:
+        """``happened`` is called when a source has something new before it is asked again."""
+        self._happened = happened
         self._nvml: DeviceSource | None = None
         self._inventory: tuple[str, DeviceSource] | None = None
+        self._simulated: str | None = None
+        """To simulated cards, when their source was opened last."""
 
     def open(self, share_node: GPUShareNode) -> DeviceSource:
         """Returns the source that its spec asks for."""
@@ -26,10 +31,11 @@ class DeviceSources:
             from gpushare_plugin.devices.simulated import SimulatedSource
 
             happening = share_node.metadata.annotations.get(SIMULATE_ANNOTATION, "")
-            return SimulatedSource(share_node.metadata.name, devices.simulated, happening)
+            before, self._simulated = self._simulated, happening
+            return SimulatedSource(share_node.metadata.name, devices.simulated, happening, before=before)
         if devices.source is Source.INVENTORY:
             return self._open_inventory(devices.inventory_path)
-        self._nvml = self._nvml or _nvml_source()
+        self._nvml = self._nvml or _nvml_source(self._happened)
         return self._nvml
 
     def _open_inventory(self, path: str) -> DeviceSource:
@@ -40,8 +46,8 @@ class DeviceSources:
         return self._inventory[1]
 
 
-def _nvml_source() -> DeviceSource:
+def _nvml_source(happened: Callable[[], None]) -> DeviceSource:
     from gpushare_plugin.devices.nvml import NvmlSource
     from gpushare_plugin.devices.nvml_library import NvmlLibrary
 
-    return NvmlSource(NvmlLibrary())
+    return NvmlSource(NvmlLibrary(), happened=happened)

@@ -57,6 +57,7 @@ def test_a_policy_is_written_as_it_was_read() -> None:
                     "inventoryPath": "/x",
                     "injection": "CDI",
                     "cdiKind": "example.com/gpu",
+                    "health": {"ignoredXids": [13], "quietSeconds": 60},
                 },
             }
         ],
