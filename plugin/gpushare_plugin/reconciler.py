@@ -16,6 +16,7 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
+from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.allocations import (
     NodeAssignments,
     every_allocation,
@@ -27,6 +28,7 @@ from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.dialect_change import recorded_dialect
+from gpushare_plugin.decide.excess import excess_conditions, excess_events
 from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.offering import (
@@ -42,6 +44,7 @@ from gpushare_plugin.decide.offering import (
     unreadable,
 )
 from gpushare_plugin.decide.pods import read_metadata
+from gpushare_plugin.decide.reported_use import ReportedUse, recorded_use, reported_use
 from gpushare_plugin.decide.stand_ins import doubtful_units
 from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.card import DeviceSource, Reading
@@ -49,6 +52,7 @@ from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.state import NodeState
+from gpushare_plugin.use_meter import UseMeter
 
 NO_DEVICES = b""
 """A list of devices without any, as protobuf."""
@@ -68,6 +72,8 @@ class Reconciler:
     """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]
     open_source: Callable[[GPUShareNode], DeviceSource | None]
+    meter: UseMeter
+    events: EventWriter
     now: Callable[[], datetime] = utc_now
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
@@ -88,6 +94,7 @@ class Reconciler:
         await self._find_cards()
         offered = await self._offer()
         await self._repair_annotations()
+        await self._measure()
         return await self.write_status() and offered
 
     def _stand_by(self) -> None:
@@ -261,6 +268,12 @@ class Reconciler:
             self.state.put_pod(read_metadata(written, Dialect.allocation_annotation))
         return ""
 
+    async def _measure(self) -> None:
+        offering = self.state.offering
+        assignments = None if offering.layout_unknown else self._node_assignments(offering)
+        allocations = every_allocation(assignments, self.state.pods) if assignments else []
+        await self.meter.measure(offering.layout, allocations)
+
     async def write_status(self) -> bool:
         """Returns whether the status is as it has to be."""
         async with self._writing:
@@ -286,7 +299,20 @@ class Reconciler:
             return None
         if self.state.share_node is share_node and not dry_run:
             self.state.share_node = written
+        if not dry_run:
+            await self._tell_excesses(share_node.status, status)
         return written
+
+    async def _tell_excesses(self, before: NodeStatus, after: NodeStatus) -> None:
+        """What follows from two statuses is told once, also by a plugin that was restarted in between."""
+        requested = self.state.measured.requested if self.state.measured else {}
+        await self.events.write(excess_events(recorded_use(before), recorded_use(after), requested))
+
+    def _use(self, share_node: GPUShareNode) -> ReportedUse:
+        recorded, measured = recorded_use(share_node.status), self.state.measured
+        cards = self.state.reading.cards if self.state.reading else ()
+        memory = {card.uuid: card.memory for card in cards}
+        return reported_use(recorded, measured, memory) if measured else recorded
 
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, assignments = self.state, self._node_assignments(offering)
@@ -301,13 +327,21 @@ class Reconciler:
             doubtful_units(offering.layout, state.assigned),
         )
         reading = state.reading or Reading()
+        use = self._use(share_node)
         conditions = node_conditions(
-            share_node.spec, offering, self.registration(), annotations, reading=reading
+            share_node.spec,
+            offering,
+            self.registration(),
+            annotations,
+            reading=reading,
+            excess=excess_conditions(share_node.spec, state.measured, use),
         )
         if offering.layout_unknown:
             return kept_status(share_node, conditions, now=self.now())
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}
-        return node_status(share_node, offering, allocations, conditions, locks=locks, now=self.now())
+        return node_status(
+            share_node, offering, allocations, conditions, locks=locks, use=use, now=self.now()
+        )
 
 
 def _is_recorded(offering: Offering, share_node: GPUShareNode) -> bool:

@@ -12,6 +12,7 @@ from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments
+from gpushare_plugin.decide.container_use import MeasuredUse
 from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import STARTING, Offering
@@ -40,6 +41,8 @@ class NodeState:
     """Whether PodResources or the checkpoint ever told what is assigned."""
     reading: Reading | None = None
     """Of the cards. None where nothing is shared, or the source is not known to this version."""
+    measured: MeasuredUse | None = None
+    """What was in use at the last look. None before there was one."""
     offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""
@@ -117,6 +120,7 @@ class NodeState:
     def stand_by(self) -> None:
         """Forgets what was offered: another plugin serves the node."""
         self.offering, self.last_layout, self.last_dialect = Offering(postponed=STARTING), None, None
+        self.measured = None
         self.preferred.clear()
 
     def put_assigned(self, assigned: AssignedDevices) -> None:

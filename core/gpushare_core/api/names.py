@@ -14,10 +14,14 @@ CARDS_HEALTHY = "CardsHealthy"
 LEDGER_IN_SYNC = "LedgerInSync"
 UNIT_TOO_FINE = "UnitTooFine"
 UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
+MEMORY_EXCEEDED = "MemoryExceeded"
 """Condition types of a GPUShareNode: its plugin writes them, operator and extender read them."""
 
 SIMULATE_ANNOTATION = f"{GROUP}/simulate"
 """On a GPUShareNode whose cards are simulated: what is to happen to them. Written by people."""
+
+SIMULATED_LOAD_ANNOTATION = f"{GROUP}/simulated-load"
+"""On a pod whose cards are simulated: how much of their memory its containers use. Written by people."""
 
 NAMESPACE = "gpushare-system"
 FINALIZER = f"{GROUP}/restore"

@@ -10,6 +10,7 @@ from gpushare_core.api.enums import (
     Backend,
     DialectName,
     LogLevel,
+    MeasurementScope,
     Mode,
     Preemption,
     SelectorOperator,
@@ -175,10 +176,21 @@ class Scheduler(ApiModel):
     """How long a kube-scheduler that was edited may take until it serves again; then the edit is undone."""
 
 
+class Measurement(ApiModel):
+    """What is measured of the memory that is in use."""
+
+    scope: MeasurementScope = MeasurementScope.CARDS
+    """Off: nothing. Cards: how much of each card is in use. Containers: also by which container, and whether
+    that is more than it asked for; where a node's cards are NVML's the plugin then runs with hostPID."""
+    interval_seconds: int = Field(default=30, ge=10, le=3600)
+    """How often the driver is asked."""
+
+
 class PluginSettings(ApiModel):
     """Settings of the plugin on each node."""
 
     log_level: LogLevel = LogLevel.INFO
+    measurement: Measurement = Field(default_factory=Measurement)
 
 
 _MEMORY_UNIT = rules(

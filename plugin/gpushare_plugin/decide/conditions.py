@@ -71,14 +71,19 @@ def node_conditions(
     annotations: AnnotationState,
     *,
     reading: Reading = NOTHING_READ,
+    excess: Sequence[ConditionState] = (),
 ) -> list[ConditionState]:
-    """Returns all conditions of the node that has ``spec``; ``reading``: the last one of its cards."""
+    """Returns all conditions of the node that has ``spec``; ``reading``: the last one of its cards.
+
+    ``excess``: the condition about memory in use, where containers are measured.
+    """
     return [
         _registered(offering, registration, reading),
         _cards_healthy(offering.layout, reading),
         _ledger_in_sync(offering, annotations),
         _unit_too_fine(spec, offering),
         _unit_change_blocked(spec, offering),
+        *excess,
     ]
 
 

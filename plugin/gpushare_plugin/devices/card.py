@@ -23,8 +23,6 @@ class PhysicalCard:
     healthy: bool = True
     reason: str = ""
     """Why the card is not healthy, for people."""
-    used: int = 0
-    """Bytes in use, where the source can tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

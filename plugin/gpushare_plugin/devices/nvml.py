@@ -39,8 +39,8 @@ class NvmlSource:
     """The cards that NVML lists, less those in MIG mode. Make one for the life of the process.
 
     All calls are made by one thread, one after the other. If one does not return, its cards are unhealthy
-    until it does: no other call is made meanwhile, and the process can end all the same. ``used`` is not read
-    here: it changes all the time. A card that is plugged in is found when NVML counts it.
+    until it does: no other call is made meanwhile, and the process can end all the same. A card that is
+    plugged in is found when NVML counts it.
     """
 
     def __init__(self, library: Library, *, deadline: float = DEADLINE) -> None:

@@ -4,6 +4,7 @@ from gpushare_core.api.enums import Source
 from gpushare_core.api.names import SIMULATE_ANNOTATION
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.devices.card import DeviceSource
+from gpushare_plugin.devices.use import UseSource
 
 
 class DeviceSources:
@@ -26,6 +27,14 @@ class DeviceSources:
         if devices.source is Source.NVML:
             self._nvml = self._nvml or _nvml_source()
             return self._nvml
+        return None
+
+    def open_use(self, share_node: GPUShareNode) -> UseSource | None:
+        """Returns what tells how much is in use, or None where nothing does."""
+        if share_node.spec.devices.source is Source.SIMULATED:
+            from gpushare_plugin.devices.simulated_use import SimulatedUse
+
+            return SimulatedUse()
         return None
 
 

@@ -57,7 +57,7 @@ def test_a_policy_is_written_as_it_was_read() -> None:
         "dialect": "aliyun.com",
         "placement": {"strategy": "Spread", "preemption": "Disabled"},
         "scheduler": {"backend": "External", "extenderPort": 12345, "timeoutSeconds": 60},
-        "plugin": {"logLevel": "debug"},
+        "plugin": {"logLevel": "debug", "measurement": {"scope": "Containers", "intervalSeconds": 60}},
     }
     assert PolicySpec.model_validate(body).to_json() == body
 

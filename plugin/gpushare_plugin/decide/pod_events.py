@@ -1,0 +1,49 @@
+"""Kubernetes Events on pods. Pure."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gpushare_core.json_object import Json
+from gpushare_plugin.decide.pods import PodName
+
+CONTROLLER = "gpushare-plugin"
+MOST_CHARACTERS = 1000
+"""Of a note; the API server takes 1 KiB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodEvent:
+    """Something that people who look at a pod have to know."""
+
+    pod: PodName
+    uid: str
+    reason: str
+    note: str
+    warning: bool = False
+
+    def to_json(self, node: str, now: datetime) -> Json:
+        """Returns an Event of ``events.k8s.io/v1``. Its name makes a repetition collide with the first."""
+        moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        seed = f"{self.uid}/{self.reason}/{self.note}/{moment}"
+        digest = hashlib.sha256(seed.encode()).hexdigest()[:16]
+        name, namespace = self.pod.name, self.pod.namespace
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{name}.{digest}", "namespace": namespace},
+            "eventTime": moment,
+            "type": "Warning" if self.warning else "Normal",
+            "reason": self.reason,
+            "note": self.note[:MOST_CHARACTERS],
+            "action": "Measuring",
+            "reportingController": CONTROLLER,
+            "reportingInstance": node,
+            "regarding": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": namespace,
+                "name": name,
+                "uid": self.uid,
+            },
+        }

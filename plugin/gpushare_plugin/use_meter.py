@@ -1,0 +1,83 @@
+"""Measures what is in use, and keeps what was measured last."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from gpushare_core.api.enums import MeasurementScope
+from gpushare_core.api.share_node import GPUShareNode
+from gpushare_plugin.cluster.container_names import ContainerNames
+from gpushare_plugin.decide.allocations import PodAllocation
+from gpushare_plugin.decide.container_use import MeasuredUse, loads, measured_use, unnamed_owners
+from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.devices.use import Use, UseQuestion, UseSource
+from gpushare_plugin.state import NodeState
+
+MOST_REMARKS = 100
+"""That are remembered as said."""
+
+_log = logging.getLogger(__name__)
+
+
+class UseMeter:
+    """Keeps ``state.measured``: as often as the policy says, less often than it is asked."""
+
+    def __init__(
+        self,
+        state: NodeState,
+        names: ContainerNames,
+        *,
+        open_use: Callable[[GPUShareNode], UseSource | None],
+    ) -> None:
+        self._state = state
+        self._names = names
+        self._open_use = open_use
+        self._said: dict[str, None] = {}
+
+    async def measure(self, layout: Layout | None, allocations: Sequence[PodAllocation]) -> None:
+        """Looks what is in use by those who hold ``allocations``.
+
+        Where nothing is to be measured nothing counts as in use; where it cannot be told what was known of
+        cards stays, in the status.
+        """
+        state, share_node = self._state, self._state.share_node
+        if share_node is None or layout is None or state.reading is None:
+            state.measured = None
+            return
+        question = self._question(share_node, allocations)
+        source = self._open_use(share_node) if question else None
+        if source is None or question is None:
+            state.measured = _nothing(layout)
+            return
+        use = await source.measure(question)
+        self._tell(use)
+        if not question.by_container:
+            state.measured = MeasuredUse(cards=use.cards, problem=use.problem)
+            return
+        self._names.forget({each.pod.kubelet_uid for each in allocations})
+        if unnamed := unnamed_owners(use, layout, allocations, self._names.known):
+            await self._names.look_up(unnamed)
+        state.measured = measured_use(use, layout, allocations, self._names.known)
+
+    def _question(self, share_node: GPUShareNode, allocations: Sequence[PodAllocation]) -> UseQuestion | None:
+        measurement, reading = share_node.spec.measurement, self._state.reading
+        if measurement.scope is MeasurementScope.OFF or reading is None:
+            return None
+        return UseQuestion(
+            cards=reading.cards,
+            by_container=measurement.scope is MeasurementScope.CONTAINERS,
+            interval=measurement.interval_seconds,
+            loads=loads(allocations),
+        )
+
+    def _tell(self, use: Use) -> None:
+        for remark in use.remarks:
+            if remark not in self._said:
+                _log.warning(remark)
+                self._said[remark] = None
+        while len(self._said) > MOST_REMARKS:
+            del self._said[next(iter(self._said))]
+
+
+def _nothing(layout: Layout) -> MeasuredUse:
+    """What was in use before is not in use any more, as far as anybody knows."""
+    return MeasuredUse(cards={placed.uuid: 0 for placed in layout.cards})
