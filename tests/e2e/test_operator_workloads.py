@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.e2e.observe import get
 from tests.e2e.product import SYSTEM
-from tests.samples.operator import control_plane, hostctl_run, policy
+from tests.samples.operator import control_plane, hostctl_run, policy, rule, spec
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
@@ -38,6 +38,10 @@ def run_of(command: HostctlCommand, **occasion: Any) -> Json:
 
 MADE: dict[str, Json] = {
     "plugin": plugin_daemon_set(policy("forged"), INSTALLATION),
+    "plugin that measures containers": plugin_daemon_set(
+        policy("forged", spec=spec(rule("gpu-1"), plugin={"measurement": {"scope": "Containers"}})),
+        INSTALLATION,
+    ),
     "extender": extender_daemon_set(INSTALLATION, [22766]),
     "extender on two ports": extender_daemon_set(INSTALLATION, [12000, 22766]),
     "install": run_of(HostctlCommand.INSTALL),
@@ -68,6 +72,7 @@ ALLOWED = {
     "pod": {
         "containers",
         "dnsPolicy",
+        "hostPID",
         "nodeSelector",
         "priorityClassName",
         "restartPolicy",
@@ -128,7 +133,6 @@ OTHER_FIELDS: dict[str, dict[str, Any]] = {
         "hostAliases": [{"ip": "192.0.2.1", "hostnames": ["kubernetes.default"]}],
         "hostIPC": True,
         "hostNetwork": True,
-        "hostPID": True,
         "hostUsers": False,
         "hostname": "a",
         "hostnameOverride": "a",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpushare_core.api.enums import Backend
+from gpushare_core.api.enums import Backend, MeasurementScope, Mode, Source
 from gpushare_core.api.names import POLICY_LABEL, SCHEDULER_LABEL
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import BACKEND_ANNOTATION, EXTENDER, PLUGIN, PORT_ANNOTATION
@@ -51,8 +51,18 @@ def plugin_daemon_set(policy: PolicyObject, installation: Installation) -> Json:
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
             "containers": [_plugin_container(installation)],
             "volumes": [host_path(name, path) for name, path in KUBELET_FOLDERS.items()],
+            **({"hostPID": True} if looks_at_processes(policy) else {}),
         },
     )
+
+
+def looks_at_processes(policy: PolicyObject) -> bool:
+    """Returns whether the plugin has to see its nodes' processes: NVML names those of its own PID namespace,
+    and by their cgroups it tells whose they are."""
+    spec = policy.spec
+    if spec is None or spec.plugin.measurement.scope is not MeasurementScope.CONTAINERS:
+        return False
+    return any(rule.mode is not Mode.OFF and rule.devices.source is Source.NVML for rule in spec.nodes)
 
 
 def _plugin_container(installation: Installation) -> Json:

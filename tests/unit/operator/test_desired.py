@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy, rule
+from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy, rule, spec
 
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_extender.main import DRAIN_SECONDS
 from gpushare_operator.cluster.labels import HASH_ANNOTATION
-from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
+from gpushare_operator.desired.daemon_sets import extender_daemon_set, looks_at_processes, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job
 from gpushare_operator.desired.names import Installation, job_name
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
@@ -53,6 +53,30 @@ def test_the_plugin_mounts_the_two_folders_of_the_kubelet_that_it_needs() -> Non
     assert mounts == ["/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources"]
     assert mounts == [each["hostPath"]["path"] for each in PLUGIN["volumes"]]
     assert "hostNetwork" not in PLUGIN
+
+
+@pytest.mark.parametrize(
+    ("source", "scope", "expected"),
+    [
+        pytest.param("NVML", "Containers", True, id="NVML names processes"),
+        pytest.param("NVML", "Cards", None, id="only cards are measured"),
+        pytest.param("NVML", "Off", None, id="nothing is measured"),
+        pytest.param("Simulated", "Containers", None, id="a simulated load has no processes"),
+    ],
+)
+def test_the_plugin_sees_the_hosts_processes_only_where_it_has_to(
+    source: str, scope: str, *, expected: bool | None
+) -> None:
+    cards = [{"count": 1, "memory": "16Gi"}] if source == "Simulated" else []
+    devices = {"source": source, "simulated": cards}
+    measuring = spec(rule("gpu-1", devices=devices), plugin={"measurement": {"scope": scope}})
+    pod = plugin_daemon_set(policy(spec=measuring), INSTALLATION)["spec"]["template"]["spec"]
+    assert pod.get("hostPID") is expected
+
+
+def test_a_rule_that_shares_nothing_is_no_reason_to_see_processes() -> None:
+    off = spec(rule("gpu-1", mode="Off"), plugin={"measurement": {"scope": "Containers"}})
+    assert not looks_at_processes(policy(spec=off))
 
 
 def test_the_extender_may_take_the_time_to_finish_its_binds() -> None:
