@@ -78,7 +78,7 @@ def figures(state: ProcessState) -> Iterator[Sample]:
     yield BOOKS_AGE.at(state.books_age, state.node)
     yield from (WATCH_LISTED.at(listed, collection) for collection, listed in state.listed.items())
     yield from card_figures(state.node, state.cards)
-    if state.measured and not state.measured.problem:
+    if state.measured:
         yield from use_figures(state.node, state.measured)
     if state.spec and state.status:
         yield from status_figures(state.node, state.spec, state.status)

@@ -20,6 +20,10 @@ class StubDriver:
     linked: list[tuple[int, int]] = field(default_factory=list)
     faults: dict[tuple[str, int], int] = field(default_factory=dict)
     hanging: set[str] = field(default_factory=set)
+    used: dict[int, int] = field(default_factory=dict)
+    """Index -> bytes that are in use."""
+    processes: list[tuple[int, str, int, int]] = field(default_factory=list)
+    """Index, list (compute or graphics), PID, bytes; -1 where the driver does not tell them."""
 
     @property
     def library(self) -> Path:
@@ -68,6 +72,12 @@ class StubDriver:
         self.hanging.add(symbol)
         self.write()
 
+    def run(self, pid: int, size: int, *, card: int = 0, kind: str = "compute") -> None:
+        """A process begins to use a card."""
+        self.processes.append((card, kind, pid, size))
+        self.used[card] = self.used.get(card, 0) + max(0, size)
+        self.write()
+
     def calls(self, symbol: str) -> int:
         """Returns how often it was called."""
         log = self.folder / "log"
@@ -78,6 +88,8 @@ class StubDriver:
         lines += [f"linked {one} {other}" for one, other in self.linked]
         lines += [f"fail {symbol} {card} {code}" for (symbol, card), code in self.faults.items()]
         lines += [f"hang {symbol}" for symbol in self.hanging]
+        lines += [f"used {index} {size}" for index, size in self.used.items()]
+        lines += [f"process {' '.join(map(str, each))}" for each in self.processes]
         lines.append(f"log {self.folder / 'log'}")
         unfinished = self.folder / "control.unfinished"
         unfinished.write_text("\n".join(lines) + "\n")

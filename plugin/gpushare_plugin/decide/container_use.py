@@ -37,7 +37,7 @@ class MeasuredUse:
     requested: Mapping[Holding, int] = field(default_factory=dict)
     """Bytes that each container asked for."""
     problem: Problem | None = None
-    """Why nothing can be told now."""
+    """Why nothing can be told now, or nothing of containers."""
 
 
 def measured_use(

@@ -57,9 +57,11 @@ def card_figures(node: str, cards: Sequence[PhysicalCard]) -> Iterator[Sample]:
 
 
 def use_figures(node: str, measured: MeasuredUse) -> Iterator[Sample]:
-    """Yields what is in use; of containers only where they are measured."""
+    """Yields what is in use; of containers only where that can be told."""
     for card, used in measured.cards.items():
         yield CARD_USED.at(used, node, card)
+    if measured.problem:
+        return
     held = ((measured.containers.get(key, 0), key) for key in measured.requested)
     for used, key in nlargest(MOST_CONTAINERS, held):
         labels = (node, key.card, key.pod.namespace, key.pod.name, key.container)

@@ -52,7 +52,8 @@ def reported_use(recorded: ReportedUse, measured: MeasuredUse, memory: Mapping[s
 
     Args:
         recorded: what the status says.
-        measured: what is measured now; a card that it does not know keeps its figures.
+        measured: what is measured now; a card that it does not know keeps its figures, with a problem all
+            containers do.
         memory: card UUID -> bytes.
     """
     now = _rounded(recorded, measured)
@@ -70,7 +71,11 @@ def _exceeding(use: ReportedUse, measured: MeasuredUse) -> set[Holding]:
 
 
 def _rounded(recorded: ReportedUse, measured: MeasuredUse) -> ReportedUse:
-    kept = {key: used for key, used in recorded.containers.items() if key.card not in measured.cards}
+    kept = {
+        key: used
+        for key, used in recorded.containers.items()
+        if key.card not in measured.cards or measured.problem
+    }
     told = {key: used // MIB * MIB for key, used in measured.containers.items() if key.card in measured.cards}
     return ReportedUse(
         cards={**recorded.cards, **{card: used // MIB * MIB for card, used in measured.cards.items()}},

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from gpushare_plugin.devices.card import PhysicalCard, Reading
 from gpushare_plugin.devices.nvml_cards import (
@@ -22,6 +22,7 @@ from gpushare_plugin.devices.nvml_cards import (
 DEADLINE = 5.0
 """Seconds that a reading may take. A node of 16 cards whose driver has to wake up takes about three."""
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
@@ -78,10 +79,13 @@ class NvmlSource:
         return reading
 
     def _ask(self) -> Future[Reading]:
-        future: Future[Reading] = Future()
         known = self._known
+        return self.call(lambda: self._reading(known))
 
-        self._calls.put(lambda: future.set_result(self._reading(known)))
+    def call(self, function: Callable[[], T]) -> Future[T]:
+        """Returns what ``function`` returns in the thread, once it has its turn. It may not raise."""
+        future: Future[T] = Future()
+        self._calls.put(lambda: future.set_result(function()))
         return future
 
     def _serve(self) -> None:

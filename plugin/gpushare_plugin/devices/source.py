@@ -15,6 +15,7 @@ class DeviceSources:
 
     def __init__(self) -> None:
         self._nvml: DeviceSource | None = None
+        self._nvml_use: UseSource | None = None
 
     def open(self, share_node: GPUShareNode) -> DeviceSource | None:
         """Returns the source that its spec asks for, or None where this version has none of that kind."""
@@ -25,21 +26,25 @@ class DeviceSources:
             happening = share_node.metadata.annotations.get(SIMULATE_ANNOTATION, "")
             return SimulatedSource(share_node.metadata.name, devices.simulated, happening)
         if devices.source is Source.NVML:
-            self._nvml = self._nvml or _nvml_source()
+            self._nvml, self._nvml_use = (self._nvml, self._nvml_use) if self._nvml else _nvml_sources()
             return self._nvml
         return None
 
     def open_use(self, share_node: GPUShareNode) -> UseSource | None:
-        """Returns what tells how much is in use, or None where nothing does."""
+        """Returns what tells how much is in use, or None where nothing does; NVML only once it told cards."""
         if share_node.spec.devices.source is Source.SIMULATED:
             from gpushare_plugin.devices.simulated_use import SimulatedUse
 
             return SimulatedUse()
-        return None
+        return self._nvml_use if share_node.spec.devices.source is Source.NVML else None
 
 
-def _nvml_source() -> DeviceSource:
+def _nvml_sources() -> tuple[DeviceSource, UseSource]:
+    """One thread for both: the library takes one call at a time."""
     from gpushare_plugin.devices.nvml import NvmlSource
     from gpushare_plugin.devices.nvml_library import NvmlLibrary
+    from gpushare_plugin.devices.nvml_use import NvmlUse
 
-    return NvmlSource(NvmlLibrary())
+    library = NvmlLibrary()
+    source = NvmlSource(library)
+    return source, NvmlUse(library, source)

@@ -5,6 +5,8 @@
  *   linked INDEX INDEX                           linked by NVLink
  *   fail SYMBOL INDEX CODE                       that call answers so; INDEX -1: for every card
  *   hang SYMBOL                                  that call does not return while the line is there
+ *   used INDEX BYTES                             what is in use of a card
+ *   process INDEX LIST PID BYTES                 a process in the list "compute" or "graphics"; -1: not told
  *   log PATH                                     every call is written there, by its symbol
  */
 #include <stdio.h>
@@ -71,6 +73,8 @@ static int find(int index, struct card *card) {
     return count;
 }
 
+static unsigned long long used_of(int index);
+
 static int linked(int one, int other) {
     char line[512];
     int a, b, found = 0;
@@ -117,7 +121,7 @@ EXPORT int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pendi
 EXPORT int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory) {
     CARD(device);
     memory->total = memory->free = card.memory;
-    memory->used = 0;
+    memory->used = used_of(index_of(device));
     return OK;
 }
 EXPORT int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
@@ -137,3 +141,5 @@ EXPORT int nvmlDeviceGetP2PStatus(void *one, void *other, unsigned index, unsign
     *status = index == 2 && linked(index_of(one), index_of(other)) ? OK : P2P_NOT_SUPPORTED;
     return OK;
 }
+
+#include "use.h"
