@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from gpushare_core.api.enums import MeasurementScope
+from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.decide.allocations import PodAllocation
@@ -14,6 +15,11 @@ from gpushare_plugin.state import NodeState
 
 MOST_REMARKS = 100
 """That are remembered as said."""
+
+NOT_TOLD = Problem(
+    "UseNotTold",
+    "the source of devices does not tell what is in use: sources NVML and Simulated do",
+)
 
 _log = logging.getLogger(__name__)
 
@@ -44,9 +50,12 @@ class UseMeter:
             state.measured = None
             return
         question = self._question(share_node, allocations)
-        source = self._open_use(share_node) if question else None
-        if source is None or question is None:
-            state.measured = _nothing(layout)
+        if question is None:
+            state.measured = MeasuredUse(cards={placed.uuid: 0 for placed in layout.cards})
+            return
+        source = self._open_use(share_node)
+        if source is None:
+            state.measured = MeasuredUse(problem=NOT_TOLD)
             return
         use = await source.measure(question)
         self._tell(use)
@@ -76,8 +85,3 @@ class UseMeter:
                 self._said[remark] = None
         while len(self._said) > MOST_REMARKS:
             del self._said[next(iter(self._said))]
-
-
-def _nothing(layout: Layout) -> MeasuredUse:
-    """What was in use before is not in use any more, as far as anybody knows."""
-    return MeasuredUse(cards={placed.uuid: 0 for placed in layout.cards})

@@ -160,3 +160,15 @@ async def test_an_event_that_is_refused_stops_nothing(measured_node: Node) -> No
     load(node, "a", "1Gi")
     await node.until("its end", lambda: node.condition("MemoryExceeded") == WITHIN)
     assert used(node)["a/main"] == "1Gi"
+
+
+async def test_a_source_that_does_not_tell_is_no_proof_of_anything(measured_node: Node) -> None:
+    node = measured_node
+    await run_pod(node)
+    load(node, "a", "5Gi")
+    await node.until("the condition", lambda: node.condition("MemoryExceeded") == EXCEEDED)
+    node.open_use = lambda _: None
+    node.share(measurement=BY_CONTAINER)
+    await node.until("the condition", lambda: node.condition("MemoryExceeded") == ("Unknown", "UseNotTold"))
+    assert used(node)["a/main"] == "5Gi"
+    await node.until("the Event", lambda: len(events(node)) == 1)
