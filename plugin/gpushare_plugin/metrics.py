@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.share_node import NodeSpec, NodeStatus
 from gpushare_core.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
 from gpushare_plugin.decide.container_use import MeasuredUse
@@ -78,7 +79,7 @@ def figures(state: ProcessState) -> Iterator[Sample]:
     yield BOOKS_AGE.at(state.books_age, state.node)
     yield from (WATCH_LISTED.at(listed, collection) for collection, listed in state.listed.items())
     yield from card_figures(state.node, state.cards)
-    if state.measured:
+    if state.measured and state.spec and state.spec.measurement.scope is not MeasurementScope.OFF:
         yield from use_figures(state.node, state.measured)
     if state.spec and state.status:
         yield from status_figures(state.node, state.spec, state.status)

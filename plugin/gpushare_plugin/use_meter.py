@@ -1,18 +1,29 @@
 """Measures what is in use, and keeps what was measured last."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.decide.allocations import PodAllocation
-from gpushare_plugin.decide.container_use import MeasuredUse, loads, measured_use, unnamed_owners
+from gpushare_plugin.decide.container_use import (
+    Holding,
+    MeasuredUse,
+    exceeding,
+    loads,
+    measured_use,
+    unnamed_owners,
+)
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.devices.use import Use, UseQuestion, UseSource
 from gpushare_plugin.state import NodeState
 
+EXCESS_ENDS_AFTER = 600.0
+"""Seconds without an excess after which it is over, unless the use has fallen far: it may come and go."""
 MOST_REMARKS = 100
 """That are remembered as said."""
 
@@ -33,10 +44,14 @@ class UseMeter:
         names: ContainerNames,
         *,
         open_use: Callable[[GPUShareNode], UseSource | None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._state = state
         self._names = names
         self._open_use = open_use
+        self._clock = clock
+        self._exceeded: dict[Holding, float] = {}
+        """When an excess was seen last."""
         self._said: dict[str, None] = {}
 
     async def measure(self, layout: Layout | None, allocations: Sequence[PodAllocation]) -> None:
@@ -65,7 +80,14 @@ class UseMeter:
         self._names.forget({each.pod.kubelet_uid for each in allocations})
         if unnamed := unnamed_owners(use, layout, allocations, self._names.known):
             await self._names.look_up(unnamed)
-        state.measured = measured_use(use, layout, allocations, self._names.known)
+        measured = measured_use(use, layout, allocations, self._names.known)
+        state.measured = replace(measured, exceeded_lately=self._exceeded_lately(measured))
+
+    def _exceeded_lately(self, measured: MeasuredUse) -> frozenset[Holding]:
+        now = self._clock()
+        self._exceeded.update(dict.fromkeys(exceeding(measured.containers, measured.requested), now))
+        self._exceeded = {key: seen for key, seen in self._exceeded.items() if now - seen < EXCESS_ENDS_AFTER}
+        return frozenset(self._exceeded)
 
     def _question(self, share_node: GPUShareNode, allocations: Sequence[PodAllocation]) -> UseQuestion | None:
         measurement, reading = share_node.spec.measurement, self._state.reading

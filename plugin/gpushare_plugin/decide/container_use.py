@@ -36,6 +36,8 @@ class MeasuredUse:
     """Bytes. With it and ``cards``, what is missing uses nothing."""
     requested: Mapping[Holding, int] = field(default_factory=dict)
     """Bytes that each container asked for."""
+    exceeded_lately: frozenset[Holding] = frozenset()
+    """Who used more than that, now or a while ago."""
     problem: Problem | None = None
     """Why nothing can be told now, or nothing of containers."""
 
@@ -69,6 +71,11 @@ def requested_memory(layout: Layout, allocations: Iterable[PodAllocation]) -> di
         for card, units in shares.items()
         if card in placed
     }
+
+
+def exceeding(used: Mapping[Holding, int], requested: Mapping[Holding, int]) -> dict[Holding, int]:
+    """Returns the bytes of those who use more than they asked for."""
+    return {key: size for key, size in used.items() if size > requested.get(key, size)}
 
 
 def loads(allocations: Iterable[PodAllocation]) -> list[Load]:

@@ -13,9 +13,9 @@ from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.names import MEMORY_EXCEEDED
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import NodeSpec
-from gpushare_plugin.decide.container_use import Holding, MeasuredUse
+from gpushare_plugin.decide.container_use import Holding, MeasuredUse, exceeding
 from gpushare_plugin.decide.pod_events import PodEvent
-from gpushare_plugin.decide.reported_use import ReportedUse, exceeding
+from gpushare_plugin.decide.reported_use import ReportedUse
 from gpushare_plugin.decide.status import quantity_text
 
 EXCEEDED, WITHIN_REQUEST = "MemoryExceeded", "MemoryWithinRequest"
@@ -45,7 +45,7 @@ class Excess:
 
 def excesses(use: ReportedUse, requested: Mapping[Holding, int]) -> list[Excess]:
     """Returns them in the order of pods."""
-    found = (Excess(key, requested[key], used) for key, used in exceeding(use, requested).items())
+    found = (Excess(key, requested[key], used) for key, used in exceeding(use.containers, requested).items())
     return sorted(found, key=lambda excess: excess.holding)
 
 
@@ -73,7 +73,7 @@ def excess_conditions(spec: NodeSpec, measured: MeasuredUse | None, use: Reporte
 
 def excess_events(before: ReportedUse, now: ReportedUse, requested: Mapping[Holding, int]) -> list[PodEvent]:
     """Returns one Event for each excess that begins, and one for each that ends while its units are held."""
-    old, new = exceeding(before, requested), excesses(now, requested)
+    old, new = exceeding(before.containers, requested), excesses(now, requested)
     ended = old.keys() - {excess.holding for excess in new}
     return [*(_begun(excess) for excess in new if excess.holding not in old), *_ended(ended)]
 

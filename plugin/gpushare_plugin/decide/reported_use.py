@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.quantity import MIB, parse_memory
-from gpushare_plugin.decide.container_use import Holding, MeasuredUse
+from gpushare_plugin.decide.container_use import Holding, MeasuredUse, exceeding
 from gpushare_plugin.decide.pods import PodName
 
 THRESHOLD = 0.05
@@ -57,17 +57,14 @@ def reported_use(recorded: ReportedUse, measured: MeasuredUse, memory: Mapping[s
         memory: card UUID -> bytes.
     """
     now = _rounded(recorded, measured)
-    moved = _has_moved(recorded, now, memory) or _exceeding(recorded, measured) != _exceeding(now, measured)
+    moved = _has_moved(recorded, now, memory) or _excess_changes(recorded, now, measured)
     return now if moved else recorded
 
 
-def exceeding(use: ReportedUse, requested: Mapping[Holding, int]) -> dict[Holding, int]:
-    """Returns the bytes of those who use more than they asked for."""
-    return {key: used for key, used in use.containers.items() if used > requested.get(key, used)}
-
-
-def _exceeding(use: ReportedUse, measured: MeasuredUse) -> set[Holding]:
-    return set(exceeding(use, measured.requested))
+def _excess_changes(before: ReportedUse, now: ReportedUse, measured: MeasuredUse) -> bool:
+    """Who is now and then a little above what he asked for is not told of each time."""
+    known, new = (exceeding(use.containers, measured.requested).keys() for use in (before, now))
+    return bool(new - known or known - new - measured.exceeded_lately)
 
 
 def _rounded(recorded: ReportedUse, measured: MeasuredUse) -> ReportedUse:

@@ -167,9 +167,18 @@ def test_calls_of_the_kubelet_are_counted_from_zero() -> None:
 
 def test_what_is_not_known_is_not_shown() -> None:
     problem = Problem("DriverHung", "wait")
-    unknown = replace(state(), measured=MeasuredUse(cards={"GPU-0": 1}, problem=problem))
-    for each in (unknown, replace(state(), measured=None)):
+    off = share_node(measurement={"scope": "Off"})
+    for each in (
+        replace(state(), measured=MeasuredUse(problem=problem)),
+        replace(state(), measured=None),
+        state(off),
+    ):
         assert by_labels(list(figures(each)), "gpushare_card_memory_used_bytes") == {}
+    partly = replace(
+        state(), measured=MeasuredUse(cards={"GPU-0": 1}, requested={HOLDING: 1}, problem=problem)
+    )
+    assert by_labels(list(figures(partly)), "gpushare_card_memory_used_bytes") == {("gpu-1", "GPU-0"): 1}
+    assert by_labels(list(figures(partly)), "gpushare_container_memory_used_bytes") == {}
 
 
 def test_a_node_of_many_containers_shows_those_that_use_most() -> None:

@@ -1,5 +1,7 @@
 """The status follows use only where it has moved far; an excess is told at once, and once."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,6 +52,15 @@ def measured(card: float, **containers: float) -> MeasuredUse:
 def test_the_status_follows_what_moved_far(before: ReportedUse, now: MeasuredUse, *, moved: bool) -> None:
     after = reported_use(before, now, MEMORY)
     assert after == (ReportedUse(cards=now.cards, containers=now.containers) if moved else before)
+
+
+def test_who_hovers_at_what_was_asked_for_is_told_of_once() -> None:
+    above, below = measured(11, a=11), replace(measured(9.75, a=9.75), exceeded_lately=frozenset({A}))
+    told = reported_use(use(9, a=9), above, MEMORY)
+    assert reported_use(told, below, MEMORY) == told
+    assert reported_use(told, above, MEMORY) == told
+    over = replace(below, exceeded_lately=frozenset())
+    assert reported_use(told, over, MEMORY).containers == over.containers
 
 
 def test_a_card_of_which_nothing_can_be_told_keeps_its_figures() -> None:
