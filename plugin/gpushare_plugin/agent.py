@@ -13,6 +13,7 @@ from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.metrics import PATH, exposition, new_registry
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.cluster.share_node_watch import ShareNodeWatch
@@ -20,6 +21,7 @@ from gpushare_plugin.decide.admission import pods_without_units
 from gpushare_plugin.decide.conditions import STOPPING, RegistrationState
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
+from gpushare_plugin.devices.use import UseSource
 from gpushare_plugin.health_server import HealthServer
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
@@ -33,6 +35,7 @@ from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.metrics import PluginMetrics, ProcessState
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
+from gpushare_plugin.use_meter import UseMeter
 
 PERIOD = 10.0
 """Seconds after which everything is looked at again although nothing changed."""
@@ -75,6 +78,7 @@ class Agent:
         resources: PodResources,
         *,
         open_source: Callable[[GPUShareNode], DeviceSource] | None = None,
+        open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
     ) -> None:
         self.state = NodeState(settings.node)
         self.registry = new_registry("gpushare-plugin")
@@ -92,6 +96,7 @@ class Agent:
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client, level=settings.log_level)
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
+        sources = DeviceSources(self.state.changed.set)
         self._reconciler = Reconciler(
             state=self.state,
             client=client,
@@ -99,8 +104,9 @@ class Agent:
             reservations=reservations,
             streams=self._streams,
             registration=self._registration,
+            open_source=open_source or sources.open,
+            meter=UseMeter(self.state, ContainerNames(client), open_use=open_use or sources.open_use),
             events=EventWriter(client, settings.node, now=utc_now),
-            open_source=open_source or DeviceSources(self.state.changed.set).open,
         )
         self._stopping = False
 
@@ -164,6 +170,7 @@ class Agent:
             cards=self.state.reading.cards if self.state.reading else (),
             spec=share_node.spec if share_node else None,
             status=share_node.status if share_node else None,
+            measured=self.state.measured,
             listed={
                 "pods": self._pod_watch.synced.is_set(),
                 "gpusharenodes": self._share_node_watch.synced.is_set(),

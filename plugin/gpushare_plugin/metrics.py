@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.share_node import NodeSpec, NodeStatus
 from gpushare_core.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
-from gpushare_plugin.decide.figures import NODE_GAUGES, card_figures, status_figures
+from gpushare_plugin.decide.container_use import MeasuredUse
+from gpushare_plugin.decide.figures import NODE_GAUGES, card_figures, status_figures, use_figures
 from gpushare_plugin.devices.card import PhysicalCard
 from gpushare_plugin.kubelet.device_plugin import (
     ALLOCATE,
@@ -33,6 +35,7 @@ class ProcessState:
     spec: NodeSpec | None
     """None where the node is not shared; so is ``status``."""
     status: NodeStatus | None
+    measured: MeasuredUse | None
     listed: Mapping[str, bool]
     """Collection -> whether the whole of it was read once."""
     registered: bool
@@ -76,5 +79,7 @@ def figures(state: ProcessState) -> Iterator[Sample]:
     yield BOOKS_AGE.at(state.books_age, state.node)
     yield from (WATCH_LISTED.at(listed, collection) for collection, listed in state.listed.items())
     yield from card_figures(state.node, state.cards)
+    if state.measured and state.spec and state.spec.measurement.scope is not MeasurementScope.OFF:
+        yield from use_figures(state.node, state.measured)
     if state.spec and state.status:
         yield from status_figures(state.node, state.spec, state.status)

@@ -37,6 +37,7 @@ from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState
 from gpushare_plugin.decide.cordon import NO_CORDON, cordoned, kept_units, read_cordon
 from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.dialect_change import recorded_dialect
+from gpushare_plugin.decide.excess import excess_conditions, excess_events
 from gpushare_plugin.decide.fault_events import fault_events
 from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
@@ -54,6 +55,7 @@ from gpushare_plugin.decide.offering import (
     without_cards,
 )
 from gpushare_plugin.decide.pods import read_metadata
+from gpushare_plugin.decide.reported_use import ReportedUse, recorded_use, reported_use
 from gpushare_plugin.decide.stand_ins import doubtful_units
 from gpushare_plugin.decide.status import kept_status, node_status
 from gpushare_plugin.devices.card import DeviceSource, Reading
@@ -61,6 +63,7 @@ from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.state import NodeState
+from gpushare_plugin.use_meter import UseMeter
 
 NO_DEVICES = b""
 """A list of devices without any, as protobuf."""
@@ -80,6 +83,7 @@ class Reconciler:
     """By the name of the extended resource."""
     registration: Callable[[], RegistrationState]
     open_source: Callable[[GPUShareNode], DeviceSource]
+    meter: UseMeter
     events: EventWriter
     now: Callable[[], datetime] = utc_now
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -103,6 +107,7 @@ class Reconciler:
         await self._find_cards()
         offered = await self._offer()
         await self._repair_annotations()
+        await self._measure()
         return await self.write_status() and offered
 
     def seconds_until_due(self) -> float | None:
@@ -296,6 +301,12 @@ class Reconciler:
             self.state.put_pod(read_metadata(written, Dialect.allocation_annotation))
         return ""
 
+    async def _measure(self) -> None:
+        offering = self.state.offering
+        assignments = None if offering.layout_unknown else self._node_assignments(offering)
+        allocations = every_allocation(assignments, self.state.pods) if assignments else []
+        await self.meter.measure(offering.layout, allocations)
+
     async def write_status(self) -> bool:
         """Returns whether the status is as it has to be."""
         async with self._writing:
@@ -323,7 +334,19 @@ class Reconciler:
             self.state.share_node = written
         if not dry_run:
             await self.events.write(fault_events(share_node.status, status))
+            await self._tell_excesses(share_node.status, status)
         return written
+
+    async def _tell_excesses(self, before: NodeStatus, after: NodeStatus) -> None:
+        """What follows from two statuses is told once, also by a plugin that was restarted in between."""
+        requested = self.state.measured.requested if self.state.measured else {}
+        await self.events.write(excess_events(recorded_use(before), recorded_use(after), requested))
+
+    def _use(self, share_node: GPUShareNode) -> ReportedUse:
+        recorded, measured = recorded_use(share_node.status), self.state.measured
+        cards = self.state.reading.cards if self.state.reading else ()
+        memory = {card.uuid: card.memory for card in cards}
+        return reported_use(recorded, measured, memory) if measured else recorded
 
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, assignments = self.state, self._node_assignments(offering)
@@ -338,6 +361,7 @@ class Reconciler:
             doubtful_units(offering.layout, state.assigned),
         )
         reading = state.reading or Reading()
+        use = self._use(share_node)
         conditions = node_conditions(
             share_node.spec,
             offering,
@@ -345,6 +369,7 @@ class Reconciler:
             annotations,
             reading=reading,
             cordon=state.cordon,
+            excess=excess_conditions(share_node.spec, state.measured, use),
         )
         faults = faults_of(state.health or recorded_health(share_node))
         if offering.layout_unknown:
@@ -357,6 +382,7 @@ class Reconciler:
             conditions,
             locks=locks,
             faults=faults,
+            use=use,
             now=self.now(),
         )
 

@@ -14,6 +14,7 @@ from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.card_health import Health
+from gpushare_plugin.decide.container_use import MeasuredUse
 from gpushare_plugin.decide.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.layout import Layout
@@ -47,6 +48,8 @@ class NodeState:
     """Of these cards. None before the first reading: then what the GPUShareNode says."""
     cordon: Cordon = NO_CORDON
     """Which of these cards people have cordoned."""
+    measured: MeasuredUse | None = None
+    """What was in use at the last look. None before there was one."""
     offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""
@@ -129,6 +132,7 @@ class NodeState:
     def stand_by(self) -> None:
         """Forgets what was offered: another plugin serves the node."""
         self.offering, self.last_layout, self.last_dialect = Offering(postponed=STARTING), None, None
+        self.measured = None
         self.preferred.clear()
 
     def put_assigned(self, assigned: AssignedDevices) -> None:

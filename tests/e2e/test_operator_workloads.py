@@ -49,6 +49,9 @@ MADE: dict[str, Json] = {
     "plugin of two inventories": plugin_daemon_set(
         policy("forged"), INSTALLATION, PluginPlatform(inventory_folders=INVENTORY_FOLDERS)
     ),
+    "plugin that measures containers": plugin_daemon_set(
+        policy("forged"), INSTALLATION, PluginPlatform(host_processes=True)
+    ),
     "extender": extender_daemon_set(INSTALLATION, [22766]),
     "extender on two ports": extender_daemon_set(INSTALLATION, [12000, 22766]),
     "install": run_of(HostctlCommand.INSTALL),
@@ -79,6 +82,7 @@ ALLOWED = {
     "pod": {
         "containers",
         "dnsPolicy",
+        "hostPID",
         "nodeSelector",
         "priorityClassName",
         "restartPolicy",
@@ -141,7 +145,6 @@ OTHER_FIELDS: dict[str, dict[str, Any]] = {
         "hostAliases": [{"ip": "192.0.2.1", "hostnames": ["kubernetes.default"]}],
         "hostIPC": True,
         "hostNetwork": True,
-        "hostPID": True,
         "hostUsers": False,
         "hostname": "a",
         "hostnameOverride": "a",

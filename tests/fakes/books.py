@@ -15,6 +15,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, read_request
+from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
@@ -32,6 +33,7 @@ from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
+from gpushare_plugin.use_meter import UseMeter
 
 T = TypeVar("T")
 
@@ -276,6 +278,7 @@ class Node:
             registration=lambda: RegistrationState(registered=True),
             now=lambda: NOW,
             open_source=lambda _: self.cards,
+            meter=UseMeter(self.state, ContainerNames(self.cluster), open_use=lambda _: None),  # type: ignore[arg-type]
             events=EventWriter(self.cluster, self.name, now=lambda: NOW),  # type: ignore[arg-type]
         )
         self.state.share_node = GPUShareNode.model_validate(self.cluster.share_nodes[self.name])

@@ -26,6 +26,10 @@ class StubDriver:
     """Card -> ``nvmlDeviceGpuRecoveryAction_t``."""
     xids: list[tuple[int, int]] = field(default_factory=list)
     """Card and code of each event."""
+    used: dict[int, int] = field(default_factory=dict)
+    """Index -> bytes that are in use."""
+    processes: list[tuple[int, str, int, int]] = field(default_factory=list)
+    """Index, list (compute or graphics), PID, bytes; -1 where the driver does not tell them."""
 
     @property
     def library(self) -> Path:
@@ -84,6 +88,12 @@ class StubDriver:
         self.hanging.add(symbol)
         self.write()
 
+    def run(self, pid: int, size: int, *, card: int = 0, kind: str = "compute") -> None:
+        """A process begins to use a card."""
+        self.processes.append((card, kind, pid, size))
+        self.used[card] = self.used.get(card, 0) + max(0, size)
+        self.write()
+
     def calls(self, symbol: str) -> int:
         """Returns how often it was called."""
         log = self.folder / "log"
@@ -97,6 +107,8 @@ class StubDriver:
         lines += [f"recovery {card} {action}" for card, action in self.recovery.items()]
         lines += [f"xid {card} {code}" for card, code in self.xids]
         lines += [f"hang {symbol}" for symbol in self.hanging]
+        lines += [f"used {index} {size}" for index, size in self.used.items()]
+        lines += [f"process {' '.join(map(str, each))}" for each in self.processes]
         lines.append(f"log {self.folder / 'log'}")
         unfinished = self.folder / "control.unfinished"
         unfinished.write_text("\n".join(lines) + "\n")

@@ -21,6 +21,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.devices.card import DeviceSource
 from gpushare_plugin.devices.source import DeviceSources
+from gpushare_plugin.devices.use import UseSource
 from gpushare_plugin.kubelet.pod_resources import PodResources
 
 
@@ -32,6 +33,9 @@ class Node:
     api: PluginApi
     agent: Agent | None = None
     open_source: Callable[[GPUShareNode], DeviceSource] = field(default_factory=lambda: DeviceSources().open)
+    open_use: Callable[[GPUShareNode], UseSource | None] = field(
+        default_factory=lambda: DeviceSources().open_use
+    )
     health_port: int = 0
     _plugin: asyncio.Task[None] | None = field(default=None)
 
@@ -64,12 +68,17 @@ class Node:
             KubeClient(self.api.credentials()) as client,
             PodResources(self.kubelet.pod_resources, RESOURCES) as resources,
         ):
-            self.agent = Agent(settings, client, resources, open_source=self._open_source)
+            self.agent = Agent(
+                settings, client, resources, open_source=self._open_source, open_use=self._open_use
+            )
             await self.agent.run()
 
     def _open_source(self, share_node: GPUShareNode) -> DeviceSource:
         """The one that the test has set by now."""
         return self.open_source(share_node)
+
+    def _open_use(self, share_node: GPUShareNode) -> UseSource | None:
+        return self.open_use(share_node)
 
     # What people and the scheduler do
 

@@ -45,7 +45,14 @@ def registries() -> Iterator[CollectorRegistry]:
 
     def nothing() -> plugin.ProcessState:
         return plugin.ProcessState(
-            node="n", cards=(), spec=None, status=None, listed={}, registered=False, books_age=0.0
+            node="n",
+            cards=(),
+            spec=None,
+            status=None,
+            measured=None,
+            listed={},
+            registered=False,
+            books_age=0.0,
         )
 
     registry = new_registry("gpushare-plugin")

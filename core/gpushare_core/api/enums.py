@@ -54,6 +54,14 @@ class DialectName(StrEnum):
     TUYA = "tuya.com"
 
 
+class MeasurementScope(StrEnum):
+    """Of what it is measured how much memory is in use."""
+
+    OFF = "Off"
+    CARDS = "Cards"
+    CONTAINERS = "Containers"
+
+
 class LogLevel(StrEnum):
     DEBUG = "debug"
     INFO = "info"

@@ -11,6 +11,7 @@ from gpushare_core.api.enums import (
     DialectName,
     Injection,
     LogLevel,
+    MeasurementScope,
     Mode,
     Preemption,
     SelectorOperator,
@@ -223,6 +224,16 @@ _RUNTIME_CLASS = rules(
 )
 
 
+class Measurement(ApiModel):
+    """What is measured of the memory that is in use."""
+
+    scope: MeasurementScope = MeasurementScope.CARDS
+    """Off: nothing. Cards: how much of each card is in use. Containers: also by which container, and whether
+    that is more than it asked for; where a node's cards are NVML's the plugin then runs with hostPID."""
+    interval_seconds: int = Field(default=30, ge=10, le=3600)
+    """How often the driver is asked."""
+
+
 class PluginSettings(ApiModel):
     """Settings of the plugin on each node."""
 
@@ -230,6 +241,7 @@ class PluginSettings(ApiModel):
     runtime_class_name: str = Field(default="", max_length=253, json_schema_extra=_RUNTIME_CLASS)
     """RuntimeClass of the plugin's pods: with source NVML that of NVIDIA's container runtime, which gives
     them the driver's library. Empty: the runtime that is the node's default."""
+    measurement: Measurement = Field(default_factory=Measurement)
 
 
 _MEMORY_UNIT = rules(

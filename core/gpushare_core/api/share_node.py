@@ -9,6 +9,7 @@ from gpushare_core.api.conditions import Condition
 from gpushare_core.api.enums import DialectName, LogLevel, Mode, Preemption
 from gpushare_core.api.policy import (
     Devices,
+    Measurement,
     MemoryTotals,
     NodeRule,
     ObjectMeta,
@@ -36,6 +37,7 @@ class NodeSpec(ApiModel):
     reserved_memory: Quantity = "0"
     devices: Devices = Field(default_factory=Devices)
     log_level: LogLevel = LogLevel.INFO
+    measurement: Measurement = Field(default_factory=Measurement)
 
     @classmethod
     def of_rule(cls, policy: str, spec: PolicySpec, rule: NodeRule) -> "NodeSpec":
@@ -50,6 +52,7 @@ class NodeSpec(ApiModel):
             reserved_memory=rule.reserved_memory,
             devices=rule.devices,
             log_level=spec.plugin.log_level,
+            measurement=spec.plugin.measurement,
         )
 
 

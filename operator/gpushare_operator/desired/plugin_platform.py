@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from gpushare_core.api.enums import Source
+from gpushare_core.api.enums import MeasurementScope, Mode, Source
 from gpushare_core.api.policy import INVENTORY_FOLDERS, PolicySpec
 from gpushare_core.json_object import Json
 from gpushare_operator.desired.pod_template import host_path, mount
@@ -22,24 +22,28 @@ class PluginPlatform:
     """Empty: the node's default."""
     inventory_folders: tuple[str, ...] = ()
     """In the order of ``INVENTORY_FOLDERS``."""
+    host_processes: bool = False
+    """Whether they see their nodes' processes: NVML names those of its own PID namespace, and by their
+    cgroups it is told whose they are."""
 
     @classmethod
     def of_spec(cls, spec: PolicySpec) -> "PluginPlatform":
         devices = (rule.devices for rule in spec.nodes)
         paths = (each.inventory_path for each in devices if each.source is Source.INVENTORY)
         folders = {PurePosixPath(path).parent.as_posix() for path in paths}
-        return cls(spec.plugin.runtime_class_name, _ordered(folders))
+        return cls(spec.plugin.runtime_class_name, _ordered(folders), _looks_at_processes(spec))
 
     @classmethod
     def of_daemon_set(cls, body: Json) -> "PluginPlatform":
         """Returns what is in force."""
         pod = body.get("spec", {}).get("template", {}).get("spec", {})
         volumes = {each.get("hostPath", {}).get("path", "") for each in pod.get("volumes", ())}
-        return cls(pod.get("runtimeClassName", ""), _ordered(volumes))
+        return cls(pod.get("runtimeClassName", ""), _ordered(volumes), pod.get("hostPID", False))
 
     @property
     def pod_fields(self) -> Json:
-        return {"runtimeClassName": self.runtime_class} if self.runtime_class else {}
+        runtime_class = {"runtimeClassName": self.runtime_class} if self.runtime_class else {}
+        return {**runtime_class, **({"hostPID": True} if self.host_processes else {})}
 
     @property
     def volumes(self) -> list[Json]:
@@ -57,6 +61,12 @@ class PluginPlatform:
             for name, folder in INVENTORY_VOLUMES.items()
             if folder in self.inventory_folders
         ]
+
+
+def _looks_at_processes(spec: PolicySpec) -> bool:
+    if spec.plugin.measurement.scope is not MeasurementScope.CONTAINERS:
+        return False
+    return any(rule.mode is not Mode.OFF and rule.devices.source is Source.NVML for rule in spec.nodes)
 
 
 def _ordered(paths: set[str]) -> tuple[str, ...]:

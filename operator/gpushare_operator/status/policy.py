@@ -21,7 +21,7 @@ from gpushare_operator.status.nodes import (
     unit_change_blocked,
 )
 from gpushare_operator.status.policy_readiness import PolicyConditions, policy_ready
-from gpushare_operator.status.totals import sum_up
+from gpushare_operator.status.totals import reported_memory, sum_up
 
 
 def policy_status(
@@ -49,7 +49,7 @@ def policy_status(
         nodes=totals.nodes,
         cards=totals.cards,
         units=totals.units,
-        memory=totals.memory,
+        memory=reported_memory(policy.status.memory, totals.memory),
     )
 
 

@@ -10,6 +10,10 @@ from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.node_assignment import Assignment
 from gpushare_operator.status.node_readiness import why_not_ready
 
+USED_THRESHOLD = 0.02
+"""Of the memory that a policy shares: as far what is in use has to move, or to nothing. Each node writes by
+itself; of thousands of nodes one moves every second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Totals:
@@ -62,6 +66,13 @@ def _allocated_of_total(units: Sequence[UnitTotals]) -> str:
 
 def _memory(quantities: Iterable[str], unit: str) -> str:
     return format_memory(sum(byte_count(quantity) for quantity in quantities), like=unit)
+
+
+def reported_memory(before: MemoryTotals, now: MemoryTotals) -> MemoryTotals:
+    """Returns ``now``; what is in use as in ``before``, the stored status, unless it has moved far."""
+    was, used = byte_count(before.used), byte_count(now.used)
+    is_far = abs(used - was) >= USED_THRESHOLD * byte_count(now.total)
+    return now if is_far or not used else now.model_copy(update={"used": before.used})
 
 
 def byte_count(quantity: str) -> int:

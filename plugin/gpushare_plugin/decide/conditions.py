@@ -78,8 +78,12 @@ def node_conditions(
     *,
     reading: Reading = NOTHING_READ,
     cordon: Cordon = NO_CORDON,
+    excess: Sequence[ConditionState] = (),
 ) -> list[ConditionState]:
-    """Returns all conditions of the node that has ``spec``; ``reading``: the last one of its cards."""
+    """Returns all conditions of the node that has ``spec``; ``reading``: the last one of its cards.
+
+    ``excess``: the condition about memory in use, where containers are measured.
+    """
     return [
         _registered(offering, registration, reading),
         _cards_healthy(offering.layout, reading),
@@ -87,6 +91,7 @@ def node_conditions(
         _ledger_in_sync(offering, annotations),
         _unit_too_fine(spec, offering),
         _unit_change_blocked(spec, offering),
+        *excess,
     ]
 
 

@@ -1,10 +1,12 @@
 """What Prometheus reads of a node and its cards. Pure."""
 
 from collections.abc import Iterator, Sequence
+from heapq import nlargest
 
 from gpushare_core.api.share_node import CardStatus, Health, NodeSpec, NodeStatus
 from gpushare_core.metrics import Gauge, Sample
 from gpushare_core.placement.modes import NODE_MODES
+from gpushare_plugin.decide.container_use import MeasuredUse
 from gpushare_plugin.devices.card import PhysicalCard
 
 ALLOCATED, FREE = "allocated", "free"
@@ -15,9 +17,16 @@ CONDITION = Gauge("gpushare_node_condition", "Of the GPUShareNode: 1 True, 0 Fal
 CARD_INFO = Gauge("gpushare_card_info", "Always 1; what a card is.", ("node", "card", "index", "model"))
 CARD_HEALTHY = Gauge("gpushare_card_healthy", "1 when pods may come to the card.", ("node", "card"))
 CARD_MEMORY = Gauge("gpushare_card_memory_bytes", "What the card has.", ("node", "card"))
-CARD_USED = Gauge(
-    "gpushare_card_memory_used_bytes", "What is in use on the card, where the source tells.", ("node", "card")
+CARD_USED = Gauge("gpushare_card_memory_used_bytes", "What is in use on the card.", ("node", "card"))
+CONTAINER_LABELS = ("node", "card", "namespace", "pod", "container")
+CONTAINER_USED = Gauge(
+    "gpushare_container_memory_used_bytes", "What a container has in use of a card.", CONTAINER_LABELS
 )
+CONTAINER_REQUESTED = Gauge(
+    "gpushare_container_memory_requested_bytes", "What it asked for of the card.", CONTAINER_LABELS
+)
+MOST_CONTAINERS = 256
+"""Of a node, those that use most: more pods than a kubelet takes by default, each with two containers."""
 CARD_UNITS = Gauge("gpushare_card_units", "Units of the card, by the status.", ("node", "card", "state"))
 CARD_PODS = Gauge("gpushare_card_pods", "Pods that have units of the card.", ("node", "card"))
 
@@ -29,6 +38,8 @@ NODE_GAUGES = (
     CARD_HEALTHY,
     CARD_MEMORY,
     CARD_USED,
+    CONTAINER_USED,
+    CONTAINER_REQUESTED,
     CARD_UNITS,
     CARD_PODS,
 )
@@ -43,7 +54,19 @@ def card_figures(node: str, cards: Sequence[PhysicalCard]) -> Iterator[Sample]:
         yield CARD_INFO.at(1, node, card.uuid, str(card.index), card.model)
         yield CARD_HEALTHY.at(card.healthy, node, card.uuid)
         yield CARD_MEMORY.at(card.memory, node, card.uuid)
-        yield CARD_USED.at(card.used, node, card.uuid)
+
+
+def use_figures(node: str, measured: MeasuredUse) -> Iterator[Sample]:
+    """Yields what is in use; of containers only where that can be told."""
+    for card, used in measured.cards.items():
+        yield CARD_USED.at(used, node, card)
+    if measured.problem:
+        return
+    held = ((measured.containers.get(key, 0), key) for key in measured.requested)
+    for used, key in nlargest(MOST_CONTAINERS, held):
+        labels = (node, key.card, key.pod.namespace, key.pod.name, key.container)
+        yield CONTAINER_USED.at(used, *labels)
+        yield CONTAINER_REQUESTED.at(measured.requested[key], *labels)
 
 
 def status_figures(node: str, spec: NodeSpec, status: NodeStatus) -> Iterator[Sample]:

@@ -209,7 +209,7 @@ def keep_places(
 
 def _in_place(present: PhysicalCard | None, known: PhysicalCard) -> PhysicalCard:
     if present is None:
-        return replace(known, healthy=False, reason=GONE, used=0)
+        return replace(known, healthy=False, reason=GONE)
     return replace(present, index=known.index, memory=known.memory)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from gpushare_core.api.names import SIMULATED_LOAD_ANNOTATION
 from gpushare_core.books.allocation import Allocation, MalformedAllocationError, decode_allocation
 from gpushare_core.dialects.codec import Codec
 from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError
@@ -42,6 +43,8 @@ class Pod:
     """Our own."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     """Those of every dialect, ours among them."""
+    simulated_load: str = ""
+    """What its annotation says of its use of cards that do not exist."""
     asked: PodRequest | None = None
     """All that the pod asks for, in any dialect; None until its spec was read. It never changes."""
     request: PodRequest | None = None
@@ -105,6 +108,7 @@ def read_metadata(item: Json, annotation: str) -> Pod:
         deleting="deletionTimestamp" in metadata,
         annotation=annotations.get(annotation),
         annotations={key: annotations[key] for key in ANNOTATION_KEYS if key in annotations},
+        simulated_load=annotations.get(SIMULATED_LOAD_ANNOTATION, ""),
     )
 
 

@@ -21,9 +21,11 @@ from gpushare_core.placement.units import part_of
 from gpushare_core.version import VERSION
 from gpushare_plugin.decide.allocations import PodAllocation
 from gpushare_plugin.decide.card_summary import card_summary
+from gpushare_plugin.decide.container_use import Holding
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.decide.reported_use import NOTHING_USED, ReportedUse
 
 
 def node_status(
@@ -34,12 +36,13 @@ def node_status(
     *,
     locks: Locks = NO_LOCKS,
     faults: Sequence[CardFault] = (),
+    use: ReportedUse = NOTHING_USED,
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write; equal to what is there already where nothing changed."""
     layout = offering.layout
     placed = sorted(layout.cards, key=lambda each: each.card.index) if layout else []
-    cards = [_card(each, layout, allocations, locks) for each in placed] if layout else []
+    cards = [_card(each, layout, allocations, locks, use) for each in placed] if layout else []
     return NodeStatus(
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
@@ -53,7 +56,7 @@ def node_status(
             now=now,
         ),
         units=_units(cards),
-        memory=_memory(layout, cards),
+        memory=_memory(layout, cards, use),
         resources=[*_resources(layout, cards)] if layout and layout.is_mixed else [],
         cards=cards,
         faults=[*faults],
@@ -76,7 +79,11 @@ def kept_status(
 
 
 def _card(
-    placed: PlacedCard, layout: Layout, allocations: Sequence[PodAllocation], locks: Locks
+    placed: PlacedCard,
+    layout: Layout,
+    allocations: Sequence[PodAllocation],
+    locks: Locks,
+    use: ReportedUse,
 ) -> CardStatus:
     """A card that is open to several classes counts as the first of them, which is memory."""
     card, lock = placed.card, locks.get(placed.uuid)
@@ -89,7 +96,7 @@ def _card(
         first_unit=placed.first,
         units=units[lock or layout.classes[0]],
         allocated_units=sum(allocation.cards.get(card.uuid, 0) for allocation in allocations),
-        used_memory=quantity_text(card.used, like=_family(layout)),
+        used_memory=quantity_text(use.cards.get(card.uuid, 0), like=_family(layout)),
         compute_score=card.compute_score,
         numa_node=card.numa_node,
         link_group=card.link_group if card.link_group >= 0 else None,
@@ -98,7 +105,7 @@ def _card(
         cordoned=card.cordoned,
         lock=mode_serving(lock).name if lock else "",
         offers={resource.value: each for resource, each in units.items()} if layout.is_mixed else {},
-        pods=sorted(_shares(card.uuid, allocations), key=_by_name),
+        pods=sorted(_shares(card.uuid, allocations, use), key=_by_name),
     )
 
 
@@ -106,16 +113,18 @@ def _units_of(uuid: str, layout: Layout) -> int:
     return next(placed.units for placed in layout.cards if placed.uuid == uuid)
 
 
-def _shares(uuid: str, allocations: Sequence[PodAllocation]) -> Iterable[PodShare]:
+def _shares(uuid: str, allocations: Sequence[PodAllocation], use: ReportedUse) -> Iterable[PodShare]:
     for allocation in allocations:
         for container, cards in allocation.containers.items():
             if uuid in cards:
+                key = Holding(allocation.pod.name, allocation.pod.uid, container, uuid)
                 yield PodShare(
                     namespace=allocation.pod.name.namespace,
                     name=allocation.pod.name.name,
                     uid=allocation.pod.uid,
                     container=container,
                     units=cards[uuid],
+                    used_memory=quantity_text(use.containers.get(key, 0)),
                     orphaned=allocation.orphaned,
                 )
 
@@ -149,7 +158,7 @@ def _resources(layout: Layout, cards: Sequence[CardStatus]) -> Iterator[Resource
         )
 
 
-def _memory(layout: Layout | None, cards: list[CardStatus]) -> MemoryTotals:
+def _memory(layout: Layout | None, cards: list[CardStatus], use: ReportedUse) -> MemoryTotals:
     if layout is None:
         return MemoryTotals()
     text = _family(layout)
@@ -158,7 +167,7 @@ def _memory(layout: Layout | None, cards: list[CardStatus]) -> MemoryTotals:
     return MemoryTotals(
         total=quantity_text(total, like=text),
         allocated=quantity_text(allocated, like=text),
-        used=quantity_text(sum(placed.card.used for placed in layout.cards), like=text),
+        used=quantity_text(sum(use.cards.get(card.uuid, 0) for card in cards), like=text),
     )
 
 

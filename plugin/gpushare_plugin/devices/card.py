@@ -30,8 +30,6 @@ class PhysicalCard:
     """What the driver says has to be done with the card before it is fit again."""
     unproven: bool = False
     """Whether the driver was asked that and did not answer: a card that is well stays so, a sick one, too."""
-    used: int = 0
-    """Bytes in use, where the source can tell."""
     equipment: Equipment | None = None
     """What a container gets with it besides the variables that name it; None: nothing."""
     cordoned: bool = False

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from gpushare_plugin.devices.card import CardEvent, PhysicalCard, Reading
 from gpushare_plugin.devices.nvml_cards import (
@@ -26,6 +26,7 @@ DEADLINE = 5.0
 PERIOD = 1.0
 """Seconds after which the driver is asked for events."""
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
@@ -46,8 +47,8 @@ class NvmlSource:
     """The cards that NVML lists, less those in MIG mode. Make one for the life of the process.
 
     All calls are made by one thread, one after the other. If one does not return, its cards are unhealthy
-    until it does: no other call is made meanwhile, and the process can end all the same. ``used`` is not read
-    here: it changes all the time. A card that is plugged in is found when NVML counts it.
+    until it does: no other call is made meanwhile, and the process can end all the same. A card that is
+    plugged in is found when NVML counts it.
     """
 
     def __init__(
@@ -102,10 +103,13 @@ class NvmlSource:
         return reading
 
     def _ask(self) -> Future[Reading]:
-        future: Future[Reading] = Future()
         known = self._known
+        return self.call(lambda: self._reading(known))
 
-        self._calls.put(lambda: future.set_result(self._reading(known)))
+    def call(self, function: Callable[[], T]) -> Future[T]:
+        """Returns what ``function`` returns in the thread, once it has its turn. It may not raise."""
+        future: Future[T] = Future()
+        self._calls.put(lambda: future.set_result(function()))
         return future
 
     def _serve(self) -> None:

@@ -16,6 +16,8 @@ import pynvml
 from gpushare_plugin.devices.card import CardEvent
 from gpushare_plugin.devices.nvml_cards import NEVER_ONE_CARD, CardFacts, DriverFaultError
 from gpushare_plugin.devices.nvml_events import XidEvents
+from gpushare_plugin.devices.nvml_use_library import nvml_use
+from gpushare_plugin.devices.use import Use, UseQuestion
 
 LIBRARY = "libnvidia-ml.so.1"
 
@@ -55,6 +57,16 @@ class NvmlLibrary:
         Before the cards are others the old events have to be taken: they are lost then.
         """
         return self._events.collect()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether cards can be asked about; from a reading that succeeds until one fails."""
+        return self._is_open
+
+    def use(self, question: UseQuestion) -> Use:
+        """Returns what is in use. Blocks."""
+        uuids = [card.uuid for card in question.cards]
+        return nvml_use(uuids, by_process=question.by_container)
 
     def linked_pairs(self, facts: Sequence[CardFacts]) -> frozenset[frozenset[str]]:
         """Returns the pairs of UUIDs of which NVML says that they are linked by NVLink. Blocks.

@@ -7,6 +7,7 @@ from gpushare_core.api.enums import Source
 from gpushare_core.api.names import SIMULATE_ANNOTATION
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.devices.card import DeviceSource
+from gpushare_plugin.devices.use import UseSource
 
 
 class DeviceSources:
@@ -23,6 +24,7 @@ class DeviceSources:
         self._inventory: tuple[str, DeviceSource] | None = None
         self._simulated: str | None = None
         """To simulated cards, when their source was opened last."""
+        self._nvml_use: UseSource | None = None
 
     def open(self, share_node: GPUShareNode) -> DeviceSource:
         """Returns the source that its spec asks for."""
@@ -35,7 +37,11 @@ class DeviceSources:
             return SimulatedSource(share_node.metadata.name, devices.simulated, happening, before=before)
         if devices.source is Source.INVENTORY:
             return self._open_inventory(devices.inventory_path)
-        self._nvml = self._nvml or _nvml_source(self._happened)
+        return self._open_nvml()
+
+    def _open_nvml(self) -> DeviceSource:
+        if self._nvml is None:
+            self._nvml, self._nvml_use = _nvml_sources(self._happened)
         return self._nvml
 
     def _open_inventory(self, path: str) -> DeviceSource:
@@ -45,9 +51,21 @@ class DeviceSources:
             self._inventory = path, InventorySource(Path(path))
         return self._inventory[1]
 
+    def open_use(self, share_node: GPUShareNode) -> UseSource | None:
+        """Returns what tells how much is in use, or None where nothing does; NVML only once it told cards."""
+        if share_node.spec.devices.source is Source.SIMULATED:
+            from gpushare_plugin.devices.simulated_use import SimulatedUse
 
-def _nvml_source(happened: Callable[[], None]) -> DeviceSource:
+            return SimulatedUse()
+        return self._nvml_use if share_node.spec.devices.source is Source.NVML else None
+
+
+def _nvml_sources(happened: Callable[[], None]) -> tuple[DeviceSource, UseSource]:
+    """One thread for both: the library takes one call at a time."""
     from gpushare_plugin.devices.nvml import NvmlSource
     from gpushare_plugin.devices.nvml_library import NvmlLibrary
+    from gpushare_plugin.devices.nvml_use import NvmlUse
 
-    return NvmlSource(NvmlLibrary(), happened=happened)
+    library = NvmlLibrary()
+    source = NvmlSource(library, happened=happened)
+    return source, NvmlUse(library, source)

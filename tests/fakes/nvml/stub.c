@@ -8,6 +8,8 @@
  *   xid INDEX CODE                               an event: each line is one, in their order
  *   fail SYMBOL INDEX CODE                       that call answers so; INDEX -1: for every card
  *   hang SYMBOL                                  that call does not return while the line is there
+ *   used INDEX BYTES                             what is in use of a card
+ *   process INDEX LIST PID BYTES                 a process in the list "compute" or "graphics"; -1: not told
  *   log PATH                                     every call is written there, by its symbol
  */
 #include <stdio.h>
@@ -88,6 +90,8 @@ static int find(int index, struct card *card) {
     return count;
 }
 
+static unsigned long long used_of(int index);
+
 static int linked(int one, int other) {
     char line[512];
     int a, b, found = 0;
@@ -162,7 +166,7 @@ EXPORT int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pendi
 EXPORT int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory) {
     CARD(device);
     memory->total = memory->free = card.memory;
-    memory->used = 0;
+    memory->used = used_of(index_of(device));
     return OK;
 }
 EXPORT int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
@@ -217,3 +221,5 @@ EXPORT int nvmlEventSetWait_v2(void *set, struct event *event, unsigned millisec
     return OK;
 }
 EXPORT int nvmlEventSetFree(void *set) { (void)set; BEGIN(-2); return OK; }
+
+#include "use.h"

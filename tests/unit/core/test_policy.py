@@ -64,7 +64,11 @@ def test_a_policy_is_written_as_it_was_read() -> None:
         "dialect": "aliyun.com",
         "placement": {"strategy": "Spread", "preemption": "Disabled"},
         "scheduler": {"backend": "External", "extenderPort": 12345, "timeoutSeconds": 60},
-        "plugin": {"logLevel": "debug", "runtimeClassName": "nvidia"},
+        "plugin": {
+            "logLevel": "debug",
+            "runtimeClassName": "nvidia",
+            "measurement": {"scope": "Containers", "intervalSeconds": 60},
+        },
     }
     assert PolicySpec.model_validate(body).to_json() == body
 

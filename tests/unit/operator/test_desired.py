@@ -82,6 +82,31 @@ def test_the_plugin_sees_the_folders_of_the_inventories_that_the_policy_names_an
     assert PluginPlatform.of_daemon_set(body) == platform
 
 
+@pytest.mark.parametrize(
+    ("source", "scope", "expected"),
+    [
+        pytest.param("NVML", "Containers", True, id="NVML names processes"),
+        pytest.param("NVML", "Cards", None, id="only cards are measured"),
+        pytest.param("NVML", "Off", None, id="nothing is measured"),
+        pytest.param("Simulated", "Containers", None, id="a simulated load has no processes"),
+    ],
+)
+def test_the_plugin_sees_the_hosts_processes_only_where_it_has_to(
+    source: str, scope: str, *, expected: bool | None
+) -> None:
+    cards = [{"count": 1, "memory": "16Gi"}] if source == "Simulated" else []
+    devices = {"source": source, "simulated": cards}
+    measuring = spec(rule("gpu-1", devices=devices), plugin={"measurement": {"scope": scope}})
+    body = plugin_daemon_set(policy(), INSTALLATION, PluginPlatform.of_spec(measuring))
+    assert body["spec"]["template"]["spec"].get("hostPID") is expected
+    assert PluginPlatform.of_daemon_set(body) == PluginPlatform.of_spec(measuring)
+
+
+def test_a_rule_that_shares_nothing_is_no_reason_to_see_processes() -> None:
+    off = spec(rule("gpu-1", mode="Off"), plugin={"measurement": {"scope": "Containers"}})
+    assert not PluginPlatform.of_spec(off).host_processes
+
+
 def test_the_extender_may_take_the_time_to_finish_its_binds() -> None:
     assert EXTENDER["terminationGracePeriodSeconds"] >= 2 * DRAIN_SECONDS
 

@@ -1,5 +1,6 @@
 """What a policy says of itself."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -77,6 +78,25 @@ def test_totals_are_sums_over_the_nodes() -> None:
     assert status.cards.to_json() == {"total": 4, "healthy": 3}
     assert status.units.to_json() == {"total": 64, "allocated": 5, "unit": "1Gi", "summary": "5/64"}
     assert status.memory.to_json() == {"total": "64Gi", "allocated": "5Gi", "used": "1536Mi"}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "written"),
+    [
+        pytest.param("0", "1Gi", "0", id="little comes"),
+        pytest.param("0", "2Gi", "2Gi", id="a fiftieth of all comes"),
+        pytest.param("8Gi", "7Gi", "8Gi", id="little goes"),
+        pytest.param("8Gi", "4Gi", "4Gi", id="much goes"),
+        pytest.param("1Gi", "0", "0", id="nothing is left"),
+    ],
+)
+def test_what_is_in_use_is_written_when_it_has_moved_far(before: str, now: str, written: str) -> None:
+    stored = PolicyStatus(memory=MemoryTotals(total="100Gi", used=before))
+    memory = MemoryTotals(total="100Gi", allocated="70Gi", used=now)
+    known = replace(policy(), status=stored)
+    seen = snapshot(serving(known, "gpu-1"), share("gpu-1", known, memory=memory))
+    status = policy_status(seen, known, INSTALLATION, now=NOW)
+    assert status.memory == memory.model_copy(update={"used": written})
 
 
 def test_units_of_different_kinds_are_told_apart() -> None:

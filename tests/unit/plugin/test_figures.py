@@ -3,14 +3,19 @@
 from dataclasses import replace
 
 import pytest
-from tests.samples.plugin import GIB, card, share_node
+from tests.samples.plugin import GIB, card, name_of, share_node
 
+from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.json_object import Json
 from gpushare_core.metrics import Sample, exposition, new_registry
+from gpushare_plugin.decide.container_use import Holding, MeasuredUse
+from gpushare_plugin.decide.figures import MOST_CONTAINERS, use_figures
 from gpushare_plugin.kubelet.device_plugin import ALLOCATE, KubeletCall
 from gpushare_plugin.metrics import PluginMetrics, ProcessState, figures
 
+HOLDING = Holding(name_of("a"), "uid-a", "x", "GPU-0")
+OF_A = ("gpu-1", "GPU-0", "default", "a")
 SERIES_OF_A_CARD = 7
 MOST_SERIES_BESIDE_CARDS = 100
 
@@ -53,9 +58,14 @@ SHARED = share_node(
 def state(share: GPUShareNode | None = SHARED, *, cards: int = 1) -> ProcessState:
     return ProcessState(
         node="gpu-1",
-        cards=[replace(card(index), used=2 * GIB) for index in range(cards)],
+        cards=[card(index) for index in range(cards)],
         spec=share.spec if share else None,
         status=share.status if share else None,
+        measured=MeasuredUse(
+            cards={f"GPU-{index}": 2 * GIB for index in range(cards)},
+            containers={HOLDING: GIB},
+            requested={HOLDING: 4 * GIB, HOLDING._replace(container="y"): 2 * GIB},
+        ),
         listed={"pods": True, "gpusharenodes": True},
         registered=True,
         books_age=1.5,
@@ -82,6 +92,16 @@ def by_labels(samples: list[Sample], name: str) -> dict[tuple[str, ...], float]:
         ),
         pytest.param("gpushare_card_memory_bytes", {("gpu-1", "GPU-0"): 16 * GIB}, id="memory"),
         pytest.param("gpushare_card_memory_used_bytes", {("gpu-1", "GPU-0"): 2 * GIB}, id="used bytes"),
+        pytest.param(
+            "gpushare_container_memory_used_bytes",
+            {(*OF_A, "x"): GIB, (*OF_A, "y"): 0},
+            id="used bytes of containers, those that use nothing too",
+        ),
+        pytest.param(
+            "gpushare_container_memory_requested_bytes",
+            {(*OF_A, "x"): 4 * GIB, (*OF_A, "y"): 2 * GIB},
+            id="bytes that containers asked for",
+        ),
         pytest.param("gpushare_card_pods", {("gpu-1", "GPU-0"): 1}, id="a pod of two containers is one"),
         pytest.param("gpushare_plugin_books_age_seconds", {("gpu-1",): 1.5}, id="age of the books"),
     ],
@@ -143,3 +163,28 @@ def test_calls_of_the_kubelet_are_counted_from_zero() -> None:
     text = exposition(registry).decode()
     assert f"{refused} 1.0" in text
     assert 'gpushare_plugin_kubelet_call_duration_seconds_sum{verb="Allocate"} 0.002' in text
+
+
+def test_what_is_not_known_is_not_shown() -> None:
+    problem = Problem("DriverHung", "wait")
+    off = share_node(measurement={"scope": "Off"})
+    for each in (
+        replace(state(), measured=MeasuredUse(problem=problem)),
+        replace(state(), measured=None),
+        state(off),
+    ):
+        assert by_labels(list(figures(each)), "gpushare_card_memory_used_bytes") == {}
+    partly = replace(
+        state(), measured=MeasuredUse(cards={"GPU-0": 1}, requested={HOLDING: 1}, problem=problem)
+    )
+    assert by_labels(list(figures(partly)), "gpushare_card_memory_used_bytes") == {("gpu-1", "GPU-0"): 1}
+    assert by_labels(list(figures(partly)), "gpushare_container_memory_used_bytes") == {}
+
+
+def test_a_node_of_many_containers_shows_those_that_use_most() -> None:
+    held = [HOLDING._replace(container=f"c{number}") for number in range(MOST_CONTAINERS + 44)]
+    measured = MeasuredUse(
+        containers={key: number for number, key in enumerate(held)}, requested=dict.fromkeys(held, GIB)
+    )
+    shown = by_labels(list(use_figures("gpu-1", measured)), "gpushare_container_memory_used_bytes")
+    assert (len(shown), min(shown.values())) == (MOST_CONTAINERS, 44)

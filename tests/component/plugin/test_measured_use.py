@@ -1,0 +1,174 @@
+"""Use of cards that are simulated: in the status past a threshold, in metrics at once, Events once."""
+
+import asyncio
+import logging
+
+import pytest
+from tests.component.plugin.test_health_server import call
+from tests.component.plugin.test_metrics import READ
+from tests.fakes.api_server import EVENTS, PODS, SHARE_NODES, status
+from tests.fakes.plugin_node import Node
+from tests.samples.plugin import NODE, annotation, container, pod_json
+
+from gpushare_core.api.names import SIMULATED_LOAD_ANNOTATION
+from gpushare_plugin.devices.simulated import card_uuid
+
+FIRST, SECOND = (card_uuid(NODE, index) for index in range(2))
+BY_CONTAINER = {"scope": "Containers"}
+WITHIN = ("False", "WithinRequests")
+EXCEEDED = ("True", "RequestExceeded")
+
+
+@pytest.fixture
+async def measured_node(node: Node) -> Node:
+    node.share(measurement=BY_CONTAINER)
+    await node.until("the condition", lambda: node.condition("MemoryExceeded") == WITHIN)
+    return node
+
+
+def load(node: Node, pod: str, text: str) -> None:
+    """As by ``kubectl annotate``."""
+    body = node.api.pod(pod)
+    body["metadata"].setdefault("annotations", {})[SIMULATED_LOAD_ANNOTATION] = text
+    node.api.put(PODS, body)
+
+
+def used(node: Node) -> dict[str, str]:
+    """Of the node, its cards that are in use, and its containers that use something."""
+    status = node.share_node.status
+    cards = {str(card.index): card.used_memory for card in status.cards if card.used_memory != "0"}
+    shares = [share for card in status.cards for share in card.pods]
+    containers = {f"{each.name}/{each.container}": each.used_memory for each in shares}
+    return {"node": status.memory.used, **cards, **containers}
+
+
+async def run_pod(node: Node, name: str = "a", **units: int) -> None:
+    asking = units or {"main": 4}
+    text = annotation({each: {FIRST: amount} for each, amount in asking.items()})
+    body = pod_json(name, *(container(*each) for each in asking.items()), annotation=text)
+    await node.run_pod(body)
+    await node.until("the pod", lambda: name in node.on_cards())
+
+
+async def figure(node: Node, line: str) -> float | None:
+    """The value of the series that begins so."""
+    _, _, text = (await call(node.health_port, READ)).partition("\r\n\r\n")
+    return next((float(each.split()[-1]) for each in text.splitlines() if each.startswith(line)), None)
+
+
+def events(node: Node) -> list[tuple[str, str, str]]:
+    told = node.api.objects[EVENTS].values()
+    return [(each["regarding"]["name"], each["type"], each["reason"]) for each in told]
+
+
+async def test_a_load_is_shown_by_card_and_by_container(measured_node: Node) -> None:
+    node = measured_node
+    await run_pod(node, x=4, y=2)
+    load(node, "a", "x=3Gi,y=1Gi")
+    await node.until("the use", lambda: used(node) == {"node": "4Gi", "0": "4Gi", "a/x": "3Gi", "a/y": "1Gi"})
+    load(node, "a", "")
+    await node.until("nothing", lambda: used(node) == {"node": "0", "a/x": "0", "a/y": "0"})
+    assert events(node) == []
+
+
+async def test_what_moves_little_is_in_the_metrics_alone(node: Node, unused_tcp_port: int) -> None:
+    node.health_port = unused_tcp_port
+    node.share(measurement=BY_CONTAINER)
+    await node.restart_plugin()
+    await node.until_registered()
+    await run_pod(node)
+    load(node, "a", "2Gi")
+    await node.until("the use", lambda: used(node)["node"] == "2Gi")
+    written = node.api.patched.count(f"{SHARE_NODES}/{NODE}/status")
+    series = f'gpushare_container_memory_used_bytes{{card="{FIRST}",container="main"'
+    for size in (2100, 2300, 2700, 2500, 1500):
+        load(node, "a", f"{size}Mi")
+        await until_shown(node, series, size * 2**20)
+    assert used(node)["node"] == "2Gi"
+    assert node.api.patched.count(f"{SHARE_NODES}/{NODE}/status") == written
+
+
+async def until_shown(node: Node, series: str, value: int) -> None:
+    deadline = asyncio.get_running_loop().time() + 20
+    while (shown := await figure(node, series)) != value:
+        assert asyncio.get_running_loop().time() < deadline, f"{series} is {shown}, not {value}"
+
+
+async def test_more_than_was_asked_for_is_told_once_and_so_is_its_end(measured_node: Node) -> None:
+    node = measured_node
+    await run_pod(node)
+    load(node, "a", "5Gi")
+    await node.until("the condition", lambda: node.condition("MemoryExceeded") == EXCEEDED)
+    assert node.message("MemoryExceeded").startswith(
+        f"container main of pod default/a uses 5Gi of card {FIRST} and asked for 4Gi"
+    )
+    await node.until("the Event", lambda: events(node) == [("a", "Warning", "MemoryExceeded")])
+    load(node, "a", "7Gi")
+    await node.until("the use", lambda: used(node)["a/main"] == "7Gi")
+    await node.restart_plugin()
+    load(node, "a", "9Gi")
+    await node.until("the use after a restart", lambda: used(node)["a/main"] == "9Gi")
+    assert len(events(node)) == 1
+    load(node, "a", "4Gi")
+    await node.until("its end", lambda: node.condition("MemoryExceeded") == WITHIN)
+    await node.until("the other Event", lambda: events(node)[1:] == [("a", "Normal", "MemoryWithinRequest")])
+
+
+async def test_a_pod_that_ends_takes_its_excess_along(measured_node: Node) -> None:
+    node = measured_node
+    await run_pod(node)
+    load(node, "a", "5Gi")
+    await node.until("the condition", lambda: node.condition("MemoryExceeded") == EXCEEDED)
+    await node.until("the Event", lambda: len(events(node)) == 1)
+    node.end_pod("a")
+    await node.until("its end", lambda: node.condition("MemoryExceeded") == WITHIN)
+    await node.until("nothing in use", lambda: used(node) == {"node": "0"})
+    assert len(events(node)) == 1
+
+
+async def test_a_load_that_makes_no_sense_is_ignored_and_said_once(
+    measured_node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    node = measured_node
+    await run_pod(node)
+    with caplog.at_level(logging.WARNING):
+        load(node, "a", "lots")
+        await run_pod(node, "b")
+        load(node, "b", "2Gi")
+        await node.until("the other load", lambda: used(node)["node"] == "2Gi")
+    said = [each.getMessage() for each in caplog.records if "simulated load" in each.getMessage()]
+    assert len(said) == 1
+    assert "'lots': use a size such as 3Gi" in said[0]
+
+
+async def test_by_default_only_cards_are_measured_and_off_is_off(node: Node) -> None:
+    await run_pod(node)
+    load(node, "a", "5Gi")
+    await node.until("the use", lambda: used(node) == {"node": "5Gi", "0": "5Gi", "a/main": "0"})
+    assert node.condition("MemoryExceeded") == ("", "")
+    node.share(measurement={"scope": "Off"})
+    await node.until("nothing", lambda: used(node) == {"node": "0", "a/main": "0"})
+    assert events(node) == []
+
+
+async def test_an_event_that_is_refused_stops_nothing(measured_node: Node) -> None:
+    node = measured_node
+    node.api.fail("POST", "/apis/events.k8s.io/v1/namespaces/default/events", status(403))
+    await run_pod(node)
+    load(node, "a", "5Gi")
+    await node.until("the condition", lambda: node.condition("MemoryExceeded") == EXCEEDED)
+    load(node, "a", "1Gi")
+    await node.until("its end", lambda: node.condition("MemoryExceeded") == WITHIN)
+    assert used(node)["a/main"] == "1Gi"
+
+
+async def test_a_source_that_does_not_tell_is_no_proof_of_anything(measured_node: Node) -> None:
+    node = measured_node
+    await run_pod(node)
+    load(node, "a", "5Gi")
+    await node.until("the condition", lambda: node.condition("MemoryExceeded") == EXCEEDED)
+    node.open_use = lambda _: None
+    node.share(measurement=BY_CONTAINER)
+    await node.until("the condition", lambda: node.condition("MemoryExceeded") == ("Unknown", "UseNotTold"))
+    assert used(node)["a/main"] == "5Gi"
+    await node.until("the Event", lambda: len(events(node)) == 1)

@@ -1,0 +1,289 @@
+"""Use as NVML tells it, through ``pynvml`` and a real shared library; processes in a folder like /proc."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pynvml
+import pytest
+from tests.fakes.nvml_driver import GIB, StubDriver
+from tests.fakes.plugin_node import Node
+from tests.samples.plugin import annotation, container, pod_json
+
+from gpushare_core.json_object import Json
+from gpushare_plugin.devices.card import PhysicalCard
+from gpushare_plugin.devices.nvml import NvmlSource
+from gpushare_plugin.devices.nvml_cards import NEVER_ONE_CARD
+from gpushare_plugin.devices.nvml_library import NvmlLibrary
+from gpushare_plugin.devices.nvml_use import NvmlUse
+from gpushare_plugin.devices.nvml_use_library import nvml_use
+from gpushare_plugin.devices.use import Use, UseQuestion
+
+ERRORS = {name: code for name, code in vars(pynvml).items() if name.startswith("NVML_ERROR_")}
+OF_A_CARD = ["nvmlDeviceGetHandleByUUID", "nvmlDeviceGetMemoryInfo_v2"]
+LISTS = [
+    f"nvmlDeviceGet{kind}RunningProcesses_{form}" for kind in ("Compute", "Graphics") for form in ("v3", "v2")
+]
+OLDER = {
+    "NVML_ERROR_FUNCTION_NOT_FOUND",
+    "NVML_ERROR_NOT_SUPPORTED",
+    "NVML_ERROR_INVALID_ARGUMENT",
+    "NVML_ERROR_ARGUMENT_VERSION_MISMATCH",
+}
+UID = "5c1f3b0e-8a4d-4f0e-9d2a-7b6c5d4e3f21"
+X, Y = "a" * 64, "b" * 64
+BOTH = ["GPU-a", "GPU-b"]
+
+
+class StubLibrary(NvmlLibrary):
+    """Looks processes up in ``proc``."""
+
+    def __init__(self, driver: StubDriver) -> None:
+        super().__init__(str(driver.library))
+        self.proc = driver.folder / "proc"
+
+    def use(self, question: UseQuestion) -> Use:
+        uuids = [card.uuid for card in question.cards]
+        return nvml_use(uuids, by_process=question.by_container, proc=self.proc)
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> StubDriver:
+    """Of two cards."""
+    driver = StubDriver(tmp_path)
+    driver.add_card("GPU-a")
+    driver.add_card("GPU-b", gib=32)
+    driver.install()
+    return driver
+
+
+@pytest.fixture
+def library(driver: StubDriver) -> Iterator[StubLibrary]:
+    library = StubLibrary(driver)
+    yield library
+    driver.recover()
+    library.close()
+
+
+@pytest.fixture
+async def source(library: NvmlLibrary) -> NvmlSource:
+    source = NvmlSource(library)
+    await source.read()
+    return source
+
+
+def belongs(driver: StubDriver, pid: int, cgroup: str) -> None:
+    folder = driver.folder / "proc" / str(pid)
+    folder.mkdir(parents=True)
+    (folder / "cgroup").write_text(f"0::{cgroup}\n")
+
+
+def told(driver: StubDriver, *, by_process: bool = True) -> Use:
+    return nvml_use(BOTH, by_process=by_process, proc=driver.folder / "proc")
+
+
+def by_cgroup(use: Use) -> dict[tuple[str, str], int]:
+    return {(each.card, each.cgroup): each.used for each in use.processes}
+
+
+@pytest.mark.usefixtures("source")
+def test_cards_and_processes_are_told_with_their_cgroups(driver: StubDriver) -> None:
+    belongs(driver, 70, "/x")
+    driver.run(70, GIB)
+    driver.run(70, 2 * GIB, card=1)
+    driver.run(71, 3 * GIB, card=1)
+    use = told(driver)
+    assert use.cards == {"GPU-a": GIB, "GPU-b": 5 * GIB}
+    assert by_cgroup(use) == {
+        ("GPU-a", "0::/x\n"): GIB,
+        ("GPU-b", "0::/x\n"): 2 * GIB,
+        ("GPU-b", ""): 3 * GIB,  # it is gone
+    }
+
+
+@pytest.mark.usefixtures("source")
+def test_a_process_that_computes_and_draws_counts_once(driver: StubDriver) -> None:
+    for kind in ("compute", "graphics"):
+        driver.run(70, GIB, kind=kind)
+    driver.run(71, 2 * GIB, kind="graphics")
+    assert sorted(each.used for each in told(driver).processes) == [GIB, 2 * GIB]
+
+
+@pytest.mark.usefixtures("source")
+def test_processes_are_not_asked_for_where_only_cards_are_measured(driver: StubDriver) -> None:
+    driver.run(70, GIB)
+    use = told(driver, by_process=False)
+    assert (use.cards["GPU-a"], list(use.processes)) == (GIB, [])
+    assert [driver.calls(symbol) for symbol in LISTS] == [0, 0, 0, 0]
+
+
+@pytest.mark.usefixtures("source")
+@pytest.mark.parametrize("error", sorted(OLDER))
+def test_older_drivers_are_asked_in_their_way(driver: StubDriver, error: str) -> None:
+    driver.run(70, GIB)
+    for symbol in ("nvmlDeviceGetMemoryInfo_v2", *(each for each in LISTS if each.endswith("v3"))):
+        driver.fail(symbol, ERRORS[error])
+    use = told(driver)
+    assert (use.problem, use.cards["GPU-a"], [each.used for each in use.processes]) == (None, GIB, [GIB])
+
+
+@pytest.mark.usefixtures("source")
+def test_a_card_that_draws_nothing_needs_no_list_of_that(driver: StubDriver) -> None:
+    driver.run(70, GIB)
+    for symbol in LISTS[2:]:
+        driver.fail(symbol, pynvml.NVML_ERROR_NOT_SUPPORTED)
+    assert [each.used for each in told(driver).processes] == [GIB]
+
+
+@pytest.mark.usefixtures("source")
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        pytest.param("NVML_ERROR_NOT_SUPPORTED", "set plugin.measurement.scope to Cards", id="not supported"),
+        pytest.param("NVML_ERROR_NO_PERMISSION", "confine its pod", id="no permission"),
+    ],
+)
+def test_where_processes_cannot_be_listed_cards_are_told_and_what_to_do(
+    driver: StubDriver, error: str, advice: str
+) -> None:
+    driver.run(70, GIB)
+    for symbol in LISTS:
+        driver.fail(symbol, ERRORS[error], card=0)
+    use = told(driver)
+    assert use.cards == {"GPU-a": GIB, "GPU-b": 0}
+    assert use.problem
+    assert use.problem.reason == "ProcessesUnknown"
+    assert advice in use.problem.message
+
+
+@pytest.mark.usefixtures("source")
+def test_a_process_whose_use_is_not_available_is_no_process_without_use(driver: StubDriver) -> None:
+    driver.run(70, -1)
+    use = told(driver)
+    assert use.problem
+    assert "without what each of them uses" in use.problem.message
+
+
+@pytest.mark.usefixtures("source")
+@pytest.mark.parametrize("error", sorted(ERRORS))
+@pytest.mark.parametrize("symbol", [*OF_A_CARD, LISTS[0]])
+def test_every_error_of_a_card_leaves_out_that_card_alone(
+    driver: StubDriver, symbol: str, error: str
+) -> None:
+    code = ERRORS[error]
+    driver.used = {0: GIB, 1: 2 * GIB}
+    driver.fail(symbol, code, card=0)
+    use = told(driver)
+    if code in NEVER_ONE_CARD:
+        assert use.problem
+        assert use.cards == {}
+    else:
+        assert use.cards["GPU-b"] == 2 * GIB
+        asked_otherwise = error in OLDER and symbol != OF_A_CARD[0]
+        may_be_told = asked_otherwise or error == "NVML_ERROR_NO_PERMISSION"
+        assert ("GPU-a" in use.cards) <= may_be_told or code == pynvml.NVML_ERROR_INSUFFICIENT_SIZE
+
+
+def question(*, interval: float = 0.0, cards: tuple[str, ...] = ("GPU-a",)) -> UseQuestion:
+    known = [PhysicalCard(uuid=uuid, index=0, memory=16 * GIB) for uuid in cards]
+    return UseQuestion(cards=known, by_container=True, interval=interval)
+
+
+async def test_the_driver_is_asked_once_in_an_interval(
+    driver: StubDriver, library: StubLibrary, source: NvmlSource
+) -> None:
+    now = [100.0]
+    meter = NvmlUse(library, source, clock=lambda: now[0])
+    for step, expected in [(0, 1), (29, 1), (1, 2)]:
+        now[0] += step
+        await meter.measure(question(interval=30))
+        assert driver.calls("nvmlDeviceGetMemoryInfo_v2") == expected
+    await meter.measure(question(interval=30, cards=("GPU-a", "GPU-b")))
+    assert driver.calls("nvmlDeviceGetMemoryInfo_v2") == 4
+
+
+async def test_a_driver_that_hangs_is_asked_once_and_answers_later(
+    driver: StubDriver, library: StubLibrary, source: NvmlSource
+) -> None:
+    meter = NvmlUse(library, source, deadline=0.2)
+    driver.used = {0: GIB}
+    driver.hang("nvmlDeviceGetMemoryInfo_v2")
+    for _ in range(3):
+        use = await meter.measure(question())
+        assert use.problem
+        assert use.problem.reason == "DriverHung"
+    assert driver.calls("nvmlDeviceGetMemoryInfo_v2") == 1
+    driver.recover()
+    deadline = asyncio.get_running_loop().time() + 20
+    while (use := await meter.measure(question())).problem:
+        assert asyncio.get_running_loop().time() < deadline, use.problem
+        await asyncio.sleep(0.01)
+    assert use.cards == {"GPU-a": GIB}
+
+
+async def test_a_driver_that_is_not_loaded_is_not_asked(driver: StubDriver, library: StubLibrary) -> None:
+    driver.fail("nvmlInitWithFlags", pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+    source = NvmlSource(library)
+    await source.read()
+    use = await NvmlUse(library, source).measure(question())
+    assert use.problem
+    assert use.problem.reason == "DriverNotAsked"
+
+
+async def test_what_nobody_expects_is_a_problem_and_no_end(source: NvmlSource) -> None:
+    class Broken:
+        is_open = True
+
+        def use(self, question: UseQuestion) -> Use:
+            raise AttributeError(question)
+
+    use = await NvmlUse(Broken(), source).measure(question())
+    assert use.problem
+    assert "AttributeError" in use.problem.message
+
+
+def of_two_containers() -> Json:
+    text = annotation({"x": {"GPU-a": 4}, "y": {"GPU-a": 4}})
+    body = pod_json("two", container("x", 4), container("y", 4), annotation=text, uid=UID)
+    names = {"x": X, "y": Y}
+    body["status"]["containerStatuses"] = [
+        {"name": name, "containerID": f"containerd://{identifier}"} for name, identifier in names.items()
+    ]
+    return body
+
+
+async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once(
+    idle_node: Node, driver: StubDriver, library: StubLibrary
+) -> None:
+    node, source = idle_node, NvmlSource(library)
+    meter = NvmlUse(library, source)
+    node.open_source, node.open_use = lambda _: source, lambda _: meter
+    measurement = {"scope": "Containers", "intervalSeconds": 10}
+    node.share(devices={"source": "NVML"}, measurement=measurement)
+    for pid, identifier, size in [(70, X, GIB), (71, X, GIB), (72, Y, 5 * GIB)]:
+        belongs(driver, pid, f"/../../kubepods-pod{UID.replace('-', '_')}.slice/crio-{identifier}.scope")
+        driver.run(pid, size)
+    belongs(driver, 73, "/system.slice/others.service")
+    driver.run(73, 2 * GIB)
+    await node.start_plugin()
+    await node.until_registered()
+    await node.run_pod(of_two_containers())
+
+    def used() -> dict[str, str]:
+        return {
+            each.container: each.used_memory for card in node.share_node.status.cards for each in card.pods
+        }
+
+    await node.until("both containers", lambda: used() == {"x": "2Gi", "y": "5Gi"})
+    assert node.share_node.status.cards[0].used_memory == "9Gi"
+    assert node.condition("MemoryExceeded") == ("True", "RequestExceeded")
+    assert "container y of pod default/two uses 5Gi" in node.message("MemoryExceeded")
+    reads = [each for each in node.api.seen if each.method == "GET" and each.path.endswith("/pods/two")]
+    assert len(reads) == 2, "what it asks for, and its containers"
+
+
+def test_the_tests_own_process_has_a_cgroup() -> None:
+    from gpushare_plugin.devices.nvml_use_library import PROC, _cgroup
+
+    assert ":" in _cgroup(os.getpid(), PROC)
