@@ -48,7 +48,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="localcluster", description=__doc__)
-    top.add_argument("--version", action="version", version=f"%(prog)s {version('gpushare')}")
+    top.add_argument("--version", action="version", version=f"%(prog)s {version('gpushare-localcluster')}")
     top.add_argument("--name", default="default", help="which cluster (default: %(default)s)")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     _add_up(commands)
