@@ -18,18 +18,17 @@ HOME = Path("/opt/gpushare")
 PRODUCT = "gpushare"
 USER = 65532
 
-LEFT_OUT = {
-    "ensurepip": "installs pip",
-    "idlelib": "an editor",
-    "lib2to3": "a translator of Python 2",
-    "pydoc_data": "the help of the interactive interpreter",
-    "test": "the tests of Python",
-    "tkinter": "windows",
-    "turtledemo": "windows",
-    "site-packages": "what the base brings along: pip",
-    "dist-packages": "the same in Debian",
-    "__pycache__": "compiled anew, see below",
-}
+# Of the standard library, by the name before the first dot.
+DEVELOPERS = "distutils ensurepip idlelib lib2to3 pydoc_data test turtledemo venv __pycache__"
+OF_THE_BASE = "site-packages dist-packages"
+TESTS = (
+    "_ctypes_test _testbuffer _testcapi _testclinic _testimportmultiple _testinternalcapi _testmultiphase "
+    "_testsinglephase _xxsubinterpreters _xxtestfuzz xxlimited xxlimited_35"
+)
+TERMINALS = "tkinter _tkinter curses _curses _curses_panel readline"
+# They would bring libraries along: databases, NIS and with it Kerberos, sound.
+WITH_LIBRARIES = "sqlite3 _sqlite3 dbm _dbm _gdbm nis ossaudiodev"
+LEFT_OUT = frozenset(" ".join((DEVELOPERS, OF_THE_BASE, TESTS, TERMINALS, WITH_LIBRARIES)).split())
 
 KEPT_OF_THE_BASE = (
     # By these a scanner knows the system, and NVIDIA's container runtime where libraries belong.
@@ -98,10 +97,14 @@ def real_parent(source: Path, root: Path) -> Path:
 
 
 def left_out(folder: str, names: list[str]) -> set[str]:
-    """Returns the names that ``shutil.copytree`` is to leave out: those above of the standard library."""
-    in_library = Path(folder).resolve() == Path(sysconfig.get_path("stdlib")).resolve()
-    static = {name for name in names if name.startswith("config-") or name.endswith(".a")}
-    return (set(names) & set(LEFT_OUT)) | static if in_library else set(names) & {"__pycache__"}
+    """Returns the names that ``shutil.copytree`` is to leave out of a folder."""
+    place, library = Path(folder).resolve(), Path(sysconfig.get_path("stdlib")).resolve()
+    if place in (library, library / "lib-dynload"):
+        return {name for name in names if name.partition(".")[0] in LEFT_OUT or name.startswith("config-")}
+    if place == HOME / "bin":
+        return {name for name in names if not name.startswith((f"{PRODUCT}-", "python"))}
+    # Compiled anew, see below.
+    return set(names) & {"__pycache__"}
 
 
 def libraries(roots: Iterable[Path]) -> Iterator[Path]:
