@@ -4,7 +4,7 @@ import io
 import json
 import tarfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpushare_core.json_object import Json
@@ -15,14 +15,11 @@ class Image:
     """An image: its configuration, and its files by path without the first slash, the topmost layer's."""
 
     configuration: Json
-    entries: Mapping[str, tarfile.TarInfo]
-    contents: Mapping[str, bytes]
+    entries: Mapping[str, tarfile.TarInfo] = field(repr=False)
+    contents: Mapping[str, bytes] = field(repr=False)
 
     def text(self, path: str) -> str:
         return self.contents[path].decode()
-
-    def size(self) -> int:
-        return sum(entry.size for entry in self.entries.values())
 
 
 def read_image(archive: Path) -> Image:
