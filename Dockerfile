@@ -1,4 +1,4 @@
-# The image of all four programs. `make image` builds it; docs/install.md says how to get it into a cluster.
+# The image of all four programs. `make image` builds it; docs/image.md says how to get it into a cluster.
 #
 # The base needs Python 3.11 or newer with pip, and ldd; it gives the interpreter. What is not needed at run time,
 # a shell and pip among it, stays behind: the image is begun from nothing.
@@ -6,7 +6,7 @@ ARG BASE=docker.io/library/python:3.11-slim
 
 FROM ${BASE} AS build
 ARG SOURCE_DATE_EPOCH=0
-# Where pip fetches from, for whoever has no way to pypi.org (see docs/install.md). Everything is known by its hash.
+# Where pip fetches from, for whoever has no way to pypi.org (see docs/image.md). Everything is known by its hash.
 ARG PIP_INDEX_URL
 ARG PIP_FIND_LINKS
 ARG PIP_NO_INDEX
