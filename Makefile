@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit check format crds protos lock bench clean venv cluster volcano preflight
+.PHONY: help demo kubeconfig stop test unit check format crds protos lock image bench clean venv cluster volcano preflight
 
 PYTHON ?= python3
 KEEP ?= 1
@@ -9,8 +9,10 @@ MODE ?= Memory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := core operator plugin extender hostctl localcluster demo bench tests
+CODE := core operator plugin extender hostctl localcluster image demo bench tests
 PYTEST_ARGS ?=
+OF_THE_LOCK := --constraints requirements.lock --universal --generate-hashes --python-version 3.11 \
+  --no-header --no-annotate --quiet
 # Each runs tests of its own, with a local cluster of its own where they need one.
 PROCESSES ?= 3
 
@@ -51,9 +53,14 @@ crds: $(STAMP) ## Generate crds/ from the models
 protos: $(STAMP) ## Generate the kubelet's APIs from their .proto files
 	$(BIN)/python plugin/generate_protos.py
 
-lock: $(STAMP) ## Resolve the newest dependencies into requirements.lock
+lock: $(STAMP) ## Resolve the newest dependencies into requirements.lock, and the image's part of them
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --generate-hashes \
 	  --python-version 3.11 --no-header --upgrade --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml $(OF_THE_LOCK) --output-file image/requirements.lock
+	echo hatchling | $(BIN)/uv pip compile - $(OF_THE_LOCK) --output-file image/build.lock
+
+image: ## Build the image with docker or buildah; IMAGE=name:tag BASE=image:tag
+	IMAGE="$(IMAGE)" BASE="$(BASE)" image/build.sh
 
 bench: cluster ## Measure, and print the tables of docs/benchmarks.md
 	$(BIN)/python -m bench
@@ -73,11 +80,12 @@ clean: ## Remove what the targets made inside the checkout
 
 venv: $(STAMP)
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml localcluster/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV) \
 	  || { echo "no virtual environment: on Debian, apt-get install python3-venv" >&2; exit 1; }
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e ./localcluster
 	@touch $@

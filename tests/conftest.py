@@ -19,6 +19,7 @@ LONGEST = (
     "test_scheduler_connection",
     "test_lifecycle",
     "test_control_planes",
+    "test_image",
     "test_nodes",
     "test_modes_and_dialects",
     "test_localcluster",

@@ -12,9 +12,16 @@ from typing import NoReturn, TypeAlias
 from gpushare_localcluster import preflight
 from gpushare_localcluster.binary import ensure_binary
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
-from gpushare_localcluster.config import ClusterConfig, NodeConfig, control_plane_nodes, worker_nodes
+from gpushare_localcluster.config import (
+    ClusterConfig,
+    Containerd,
+    NodeConfig,
+    control_plane_nodes,
+    worker_nodes,
+)
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.packages import RUNTIME, ensure_packages
 from gpushare_localcluster.volcano import ensure_volcano
 
 NODE_COMMANDS = {
@@ -48,7 +55,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="localcluster", description=__doc__)
-    top.add_argument("--version", action="version", version=f"%(prog)s {version('gpushare')}")
+    top.add_argument("--version", action="version", version=f"%(prog)s {version('gpushare-localcluster')}")
     top.add_argument("--name", default="default", help="which cluster (default: %(default)s)")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     _add_up(commands)
@@ -76,6 +83,10 @@ def _add_up(commands: Commands) -> None:
     up.add_argument("--control-planes", type=int, default=1, help="control planes (default: %(default)s)")
     up.add_argument("--listen", default="127.0.0.1:0", help="the API's address (default: %(default)s)")
     up.add_argument("--foreground", action="store_true", help="keep it only until Ctrl-C")
+    up.add_argument("--containerd", action="store_true", help="run real containers, of their pods' images")
+    up.add_argument(
+        "--image", action="append", default=[], type=Path, metavar="ARCHIVE", help="an image that nodes have"
+    )
     up.set_defaults(run=_up)
 
 
@@ -128,8 +139,9 @@ def _up(options: argparse.Namespace) -> int:
     preflight.check(preflight.Machine.this())
     ensure_binary(report=to_stderr)
     nodes = [*control_plane_nodes(options.control_planes), *worker_nodes(options.nodes)]
+    config = ClusterConfig(nodes=nodes, listen=options.listen, containerd=_containerd(options))
     started = time.monotonic()
-    cluster.start(ClusterConfig(nodes=nodes, listen=options.listen), detach=not options.foreground)
+    cluster.start(config, detach=not options.foreground)
     try:
         cluster.wait_ready()
         to_stderr(f"cluster {options.name} is ready after {time.monotonic() - started:.1f} s")
@@ -140,6 +152,13 @@ def _up(options: argparse.Namespace) -> int:
         cluster.stop()
         raise
     return 0
+
+
+def _containerd(options: argparse.Namespace) -> Containerd | None:
+    if not options.containerd and not options.image:
+        return None
+    images = [path.absolute() for path in options.image]
+    return Containerd(packages=ensure_packages(RUNTIME, report=to_stderr), images=images)
 
 
 def _down(options: argparse.Namespace) -> int:

@@ -13,10 +13,11 @@ from types import TracebackType
 
 from gpushare_localcluster import preflight, processes
 from gpushare_localcluster.binary import Binary, ensure_binary
-from gpushare_localcluster.config import ClusterConfig, NodeConfig
+from gpushare_localcluster.config import PROGRAMS_IMAGE, ClusterConfig, NodeConfig
 from gpushare_localcluster.containers import ContainerRecord, read_records
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
+from gpushare_localcluster.programs_image import write_programs_image
 from gpushare_localcluster.supervisor_client import ClusterStatus, NodeStatus, SupervisorClient
 from gpushare_localcluster.waiting import wait_until
 
@@ -85,6 +86,8 @@ class LocalCluster:
         self.directory.mkdir(parents=True, exist_ok=True)
         description = config.as_json(directory=self.directory, binary=binary, detach=detach)
         self._config_file.write_text(json.dumps(description, indent=2))
+        if config.containerd is not None:
+            write_programs_image(binary.path, self._programs_image)
         # What an earlier cluster left must not look like an answer of this one.
         self._control_socket.unlink(missing_ok=True)
         with self._supervisor_log.open("wb") as log:
@@ -106,6 +109,7 @@ class LocalCluster:
                 os.kill(supervisor, signal.SIGTERM)
             # The supervisor stops answering well before it is gone.
             wait_until("the cluster has stopped", lambda: is_free(self._lock_file), timeout=STOP_SECONDS)
+        self._programs_image.unlink(missing_ok=True)
 
     def wait_end(self) -> None:
         """Waits until the cluster ends by itself, and raises LocalClusterError with the reason."""
@@ -317,6 +321,10 @@ class LocalCluster:
     @property
     def _config_file(self) -> Path:
         return self.directory / "config.json"
+
+    @property
+    def _programs_image(self) -> Path:
+        return self.directory / PROGRAMS_IMAGE
 
     @property
     def _supervisor_log(self) -> Path:

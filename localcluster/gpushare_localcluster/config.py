@@ -8,6 +8,7 @@ from typing import Any
 
 from gpushare_localcluster.binary import Binary
 
+PROGRAMS_IMAGE = "programs.tar"
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -21,6 +22,22 @@ class NodeConfig:
 
     def as_json(self) -> dict[str, Any]:
         return {"name": self.name, "labels": dict(self.labels), "controlPlane": self.control_plane}
+
+
+@dataclass(frozen=True)
+class Containerd:
+    """Real containers of real images, instead of processes that see the host's files.
+
+    `packages` is a folder that holds containerd, runc and CNI plugins, as `ensure_packages` returns it;
+    `images` are archives of images: every node has them, beside kube-scheduler's.
+    """
+
+    packages: Path
+    images: Sequence[Path] = ()
+
+    def as_json(self, programs: Path) -> dict[str, Any]:
+        images = [str(path) for path in (programs, *self.images)]
+        return {"packages": str(self.packages), "images": images}
 
 
 @dataclass(frozen=True)
@@ -38,6 +55,7 @@ class ClusterConfig:
     component_flags: Mapping[str, Sequence[str]] = field(default_factory=dict)
     container_path: Sequence[Path] = field(default_factory=lambda: python_programs())
     readable: Sequence[Path] = field(default_factory=lambda: python_folders())
+    containerd: Containerd | None = None
 
     @classmethod
     def of_size(cls, *, workers: int, control_planes: int = 1) -> "ClusterConfig":
@@ -46,7 +64,9 @@ class ClusterConfig:
 
     def as_json(self, *, directory: Path, binary: Binary, detach: bool) -> dict[str, Any]:
         """Returns the content of the supervisor's configuration file."""
+        containerd = self.containerd
         return {
+            "containerd": containerd.as_json(directory / PROGRAMS_IMAGE) if containerd else {},
             "directory": str(directory),
             "listen": self.listen,
             "detach": detach,

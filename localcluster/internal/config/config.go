@@ -23,7 +23,23 @@ type Cluster struct {
 	Detach bool `json:"detach"`
 	// ComponentFlags are added to the command lines of components, by program name.
 	ComponentFlags map[string][]string `json:"componentFlags"`
+	// Containerd makes containers real ones, of their pods' images.
+	Containerd Containerd `json:"containerd"`
 }
+
+// Containerd describes what nodes run containers with; without it they are processes that see the host's files.
+type Containerd struct {
+	// Packages is a folder that holds containerd, runc, ctr and CNI plugins as if they were installed there.
+	Packages string `json:"packages"`
+	// Images are archives of images that every node has.
+	Images []string `json:"images"`
+}
+
+// IsUsed says whether containers are real.
+func (c Containerd) IsUsed() bool { return c.Packages != "" }
+
+// PauseImage is what keeps the namespaces of a pod, where containers are real.
+const PauseImage = "registry.k8s.io/pause:3.9"
 
 // Node is one machine of the cluster.
 type Node struct {

@@ -5,8 +5,10 @@
 package network
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
 
 	"github.com/vishvananda/netlink"
 )
@@ -31,6 +33,9 @@ func NodeAddress(index int) string {
 	return fmt.Sprintf("172.30.%d.%d", host/256, host%256)
 }
 
+// PodRange is where the pods of the index-th node have their addresses, if they have networks of their own.
+func PodRange(index int) string { return fmt.Sprintf("10.244.%d.0/24", index) }
+
 // SetUpControlPlane prepares the calling process's new network namespace for the control plane.
 func SetUpControlPlane() error {
 	if err := raise("lo"); err != nil {
@@ -47,7 +52,15 @@ func SetUpControlPlane() error {
 	if err := addAddress(bridge, ServiceAddress+"/32"); err != nil {
 		return err
 	}
+	if err := forward(); err != nil {
+		return err
+	}
 	return raise(bridge)
+}
+
+// forward lets the calling process's network namespace pass on packets, from one node's pods to another's.
+func forward() error {
+	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644)
 }
 
 // Connect gives the network namespace of process pid an interface on the bridge; the process sets it up itself.
@@ -71,7 +84,16 @@ func Connect(pid, index int) error {
 	if err := netlink.LinkAdd(pair); err != nil {
 		return fmt.Errorf("create a pair of network interfaces (kernel module `veth`): %w", err)
 	}
-	return raise(ours.Name)
+	return errors.Join(raise(ours.Name), routeToPods(index))
+}
+
+// routeToPods lets the control plane answer pods that have networks of their own.
+func routeToPods(index int) error {
+	_, pods, err := net.ParseCIDR(PodRange(index))
+	if err != nil {
+		return err
+	}
+	return netlink.RouteReplace(&netlink.Route{Dst: pods, Gw: net.ParseIP(NodeAddress(index))})
 }
 
 // SetUpNode configures the interface that Connect made, from inside the node.

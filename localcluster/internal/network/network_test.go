@@ -41,3 +41,17 @@ func TestTheServiceAddressIsTheFirstOfItsRange(t *testing.T) {
 		t.Errorf("the apiserver gives Service kubernetes %s, not %s", first, ServiceAddress)
 	}
 }
+
+func TestPodsOfEveryNodeHaveARangeOfTheirOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for index := range 256 {
+		_, pods, err := net.ParseCIDR(PodRange(index))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[pods.String()] {
+			t.Errorf("node %d shares %s", index, pods)
+		}
+		seen[pods.String()] = true
+	}
+}

@@ -28,8 +28,11 @@ func RunAgent() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	served := make(chan error, 1)
-	go func() { served <- runtime.Serve(ctx, runtimeConfig(settings)) }()
+	go func() { served <- serveContainers(ctx, settings) }()
 	if err := awaitSocket(); err != nil {
+		return errors.Join(err, pending(served))
+	}
+	if err := importImages(settings); err != nil {
 		return errors.Join(err, pending(served))
 	}
 	keeper := &kubeletKeeper{flags: kubeletFlags(settings)}
@@ -43,6 +46,13 @@ func RunAgent() error {
 	}
 	cancel()
 	return <-served
+}
+
+func serveContainers(ctx context.Context, settings Settings) error {
+	if settings.Containerd.IsUsed() {
+		return runContainerd(ctx, settings)
+	}
+	return runtime.Serve(ctx, runtimeConfig(settings))
 }
 
 func pending(errors <-chan error) error {

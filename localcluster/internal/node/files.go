@@ -22,9 +22,16 @@ const controlPlaneTaint = `registerWithTaints:
 - {key: node-role.kubernetes.io/control-plane, effect: NoSchedule}
 `
 
-// WriteKubeletConfiguration writes the kubelet's configuration file into a node's folder.
-func WriteKubeletConfiguration(folder config.NodeDirectory, controlPlane bool) error {
+// withoutCgroups is the line of the kubelet's configuration that containers as plain processes need.
+const withoutCgroups = "cgroupsPerQOS: false\n"
+
+// WriteKubeletConfiguration writes the kubelet's configuration file into a node's folder. Pods get cgroups of their
+// own below cgroup; if it is empty they get none.
+func WriteKubeletConfiguration(folder config.NodeDirectory, controlPlane bool, cgroup string) error {
 	content := kubeletYAML
+	if cgroup != "" {
+		content = strings.Replace(content, withoutCgroups, "cgroupRoot: "+cgroup+"\n", 1)
+	}
 	if controlPlane {
 		content += controlPlaneTaint
 	}

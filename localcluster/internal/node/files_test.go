@@ -38,7 +38,7 @@ func TestOnlyControlPlaneNodesRegisterWithATaint(t *testing.T) {
 			if err := folder.Create(); err != nil {
 				t.Fatal(err)
 			}
-			if err := WriteKubeletConfiguration(folder, test.controlPlane); err != nil {
+			if err := WriteKubeletConfiguration(folder, test.controlPlane, ""); err != nil {
 				t.Fatal(err)
 			}
 			content, err := os.ReadFile(folder.Join(config.Kubelet, "config.yaml"))
@@ -56,5 +56,28 @@ func TestOnlyControlPlaneNodesRegisterWithATaint(t *testing.T) {
 				t.Errorf("the kubelet looks for the runtime at %s, it is at %s", kubelet.ContainerRuntimeEndpoint, criSocket)
 			}
 		})
+	}
+}
+
+func TestPodsHaveCgroupsWhereContainersAreReal(t *testing.T) {
+	for cgroup, perPod := range map[string]*bool{"": new(bool), "/cluster/a": nil} {
+		folder := config.Directory(t.TempDir()).Node("a")
+		if err := folder.Create(); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteKubeletConfiguration(folder, false, cgroup); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(folder.Join(config.Kubelet, "config.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kubelet kubeletconfig.KubeletConfiguration
+		if err := yaml.UnmarshalStrict(content, &kubelet); err != nil {
+			t.Fatal(err)
+		}
+		if kubelet.CgroupRoot != cgroup || (kubelet.CgroupsPerQOS == nil) != (perPod == nil) {
+			t.Errorf("with cgroup %q: root %q, per pod %v", cgroup, kubelet.CgroupRoot, kubelet.CgroupsPerQOS)
+		}
 	}
 }

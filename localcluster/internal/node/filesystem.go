@@ -81,6 +81,10 @@ func mounts(settings Settings, root string) []mount {
 		{"tmpfs", in("/dev/shm"), "tmpfs", 0, "mode=1777"},
 		{"devpts", in("/dev/pts"), "devpts", 0, "newinstance,ptmxmode=0666,mode=0620"},
 	}
+	if settings.Containerd.IsUsed() {
+		// Layers of images cannot lie on the layers of the node's own root.
+		steps = append(steps, mount{"tmpfs", in(containerdFolder), "tmpfs", 0, "mode=0711"})
+	}
 	for _, pattern := range devices {
 		found, _ := filepath.Glob("/dev/" + pattern)
 		for _, device := range found {

@@ -33,6 +33,8 @@ type Settings struct {
 	Address      string               `json:"address"`
 	Folder       config.NodeDirectory `json:"folder"`
 	Image        config.Image         `json:"image"`
+	Index        int                  `json:"index"` // its place among the cluster's nodes
+	Containerd   config.Containerd    `json:"containerd"`
 	KubeletFlags []string             `json:"kubeletFlags"`
 }
 

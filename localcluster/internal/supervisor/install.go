@@ -19,7 +19,7 @@ func (ms *machines) install(m *machine) error {
 	if err := ms.installKubeletPKI(m, kubernetes); err != nil {
 		return err
 	}
-	if err := node.WriteKubeletConfiguration(m.folder, m.ControlPlane); err != nil {
+	if err := node.WriteKubeletConfiguration(m.folder, m.ControlPlane, ms.cgroup(m)); err != nil {
 		return err
 	}
 	if !m.ControlPlane {

@@ -117,6 +117,9 @@ func (ms *machines) boot(m *machine) (*exec.Cmd, error) {
 	if err := m.folder.ForgetContainers(); err != nil {
 		return nil, err
 	}
+	if err := makeCgroup(ms.cgroup(m)); err != nil {
+		return nil, err
+	}
 	log, err := os.OpenFile(m.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -149,6 +152,8 @@ func (ms *machines) settings(m *machine) node.Settings {
 		Address:      m.address(),
 		Folder:       m.folder,
 		Image:        ms.cluster.Image,
+		Index:        m.index,
+		Containerd:   ms.cluster.Containerd,
 		KubeletFlags: ms.cluster.ComponentFlags["kubelet"],
 	}
 }

@@ -55,7 +55,8 @@ func RunOuter() error {
 	if err != nil {
 		return err
 	}
-	return await(inner, ending(cluster.Detach))
+	ended := await(inner, ending(cluster.Detach))
+	return errors.Join(ended, removeCgroups(cluster.Directory))
 }
 
 // acquire takes the lock file and writes our PID into it, for those who want to stop the cluster.

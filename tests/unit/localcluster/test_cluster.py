@@ -9,7 +9,7 @@ import pytest
 from gpushare_localcluster import processes
 from gpushare_localcluster.binary import Binary
 from gpushare_localcluster.cluster import LocalCluster, is_free
-from gpushare_localcluster.config import ClusterConfig, NodeConfig
+from gpushare_localcluster.config import ClusterConfig, Containerd, NodeConfig
 from gpushare_localcluster.containers import read_records
 from gpushare_localcluster.directories import cache_folder, cluster_folder
 from gpushare_localcluster.errors import LocalClusterError, NotRunningError
@@ -38,6 +38,7 @@ def test_the_supervisor_gets_all_of_the_configuration() -> None:
     )
     binary = Binary(path=Path("/cache/localcluster"), programs=Path("/cache/programs"))
     assert config.as_json(directory=Path("/state"), binary=binary, detach=True) == {
+        "containerd": {},
         "directory": "/state",
         "listen": "127.0.0.1:6443",
         "detach": True,
@@ -47,6 +48,16 @@ def test_the_supervisor_gets_all_of_the_configuration() -> None:
             "path": ["/cache/programs", "/venv/bin"],
             "readable": ["/cache/localcluster", "/venv"],
         },
+    }
+
+
+def test_real_containers_get_the_archives_of_their_images() -> None:
+    binary = Binary(path=Path("/cache/localcluster"), programs=Path("/cache/programs"))
+    containerd = Containerd(packages=Path("/cache/packages"), images=[Path("/images/gpushare.tar")])
+    config = ClusterConfig(nodes=[], containerd=containerd)
+    assert config.as_json(directory=Path("/state"), binary=binary, detach=True)["containerd"] == {
+        "packages": "/cache/packages",
+        "images": ["/state/programs.tar", "/images/gpushare.tar"],
     }
 
 

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Builds the image with docker or buildah, whichever works here. `make image` calls it; so does its test.
+#   IMAGE    its name and tag
+#   BASE     the image that gives the interpreter (see Dockerfile); empty for the Dockerfile's own
+#   BUILDER  docker or buildah; empty for the one that works
+#   IMAGE_ARGS  further arguments of the builder, such as --no-cache or --platform
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+find_builder() {
+  if docker info >/dev/null 2>&1 && docker buildx version >/dev/null 2>&1; then
+    echo docker
+  elif command -v buildah >/dev/null; then
+    echo buildah
+  else
+    echo "no image: docker has no engine or no buildx here, and there is no buildah;" \
+      "start dockerd, or on Debian: apt-get install buildah" >&2
+    return 1
+  fi
+}
+
+builder=${BUILDER:-$(find_builder)}
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+# Outside of a checkout there is no commit: 1980 is the first year that archives can say.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 315532800)}
+revision=${REVISION:-$(git rev-parse HEAD 2>/dev/null || echo unknown)}
+image=${IMAGE:-gpushare:$version}
+
+arguments=(--build-arg "VERSION=$version" --build-arg "REVISION=$revision"
+  --build-arg "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH")
+[ -z "${BASE:-}" ] || arguments+=(--build-arg "BASE=$BASE")
+for name in PIP_INDEX_URL PIP_FIND_LINKS PIP_NO_INDEX; do
+  [ -z "${!name:-}" ] || arguments+=(--build-arg "$name=${!name}")
+done
+# shellcheck disable=SC2206  # words, as in a Makefile
+arguments+=(${IMAGE_ARGS:-})
+
+mkdir -p build
+case $builder in
+  docker)
+    docker buildx build "${arguments[@]}" --target sbom --output type=local,dest=build .
+    docker buildx build "${arguments[@]}" --load --tag "$image" .
+    ;;
+  buildah)
+    buildah build --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" \
+      --target sbom --output type=local,dest=build .
+    buildah build --layers --timestamp "$SOURCE_DATE_EPOCH" "${arguments[@]}" --tag "$image" .
+    ;;
+  *)
+    echo "BUILDER is '$builder'; say docker or buildah" >&2
+    exit 1
+    ;;
+esac
+echo "built $image with $builder; what it consists of: build/sbom.json"

@@ -1,0 +1,80 @@
+"""`make image` finds what builds images here, and passes on what it was told."""
+
+import os
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+REAL = ("bash", "dirname", "sed", "git", "mkdir")
+"""The script's own tools."""
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder that is all of PATH: no docker, no buildah."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in REAL:
+        found = subprocess.check_output(["which", name], text=True).strip()
+        (folder / name).symlink_to(found)
+    return folder
+
+
+def install(programs: Path, name: str, *, answers: str = "exit 0") -> None:
+    """Puts a program there that writes its arguments into a file, a line for each call."""
+    path = programs / name
+    path.write_text(f'#!{programs}/bash\necho "{name} $*" >> {programs}/calls\n{answers}\n')
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def build(programs: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
+    environment: Mapping[str, str] = {"PATH": str(programs), "HOME": os.environ["HOME"], **variables}
+    return subprocess.run(
+        [ROOT / "image" / "build.sh"], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def calls(programs: Path) -> list[str]:
+    return (programs / "calls").read_text().splitlines()
+
+
+def test_where_nothing_builds_images_it_says_what_to_install(programs: Path) -> None:
+    done = build(programs)
+    assert done.returncode == 1
+    assert "apt-get install buildah" in done.stderr
+
+
+def test_a_docker_without_an_engine_is_passed_over(programs: Path) -> None:
+    install(programs, "docker", answers="exit 1")
+    install(programs, "buildah")
+    assert build(programs).returncode == 0
+    assert [call.split()[0] for call in calls(programs)] == ["docker", "buildah", "buildah"]
+
+
+def test_docker_gets_name_base_and_time(programs: Path) -> None:
+    install(programs, "docker")
+    done = build(programs, IMAGE="registry.example/gpushare:7", BASE="mine:1", SOURCE_DATE_EPOCH="99")
+    assert done.returncode == 0
+    *_, bill, image = calls(programs)
+    assert "--target sbom --output type=local,dest=build" in bill
+    assert "--tag registry.example/gpushare:7" in image
+    for call in (bill, image):
+        assert "--build-arg BASE=mine:1 " in call
+        assert "--build-arg SOURCE_DATE_EPOCH=99 " in call
+
+
+def test_without_a_name_it_is_that_of_the_manifests(programs: Path) -> None:
+    install(programs, "buildah")
+    assert build(programs).returncode == 0
+    assert "--tag gpushare:0.1.0" in calls(programs)[-1]
+    assert "BASE=" not in calls(programs)[-1]
+
+
+def test_an_unknown_builder_is_refused(programs: Path) -> None:
+    done = build(programs, BUILDER="kaniko")
+    assert done.returncode == 1
+    assert "BUILDER is 'kaniko'" in done.stderr
