@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit check format crds protos lock bench clean venv cluster volcano preflight
+.PHONY: help demo kubeconfig stop test unit check format crds protos chart lock bench clean venv cluster volcano helm preflight
 
 PYTHON ?= python3
 KEEP ?= 1
@@ -9,7 +9,7 @@ MODE ?= Memory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := core operator plugin extender hostctl localcluster demo bench tests
+CODE := core operator plugin extender hostctl localcluster charts demo bench tests
 PYTEST_ARGS ?=
 # Each runs tests of its own, with a local cluster of its own where they need one.
 PROCESSES ?= 3
@@ -27,7 +27,7 @@ kubeconfig: $(STAMP) ## Print the path of the demo cluster's kubeconfig
 stop: $(STAMP) ## Stop the demo cluster
 	$(BIN)/localcluster down --name demo
 
-test: preflight check cluster volcano ## All checks and all tests: unit, component, end to end on a real local cluster
+test: preflight check cluster volcano helm ## All checks and all tests: unit, component, end to end on a real local cluster
 	$(BIN)/pytest --numprocesses=$(PROCESSES) $(PYTEST_ARGS)
 
 unit: $(STAMP) ## Only the fast tests, no cluster
@@ -40,6 +40,7 @@ check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
 	$(BIN)/lint-imports
 	$(BIN)/python -m gpushare_core.api.crd --check crds/
 	$(BIN)/python plugin/generate_protos.py --check
+	$(BIN)/python charts/copy_objects.py --check
 
 format: $(STAMP) ## Format the code
 	$(BIN)/ruff format $(CODE)
@@ -47,6 +48,9 @@ format: $(STAMP) ## Format the code
 
 crds: $(STAMP) ## Generate crds/ from the models
 	$(BIN)/python -m gpushare_core.api.crd crds/
+
+chart: crds ## Copy manifests/ and crds/ into the chart
+	$(BIN)/python charts/copy_objects.py
 
 protos: $(STAMP) ## Generate the kubelet's APIs from their .proto files
 	$(BIN)/python plugin/generate_protos.py
@@ -66,6 +70,9 @@ cluster: preflight ## Build the local cluster's binary (minutes the first time, 
 
 volcano: preflight ## Build Volcano's scheduler, which its tests need (2 minutes the first time, cached likewise)
 	$(BIN)/localcluster build --volcano > /dev/null
+
+helm: $(STAMP) ## Build Helm, which the chart's tests need (90 seconds the first time, cached likewise)
+	$(BIN)/localcluster build --ignore-preflight-errors --helm > /dev/null
 
 clean: ## Remove what the targets made inside the checkout
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
