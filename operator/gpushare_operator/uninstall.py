@@ -64,6 +64,8 @@ class _Policies:
     client: KubeClient
     report: Report
     present: dict[str, Json] = field(default_factory=dict)
+    deleted: set[str] = field(default_factory=set)
+    """UIDs: what becomes of them is told by the events that follow."""
 
     def __str__(self) -> str:
         said = (f"policy {name}: {_message(policy)}" for name, policy in self.present.items())
@@ -89,21 +91,16 @@ class _Policies:
             self.present[event.item["metadata"]["name"]] = event.item
 
     async def _delete(self, policy: Json) -> None:
-        """Once: what becomes of it is told by the events that follow."""
-        backoff = Backoff()
-        while "deletionTimestamp" not in policy["metadata"]:
+        name, uid, backoff = policy["metadata"]["name"], policy["metadata"]["uid"], Backoff()
+        while uid not in self.deleted:
             try:
-                await self.client.delete(_path(policy), uid=policy["metadata"]["uid"])
-                return
+                await self.client.delete(f"{paths.POLICIES}/{name}", uid=uid)
+                self.deleted.add(uid)
             except (ApiError, UnreachableError) as error:
                 if isinstance(error, ApiError) and (error.is_not_found or error.is_conflict):
                     return  # another one has its name by now, or none
-                self.report(f"cannot delete policy {policy['metadata']['name']} yet: {error}")
-            await backoff.wait()
-
-
-def _path(policy: Json) -> str:
-    return f"{paths.POLICIES}/{policy['metadata']['name']}"
+                self.report(f"cannot delete policy {name} yet: {error}")
+                await backoff.wait()
 
 
 def _message(policy: Json) -> str:
