@@ -3,7 +3,7 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,7 @@ class Release:
         self.helm(*arguments, *as_arguments(values))
 
     def upgrade(self, chart: Path, **values: Any) -> None:
-        self.helm("upgrade", "gpushare", str(chart), "--reuse-values", "--wait", *as_arguments(values))
+        self.helm("upgrade", "gpushare", str(chart), "--reset-then-reuse-values", "--wait", *as_arguments(values))
 
     def uninstall(self) -> str:
         return self.helm("uninstall", "gpushare", "--wait")
@@ -109,9 +109,8 @@ def control_plane_files(cluster: LocalCluster) -> dict[str, str]:
     return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def spec() -> Json:
-    one_node: Json = policy("default", nodes=["gpu-1"])["spec"]
-    return one_node
+def spec(**extra: Any) -> Json:
+    return {**policy("default", nodes=["gpu-1"])["spec"], **extra}
 
 
 def newer_chart(folder: Path) -> Path:
@@ -132,10 +131,9 @@ def uid_of_policy(cluster: LocalCluster) -> str:
     return str(get(cluster, f"{POLICIES}/default")["metadata"]["uid"])
 
 
-def daemon_set_pods(cluster: LocalCluster) -> dict[str, Json]:
+def daemon_set_pods(daemon_sets: Iterable[Json]) -> dict[str, Json]:
     """The pods' specs of the operator's DaemonSets, by program."""
-    items = get(cluster, paths.daemon_sets(SYSTEM))["items"]
-    specs = [each["spec"]["template"]["spec"] for each in items]
+    specs = [each["spec"]["template"]["spec"] for each in daemon_sets]
     return {each["containers"][0]["name"]: each for each in specs}
 
 
@@ -156,8 +154,10 @@ def test_from_nothing_to_shared_cards_through_an_upgrade_and_back_to_nothing(
     release.install(policy=spec(), imagePullSecrets=[{"name": "registry"}], networkPolicy={"enabled": True})
     product.await_ready("default")
     assert control_plane_files(small) != before
-    secrets = {name: each["imagePullSecrets"] for name, each in daemon_set_pods(small).items()}
-    assert secrets == {"plugin": [{"name": "registry"}], "extender": [{"name": "registry"}]}
+    pods = daemon_set_pods(get(small, paths.daemon_sets(SYSTEM))["items"])
+    pulled = [{"name": "registry"}]
+    assert {name: each["imagePullSecrets"] for name, each in pods.items()} == dict.fromkeys(pods, pulled)
+    assert pods.keys() == {"plugin", "extender"}
     with own_namespace(small) as namespace:
         create(small, namespace, [pod("before", {"main": 4})])
         await_running(small, namespace, 1)
@@ -168,7 +168,7 @@ def test_from_nothing_to_shared_cards_through_an_upgrade_and_back_to_nothing(
         watch_until(
             small,
             paths.daemon_sets(SYSTEM),
-            lambda _: daemon_set_pods(small)["plugin"]["containers"][0]["resources"] == resources,
+            lambda sets: daemon_set_pods(sets)["plugin"]["containers"][0]["resources"] == resources,
             what="the plugin's DaemonSet has the new resources",
         )
         product.await_ready("default")
@@ -187,8 +187,13 @@ def test_from_nothing_to_shared_cards_through_an_upgrade_and_back_to_nothing(
 def test_what_cannot_be_taken_back_stops_the_uninstallation_and_is_named(
     small: LocalCluster, release: Release
 ) -> None:
-    release.install(policy=spec(), uninstall={"timeoutSeconds": 10})
-    Product(small).await_ready("default")
+    release.install(policy=spec(scheduler={"backend": "External"}), uninstall={"timeoutSeconds": 5})
+    watch_until(
+        small,
+        POLICIES,
+        lambda policies: any(each["metadata"].get("finalizers") for each in policies),
+        what="the policy is in the operator's hands",
+    )
     operator = ("deployment/gpushare-operator", "-n", SYSTEM)
     small.kubectl("scale", *operator, "--replicas=0", "--timeout=60s")
     watch_until(
@@ -199,7 +204,7 @@ def test_what_cannot_be_taken_back_stops_the_uninstallation_and_is_named(
     )
     with pytest.raises(HelmError) as raised:
         release.uninstall()
-    assert "after 10 s not everything is taken back: policy default" in str(raised.value)
+    assert "after 5 s not everything is taken back: policy default" in str(raised.value)
     assert "Does the operator run" in str(raised.value)
     assert get(small, f"{DEFINITIONS}/{DEFINITION}")["metadata"].get("deletionTimestamp") is None
     small.kubectl("scale", *operator, "--replicas=1")

@@ -4,7 +4,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-
 from charts import copy_objects
 from charts.copy_objects import FILES, ROOT, differing, expected, report, write
 
