@@ -26,7 +26,8 @@ def ensure_helm(*, report: Report, environment: Mapping[str, str] = os.environ) 
             report("building Helm: about 90 seconds, once")
             unfinished = helm.with_suffix(".unfinished")
             flags = ["-trimpath", "-buildvcs=false", "-ldflags", "-s -w"]
-            command = [go, "build", *flags, "-o", str(unfinished), COMMAND]
-            compile_program(command, sources, unfinished, report=report)
+            compile_program(
+                [go, "build", *flags, "-o", unfinished, COMMAND], sources, unfinished, report=report
+            )
             unfinished.rename(helm)
     return helm

@@ -80,7 +80,8 @@ class Release:
         self.helm(*arguments, *as_arguments(values))
 
     def upgrade(self, chart: Path, **values: Any) -> None:
-        self.helm("upgrade", "gpushare", str(chart), "--reset-then-reuse-values", "--wait", *as_arguments(values))
+        kept = ["--reset-then-reuse-values", "--wait"]
+        self.helm("upgrade", "gpushare", str(chart), *kept, *as_arguments(values))
 
     def uninstall(self) -> str:
         return self.helm("uninstall", "gpushare", "--wait")
@@ -187,7 +188,7 @@ def test_from_nothing_to_shared_cards_through_an_upgrade_and_back_to_nothing(
 def test_what_cannot_be_taken_back_stops_the_uninstallation_and_is_named(
     small: LocalCluster, release: Release
 ) -> None:
-    release.install(policy=spec(scheduler={"backend": "External"}), uninstall={"timeoutSeconds": 5})
+    release.install(policy=spec(scheduler={"backend": "External"}), uninstall={"timeoutSeconds": 10})
     watch_until(
         small,
         POLICIES,
@@ -204,7 +205,7 @@ def test_what_cannot_be_taken_back_stops_the_uninstallation_and_is_named(
     )
     with pytest.raises(HelmError) as raised:
         release.uninstall()
-    assert "after 5 s not everything is taken back: policy default" in str(raised.value)
+    assert "after 10 s not everything is taken back: policy default" in str(raised.value)
     assert "Does the operator run" in str(raised.value)
     assert get(small, f"{DEFINITIONS}/{DEFINITION}")["metadata"].get("deletionTimestamp") is None
     small.kubectl("scale", *operator, "--replicas=1")
