@@ -1,7 +1,8 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit check format crds protos lock image bench clean venv cluster volcano preflight
+.PHONY: help demo kubeconfig stop test unit check format crds protos chart lock image bench clean venv cluster volcano \
+  helm preflight
 
 PYTHON ?= python3
 KEEP ?= 1
@@ -9,7 +10,7 @@ MODE ?= Memory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := core operator plugin extender hostctl localcluster image demo bench tests
+CODE := core operator plugin extender hostctl localcluster image charts demo bench tests
 PYTEST_ARGS ?=
 OF_THE_LOCK := --constraints requirements.lock --universal --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --quiet
@@ -29,7 +30,7 @@ kubeconfig: $(STAMP) ## Print the path of the demo cluster's kubeconfig
 stop: $(STAMP) ## Stop the demo cluster
 	$(BIN)/localcluster down --name demo
 
-test: preflight check cluster volcano ## All checks and all tests: unit, component, end to end on a real local cluster
+test: preflight check cluster volcano helm ## All checks and all tests: unit, component, end to end on a real local cluster
 	$(BIN)/pytest --numprocesses=$(PROCESSES) $(PYTEST_ARGS)
 
 unit: $(STAMP) ## Only the fast tests, no cluster
@@ -42,6 +43,7 @@ check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
 	$(BIN)/lint-imports
 	$(BIN)/python -m gpushare_core.api.crd --check crds/
 	$(BIN)/python plugin/generate_protos.py --check
+	$(BIN)/python charts/copy_objects.py --check
 
 format: $(STAMP) ## Format the code
 	$(BIN)/ruff format $(CODE)
@@ -49,6 +51,9 @@ format: $(STAMP) ## Format the code
 
 crds: $(STAMP) ## Generate crds/ from the models
 	$(BIN)/python -m gpushare_core.api.crd crds/
+
+chart: crds ## Copy manifests/ and crds/ into the chart
+	$(BIN)/python charts/copy_objects.py
 
 protos: $(STAMP) ## Generate the kubelet's APIs from their .proto files
 	$(BIN)/python plugin/generate_protos.py
@@ -73,6 +78,9 @@ cluster: preflight ## Build the local cluster's binary (minutes the first time, 
 
 volcano: preflight ## Build Volcano's scheduler, which its tests need (2 minutes the first time, cached likewise)
 	$(BIN)/localcluster build --volcano > /dev/null
+
+helm: $(STAMP) ## Build Helm, which the chart's tests need (90 seconds the first time, cached likewise)
+	$(BIN)/localcluster build --ignore-preflight-errors --helm > /dev/null
 
 clean: ## Remove what the targets made inside the checkout
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -22,6 +22,7 @@ LONGEST = (
     "test_image",
     "test_nodes",
     "test_modes_and_dialects",
+    "test_chart",
     "test_localcluster",
 )
 """Modules begun first: a process that begins one of them last keeps everybody waiting."""

@@ -21,6 +21,7 @@ from gpushare_localcluster.config import (
 )
 from gpushare_localcluster.directories import cluster_folder
 from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.helm import ensure_helm
 from gpushare_localcluster.packages import RUNTIME, ensure_packages
 from gpushare_localcluster.volcano import ensure_volcano
 
@@ -96,6 +97,7 @@ def _add_build(commands: Commands) -> None:
         "--ignore-preflight-errors", action="store_true", help="build it for another machine than this one"
     )
     build.add_argument("--volcano", action="store_true", help="build Volcano's scheduler instead")
+    build.add_argument("--helm", action="store_true", help="build Helm instead")
     build.set_defaults(run=_build)
 
 
@@ -184,6 +186,8 @@ def _build(options: argparse.Namespace) -> int:
         preflight.check(preflight.Machine.this())
     if options.volcano:
         print(ensure_volcano(report=to_stderr).scheduler)
+    elif options.helm:
+        print(ensure_helm(report=to_stderr))
     else:
         print(ensure_binary(report=to_stderr).path)
     return 0

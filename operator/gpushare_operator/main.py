@@ -23,11 +23,15 @@ from gpushare_operator.app import App
 from gpushare_operator.cluster.kopf_events import EndlessBackoff
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.programs import Programs, UnusableProgramsError, read_programs
 from gpushare_operator.health_server import CannotServeError
+from gpushare_operator.uninstall import StillThereError, uninstall
 
 HEALTH_PORT = 9650
 ACCOUNT = "gpushare-operator"
 """Name of the operator's ServiceAccount, and of its Deployment."""
+UNINSTALL = "uninstall"
+"""The command that ends with the last policy; without one the operator runs."""
 
 _log = logging.getLogger("gpushare_operator")
 
@@ -48,13 +52,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if problem := renamed(os.environ):
         _log.error("%s", problem)
         return 1
-    image = options.image or asyncio.run(own_image(credentials, options.namespace))
-    installation = Installation(namespace=options.namespace, image=image)
+    if options.command == UNINSTALL:
+        return asyncio.run(uninstalled(credentials, options.timeout))
     try:
+        installation = asyncio.run(installed(credentials, options))
         asyncio.run(serve(App(installation, credentials, options.kubeconfig), options))
-    except CannotServeError as error:
+    except (CannotServeError, UnusableProgramsError) as error:
         _log.error("%s", error)
         return 1
+    return 0
+
+
+async def installed(credentials: Credentials, options: argparse.Namespace) -> Installation:
+    """Returns what is to be known of the installation.
+
+    Raises:
+        UnusableProgramsError: the option ``--programs`` cannot be read.
+    """
+    programs = read_programs(options.programs)
+    if options.image:
+        return Installation(namespace=options.namespace, image=options.image, programs=programs)
+    deployment = await own_deployment(credentials, options.namespace)
+    return of_deployment(deployment, namespace=options.namespace, programs=programs)
+
+
+async def uninstalled(credentials: Credentials, timeout: float) -> int:
+    """Returns the exit code of the command ``uninstall``."""
+    async with KubeClient(credentials) as client:
+        try:
+            await uninstall(client, timeout=timeout, report=lambda line: print(line, flush=True))
+        except StillThereError as error:
+            print(error, file=sys.stderr)
+            return 1
     return 0
 
 
@@ -88,25 +117,31 @@ def renamed(environment: Mapping[str, str]) -> str:
     )
 
 
-async def own_image(credentials: Credentials, namespace: str) -> str:
-    """Returns the image of the operator's Deployment, which is that of all programs; waits until it can be
-    read."""
+async def own_deployment(credentials: Credentials, namespace: str) -> Json:
+    """Returns the operator's own Deployment; waits until it can be read."""
     path = f"{paths.deployments(namespace)}/{ACCOUNT}"
     async with KubeClient(credentials) as client:
         for delay in EndlessBackoff():
             try:
-                deployment = await client.get(path)
-                return image_of(deployment)
+                return await client.get(path)
             except (ApiError, UnreachableError) as error:
                 _log.warning("cannot read the own Deployment yet, again in %.1f s: %s", delay, error)
                 await asyncio.sleep(delay)
     raise AssertionError("the backoff never ends")
 
 
-def image_of(deployment: Json) -> str:
-    """Returns the image of the container ``operator``. Webhooks may have put others beside it."""
-    containers = deployment["spec"]["template"]["spec"]["containers"]
-    return str(next(each["image"] for each in containers if each["name"] == "operator"))
+def of_deployment(deployment: Json, *, namespace: str, programs: Programs) -> Installation:
+    """Returns the installation whose image is that of the container ``operator``, pulled as there. Webhooks
+    may have put other containers beside it."""
+    pod = deployment["spec"]["template"]["spec"]
+    container = next(each for each in pod["containers"] if each["name"] == "operator")
+    return Installation(
+        namespace=namespace,
+        image=container["image"],
+        pull_policy=container.get("imagePullPolicy", ""),
+        pull_secrets=tuple(each["name"] for each in pod.get("imagePullSecrets", ())),
+        programs=programs,
+    )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -115,8 +150,19 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--kubeconfig", type=Path, help="for running outside a cluster")
     options.add_argument("--namespace", default=NAMESPACE, help="where its objects go (%(default)s)")
     options.add_argument("--image", help="of all programs; that of the operator's Deployment where not given")
+    options.add_argument(
+        "--programs",
+        default="{}",
+        metavar="JSON",
+        help="priorityClassName and resources of plugin and extender, where not the usual ones",
+    )
     options.add_argument("--health-port", type=int, default=HEALTH_PORT, help="%(default)s")
     options.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    commands = options.add_subparsers(dest="command", metavar="COMMAND")
+    removal = commands.add_parser(
+        UNINSTALL, help="delete all policies, and wait until nothing is left of them"
+    )
+    removal.add_argument("--timeout", type=float, default=240.0, help="in seconds (%(default)s)")
     return options
 
 

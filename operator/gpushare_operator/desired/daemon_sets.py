@@ -17,11 +17,16 @@ from gpushare_operator.desired.pod_template import (
     mount,
     on_nodes_with,
     probe,
+    pull_secrets,
+    pulled,
+    resources_of,
 )
 from gpushare_operator.desired.share_nodes import owner_reference
 
 PLUGIN_HEALTH_PORT = 9640
 LOOPBACK = "127.0.0.1"
+NODE_CRITICAL = "system-node-critical"
+"""Priority class of what its node needs: without it no pod that shares cards starts or is placed there."""
 UNPRIVILEGED = 65532
 """User and group of programs that need no rights of their own."""
 HOST_FOLDER = "/etc/kubernetes/gpushare"
@@ -47,7 +52,8 @@ def plugin_daemon_set(
         owners=[owner_reference(policy)],
         pod={
             "serviceAccountName": "gpushare-plugin",
-            "priorityClassName": "system-node-critical",
+            **pull_secrets(installation),
+            "priorityClassName": installation.programs.plugin.priority_class_name or NODE_CRITICAL,
             "nodeSelector": {POLICY_LABEL: policy.name},
             "tolerations": EVERYWHERE,
             "terminationGracePeriodSeconds": 10,
@@ -65,7 +71,7 @@ def plugin_daemon_set(
 def _plugin_container(installation: Installation, platform: PluginPlatform) -> Json:
     return {
         "name": "plugin",
-        "image": installation.image,
+        **pulled(installation),
         "command": ["gpushare-plugin"],
         "args": ["--node", "$(NODE_NAME)", "--health-port", str(PLUGIN_HEALTH_PORT)],
         "env": [
@@ -89,7 +95,10 @@ def _plugin_container(installation: Installation, platform: PluginPlatform) -> J
         "ports": [{"name": "health", "containerPort": PLUGIN_HEALTH_PORT, "protocol": "TCP"}],
         "livenessProbe": probe("/healthz", PLUGIN_HEALTH_PORT),
         "readinessProbe": probe("/readyz", PLUGIN_HEALTH_PORT, period=5),
-        "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "resources": resources_of(
+            installation.programs.plugin,
+            {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        ),
     }
 
 
@@ -112,7 +121,8 @@ def extender_daemon_set(installation: Installation, ports: Sequence[int]) -> Jso
         most_unavailable=EXTENDERS_UNAVAILABLE,
         pod={
             "serviceAccountName": "gpushare-extender",
-            "priorityClassName": "system-cluster-critical",
+            **pull_secrets(installation),
+            "priorityClassName": installation.programs.extender.priority_class_name or NODE_CRITICAL,
             "hostNetwork": True,
             "dnsPolicy": "ClusterFirstWithHostNet",
             "affinity": on_nodes_with(SCHEDULER_LABEL),
@@ -160,7 +170,7 @@ def _extender_container(installation: Installation, ports: Sequence[int]) -> Jso
     health = health_port(ports)
     return {
         "name": "extender",
-        "image": installation.image,
+        **pulled(installation),
         "command": ["gpushare-extender"],
         "args": [
             *(part for port in ports for part in ("--listen", f"{LOOPBACK}:{port}")),
@@ -177,5 +187,8 @@ def _extender_container(installation: Installation, ports: Sequence[int]) -> Jso
         "volumeMounts": [{**mount("keys", KEYS_MOUNT), "readOnly": True}],
         "livenessProbe": probe("/healthz", health, host=LOOPBACK),
         "readinessProbe": probe("/readyz", health, host=LOOPBACK, period=2),
-        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+        "resources": resources_of(
+            installation.programs.extender,
+            {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}},
+        ),
     }

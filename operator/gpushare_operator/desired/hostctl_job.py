@@ -24,7 +24,7 @@ from gpushare_operator.cluster.labels import (
     SEQUENCE_LABEL,
 )
 from gpushare_operator.cluster.objects import NodeObject
-from gpushare_operator.desired.daemon_sets import UNPRIVILEGED
+from gpushare_operator.desired.daemon_sets import NODE_CRITICAL, UNPRIVILEGED
 from gpushare_operator.desired.names import Installation, job_name, labels
 from gpushare_operator.desired.pod_template import (
     EVERYWHERE,
@@ -34,6 +34,8 @@ from gpushare_operator.desired.pod_template import (
     mount,
     of_pods,
     on_nodes_with,
+    pull_secrets,
+    pulled,
 )
 
 ROOT = "/host"
@@ -105,7 +107,9 @@ class HostctlRun:
     @property
     def inputs_hash(self) -> str:
         """Returns a hash of what the operator contributes to a run's success or failure."""
-        return digest({"image": self.installation.image, "arguments": self.arguments})
+        return digest(
+            {**pulled(self.installation), **pull_secrets(self.installation), "arguments": self.arguments}
+        )
 
     @property
     def deadline(self) -> int:
@@ -178,7 +182,8 @@ def _pod(run: HostctlRun, node: NodeObject, rolled_back_inputs: str) -> Json:
         "serviceAccountName": "gpushare-hostctl",
         "automountServiceAccountToken": False,
         "restartPolicy": "Never",
-        "priorityClassName": "system-node-critical",
+        **pull_secrets(run.installation),
+        "priorityClassName": run.installation.programs.extender.priority_class_name or NODE_CRITICAL,
         # Not by the scheduler: it is the patient.
         "nodeName": node.name,
         # hostctl asks the scheduler's health on the loopback address.
@@ -207,7 +212,7 @@ def _container(run: HostctlRun, rolled_back_inputs: str) -> Json:
     unless = ["--rolled-back-inputs", rolled_back_inputs] if rolled_back_inputs else []
     return {
         "name": "hostctl",
-        "image": run.installation.image,
+        **pulled(run.installation),
         "command": ["gpushare-hostctl"],
         "args": [*run.arguments, *unless],
         # The files of the control plane belong to root. Where SELinux is on, a confined type may write

@@ -1,10 +1,11 @@
 """How the objects that the operator makes are called and labelled, and where they go."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, NAMESPACE, POLICY_LABEL
 from gpushare_operator.cluster.labels import MANAGER
+from gpushare_operator.desired.programs import Programs
 
 NAME_LABEL = "app.kubernetes.io/name"
 
@@ -17,11 +18,16 @@ NODE_PART = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """How this installation differs from others: the arguments that the operator was started with."""
+    """How this installation differs from others: by the arguments of the operator, and the image of its own
+    Deployment."""
 
     namespace: str = NAMESPACE
     image: str
     """One image holds all programs."""
+    pull_policy: str = ""
+    """Empty: as Kubernetes chooses by the image's tag."""
+    pull_secrets: tuple[str, ...] = ()
+    programs: Programs = field(default_factory=Programs)
 
 
 def plugin_name(policy: str) -> str:

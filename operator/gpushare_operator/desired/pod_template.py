@@ -7,6 +7,8 @@ from typing import Any
 
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import HASH_ANNOTATION
+from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.programs import Program
 
 EVERYWHERE = [{"operator": "Exists"}]
 """Tolerations: these pods belong to the node, whatever keeps others away."""
@@ -25,6 +27,23 @@ def confined(**extra: Any) -> Json:
         "readOnlyRootFilesystem": True,
         **extra,
     }
+
+
+def pulled(installation: Installation) -> Json:
+    """Returns the fields of a container that say which image it is of, and when that is pulled."""
+    policy = {"imagePullPolicy": installation.pull_policy} if installation.pull_policy else {}
+    return {"image": installation.image, **policy}
+
+
+def pull_secrets(installation: Installation) -> Json:
+    """Returns the field of a pod that says with which secrets its image is pulled."""
+    names = [{"name": name} for name in installation.pull_secrets]
+    return {"imagePullSecrets": names} if names else {}
+
+
+def resources_of(program: Program, usual: Json) -> Json:
+    """Returns what was chosen for ``program``, else ``usual``."""
+    return program.resources.to_json() if program.resources else usual
 
 
 def host_path(name: str, path: str, *, kind: str = "Directory") -> Json:

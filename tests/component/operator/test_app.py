@@ -21,8 +21,9 @@ from gpushare_operator import app
 from gpushare_operator.app import App
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.programs import Program, Programs
 from gpushare_operator.health_server import CannotServeError, StalledError
-from gpushare_operator.main import main, own_image, parser, renamed, serve
+from gpushare_operator.main import installed, main, parser, renamed, serve
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
 SECONDS = 20.0
@@ -214,26 +215,36 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("gpushare-operator 0.")
 
 
-async def test_the_image_is_that_of_the_own_deployment_once_it_can_be_read(
+async def test_the_image_and_how_it_is_pulled_are_those_of_the_own_deployment_once_it_can_be_read(
     cluster: Cluster, server: Server, tmp_path: Path
 ) -> None:
     containers = [
         {"name": "sidecar", "image": "theirs"},
-        {"name": "operator", "image": "registry/gpushare:1"},
+        {"name": "operator", "image": "registry/gpushare:1", "imagePullPolicy": "Always"},
     ]
+    pod = {"containers": containers, "imagePullSecrets": [{"name": "registry"}]}
     cluster.api.put(
         paths.deployments(NAMESPACE),
-        {
-            "metadata": {"name": "gpushare-operator"},
-            "spec": {"template": {"spec": {"containers": containers}}},
-        },
+        {"metadata": {"name": "gpushare-operator"}, "spec": {"template": {"spec": pod}}},
     )
     server.failures = 1
+    options = parser().parse_args(
+        ["--namespace", NAMESPACE, "--programs", '{"plugin": {"priorityClassName": "p"}}']
+    )
     async with serving(server, tmp_path) as kubeconfig:
-        image = await asyncio.wait_for(own_image(await login(kubeconfig), NAMESPACE), SECONDS)
-    assert image == "registry/gpushare:1"
-    assert parser().parse_args([]).image is None
-    assert parser().parse_args(["--image", "mine"]).image == "mine"
+        found = await asyncio.wait_for(installed(await login(kubeconfig), options), SECONDS)
+    assert found == Installation(
+        namespace=NAMESPACE,
+        image="registry/gpushare:1",
+        pull_policy="Always",
+        pull_secrets=("registry",),
+        programs=Programs(plugin=Program(priorityClassName="p")),
+    )
+
+
+async def test_an_image_that_is_named_is_taken_as_it_is() -> None:
+    nowhere = Credentials("https://nowhere", ssl.create_default_context(), str)
+    assert await installed(nowhere, parser().parse_args(["--image", "mine"])) == Installation(image="mine")
 
 
 def test_under_another_name_it_does_not_start() -> None:

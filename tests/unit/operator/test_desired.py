@@ -1,5 +1,6 @@
 """The objects that the operator makes: what they may do, and how they are called."""
 
+import dataclasses
 from math import ceil
 from typing import Any
 
@@ -12,11 +13,13 @@ from gpushare_core.api.share_node import NodeSpec
 from gpushare_extender.main import DRAIN_SECONDS
 from gpushare_operator.cluster.labels import HASH_ANNOTATION
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
-from gpushare_operator.desired.hostctl_job import HostctlCommand, hostctl_job
+from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings, hostctl_job
 from gpushare_operator.desired.names import Installation, job_name
 from gpushare_operator.desired.plugin_platform import PluginPlatform
+from gpushare_operator.desired.programs import Amounts, Program, Programs, Resources
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
+INSTALLING, SETTINGS = HostctlCommand.INSTALL, SchedulerSettings()
 PLUGIN = plugin_daemon_set(policy(), INSTALLATION)["spec"]["template"]["spec"]
 EXTENDER = extender_daemon_set(INSTALLATION, [22766])["spec"]["template"]["spec"]
 INSTALL = hostctl_job(hostctl_run(HostctlCommand.INSTALL), control_plane(), 1)["spec"]["template"]["spec"]
@@ -47,6 +50,54 @@ def test_every_pod_is_critical_and_tolerates_everything(pod: Any) -> None:
     assert pod["tolerations"] == [{"operator": "Exists"}]
     assert pod["containers"][0]["image"] == "gpushare:test"
     assert "memory" in pod["containers"][0]["resources"]["limits"]
+
+
+CHOSEN = Installation(
+    image="gpushare:test",
+    pull_policy="Always",
+    pull_secrets=("registry", "mirror"),
+    programs=Programs(
+        plugin=Program(priorityClassName="mine", resources=Resources(requests=Amounts(memory="1Gi"))),
+        extender=Program(priorityClassName="theirs"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "priority"),
+    [
+        pytest.param(plugin_daemon_set(policy(), CHOSEN), "mine", id="plugin"),
+        pytest.param(extender_daemon_set(CHOSEN, [22766]), "theirs", id="extender"),
+        pytest.param(
+            hostctl_job(
+                HostctlRun(command=INSTALLING, settings=SETTINGS, installation=CHOSEN), control_plane(), 1
+            ),
+            "theirs",
+            id="hostctl",
+        ),
+    ],
+)
+def test_image_and_priority_are_as_the_installation_says(body: Any, priority: str) -> None:
+    pod = body["spec"]["template"]["spec"]
+    assert pod["imagePullSecrets"] == [{"name": "registry"}, {"name": "mirror"}]
+    assert pod["containers"][0]["imagePullPolicy"] == "Always"
+    assert pod["priorityClassName"] == priority
+
+
+def test_resources_are_those_that_were_chosen_else_the_usual_ones() -> None:
+    (plugin,) = plugin_daemon_set(policy(), CHOSEN)["spec"]["template"]["spec"]["containers"]
+    (extender,) = extender_daemon_set(CHOSEN, [22766])["spec"]["template"]["spec"]["containers"]
+    assert plugin["resources"] == {"requests": {"memory": "1Gi"}}
+    assert extender["resources"] == EXTENDER["containers"][0]["resources"]
+
+
+def test_other_pull_secrets_are_another_try_but_no_other_edit() -> None:
+    usual = HostctlRun(command=INSTALLING, settings=SETTINGS, installation=INSTALLATION)
+    other = dataclasses.replace(
+        usual, installation=dataclasses.replace(INSTALLATION, pull_secrets=("registry",))
+    )
+    assert usual.work_hash == other.work_hash
+    assert usual.inputs_hash != other.inputs_hash
 
 
 def test_the_plugin_mounts_the_two_folders_of_the_kubelet_that_it_needs() -> None:

@@ -1,0 +1,88 @@
+"""Copy the objects that are installed into the chart: ``copy_objects.py [--check]``.
+
+A chart has to hold all that it renders. So ``manifests/``, ``crds/`` and what is optional in ``config/`` are
+the source, and the chart's templates read the copies.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = Path("charts/gpushare/files")
+MARK = "# Copied from {source} by `make chart`. Do not edit.\n"
+
+OPERATOR = Path("manifests/operator.yaml")
+"""The values of the chart change it, and nothing else of what is copied."""
+NAMESPACE = "namespace.yaml"
+"""Helm stores its records in the namespace, so it has to be there before."""
+OPTIONAL = (
+    Path("config/monitoring/podmonitors.yaml"),
+    Path("config/network-policy/network-policies.yaml"),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only tell whether the copies are up to date")
+    options = parser.parse_args()
+    copies = expected(ROOT)
+    stale = differing(ROOT, copies)
+    if options.check:
+        return report(stale)
+    for path in stale:
+        write(ROOT / path, copies.get(path))
+    return 0
+
+
+def expected(root: Path) -> Mapping[Path, str]:
+    """Returns the text of each file that the chart shall hold, by its path in ``root``."""
+    return {FILES / folder / source.name: _copy(root, source) for source, folder in _sources(root).items()}
+
+
+def differing(root: Path, copies: Mapping[Path, str]) -> list[Path]:
+    """Returns the paths of ``copies`` that are not as they should be, and of files that are no copies."""
+    present = {path.relative_to(root): path.read_text() for path in (root / FILES).rglob("*.yaml")}
+    return sorted(path for path in copies.keys() | present.keys() if copies.get(path) != present.get(path))
+
+
+def write(path: Path, text: str | None) -> None:
+    if text is None:
+        path.unlink()
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def report(stale: list[Path]) -> int:
+    for path in stale:
+        print(f"{path} is not what it was copied from: run `make chart`", file=sys.stderr)
+    return bool(stale)
+
+
+def _sources(root: Path) -> Mapping[Path, str]:
+    """Returns for each source the folder in the chart's files that its copy goes to."""
+    objects = [path for path in resources(root / "manifests") if path != OPERATOR]
+    return {
+        OPERATOR: "operator",
+        **dict.fromkeys(resources(root / "crds"), "crds"),
+        **dict.fromkeys(objects, "objects"),
+        **dict.fromkeys(OPTIONAL, "optional"),
+    }
+
+
+def resources(folder: Path) -> list[Path]:
+    """Returns the files that ``kubectl apply -k`` takes from ``folder`` itself."""
+    listed = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
+    return [Path(folder.name, name) for name in listed if name.endswith(".yaml") and name != NAMESPACE]
+
+
+def _copy(root: Path, source: Path) -> str:
+    return MARK.format(source=source) + (root / source).read_text()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

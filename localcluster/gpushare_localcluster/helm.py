@@ -1,0 +1,33 @@
+"""Helm: built from its Go module once, cached beside the local cluster's program."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpushare_localcluster import toolchain
+from gpushare_localcluster.binary import SOURCES, compile_program, fingerprint, locked
+from gpushare_localcluster.directories import cache_folder
+from gpushare_localcluster.toolchain import Report
+
+COMMAND = "helm.sh/helm/v3/cmd/helm"
+
+
+def ensure_helm(*, report: Report, environment: Mapping[str, str] = os.environ) -> Path:
+    """Returns the program, and builds it if it was not built before: 90 seconds.
+
+    Raises LocalClusterError if it cannot be built.
+    """
+    cache = cache_folder(environment)
+    sources = SOURCES / "helm"
+    go = toolchain.find_go(cache, report=report)
+    helm = cache / "helm" / fingerprint(sources, toolchain.version(go)) / "helm"
+    with locked(cache / "lock", report=report):
+        if not helm.exists():
+            report("building Helm: about 90 seconds, once")
+            unfinished = helm.with_suffix(".unfinished")
+            flags = ["-trimpath", "-buildvcs=false", "-ldflags", "-s -w"]
+            compile_program(
+                [go, "build", *flags, "-o", unfinished, COMMAND], sources, unfinished, report=report
+            )
+            unfinished.rename(helm)
+    return helm

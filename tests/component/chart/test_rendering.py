@@ -1,0 +1,228 @@
+"""What Helm makes of the chart: the objects of the manifests, with the values where they belong."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from charts import copy_objects
+from tests.samples.chart import CHART, ROOT, HelmError, is_hook, one, render, run_helm
+
+from gpushare_core.json_object import Json
+from gpushare_core.version import VERSION
+from gpushare_operator.desired.programs import read_programs
+from gpushare_operator.main import parser
+
+MANIFESTS = ROOT / "manifests"
+OPERATOR = ("Deployment", "gpushare-operator")
+VALUES: Json = yaml.safe_load((CHART / "values.yaml").read_text())
+
+
+def identity(body: Json) -> tuple[str, str, str]:
+    return body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]
+
+
+def of_kustomization(folder: Path) -> list[Json]:
+    """The objects of ``kubectl apply -k``, with the image that it puts in."""
+    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    bodies: list[Json] = []
+    for name in kustomization["resources"]:
+        path = folder / name
+        bodies += of_kustomization(path) if path.is_dir() else list(yaml.safe_load_all(path.read_text()))
+    for image in kustomization.get("images", ()):
+        (container,) = one(bodies, *OPERATOR)["spec"]["template"]["spec"]["containers"]
+        assert container["image"] == image["name"]
+        container["image"] = f"{image['newName']}:{image['newTag']}"
+    return bodies
+
+
+def test_without_values_it_installs_what_the_manifests_install() -> None:
+    """But the namespace: Helm keeps its own records there, so it makes that first."""
+    manifests = {identity(each): each for each in of_kustomization(MANIFESTS) if each["kind"] != "Namespace"}
+    rendered = {identity(each): each for each in render() if not is_hook(each)}
+    assert rendered.keys() == manifests.keys()
+    assert [key for key in rendered if rendered[key] != manifests[key]] == []
+
+
+def test_in_another_namespace_nothing_names_the_usual_one() -> None:
+    bodies = render(namespace="elsewhere", networkPolicy={"enabled": True}, podMonitor={"enabled": True})
+    assert [identity(each) for each in bodies if "gpushare-system" in json.dumps(each)] == []
+    named = {each["metadata"]["namespace"] for each in bodies if "namespace" in each["metadata"]}
+    assert named == {"elsewhere", "kube-system"}
+
+
+def operator_pod(**values: Any) -> Json:
+    pod: Json = one(render(**values), *OPERATOR)["spec"]["template"]["spec"]
+    return pod
+
+
+def test_the_image_is_pulled_as_the_values_say_by_operator_and_hook() -> None:
+    image = {"repository": "registry.example.com/gpushare", "tag": "2", "pullPolicy": "Always"}
+    bodies = render(image=image, imagePullSecrets=[{"name": "registry"}])
+    for body in (one(bodies, *OPERATOR), one(bodies, "Job", "gpushare-uninstall")):
+        pod = body["spec"]["template"]["spec"]
+        assert pod["imagePullSecrets"] == [{"name": "registry"}]
+        assert pod["containers"][0]["image"] == "registry.example.com/gpushare:2"
+        assert pod["containers"][0]["imagePullPolicy"] == "Always"
+
+
+def test_an_image_may_be_named_by_its_digest() -> None:
+    (container,) = operator_pod(image={"tag": "sha256:0123"})["containers"]
+    assert container["image"] == "gpushare@sha256:0123"
+
+
+def test_the_operator_runs_as_the_values_say() -> None:
+    tolerations = [{"operator": "Exists"}]
+    affinity: Json = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    resources = {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}
+    pod = operator_pod(
+        logLevel="debug",
+        operator={
+            "tolerations": tolerations,
+            "affinity": affinity,
+            "resources": resources,
+            "priorityClassName": "mine",
+        },
+    )
+    (container,) = pod["containers"]
+    assert (pod["tolerations"], pod["affinity"], pod["priorityClassName"]) == (tolerations, affinity, "mine")
+    assert container["resources"] == resources
+    assert parser().parse_args(container["args"]).log_level == "debug"
+
+
+def test_what_is_said_of_plugin_and_extender_reaches_the_operator() -> None:
+    resources = {"requests": {"memory": "100Mi"}, "limits": {"cpu": 1}}
+    (container,) = operator_pod(
+        plugin={"resources": resources}, extender={"priorityClassName": "system-cluster-critical"}
+    )["containers"]
+    programs = read_programs(parser().parse_args(container["args"]).programs)
+    assert programs.plugin.resources is not None
+    assert programs.plugin.resources.to_json() == {"requests": {"memory": "100Mi"}, "limits": {"cpu": "1"}}
+    assert programs.extender.priority_class_name == "system-cluster-critical"
+
+
+def test_optional_objects_are_those_of_the_folder_config() -> None:
+    bodies = render(podMonitor={"enabled": True}, networkPolicy={"enabled": True})
+    sources = [
+        body for path in copy_objects.OPTIONAL for body in yaml.safe_load_all((ROOT / path).read_text())
+    ]
+    for source in sources:
+        assert one(bodies, source["kind"], source["metadata"]["name"])["spec"] == source["spec"]
+    usual = {identity(each) for each in render()}
+    assert len({identity(each) for each in bodies} - usual) == len(sources)
+
+
+def test_the_api_servers_ports_are_what_pods_may_call() -> None:
+    bodies = render(networkPolicy={"enabled": True, "apiServerPorts": [8443]})
+    egress = [each["spec"]["egress"] for each in bodies if each["kind"] == "NetworkPolicy"]
+    assert egress == [[{"ports": [{"port": 8443, "protocol": "TCP"}]}]] * 3
+
+
+def test_every_pod_of_a_network_policy_has_its_labels() -> None:
+    bodies = render(networkPolicy={"enabled": True})
+    pods = [each["spec"]["template"] for each in bodies if each["kind"] in ("Deployment", "Job")]
+    for name in ("operator", "uninstall"):
+        wanted = one(bodies, "NetworkPolicy", f"gpushare-{name}")["spec"]["podSelector"]["matchLabels"]
+        assert [wanted.items() <= each["metadata"]["labels"].items() for each in pods].count(True) == 1
+
+
+def test_a_policy_is_made_once_and_deleted_by_no_upgrade() -> None:
+    spec = {"memoryUnit": "256Mi", "nodes": [{"names": ["gpu-1"]}]}
+    policy = one(render(policy=spec), "GPUSharePolicy", "default")
+    assert policy["spec"] == spec
+    annotations = policy["metadata"]["annotations"]
+    assert annotations["helm.sh/hook"] == "post-install"
+    assert "before-hook-creation" not in annotations["helm.sh/hook-delete-policy"]
+
+
+def test_the_hook_comes_before_everything_is_deleted_with_rights_of_its_own() -> None:
+    hooks = [each for each in render() if is_hook(each)]
+    assert {each["metadata"]["annotations"]["helm.sh/hook"] for each in hooks} == {"pre-delete"}
+    weights = {
+        each["kind"]: int(each["metadata"]["annotations"].get("helm.sh/hook-weight", 0)) for each in hooks
+    }
+    assert all(weights[kind] < weights["Job"] for kind in weights if kind != "Job")
+    (rule,) = one(hooks, "ClusterRole", "gpushare-uninstall")["rules"]
+    assert rule == {
+        "apiGroups": ["gpushare.io"],
+        "resources": ["gpusharepolicies"],
+        "verbs": ["list", "watch", "delete"],
+    }
+
+
+def test_the_hook_gives_up_by_itself_before_its_job_is_killed() -> None:
+    job = one(render(uninstall={"timeoutSeconds": 100}), "Job", "gpushare-uninstall")
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    options = parser().parse_args(container["args"])
+    assert (options.command, options.timeout) == ("uninstall", 100.0)
+    assert job["spec"]["activeDeadlineSeconds"] > options.timeout
+    assert job["spec"]["backoffLimit"] == 0
+
+
+def test_no_custom_resource_definition_is_in_the_folder_that_helm_never_upgrades() -> None:
+    assert not (CHART / "crds").exists()
+    definitions = [each for each in render() if each["kind"] == "CustomResourceDefinition"]
+    assert len(definitions) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        pytest.param({"replicaCount": 2}, "replicaCount", id="no such value"),
+        pytest.param({"operator": {"replicas": 2}}, "replicas", id="more operators than there may be"),
+        pytest.param({"logLevel": "loud"}, "logLevel", id="no such level"),
+        pytest.param({"plugin": {"tolerations": []}}, "tolerations", id="what is not up to them"),
+        pytest.param(
+            {"plugin": {"resources": {"limits": {"nvidia.com/gpu": 1}}}}, "nvidia.com/gpu", id="a device"
+        ),
+        pytest.param(
+            {"operator": {"resources": {"requests": {"memory": "much"}}}}, "memory", id="no quantity"
+        ),
+        pytest.param({"networkPolicy": {"apiServerPorts": [0]}}, "apiServerPorts", id="no port"),
+        pytest.param({"imagePullSecrets": ["registry"]}, "imagePullSecrets", id="a name alone"),
+        pytest.param({"uninstall": {"timeoutSeconds": 0}}, "timeoutSeconds", id="no time"),
+    ],
+)
+def test_a_value_that_means_nothing_is_refused_by_its_name(values: Json, problem: str) -> None:
+    with pytest.raises(HelmError, match=re.escape(problem)):
+        render(**values)
+
+
+def test_helm_finds_nothing_to_complain_about() -> None:
+    assert "0 chart(s) failed" in run_helm("lint", "--strict", "--kube-version", "1.36.3", str(CHART))
+
+
+def test_the_chart_is_of_the_version_of_the_programs() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
+
+
+def leaves(values: Json, path: str = "") -> list[str]:
+    """``image.tag`` and so on; an empty mapping is a value."""
+    return [
+        leaf
+        for name, value in values.items()
+        for leaf in (leaves(value, f"{path}{name}.") if isinstance(value, dict) and value else [path + name])
+    ]
+
+
+def test_every_value_is_documented_and_every_documented_one_is_there() -> None:
+    text = (ROOT / "docs" / "install.md").read_text()
+    table = re.findall(r"^\| `([A-Za-z.]+)` \|", text, flags=re.MULTILINE)
+    assert table == leaves(VALUES)
+
+
+def test_every_value_has_a_place_in_the_schema() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+
+    def resolved(part: Json) -> Json:
+        reference = part.get("$ref", "").removeprefix("#/definitions/")
+        return schema["definitions"][reference] if reference else part
+
+    for path in leaves(VALUES):
+        part: Json = schema
+        for name in path.split("."):
+            assert resolved(part)["additionalProperties"] is False, path
+            part = resolved(part)["properties"][name]

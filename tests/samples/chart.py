@@ -1,0 +1,57 @@
+"""The chart, rendered by real Helm."""
+
+import functools
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpushare_core.json_object import Json
+from gpushare_localcluster.cluster import to_stderr
+from gpushare_localcluster.helm import ensure_helm
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "charts" / "gpushare"
+SYSTEM = "gpushare-system"
+KUBERNETES = "1.36.3"
+
+
+class HelmError(Exception):
+    """Helm failed; the text is what it printed."""
+
+
+@functools.cache
+def helm() -> Path:
+    """The program, built if it is not there."""
+    return ensure_helm(report=to_stderr)
+
+
+def run_helm(*arguments: str, env: dict[str, str] | None = None, timeout: float = 60.0) -> str:
+    """Returns what it prints."""
+    command = [str(helm()), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=env)
+    if done.returncode != 0:
+        raise HelmError(done.stdout + done.stderr)
+    return done.stdout
+
+
+def as_arguments(values: Json) -> list[str]:
+    return [part for name, value in values.items() for part in ("--set-json", f"{name}={json.dumps(value)}")]
+
+
+def render(*, namespace: str = SYSTEM, **values: Any) -> list[Json]:
+    """All objects, hooks among them, with ``values`` over those of the chart."""
+    arguments = ["template", "gpushare", str(CHART), "--namespace", namespace, "--kube-version", KUBERNETES]
+    text = run_helm(*arguments, *as_arguments(values))
+    return [body for body in yaml.safe_load_all(text) if body]
+
+
+def is_hook(body: Json) -> bool:
+    return "helm.sh/hook" in body["metadata"].get("annotations", {})
+
+
+def one(bodies: list[Json], kind: str, name: str) -> Json:
+    (found,) = [each for each in bodies if (each["kind"], each["metadata"]["name"]) == (kind, name)]
+    return found
