@@ -22,7 +22,7 @@ from gpushare_core.version import VERSION
 from gpushare_operator.app import App
 from gpushare_operator.cluster.kopf_events import EndlessBackoff
 from gpushare_operator.cluster.login import login
-from gpushare_operator.desired.names import Installation
+from gpushare_operator.desired.names import SCHEDULER_IMAGE, Installation
 from gpushare_operator.health_server import CannotServeError
 
 HEALTH_PORT = 9650
@@ -49,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _log.error("%s", problem)
         return 1
     image = options.image or asyncio.run(own_image(credentials, options.namespace))
-    installation = Installation(namespace=options.namespace, image=image)
+    installation = Installation(
+        namespace=options.namespace, image=image, scheduler_image=options.scheduler_image
+    )
     try:
         asyncio.run(serve(App(installation, credentials, options.kubeconfig), options))
     except CannotServeError as error:
@@ -115,6 +117,11 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--kubeconfig", type=Path, help="for running outside a cluster")
     options.add_argument("--namespace", default=NAMESPACE, help="where its objects go (%(default)s)")
     options.add_argument("--image", help="of all programs; that of the operator's Deployment where not given")
+    options.add_argument(
+        "--scheduler-image",
+        default=SCHEDULER_IMAGE,
+        help="with backend Dedicated; without a tag it is that of the server's version (%(default)s)",
+    )
     options.add_argument("--health-port", type=int, default=HEALTH_PORT, help="%(default)s")
     options.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     return options

@@ -45,6 +45,10 @@ CALLS_COMPONENT = "extender-calls"
 CALLED_PORT_ANNOTATION = f"{GROUP}/called-port"
 """On that Lease: where it was called."""
 
+DEDICATED_SCHEDULER = "gpushare-scheduler"
+"""With backend Dedicated: name of the kube-scheduler of our own, as pods write it in ``schedulerName``. Its
+Deployment, its account and its Lease are called so, too."""
+
 EXTENDER_PORT = 22766
 """On the loopback address of every control-plane node, unless a policy says otherwise; the next port is for
 the kubelet's probes. Neither a NodePort (30000 to 32767) nor one that Linux gives to outgoing connections

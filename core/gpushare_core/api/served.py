@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from gpushare_core.api.enums import Backend, Mode, Source
 
 SOURCES = frozenset({Source.NVML, Source.SIMULATED})
-BACKENDS = frozenset({Backend.KUBE_SCHEDULER, Backend.EXTERNAL, Backend.VOLCANO})
+BACKENDS = frozenset(Backend)
 
 MODES_OF_BACKENDS: Mapping[Backend, frozenset[Mode]] = {Backend.VOLCANO: frozenset({Mode.MEMORY})}
 """Where a backend does not place pods in every mode: Volcano's scheduler shares the memory of cards only."""
 
 UNSUPPORTED_MODE = "UnsupportedMode"
 UNSUPPORTED_SOURCE = "UnsupportedSource"
-UNSUPPORTED_BACKEND = "UnsupportedBackend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +38,6 @@ def combination_problem(backend: Backend, mode: Mode) -> Problem | None:
 
 def source_problem(source: Source) -> Problem | None:
     return _problem(UNSUPPORTED_SOURCE, "devices.source", source, SOURCES)
-
-
-def backend_problem(backend: Backend) -> Problem | None:
-    return _problem(UNSUPPORTED_BACKEND, "scheduler.backend", backend, BACKENDS)
 
 
 def _problem(reason: str, field: str, asked: str, served: Collection[str]) -> Problem | None:

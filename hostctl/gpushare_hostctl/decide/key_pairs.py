@@ -110,8 +110,11 @@ _SERVER = _Side(
 def for_pod(now: datetime) -> Keys:
     """Returns new keys for two containers of one pod. They end with it: nobody renews them."""
     authority = _new_authority(now)
-    sides = (_new_pair(side, authority, now, lifetime=AUTHORITY_LIFETIME) for side in (_CLIENT, _SERVER))
-    return Keys(authority, *sides)
+    return Keys(
+        authority=authority,
+        client=_new_pair(_CLIENT, authority, now, lifetime=AUTHORITY_LIFETIME),
+        server=_new_pair(_SERVER, authority, now, lifetime=AUTHORITY_LIFETIME),
+    )
 
 
 def renew(stored: Mapping[str, bytes], now: datetime) -> Keys:
@@ -195,9 +198,7 @@ def _new_authority(now: datetime) -> KeyPair:
     return KeyPair(key=key, certificate=builder.sign(key, hashes.SHA256()))
 
 
-def _new_pair(
-    side: _Side, authority: KeyPair, now: datetime, *, lifetime: timedelta = LIFETIME
-) -> KeyPair:
+def _new_pair(side: _Side, authority: KeyPair, now: datetime, *, lifetime: timedelta = LIFETIME) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = (

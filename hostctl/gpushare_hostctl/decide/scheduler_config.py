@@ -108,7 +108,7 @@ def from_flags(flags: SchedulerFlags, extender: ExtenderEntry, *, header: str = 
 
 @dataclass(frozen=True)
 class DedicatedProfile:
-    """A kube-scheduler beside the cluster's own: which pods it takes, and the Lease that its replicas share."""
+    """A kube-scheduler beside the cluster's own: whose pods it takes, and where its replicas have a Lease."""
 
     scheduler_name: str
     lease_namespace: str

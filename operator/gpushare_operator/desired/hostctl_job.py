@@ -70,6 +70,18 @@ class SchedulerSettings:
     ignored_resources: tuple[str, ...] = ()
     """Pods may ask for these besides, and no node has to offer them."""
 
+    @property
+    def extender_arguments(self) -> list[str]:
+        """Returns the arguments by which hostctl writes the extender into a configuration."""
+        return [
+            "--extender-url",
+            f"https://127.0.0.1:{self.port}/gpushare",
+            *(part for name in self.resources for part in ("--managed-resource", name)),
+            *(part for name in self.ignored_resources for part in ("--ignored-resource", name)),
+            "--prioritize-verb",
+            "prioritize",
+        ]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostctlRun:
@@ -82,16 +94,7 @@ class HostctlRun:
     @property
     def edit(self) -> list[str]:
         """Returns the arguments that decide what is edited."""
-        if self.command is HostctlCommand.RESTORE:
-            return []
-        return [
-            "--extender-url",
-            f"https://127.0.0.1:{self.settings.port}/gpushare",
-            *(part for name in self.settings.resources for part in ("--managed-resource", name)),
-            *(part for name in self.settings.ignored_resources for part in ("--ignored-resource", name)),
-            "--prioritize-verb",
-            "prioritize",
-        ]
+        return [] if self.command is HostctlCommand.RESTORE else self.settings.extender_arguments
 
     @property
     def arguments(self) -> list[str]:

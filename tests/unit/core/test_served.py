@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpushare_core.api.enums import Backend, Source
-from gpushare_core.api.served import Problem, backend_problem, source_problem
+from gpushare_core.api.enums import Source
+from gpushare_core.api.served import Problem, source_problem
 
 
 @pytest.mark.parametrize(
@@ -14,13 +14,6 @@ from gpushare_core.api.served import Problem, backend_problem, source_problem
             "UnsupportedSource",
             "devices.source Inventory is not served by this version; use NVML or Simulated",
             id="source",
-        ),
-        pytest.param(
-            backend_problem(Backend.DEDICATED),
-            "UnsupportedBackend",
-            "scheduler.backend Dedicated is not served by this version;"
-            " use External or KubeScheduler or Volcano",
-            id="backend",
         ),
     ],
 )
@@ -33,7 +26,6 @@ def test_it_says_what_works_instead(found: Problem | None, reason: str, told: st
     [
         pytest.param(source_problem(Source.SIMULATED), id="simulated cards"),
         pytest.param(source_problem(Source.NVML), id="NVIDIA cards"),
-        pytest.param(backend_problem(Backend.KUBE_SCHEDULER), id="kube-scheduler"),
     ],
 )
 def test_what_is_served_is_no_problem(found: Problem | None) -> None:
