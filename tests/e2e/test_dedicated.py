@@ -1,6 +1,5 @@
 """A kube-scheduler of our own beside the cluster's: as on a managed control plane, which nobody can edit."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 

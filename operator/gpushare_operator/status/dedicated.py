@@ -62,8 +62,14 @@ def forsaken_pods(snapshot: Snapshot) -> list[Problem]:
     if facts.strays_ask == DEDICATED_SCHEDULER:
         message = f"nobody places {pods} any more: delete them, and write no schedulerName in new ones"
     else:
-        message = f"nobody places {pods} by cards: delete them; new {HOW_PODS_COME[facts.pod_policy]}"
+        message = f"nobody places {pods} by cards: delete them{_how_to_create(facts.pod_policy)}"
     return [Problem(conditions.PODS_NOT_SCHEDULED, message)]
+
+
+def _how_to_create(pod_policy: ReadResult) -> str:
+    if pod_policy is ReadResult.FOUND:
+        return f"; new ones are pointed at {DEDICATED_SCHEDULER}"
+    return f", and create them with schedulerName: {DEDICATED_SCHEDULER}"
 
 
 def _is_permitted(connection: _Connection) -> Problem | None:

@@ -43,6 +43,7 @@ from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
     Action,
     ApplyDaemonSet,
+    ApplyDeployment,
     ApplyVolcanoBackup,
     DeleteDaemonSet,
     DeleteVolcanoBackup,
@@ -79,6 +80,8 @@ def short(action: Action) -> str:
             container = action.body["spec"]["template"]["spec"]["containers"][0]
             listen = [each for each in container["args"] if each.startswith("127.0.0.1:")]
             return f"extender {' '.join(listen[:-1])}"
+        case ApplyDeployment():
+            return f"deploy {action.body['spec']['template']['spec']['containers'][0]['image']}"
         case WriteVolcanoConfig():
             names = {ENABLED: "enabled", VOLCANO_CONFIG: "original"}
             return f"write {names.get(action.text, action.text)}"
