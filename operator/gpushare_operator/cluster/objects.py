@@ -192,6 +192,8 @@ class SchedulerObject:
     """The last ``--config``: the one that counts."""
     seen: datetime
     """When this was read."""
+    started: datetime | None = None
+    """When what runs there now was started, by the host's clock; None while nothing does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -370,8 +370,18 @@ def read_scheduler(body: Json, seen: datetime) -> SchedulerObject:
     # A container beside it has flags of its own.
     flags = next((words for words in commands if any(map(_is_scheduler, words))), [*commands, []][0])
     return SchedulerObject(
-        name=body["metadata"]["name"], node=spec.get("nodeName", ""), config=_last_config(flags), seen=seen
+        name=body["metadata"]["name"],
+        node=spec.get("nodeName", ""),
+        config=_last_config(flags),
+        seen=seen,
+        started=_last_start(body.get("status", {}).get("containerStatuses") or ()),
     )
+
+
+def _last_start(containers: Any) -> datetime | None:
+    states = (container.get("state", {}).get("running") or {} for container in containers)
+    starts = (read_time(state.get("startedAt")) for state in states)
+    return max((start for start in starts if start), default=None)
 
 
 def _is_scheduler(word: str) -> bool:
@@ -380,7 +390,7 @@ def _is_scheduler(word: str) -> bool:
 
 def _last_config(flags: list[str]) -> str:
     config = ""
-    for flag, following in zip(flags, [*flags[1:], ""], strict=True):
+    for flag, following in zip(flags, [*flags[1:], ""], strict=False):
         name, _, value = flag.partition("=")
         if name.lstrip("-") == "config":
             config = value or following

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, SCHEDULER_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, EDIT_REVISION, EXTENDER_PORT, SCHEDULER_LABEL
 from gpushare_core.api.policy import Scheduler
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
@@ -103,7 +103,7 @@ class HostctlRun:
     @property
     def work_hash(self) -> str:
         """Returns a hash that changes when the edit would: a new image alone edits no scheduler again."""
-        return digest({"command": self.command, "edit": self.edit})
+        return digest({"command": self.command, "edit": self.edit, "revision": EDIT_REVISION})
 
     @property
     def inputs_hash(self) -> str:
