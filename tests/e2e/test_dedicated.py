@@ -89,19 +89,11 @@ def test_a_live_policy_moves_to_a_scheduler_of_our_own_and_back(
     node = get(cluster, f"{paths.NODES}/{CONTROL_PLANE}")
     assert SCHEDULER_LABEL not in node["metadata"]["labels"]
 
-    # 6 of 16 units are left on one card, 16 on the other: by the node's sum all of these would fit.
-    asked = {"second": 12, "third": 6, "too-much": 5}
-    create(
-        cluster,
-        namespace,
-        [
-            *(pod(name, {"main": units}) for name, units in list(asked.items())[:2]),
-            pod("ordinary", {"main": 0}),
-            with_scheduler("theirs", "somebody-else"),
-        ],
-    )
-    pods = await_running(cluster, namespace, "first", "second", "third", "ordinary")
-    create(cluster, namespace, [pod("too-much", {"main": 5})])
+    create(cluster, namespace, [pod("second", {"main": 11}), pod("third", {"main": 4})])
+    create(cluster, namespace, [pod("ordinary", {"main": 0}), with_scheduler("theirs", "somebody-else")])
+    await_running(cluster, namespace, "first", "second", "third", "ordinary")
+    # Of 7 units of the node 6 are free on one card.
+    create(cluster, namespace, [pod("too-much", {"main": 7})])
     pods = watch_until(
         cluster,
         PODS.format(namespace=namespace),
@@ -118,7 +110,7 @@ def test_a_live_policy_moves_to_a_scheduler_of_our_own_and_back(
         "ordinary": "default-scheduler",
         "theirs": "somebody-else",
     }
-    assert "insufficient GPU memory in one card: asked 5, largest free 4" in why_waiting(seen["too-much"])
+    assert "insufficient GPU memory in one card: asked 7, largest free 6" in why_waiting(seen["too-much"])
     assert seen["first"]["metadata"]["annotations"] == first["metadata"]["annotations"]
     assert seen["first"]["status"]["containerStatuses"] == first["status"]["containerStatuses"]
     await_agreement(cluster, namespace)

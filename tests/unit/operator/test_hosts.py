@@ -241,8 +241,8 @@ class TestLostEdit:
 
 
 class TestRestarts:
-    """Who changes a --config file of their own restarts kube-scheduler, which reads it once: so hostctl looks at
-    the host again, and merges that file anew if it is another one."""
+    """Who changes a --config file of their own restarts kube-scheduler, which reads it once: so hostctl looks
+    again, and merges that file anew if it is another one."""
 
     seen = (policy(), extender(), control_plane(), extender_pod())
 
