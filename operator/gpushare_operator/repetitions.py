@@ -6,7 +6,7 @@ else be fought as fast as the API server answers.
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gpushare_core.kube.backoff import backoff_delay
@@ -71,20 +71,18 @@ class Due:
 
 @dataclass(slots=True)
 class Repetitions:
-    """Attempts by object. ``key`` says on whose behalf something is done, as in the queue."""
+    """Attempts by object, and by label of a node: labels that are set together may be taken away one by one.
+    ``key`` says on whose behalf something is done, as in the queue."""
 
     _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
-    _labelled: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    """Node -> targets of attempts at its labels."""
 
     def due(self, actions: Iterable[Action], now: datetime) -> Due:
         """Returns what of ``actions`` may be done at ``now``."""
         self._forget(now)
         due = Due()
         for action in actions:
-            entry = self._entry(action)
-            wait = (entry.last + entry.delay - now).total_seconds() if entry else 0.0
-            if entry is None or wait <= 0:
+            wait = min(self._waits(action, now))
+            if wait <= 0:
                 due.actions.append(action)
                 continue
             due.retry_after = min(wait, due.retry_after or wait)
@@ -92,23 +90,22 @@ class Repetitions:
 
     def note(self, key: str, action: Action, now: datetime, *, error: str = "", rival: str = "") -> None:
         """Takes down one more attempt."""
-        if isinstance(action, LabelNode):
-            self._forget_contrary(action)
-        entry = self._entry(action)
-        attempts = entry.attempts + 1 if entry else 1
-        said = rival or (entry.rival if entry else "")
-        self._entries[target(action)] = _Entry(key, action, _digest(action), attempts, now, error, said)
+        for part in _parts(action):
+            entry = self._entry(part)
+            attempts = entry.attempts + 1 if entry else 1
+            said = rival or (entry.rival if entry else "")
+            self._entries[target(part)] = _Entry(key, part, _digest(part), attempts, now, error, said)
 
     def settle(self, key: str, actions: Iterable[Action]) -> None:
         """Forgets why something was refused that is not among ``actions`` any more: nobody asks for it."""
-        planned = {target(action) for action in actions}
+        planned = {target(part) for action in actions for part in _parts(action)}
         for name, entry in self._entries.items():
             if entry.key == key and name not in planned:
                 entry.error = ""
 
     def errors(self, *keys: str) -> list[str]:
         """Returns why the last attempts at what is still asked for were refused; of the ``keys`` only."""
-        return sorted(entry.error for entry in self._entries.values() if entry.key in keys and entry.error)
+        return sorted({entry.error for entry in self._entries.values() if entry.key in keys and entry.error})
 
     def contested(self, *keys: str) -> list[str]:
         """Returns what has no lasting effect, and who undoes it, in words; of the ``keys`` only."""
@@ -122,21 +119,19 @@ class Repetitions:
 
     def is_contested(self, action: Action) -> bool:
         """Returns whether the next attempt at ``action`` is one of many."""
-        entry = self._entry(action)
-        return entry is not None and entry.attempts + 1 >= CONTESTED_FROM
+        entries = filter(None, map(self._entry, _parts(action)))
+        return any(entry.attempts + 1 >= CONTESTED_FROM for entry in entries)
 
     def _entry(self, action: Action) -> _Entry | None:
         """Returns what is known of the very same action; another one on the object begins anew."""
         entry = self._entries.get(target(action))
         return entry if entry and entry.content == _digest(action) else None
 
-    def _forget_contrary(self, action: LabelNode) -> None:
-        """What is asked for otherwise since was undone by ourselves: a policy went, or came back."""
-        present = {name for name in self._labelled.get(action.node, ()) if name in self._entries}
-        contrary = {name for name in present if _contradicts(self._entries[name].action, action)}
-        for name in contrary:
-            del self._entries[name]
-        self._labelled[action.node] = (present - contrary) | {target(action)}
+    def _waits(self, action: Action, now: datetime) -> Iterator[float]:
+        """Yields the seconds until each part of ``action`` may be done again."""
+        for part in _parts(action):
+            entry = self._entry(part)
+            yield (entry.last + entry.delay - now).total_seconds() if entry else 0.0
 
     def _forget(self, now: datetime) -> None:
         gone = [name for name, entry in self._entries.items() if now - entry.last > 2 * entry.delay + MEMORY]
@@ -144,10 +139,11 @@ class Repetitions:
             del self._entries[name]
 
 
-def _contradicts(before: Action, action: LabelNode) -> bool:
-    """Whether the same label of the node was wanted otherwise."""
-    known = before.labels if isinstance(before, LabelNode) else {}
-    return any(action.labels[key] != value for key, value in known.items() if key in action.labels)
+def _parts(action: Action) -> list[Action]:
+    """Returns what is counted apart of ``action``."""
+    if isinstance(action, LabelNode):
+        return [replace(action, labels={label: value}) for label, value in sorted(action.labels.items())]
+    return [action]
 
 
 def _digest(action: Action) -> str:
