@@ -17,6 +17,7 @@ from gpushare_core.api.names import SCHEDULER_LABEL
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -36,6 +37,7 @@ def rights(cluster: LocalCluster, product: Product) -> Iterator[None]:
     del product
     cluster.kubectl("apply", "-k", MANIFESTS)
     yield
+    cluster.kubectl("delete", "gpusharepolicy", "--all", "--timeout=120s")
     cluster.kubectl("delete", "-k", MANIFESTS)
 
 
@@ -67,76 +69,53 @@ def condition(cluster: LocalCluster, kind: str) -> Any:
 
 
 @pytest.mark.usefixtures("rights")
-def test_a_live_policy_moves_to_a_scheduler_of_our_own_and_back(
+def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
     manifest = cluster.node_path(CONTROL_PLANE, MANIFEST)
     before = manifest.read_bytes()
-    product.apply(with_backend("KubeScheduler"))
-    product.await_ready("default")
-    edited = manifest.read_bytes()
-    create(cluster, namespace, [pod("first", {"main": 10})])
-    first = await_running(cluster, namespace, "first")["first"]
-
     product.apply(with_backend("Dedicated"))
     ready = product.await_ready("default")
     assert ready["status"]["backend"] == "Dedicated"
     said = condition(cluster, "SchedulerConfigured")
-    assert said["reason"] == "Configured"
     assert "kube-scheduler:v1.36.3) places pods; pods that ask for cards are pointed at it" in said["message"]
+    create(cluster, namespace, [pod("first", {"main": 10}), pod("never", {"main": 17})])
+    first = await_running(cluster, namespace, "first")["first"]
+    assert manifest.read_bytes() == before
+
+    product.apply(with_backend("KubeScheduler"))
+    product.await_ready("default")
+    assert manifest.read_bytes() != before
+    assert deployments(cluster) == ["gpushare-operator"]
+    message = await_reason(cluster, "Degraded", "PodsNotScheduled")
+    assert message.startswith(f"nobody places 1 pod with schedulerName: {OURS} ({namespace}/never) any more")
+    cluster.kubectl("delete", "pod", "-n", namespace, "never")
+    create(cluster, namespace, [pod("second", {"main": 10})])
+    await_running(cluster, namespace, "first", "second")
+
+    product.apply(with_backend("Dedicated"))
+    product.await_ready("default")
     assert manifest.read_bytes() == before
     assert get(cluster, JOBS)["items"] == []
     node = get(cluster, f"{paths.NODES}/{CONTROL_PLANE}")
     assert SCHEDULER_LABEL not in node["metadata"]["labels"]
-
-    create(cluster, namespace, [pod("second", {"main": 11}), pod("third", {"main": 4})])
-    create(cluster, namespace, [pod("ordinary", {"main": 0}), with_scheduler("theirs", "somebody-else")])
-    await_running(cluster, namespace, "first", "second", "third", "ordinary")
-    # Of 7 units of the node 6 are free on one card.
-    create(cluster, namespace, [pod("too-much", {"main": 7})])
-    pods = watch_until(
-        cluster,
-        PODS.format(namespace=namespace),
-        lambda pods: any(why_waiting(each) for each in pods if each["metadata"]["name"] == "too-much"),
-        what="too-much is refused",
-        describe=lambda pods: [each["status"] for each in pods],
-    )
-    seen = {each["metadata"]["name"]: each for each in pods}
-    assert schedulers_of(seen) == {
-        "first": "default-scheduler",
-        "second": OURS,
-        "third": OURS,
-        "too-much": OURS,
-        "ordinary": "default-scheduler",
-        "theirs": "somebody-else",
-    }
-    assert "insufficient GPU memory in one card: asked 7, largest free 6" in why_waiting(seen["too-much"])
-    assert seen["first"]["metadata"]["annotations"] == first["metadata"]["annotations"]
-    assert seen["first"]["status"]["containerStatuses"] == first["status"]["containerStatuses"]
+    create(cluster, namespace, [pod("third", {"main": 6})])
+    pods = await_running(cluster, namespace, "first", "second", "third")
+    assert schedulers_of(pods) == {"first": OURS, "second": "default-scheduler", "third": OURS}
+    assert pods["first"]["metadata"]["annotations"] == first["metadata"]["annotations"]
+    assert pods["first"]["status"]["containerStatuses"] == first["status"]["containerStatuses"]
     await_agreement(cluster, namespace)
     assert len(read_books(cluster, namespace).status) == 3
 
-    product.apply(with_backend("KubeScheduler"))
-    product.await_ready("default")
-    assert manifest.read_bytes() == edited
-    assert (
-        get(cluster, f"{paths.deployments(SYSTEM)}?labelSelector=app.kubernetes.io/component=scheduler")[
-            "items"
-        ]
-        == []
-    )
-    message = await_reason(cluster, "Degraded", "PodsNotScheduled")
-    assert message.startswith(
-        f"nobody places 1 pod with schedulerName: {OURS} ({namespace}/too-much) any more"
-    )
-    cluster.kubectl("delete", "pod", "-n", namespace, "too-much", "third")
-    create(cluster, namespace, [pod("fourth", {"main": 6})])
-    fourth = await_running(cluster, namespace, "fourth")["fourth"]
-    assert fourth["spec"]["schedulerName"] == "default-scheduler"
-    assert "gpushare.io/allocation" in fourth["metadata"]["annotations"]
-    await_reason(cluster, "Degraded", "AsExpected")
     product.delete("default")
-    assert manifest.read_bytes() == before
+    assert deployments(cluster) == ["gpushare-operator"]
+    create(cluster, namespace, [pod("later", {"main": 4})])
+    later = get(cluster, f"{PODS.format(namespace=namespace)}/later")
+    assert later["spec"]["schedulerName"] == "default-scheduler"
+
+
+def deployments(cluster: LocalCluster) -> list[str]:
+    return [each["metadata"]["name"] for each in get(cluster, paths.deployments(SYSTEM))["items"]]
 
 
 def why_waiting(pod: Json) -> str:
@@ -157,26 +136,49 @@ def test_without_the_rights_to_it_the_condition_says_what_to_apply(
 
 
 @pytest.mark.usefixtures("rights")
-def test_deleting_the_policy_takes_our_scheduler_away_and_points_nobody_at_it(
+def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
-    """As on a server without MutatingAdmissionPolicy: pods name our scheduler by themselves."""
     for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
         cluster.kubectl("delete", kind, OURS)
     product.apply(with_backend("Dedicated"))
     product.await_ready("default")
-    message = condition(cluster, "SchedulerConfigured")["message"]
-    assert "kubectl apply -f manifests/dedicated/pods.yaml" in message
+    assert (
+        "kubectl apply -f manifests/dedicated/pods.yaml"
+        in condition(cluster, "SchedulerConfigured")["message"]
+    )
     stray = pod("stray", {"main": 4}, on="nowhere")
     create(cluster, namespace, [with_scheduler("named", OURS), stray])
     await_running(cluster, namespace, "named")
     message = await_reason(cluster, "Degraded", "PodsNotScheduled")
     assert f"1 pod with schedulerName: default-scheduler ({namespace}/stray) by cards" in message
+
     cluster.kubectl("apply", "-f", f"{MANIFESTS}/pods.yaml")
-    await_reason(cluster, "SchedulerConfigured", "Configured")
+    wait_until(
+        "the condition says that pods are pointed at it",
+        lambda: "are pointed at it" in condition(cluster, "SchedulerConfigured")["message"],
+        timeout=30,
+    )
+    others = [pod("ordinary", {"main": 0}), with_scheduler("theirs", "somebody-else")]
+    create(cluster, namespace, [pod("pointed", {"main": 11}), *others])
+    await_running(cluster, namespace, "named", "pointed", "ordinary")
+    # The node has 17 units left, and no card more than 16.
+    create(cluster, namespace, [pod("too-much", {"main": 17})])
+    pods = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(why_waiting(each) for each in pods if each["metadata"]["name"] == "too-much"),
+        what="too-much is refused",
+        describe=lambda pods: [each["status"] for each in pods],
+    )
+    seen = {each["metadata"]["name"]: each for each in pods}
+    assert "insufficient GPU memory in one card: asked 17, largest free 16" in why_waiting(seen["too-much"])
+    assert schedulers_of(seen) == {
+        "named": OURS,
+        "pointed": OURS,
+        "too-much": OURS,
+        "stray": "default-scheduler",
+        "ordinary": "default-scheduler",
+        "theirs": "somebody-else",
+    }
     product.delete("default")
-    create(cluster, namespace, [pod("later", {"main": 4})])
-    later = get(cluster, f"{PODS.format(namespace=namespace)}/later")
-    assert later["spec"]["schedulerName"] == "default-scheduler"
-    left = [each["metadata"]["name"] for each in get(cluster, paths.deployments(SYSTEM))["items"]]
-    assert left == ["gpushare-operator"]

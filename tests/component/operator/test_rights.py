@@ -77,7 +77,8 @@ def whole_life(**extra: Any) -> list[str]:
 
 
 def test_the_roles_name_exactly_the_verbs_in_use() -> None:
-    used: set[Any] = followed() | {("apps", "deployments", "get")}  # its own, for the image
+    # Its own, for the image; and to take our kube-scheduler away.
+    used: set[Any] = followed() | {("apps", "deployments", verb) for verb in ("get", "delete")}
     for write in [*whole_life(), *whole_life(scheduler={"backend": "External"}), *volcano_life()]:
         used |= needed(write) if VOLCANO_SYSTEM not in write else set()
     assert allowed(MANIFEST) == used
@@ -247,6 +248,7 @@ def test_it_may_see_deployments_and_make_none() -> None:
     assert [(rule.get("resourceNames"), rule["verbs"]) for rule in rules] == [
         ([ACCOUNT], ["get"]),
         (None, ["list", "watch"]),
+        ([DEDICATED_SCHEDULER], ["delete"]),
     ]
     assert [role["kind"] for role in roles if "deployments" in str(role["rules"])] == ["Role"]
 
