@@ -305,7 +305,10 @@ class Cluster:
             counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas"), replicas)
             status = {"observedGeneration": generation, **counts}
             if body.get("status") != status:
-                yield partial(self.api.change, DEPLOYMENTS, name, {"status": status})
+                yield partial(self._roll_out, name, status)
+
+    def _roll_out(self, name: str, status: Json) -> None:
+        self.api.change(DEPLOYMENTS, name, {"status": status})
 
     def _registering(self) -> Iterator[Callable[[], None]]:
         """A plugin answers its GPUShareNode's present generation, and the kubelet shows the units."""
