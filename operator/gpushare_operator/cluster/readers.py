@@ -297,7 +297,8 @@ def _exit_code(message: str) -> int | None:
 def read_pod(body: Json) -> PodObject:
     metadata, status = body["metadata"], body.get("status", {})
     labels = metadata.get("labels", {})
-    containers = status.get("containerStatuses") or ()
+    # What comes first is what the others wait for.
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     terminated = _container_state(containers, "terminated")
     return PodObject(
         name=metadata["name"],
@@ -410,8 +411,9 @@ def _why_waiting(state: Json) -> str:
 
 def _last_words(containers: Any) -> str:
     """Returns the last message of a container that ended before: our programs log one JSON object a line."""
-    ended = next((each.get("lastState", {}).get("terminated") for each in containers), None)
-    lines = str((ended or {}).get("message") or "").strip().splitlines()
+    states = (each.get("lastState", {}).get("terminated") for each in containers)
+    ended: Json = next((state for state in states if state), {})
+    lines = str(ended.get("message") or "").strip().splitlines()
     last = lines[-1] if lines else ""
     try:
         return str(json.loads(last)["message"])
