@@ -12,9 +12,12 @@ def forsaken_scheduler(snapshot: Snapshot) -> str:
     """Returns the ``schedulerName`` of such pods; empty where none have to be looked for.
 
     With backend Dedicated nobody extends the cluster's own scheduler. Without it nobody answers to the name
-    of ours: pods that it has not placed when it goes keep its name, which nobody can change.
+    of ours: pods that it has not placed when it goes keep its name, which nobody can change. They are looked
+    for once after it has gone, and again as long as there are any.
     """
-    if needed_backend(snapshot) is Backend.DEDICATED:
-        return DEFAULT_SCHEDULER
-    had_any = snapshot.server is not None and bool(snapshot.server.strays)
-    return DEDICATED_SCHEDULER if had_any or DEDICATED_SCHEDULER in snapshot.deployments else ""
+    needed = needed_backend(snapshot)
+    if needed is None or needed is Backend.DEDICATED:
+        return DEFAULT_SCHEDULER if needed else ""
+    facts = snapshot.server
+    may_be_some = facts is not None and (facts.strays_ask == DEFAULT_SCHEDULER or bool(facts.strays))
+    return DEDICATED_SCHEDULER if may_be_some or DEDICATED_SCHEDULER in snapshot.deployments else ""

@@ -126,11 +126,9 @@ async def test_pods_that_nobody_places_are_counted_until_they_are_gone() -> None
 
     cluster.add_node("cp", control_plane=True)
     cluster.api.change(paths.POLICIES, "default", {"spec": {"scheduler": {"backend": "KubeScheduler"}}})
-    await operator.work(SCHEDULERS)
-    await operator.resync()
-    await operator.work(SCHEDULERS)
     await converge(cluster, operator)
     assert cluster.api.of(DEPLOYMENTS) == {}
+    await looked_again(cluster, operator)
     assert f"1 pod with schedulerName: {OURS} (a/ours)" in said(cluster, "Degraded")
     cluster.api.remove(paths.PODS, "ours")
     await looked_again(cluster, operator)

@@ -201,8 +201,14 @@ def test_pods_that_nobody_places_are_counted(seen: Snapshot, said: str) -> None:
         pytest.param(snapshot(policy()), "", id="another backend"),
         pytest.param(snapshot(dedicated_policy()), "default-scheduler", id="ours places"),
         pytest.param(snapshot(policy(), dedicated()), "gpushare-scheduler", id="ours goes"),
-        pytest.param(snapshot(policy(), server(strays=WAITING)), "gpushare-scheduler", id="some are left"),
-        pytest.param(snapshot(policy(), server()), "", id="none is left"),
+        pytest.param(snapshot(policy(), server()), "gpushare-scheduler", id="ours has just gone"),
+        pytest.param(
+            snapshot(policy(), server(strays=WAITING, strays_ask="gpushare-scheduler")),
+            "gpushare-scheduler",
+            id="some are left",
+        ),
+        pytest.param(snapshot(policy(), server(strays_ask="gpushare-scheduler")), "", id="none is left"),
+        pytest.param(snapshot(dedicated(), server(strays=WAITING)), "", id="nobody is to be told"),
     ],
 )
 def test_pods_that_nobody_places_are_looked_for_where_there_may_be_some(seen: Snapshot, asked: str) -> None:
