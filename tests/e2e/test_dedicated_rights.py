@@ -115,7 +115,7 @@ FORGERIES = (
         "an extender for everybody",
     ),
     (lambda pod: pod.update(hostNetwork=True), "here is more: hostNetwork", "network"),
-    (lambda pod: pod.update(tolerations=[]), "here is more: tolerations", "tolerations"),
+    (lambda pod: pod.update(tolerations=[{"operator": "Exists"}]), "more: tolerations", "tolerations"),
     (
         lambda pod: pod["containers"][0].update(envFrom=[{"configMapRef": {"name": "a"}}]),
         "here is more: kube-scheduler",
