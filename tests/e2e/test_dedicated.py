@@ -181,4 +181,15 @@ def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
         "ordinary": "default-scheduler",
         "theirs": "somebody-else",
     }
+
+    cluster.kubectl("delete", "pod", "-n", SYSTEM, leader(cluster), "--wait=false")
+    create(cluster, namespace, [pod("after", {"main": 16})])
+    await_running(cluster, namespace, "after")
+    await_agreement(cluster, namespace)
     product.delete("default")
+
+
+def leader(cluster: LocalCluster) -> str:
+    """Which of the two places pods."""
+    holder = get(cluster, paths.lease_path(SYSTEM, OURS))["spec"]["holderIdentity"]
+    return str(holder).partition("_")[0]
