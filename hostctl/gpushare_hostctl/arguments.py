@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="keys | install | restore | status | render"
+        dest="command", required=True, metavar="keys | install | restore | status | render | dedicated"
     )
     common = _common_options()
     install = commands.add_parser(
@@ -67,7 +67,19 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("restore", parents=[common], help="undo install, byte for byte")
     commands.add_parser("status", parents=[common], help="print what lies on the node as JSON")
     _add_render(commands)
+    _add_dedicated(commands)
     return parser
+
+
+def _add_dedicated(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    dedicated = commands.add_parser(
+        "dedicated", help="in a pod: make configuration and keys for its kube-scheduler and extender"
+    )
+    _add_extender_options(dedicated)
+    dedicated.add_argument("--folder", type=Path, required=True, help="that both containers mount")
+    dedicated.add_argument("--scheduler-name", required=True, help="of the pods that it is to place")
+    dedicated.add_argument("--lease-namespace", required=True, help="of the Lease that its replicas share")
+    dedicated.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
 
 
 def _add_render(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

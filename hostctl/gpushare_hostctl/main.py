@@ -1,4 +1,4 @@
-"""Entry point: ``gpushare-hostctl keys | install | restore | status | render``."""
+"""Entry point: ``gpushare-hostctl keys | install | restore | status | render | dedicated``."""
 
 import argparse
 import contextlib
@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from gpushare_core.clock import utc_now
 from gpushare_core.log import configure_logging
-from gpushare_hostctl import arguments, install, mutual_tls, report, restore
+from gpushare_hostctl import arguments, dedicated, install, mutual_tls, report, restore
 from gpushare_hostctl.decide.rendering import Question, render
+from gpushare_hostctl.decide.scheduler_config import DedicatedProfile
 from gpushare_hostctl.decide.scheduler_flags import SchedulerFlags
 from gpushare_hostctl.decide.snapshot import HostPaths
 from gpushare_hostctl.decide.status import read_status
@@ -36,6 +37,8 @@ def main(command_line: Sequence[str] | None = None, *, prober: Prober | None = N
     configure_logging(options.log_level)
     if options.command == "render":
         return _render(options)
+    if options.command == "dedicated":
+        return _dedicated(options)
     with _noting_signals() as stopped:
         node = _node(options, prober or HttpsProber(), is_stopped=stopped.is_set)
         return _print_status(node) if options.command == "status" else _run_and_report(node, options)
@@ -148,6 +151,16 @@ def _render(options: argparse.Namespace) -> ExitCode:
     sys.stdout.buffer.write(rendering.configuration)
     sys.stdout.flush()
     sys.stderr.write(rendering.instructions)
+    return ExitCode.OK
+
+
+def _dedicated(options: argparse.Namespace) -> ExitCode:
+    profile = DedicatedProfile(options.scheduler_name, options.lease_namespace)
+    try:
+        dedicated.run(options.folder, profile, arguments.extender_entry(options), now=utc_now())
+    except OSError as error:
+        _LOG.error("cannot write what kube-scheduler and extender of this pod need: %s", error)
+        return ExitCode.RETRY
     return ExitCode.OK
 
 

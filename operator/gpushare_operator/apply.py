@@ -19,11 +19,13 @@ from gpushare_operator.cluster.readers import read_volcano_config
 from gpushare_operator.decide.actions import (
     Action,
     ApplyDaemonSet,
+    ApplyDeployment,
     ApplyShareNode,
     ApplyVolcanoBackup,
     ClearCapacity,
     CreateJob,
     DeleteDaemonSet,
+    DeleteDeployment,
     DeleteJob,
     DeleteShareNode,
     DeleteVolcanoBackup,
@@ -151,6 +153,15 @@ class Applier:
     @_do.register
     async def _(self, action: DeleteDaemonSet) -> None:
         await self._delete(f"{paths.daemon_sets(self.namespace)}/{action.name}", action.uid)
+
+    @_do.register
+    async def _(self, action: ApplyDeployment) -> None:
+        path = paths.deployment_path(self.namespace, action.name)
+        await self._keep(kinds.DEPLOYMENTS, self.writer.apply(path, action.body))
+
+    @_do.register
+    async def _(self, action: DeleteDeployment) -> None:
+        await self._delete(paths.deployment_path(self.namespace, action.name), action.uid)
 
     @_do.register
     async def _(self, action: CreateJob) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import kopf
@@ -22,8 +23,8 @@ from gpushare_core.version import VERSION
 from gpushare_operator.app import App
 from gpushare_operator.cluster.kopf_events import EndlessBackoff
 from gpushare_operator.cluster.login import login
-from gpushare_operator.desired.names import Installation
-from gpushare_operator.desired.programs import Programs, UnusableProgramsError, read_programs
+from gpushare_operator.desired.names import SCHEDULER_IMAGE, Installation
+from gpushare_operator.desired.programs import UnusableProgramsError, read_programs
 from gpushare_operator.health_server import CannotServeError
 from gpushare_operator.uninstall import StillThereError, uninstall
 
@@ -69,11 +70,15 @@ async def installed(credentials: Credentials, options: argparse.Namespace) -> In
     Raises:
         UnusableProgramsError: the option ``--programs`` cannot be read.
     """
-    programs = read_programs(options.programs)
+    given = Installation(
+        namespace=options.namespace,
+        image=options.image or "",
+        scheduler_image=options.scheduler_image,
+        programs=read_programs(options.programs),
+    )
     if options.image:
-        return Installation(namespace=options.namespace, image=options.image, programs=programs)
-    deployment = await own_deployment(credentials, options.namespace)
-    return of_deployment(deployment, namespace=options.namespace, programs=programs)
+        return given
+    return of_deployment(given, await own_deployment(credentials, options.namespace))
 
 
 async def uninstalled(credentials: Credentials, timeout: float) -> int:
@@ -130,17 +135,16 @@ async def own_deployment(credentials: Credentials, namespace: str) -> Json:
     raise AssertionError("the backoff never ends")
 
 
-def of_deployment(deployment: Json, *, namespace: str, programs: Programs) -> Installation:
+def of_deployment(given: Installation, deployment: Json) -> Installation:
     """Returns the installation whose image is that of the container ``operator``, pulled as there. Webhooks
     may have put other containers beside it."""
     pod = deployment["spec"]["template"]["spec"]
     container = next(each for each in pod["containers"] if each["name"] == "operator")
-    return Installation(
-        namespace=namespace,
+    return replace(
+        given,
         image=container["image"],
         pull_policy=container.get("imagePullPolicy", ""),
         pull_secrets=tuple(each["name"] for each in pod.get("imagePullSecrets", ())),
-        programs=programs,
     )
 
 
@@ -155,6 +159,11 @@ def parser() -> argparse.ArgumentParser:
         default="{}",
         metavar="JSON",
         help="priorityClassName and resources of plugin and extender, where not the usual ones",
+    )
+    options.add_argument(
+        "--scheduler-image",
+        default=SCHEDULER_IMAGE,
+        help="with backend Dedicated; without a tag it is that of the server's version (%(default)s)",
     )
     options.add_argument("--health-port", type=int, default=HEALTH_PORT, help="%(default)s")
     options.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))

@@ -20,9 +20,11 @@ from gpushare_operator.cluster.objects import (
     VolcanoLocation,
 )
 from gpushare_operator.cluster.readers import is_static, read_scheduler, read_volcano_config
+from gpushare_operator.cluster.server import read_server_facts
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan, target
 from gpushare_operator.decide.cluster_plan import plan_cluster
+from gpushare_operator.decide.forsaken_pods import forsaken_scheduler
 from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.decide.rivals import rival
 from gpushare_operator.decide.volcano import locations
@@ -40,7 +42,7 @@ SCHEDULERS = "*schedulers"
 """Key of looking at kube-schedulers, and at Volcano's configuration: whether they still have our edit."""
 SCHEDULERS_SECONDS = 30.0
 VOLCANO_SECONDS = 10.0
-"""Where Volcano's configuration matters: one object more to read."""
+"""Where Volcano's configuration or a kube-scheduler of our own matters: a little more to read."""
 
 
 _log = logging.getLogger(__name__)
@@ -51,7 +53,9 @@ class Api(Writer, Protocol):
 
     async def get(self, path: str) -> Json: ...
 
-    def pages(self, path: str, *, limit: int, label_selector: str = "") -> AsyncIterator[Page]: ...
+    def pages(
+        self, path: str, *, limit: int, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncIterator[Page]: ...
 
 
 class UnfinishedError(Exception):
@@ -84,8 +88,10 @@ class Reconciler:
         if key == SCHEDULERS:
             await self._look_at_schedulers()
             await self._look_at_volcano()
+            await self._look_at_server()
             self.enqueue_all()
-            return VOLCANO_SECONDS if locations(self.cache.snapshot()) else SCHEDULERS_SECONDS
+            snapshot = self.cache.snapshot()
+            return VOLCANO_SECONDS if locations(snapshot) or snapshot.server else SCHEDULERS_SECONDS
         if key == CLUSTER:
             return await self._reconcile_cluster()
         return await self._reconcile_policy(key)
@@ -135,6 +141,11 @@ class Reconciler:
             raise
         return read_volcano_config(body, at.key)
 
+    async def _look_at_server(self) -> None:
+        """Reads what a kube-scheduler of our own depends on, while it matters to anybody."""
+        forsaken = forsaken_scheduler(self.cache.snapshot())
+        self.cache.replace_server_facts(await read_server_facts(self.api, forsaken) if forsaken else None)
+
     async def _read(self, kind: Kind[Any]) -> tuple[Listing[Any], str]:
         """Returns all objects of ``kind`` and the resource version they are of."""
         listing, version = Listing(kind), ""
@@ -146,7 +157,8 @@ class Reconciler:
 
     async def _reconcile_cluster(self) -> float | None:
         snapshot = self.cache.snapshot()
-        if set(locations(snapshot)) - set(snapshot.volcano_configs):
+        is_server_unknown = snapshot.server is None and forsaken_scheduler(snapshot)
+        if is_server_unknown or set(locations(snapshot)) - set(snapshot.volcano_configs):
             self.enqueue(SCHEDULERS)
         plan = plan_cluster(snapshot, self.installation, self.now())
         before = self.repetitions.errors(CLUSTER)

@@ -242,24 +242,3 @@ def test_an_overlay_with_another_namespace_and_image_is_followed(
     assert rendered.count("registry.example/gpushare:9") == 1
     assert "gpushare:0.1.0" not in rendered
     assert "namespace: volcano-system" in rendered, "the accounts of others are where they are"
-
-
-def test_an_edit_to_something_unserved_leaves_in_force_what_was(
-    cluster: LocalCluster, product: Product
-) -> None:
-    before = {each["metadata"]["uid"]: each["spec"] for each in get(cluster, SHARE_NODES)["items"]}
-    product.apply(
-        {
-            **policy("default", nodes=["gpu-1"]),
-            "spec": {**policy("default", nodes=["gpu-1"])["spec"], "scheduler": {"backend": "Dedicated"}},
-        }
-    )
-    watch_until(
-        cluster,
-        POLICIES,
-        lambda policies: any(condition_of(each, "Degraded") == "UnsupportedBackend" for each in policies),
-        what="the policy says what is not served",
-    )
-    assert {each["metadata"]["uid"]: each["spec"] for each in get(cluster, SHARE_NODES)["items"]} == before
-    product.apply(policy("default", nodes=["gpu-1"]))
-    product.await_ready("default")

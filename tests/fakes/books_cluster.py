@@ -15,8 +15,9 @@ from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_extender.bind.binding import allocation_of, share_binding
 from gpushare_extender.decide.filter import filter_nodes
 from gpushare_extender.decide.prioritize import prioritize_nodes
+from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
 from gpushare_extender.ledger.holder import read_pod as read_holder
-from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, Ledger
+from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import read_share_node
 from gpushare_plugin.decide.pods import read_pod

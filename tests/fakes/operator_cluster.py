@@ -16,12 +16,13 @@ from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.placement.modes import MODES
 from gpushare_operator.cluster.cache import Cache
-from gpushare_operator.cluster.labels import COMMAND_LABEL, EXTENDER, NODE_ANNOTATION, PLUGIN
+from gpushare_operator.cluster.labels import COMMAND_LABEL, NODE_ANNOTATION, PLUGIN
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, Reconciler, UnfinishedError
 
 NAMESPACE = "gpushare-system"
 DAEMON_SETS = paths.daemon_sets(NAMESPACE)
+DEPLOYMENTS = paths.deployments(NAMESPACE)
 JOBS = paths.jobs(NAMESPACE)
 PODS = paths.pods(NAMESPACE)
 MEMORY = "gpushare.io/memory"
@@ -52,11 +53,15 @@ class MemoryApi:
     """Gets every change: collection, type of the watch event, object."""
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
-    async def pages(self, path: str, *, limit: int, label_selector: str = "") -> AsyncIterator[Page]:
+    async def pages(
+        self, path: str, *, limit: int, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncIterator[Page]:
         """All in one page, whatever ``limit`` says."""
         assert limit > 0
+        if path in self.forbidden:
+            raise ApiError(403, "Forbidden", path)
         items, version = await self.list_all(path, label_selector=label_selector)
-        yield Page(items, version)
+        yield Page([each for each in items if _has_fields(each, field_selector)], version)
 
     async def list_all(self, path: str, *, label_selector: str = "") -> tuple[list[Json], str]:
         wanted = dict(pair.split("=") for pair in label_selector.split(",") if pair)
@@ -170,6 +175,12 @@ class MemoryApi:
         self.writes.append(f"{verb} {path}")
 
 
+def _has_fields(body: Json, selector: str) -> bool:
+    pairs = (pair.partition("=") for pair in selector.split(",") if pair)
+    wanted = ((path.split("."), value) for path, _, value in pairs)
+    return all((body.get(outer) or {}).get(inner, "") == value for (outer, inner), value in wanted)
+
+
 MANAGED_FIELDS = (("metadata", "labels"), ("status", "capacity"))
 
 
@@ -237,9 +248,25 @@ class Cluster:
     def delete_policy(self, name: str) -> None:
         self.api.remove(paths.POLICIES, name)
 
+    def serve(self, version: str = "v1.36.3", *policies: str) -> None:
+        """Say of the API server which version it has, and in which versions it has policies that mutate."""
+        self.api.put("", {"metadata": {"name": "version"}, "gitVersion": version})
+        group = {"metadata": {"name": paths.ADMISSION.rpartition("/")[2]}}
+        self.api.put("/apis", {**group, "versions": [{"version": each} for each in (*policies, "v1")]})
+        names = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
+        for each in {*policies, "v1"}:
+            served = [{"name": name} for name in names if each in policies]
+            self.api.put(paths.ADMISSION, {"metadata": {"name": each}, "resources": served})
+
     def steps(self) -> list[Callable[[], None]]:
         """What may happen next by itself, in any order."""
-        return [*self._scheduling(), *self._stopping(), *self._registering(), *self._running()]
+        return [
+            *self._scheduling(),
+            *self._stopping(),
+            *self._rolling_out(),
+            *self._registering(),
+            *self._running(),
+        ]
 
     def _scheduling(self) -> Iterator[Callable[[], None]]:
         for pod in self._wanted_pods():
@@ -258,13 +285,30 @@ class Cluster:
             yield partial(self.api.remove, PODS, name)
 
     def _wanted_pods(self) -> list[Json]:
-        """Those of DaemonSets on the nodes that their selectors name."""
-        return [
+        """Those of DaemonSets on the nodes that their selectors name, and those of Deployments."""
+        nodes = list(self.api.of(paths.NODES).values())
+        deployed = [
+            _pod(deployment, node)
+            for deployment in self.api.of(DEPLOYMENTS).values()
+            for node in nodes[: deployment["spec"]["replicas"]]
+        ]
+        return deployed + [
             _pod(daemon_set, node)
             for daemon_set in self.api.of(DAEMON_SETS).values()
             for node in self.api.of(paths.NODES).values()
             if _selects(daemon_set["spec"]["template"]["spec"], node["metadata"]["labels"])
         ]
+
+    def _rolling_out(self) -> Iterator[Callable[[], None]]:
+        for name, body in self.api.of(DEPLOYMENTS).items():
+            generation, replicas = body["metadata"]["generation"], body["spec"]["replicas"]
+            counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas"), replicas)
+            status = {"observedGeneration": generation, **counts}
+            if body.get("status") != status:
+                yield partial(self._roll_out, name, status)
+
+    def _roll_out(self, name: str, status: Json) -> None:
+        self.api.change(DEPLOYMENTS, name, {"status": status})
 
     def _registering(self) -> Iterator[Callable[[], None]]:
         """A plugin answers its GPUShareNode's present generation, and the kubelet shows the units."""
@@ -325,7 +369,9 @@ class Cluster:
         nodes = self.api.of(paths.NODES).values()
         return {
             "objects": [
-                name for kind in (paths.SHARE_NODES, DAEMON_SETS, JOBS, PODS) for name in self.api.of(kind)
+                name
+                for kind in (paths.SHARE_NODES, DAEMON_SETS, DEPLOYMENTS, JOBS, PODS)
+                for name in self.api.of(kind)
             ],
             "labels": [
                 each["metadata"]["name"] for each in nodes if POLICY_LABEL in each["metadata"]["labels"]
@@ -354,7 +400,7 @@ def _pod(daemon_set: Json, node: Json) -> Json:
     metadata = daemon_set["spec"]["template"]["metadata"]
     labels = metadata["labels"]
     component, on = labels[COMPONENT_LABEL], node["metadata"]["name"]
-    name = f"plugin-{labels[POLICY_LABEL]}-{on}" if component == PLUGIN else f"{EXTENDER}-{on}"
+    name = f"plugin-{labels[POLICY_LABEL]}-{on}" if component == PLUGIN else f"{component}-{on}"
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     return {"metadata": {**metadata, "name": name}, "spec": {"nodeName": on}, "status": status}
 

@@ -17,7 +17,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError
 from gpushare_operator.cluster.kinds import KINDS
 
-NAMESPACED = ("daemonsets", "jobs", "pods")
+NAMESPACED = ("daemonsets", "deployments", "jobs", "pods")
 GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}
 
 

@@ -9,6 +9,7 @@ from gpushare_core.api.conditions import Condition
 from gpushare_core.api.names import (
     CALLS_LEASE,
     CONTROL_PLANE_LABEL,
+    DEDICATED_SCHEDULER,
     DIALECT_LABEL,
     EXTENDER_PORT,
     FINALIZER,
@@ -18,16 +19,18 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, UnitTotals
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.labels import EXTENDER, HOSTCTL, PLUGIN
+from gpushare_operator.cluster.labels import EXTENDER, HOSTCTL, PLUGIN, SCHEDULER
 from gpushare_operator.cluster.objects import (
     CallsObject,
     DaemonSetObject,
+    DeploymentObject,
     JobObject,
     NodeObject,
     PodObject,
     PolicyObject,
     ReadResult,
     SchedulerObject,
+    ServerFacts,
     ShareNodeObject,
     VolcanoBackupObject,
     VolcanoConfigObject,
@@ -43,6 +46,7 @@ from gpushare_operator.desired.daemon_sets import (
     external_extender_daemon_set,
     plugin_daemon_set,
 )
+from gpushare_operator.desired.dedicated import scheduler_deployment
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings
 from gpushare_operator.desired.names import (
     EXTENDER_NAME,
@@ -192,6 +196,34 @@ def external_policy(name: str = "default", *, created: int = 0, **extra: Any) ->
     return policy(name, created=created, **{"spec": asked, **extra})
 
 
+def dedicated_policy(name: str = "default", *, created: int = 0, **extra: Any) -> PolicyObject:
+    asked = spec(rule("gpu-1"), scheduler={"backend": "Dedicated"})
+    return policy(name, created=created, **{"spec": asked, **extra})
+
+
+def server(**extra: Any) -> ServerFacts:
+    """One that points pods at our kube-scheduler."""
+    given = {
+        "version": "v1.36.3",
+        "pod_policy": ReadResult.FOUND,
+        "strays": (),
+        "strays_ask": "default-scheduler",
+    }
+    return ServerFacts(**{**given, **extra})
+
+
+def scheduler_pods(**extra: Any) -> PodObject:
+    given = {"name": "scheduler-a", "component": SCHEDULER, "node": "a", "ready": True}
+    return PodObject(**{**given, **extra})
+
+
+def dedicated(version: str = "v1.36.3", **extra: Any) -> DeploymentObject:
+    """Our kube-scheduler as it should be."""
+    body = scheduler_deployment(INSTALLATION, SchedulerSettings(), version)
+    given = {"uid": "uid-scheduler", "body": body, "is_rolled_out": True}
+    return DeploymentObject(name=DEDICATED_SCHEDULER, **{**given, **extra})
+
+
 def volcano_config(text: str | None = VOLCANO_CONFIG, **extra: Any) -> VolcanoConfigObject:
     given = {"result": ReadResult.FOUND, "uid": "uid-cm", "resource_version": "5", "text": text}
     return VolcanoConfigObject(**{**given, **extra})
@@ -271,7 +303,9 @@ def job_pod(of: JobObject, exit_code: int, termination: str = "") -> PodObject:
 
 
 SeenObject = (
-    PolicyObject
+    ServerFacts
+    | DeploymentObject
+    | PolicyObject
     | NodeObject
     | ShareNodeObject
     | DaemonSetObject
@@ -288,6 +322,7 @@ FIELDS: dict[type, str] = {
     NodeObject: "nodes",
     ShareNodeObject: "share_nodes",
     DaemonSetObject: "daemon_sets",
+    DeploymentObject: "deployments",
     JobObject: "jobs",
     PodObject: "pods",
     SchedulerObject: "schedulers",
@@ -299,13 +334,16 @@ FIELDS: dict[type, str] = {
 def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
     """A cluster in which exactly this is seen."""
     fields: dict[str, dict[Any, Any]] = {}
+    server: ServerFacts | None = None
     for one_or_many in seen:
         for known in one_or_many if isinstance(one_or_many, Iterable) else (one_or_many,):
-            if isinstance(known, VolcanoConfigObject):
+            if isinstance(known, ServerFacts):
+                server = known
+            elif isinstance(known, VolcanoConfigObject):
                 fields.setdefault("volcano_configs", {})[VOLCANO] = known
             else:
                 fields.setdefault(FIELDS[type(known)], {})[known.name] = known
-    return Snapshot(**fields)
+    return Snapshot(server=server, **fields)
 
 
 def serving(owner: PolicyObject, *names: str) -> list[SeenObject]:

@@ -54,6 +54,14 @@ CALLS_COMPONENT = "extender-calls"
 CALLED_PORT_ANNOTATION = f"{GROUP}/called-port"
 """On that Lease: where it was called."""
 
+DEDICATED_SCHEDULER = "gpushare-scheduler"
+"""With backend Dedicated: name of the kube-scheduler of our own, as pods write it in ``schedulerName``. Its
+Deployment, its account and its Lease are called so, too."""
+
+EDIT_REVISION = 2
+"""Of what hostctl writes for given arguments: it counts up when that changes, so that an upgrade edits hosts
+again that an earlier version has edited. 2: ``preemptVerb``."""
+
 EXTENDER_PORT = 22766
 """On the loopback address of every control-plane node, unless a policy says otherwise; the next port is for
 the kubelet's probes. Neither a NodePort (30000 to 32767) nor one that Linux gives to outgoing connections

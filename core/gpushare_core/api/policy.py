@@ -206,6 +206,7 @@ class Scheduler(ApiModel):
 
     backend: Backend = Backend.KUBE_SCHEDULER
     """KubeScheduler: the control plane's static pod is edited, and restored with the last policy.
+    Dedicated: a second kube-scheduler runs in the cluster, for managed control planes.
     External: people edit it by themselves, with what gpushare-hostctl render says.
     Volcano: its own scheduler places pods; its ConfigMap is edited, and restored with the last policy."""
     volcano: VolcanoScheduler | None = None
@@ -324,6 +325,10 @@ class PolicyStatus(ApiModel):
     """What came of it."""
 
     observed_generation: int = 0
+    backend: str = Field(
+        default="",
+        description="By which scheduler backend pods are placed: the one that the oldest policy asks for.",
+    )
     conditions: list[Condition] = Field(
         default_factory=list,
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},

@@ -1,17 +1,14 @@
 """What of the API this version serves. The rest is accepted, and a condition says what works instead."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpushare_core.api.enums import Backend, Mode
-
-BACKENDS = frozenset({Backend.KUBE_SCHEDULER, Backend.EXTERNAL, Backend.VOLCANO})
 
 MODES_OF_BACKENDS: Mapping[Backend, frozenset[Mode]] = {Backend.VOLCANO: frozenset({Mode.MEMORY})}
 """Where a backend does not place pods in every mode: Volcano's scheduler shares the memory of cards only."""
 
 UNSUPPORTED_MODE = "UnsupportedMode"
-UNSUPPORTED_BACKEND = "UnsupportedBackend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +24,9 @@ def combination_problem(backend: Backend, mode: Mode) -> Problem | None:
     modes_placed = MODES_OF_BACKENDS.get(backend)
     if modes_placed is None or mode in modes_placed:
         return None
-    others = " or ".join(sorted(BACKENDS - MODES_OF_BACKENDS.keys()))
+    others = " or ".join(sorted(set(Backend) - MODES_OF_BACKENDS.keys()))
     return Problem(
         UNSUPPORTED_MODE,
         f"mode {mode} is not served with scheduler.backend {backend};"
         f" use mode {' or '.join(sorted(modes_placed))}, or scheduler.backend {others}",
-    )
-
-
-def backend_problem(backend: Backend) -> Problem | None:
-    return _problem(UNSUPPORTED_BACKEND, "scheduler.backend", backend, BACKENDS)
-
-
-def _problem(reason: str, field: str, asked: str, served: Collection[str]) -> Problem | None:
-    if asked in served:
-        return None
-    return Problem(
-        reason, f"{field} {asked} is not served by this version; use {' or '.join(sorted(served))}"
     )

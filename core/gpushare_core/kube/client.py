@@ -94,9 +94,12 @@ class KubeClient:
         needs."""
         return _decoded(request, await self._exchange(request), shape)
 
-    async def pages(self, path: str, *, limit: int, label_selector: str = "") -> AsyncIterator[Page]:
+    async def pages(
+        self, path: str, *, limit: int, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncIterator[Page]:
         """Yields every object of a collection, at most ``limit`` at a time."""
-        params = {"limit": str(limit), **({"labelSelector": label_selector} if label_selector else {})}
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        params = {"limit": str(limit), **{name: value for name, value in selectors.items() if value}}
         while True:
             answer = await self.send(Request(path=path, params=params))
             yield Page(answer.get("items") or [], answer["metadata"]["resourceVersion"])

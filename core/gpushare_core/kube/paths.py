@@ -9,6 +9,9 @@ PODS = "/api/v1/pods"
 """Of all namespaces."""
 DISRUPTION_BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 """Of all namespaces."""
+SERVER_VERSION = "/version"
+ADMISSION = "/apis/admissionregistration.k8s.io"
+"""A group without a version: which of them are served is asked there."""
 POLICIES = f"/apis/{API_VERSION}/{POLICY_PLURAL}"
 SHARE_NODES = f"/apis/{API_VERSION}/{NODE_PLURAL}"
 
@@ -27,6 +30,10 @@ def daemon_sets(namespace: str) -> str:
 
 def deployments(namespace: str) -> str:
     return f"/apis/apps/v1/namespaces/{_quoted(namespace)}/deployments"
+
+
+def deployment_path(namespace: str, name: str) -> str:
+    return f"{deployments(namespace)}/{_quoted(name)}"
 
 
 def jobs(namespace: str) -> str:

@@ -20,8 +20,9 @@ from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
 from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.ledger.holder import Holder
-from gpushare_extender.ledger.ledger import BindState, DoesNotFitError, Ledger
+from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.ledger.reservations import BindState
 
 PARALLEL_BINDS = 200
 """Each has a connection to the API server of its own: kube-scheduler sends a burst of binds at once, and one

@@ -14,7 +14,8 @@ from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.ledger.holder import Holder
-from gpushare_extender.ledger.ledger import BindState, Ledger, Reservation
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.reservations import BindState, Reservation
 
 STALE_SECONDS = 30.0
 """A confirmed reservation is stale so long after its bind ended."""

@@ -4,26 +4,20 @@ What is written is a Lease that nobody competes for: who was called, where, and 
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from gpushare_core.api.names import CALLED_PORT_ANNOTATION, CALLS_COMPONENT, CALLS_LEASE, COMPONENT_LABEL
 from gpushare_core.json_object import Json
-from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import lease_path
+from gpushare_extender.cluster.lasting_apply import LastingApply
 
 APART_SECONDS = 300.0
 """Between two writes about one port, however often it is called."""
 IN_TURN_SECONDS = 10.0
 """The same, where another one is called besides: two kube-schedulers of a host may be at odds."""
-FIRST_RETRY = 1.0
-LONGEST_RETRY = 60.0
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -54,19 +48,13 @@ class CallReport:
         while True:
             await self._due.wait()
             self._due.clear()
-            backoff = Backoff(first=FIRST_RETRY, most=LONGEST_RETRY, sleep=self.sleep)
-            while not await self._write():
-                await backoff.wait()
-
-    async def _write(self) -> bool:
-        """Returns whether it is known now. Makes the Lease anew if somebody deleted it."""
-        path = lease_path(self.namespace, CALLS_LEASE)
-        try:
-            await self.client.apply(path, _lease(self._port, self.identity, self.now()))
-        except (ApiError, UnreachableError) as error:
-            _log.warning("cannot make known that kube-scheduler calls: %s", error)
-            return False
-        return True
+            await LastingApply(
+                client=self.client,
+                path=lease_path(self.namespace, CALLS_LEASE),
+                body=lambda: _lease(self._port, self.identity, self.now()),
+                purpose="make known that kube-scheduler calls",
+                sleep=self.sleep,
+            ).run()
 
 
 def _lease(port: int, identity: str, moment: datetime) -> Json:

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gpushare_core.json_object import Json
-from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import storage_capacities
+from gpushare_extender.cluster.lasting_apply import LastingApply
 from gpushare_extender.decide.refused_pods import RefusedPods
 
 NAME = "gpushare-wake-up"
@@ -25,8 +24,6 @@ ANNOTATION = "gpushare.io/room-since"
 SETTLE_SECONDS = 0.5
 """The scheduler mostly hears by itself, and tries the pods in this time."""
 APART_SECONDS = 1.0
-LONGEST_RETRY = 60.0
-"""Seconds; the scheduler itself tries the pods after 300."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,22 +65,16 @@ class WakeUp:
                 await self.sleep(APART_SECONDS)
 
     async def _wake(self) -> None:
-        """Touches the object until that succeeds: which pods wait for it is known here only."""
-        backoff = Backoff(first=APART_SECONDS, most=LONGEST_RETRY, sleep=self.sleep)
-        while not await self._touch():
-            await backoff.wait()
-            self.refused.take_waiting()  # the next attempt is for them as well
-
-    async def _touch(self) -> bool:
-        """Returns whether the scheduler has a reason now. Makes the object anew if somebody deleted it."""
-        path = f"{storage_capacities(self.namespace)}/{NAME}"
-        try:
-            await self.client.apply(path, _object(self.now()))
-        except (ApiError, UnreachableError) as error:
-            _log.warning("cannot wake kube-scheduler for pods that would fit now: %s", error)
-            return False
+        """Touches the object until that succeeds: which pods wait for it is known here only. Another attempt
+        is for those that have come to wait since as well."""
+        await LastingApply(
+            client=self.client,
+            path=f"{storage_capacities(self.namespace)}/{NAME}",
+            body=lambda: _object(self.now()),
+            purpose="wake kube-scheduler for pods that would fit now",
+            sleep=self.sleep,
+        ).run(self.refused.take_waiting)
         _log.info("units are free for pods that were refused: kube-scheduler is to try them again")
-        return True
 
 
 def _object(moment: datetime) -> Json:

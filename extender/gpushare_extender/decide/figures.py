@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from gpushare_core.metrics import Gauge, Sample
-from gpushare_extender.ledger.ledger import BindState, Ledger
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.reservations import BindState
 
 NODES = Gauge("gpushare_extender_nodes", "Nodes that take pods asking for a resource.", ("resource",))
 LARGEST_FREE = Gauge(

@@ -12,54 +12,24 @@ has not even told that they were given out, they count for as long as that may t
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from enum import Enum, auto
 from types import MappingProxyType
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
+from gpushare_extender.ledger.departures import Departures
 from gpushare_extender.ledger.hold import Hold, Holds
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.legacy_pods import LegacyPods
 from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger, NodeRoom
 from gpushare_extender.ledger.our_resources import OurResources
 from gpushare_extender.ledger.pod_reference import PodReference
+from gpushare_extender.ledger.reservations import BindState, Reservation, Reservations
 from gpushare_extender.ledger.share_node import ShareNode
 from gpushare_extender.ledger.unfit_reason import UNKNOWN_NODE, Refusal, UnfitReason, unfit_reason
-
-DEPARTURE_SECONDS = 5.0
-"""In which a plugin has told of a pod that the kubelet admitted. Before, a burst of pods may be admitted."""
 
 
 class DoesNotFitError(Exception):
     """The node does not take the request; the text says why, for people."""
-
-
-class BindState(Enum):
-    """What is known of the bind that a reservation was made for."""
-
-    UNDER_WAY = auto()
-    CONFIRMED = auto()
-    ABANDONED = auto()
-    """It ended, and nobody knows whether its Binding takes effect."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reservation:
-    """Units kept for a pod that no watch has shown as bound yet. Every change makes another one."""
-
-    holder: Holder
-    state: BindState
-    since: float = 0.0
-    """When it was confirmed or abandoned."""
-
-
-@dataclass(frozen=True, slots=True)
-class Departure:
-    """A pod that is gone, and that counts where the kubelet may have given it units."""
-
-    nodes: frozenset[str]
-    since: float
 
 
 class Ledger:
@@ -84,10 +54,8 @@ class Ledger:
         """By pod UID, as known last; those with a reservation as well."""
         self._doubted: dict[str, set[str]] = {}
         """Pod UID -> the other nodes on which it counts, as its annotation has named them before."""
-        self._departures: dict[str, Departure] = {}
-        """By pod UID, in the order in which they were seen."""
-        self._reservations: dict[str, Reservation] = {}
-        """By pod UID."""
+        self._departures = Departures()
+        self._reservations = Reservations()
         self._rooms: dict[str, NodeRoom] = {}
         """Of every node that takes pods of ours."""
         self._free: dict[str, Mapping[FreeOf, int]] = {}
@@ -108,8 +76,8 @@ class Ledger:
         self._count_legacy(share_node.name)
         for uid in [uid for uid in self._doubted if self._holders[uid].node == share_node.name]:
             self._settle(uid)
-        for uid, departure in [*self._departures.items()]:
-            if share_node.name in departure.nodes and self._nodes[share_node.name].is_reported(uid):
+        for uid in self._departures.on(share_node.name):
+            if self._nodes[share_node.name].is_reported(uid):
                 self._end_departure(uid)
 
     def drop_share_node(self, node: str) -> None:
@@ -145,7 +113,7 @@ class Ledger:
         Where there is none any more, what it said still counts: the pod has its units until it is gone.
         """
         if update.holder is not None:
-            self._reservations.pop(update.uid, None)
+            self._reservations.pop(update.uid)
             self._legacy.drop(update.uid)
             self._put(update.holder)
         elif update.legacy is not None and update.uid not in self._holders:
@@ -154,23 +122,23 @@ class Ledger:
 
     def drop_pod(self, uid: str) -> None:
         """The pod has nothing any more: what it had, or had reserved, is free."""
-        self._reservations.pop(uid, None)
+        self._reservations.pop(uid)
         self._remove_from(self._forget(uid), uid)
 
     def pod_left(self, uid: str, *, now: float) -> None:
         """A bound pod is gone, or has ended. What it had is free on a node whose plugin has told of it: then
         that tells when the kubelet has released it. Elsewhere it counts until ``end_departures``."""
-        self._reservations.pop(uid, None)
+        self._reservations.pop(uid)
         nodes = self._forget(uid)
         reported = {node for node in nodes if self._nodes[node].was_reported(uid)}
         if reported or not nodes:
             self._remove_from(nodes, uid)
         else:
-            self._departures[uid] = Departure(frozenset(nodes), now)
+            self._departures.put(uid, nodes, now=now)
 
     def end_departures(self, *, now: float) -> None:
         """Frees what pods had that are gone for so long that their node's plugin would have told of them."""
-        for uid in [uid for uid, each in self._departures.items() if now - each.since >= DEPARTURE_SECONDS]:
+        for uid in self._departures.overdue(now):
             self._end_departure(uid)
 
     def replace_pods(self, updates: Iterable[PodUpdate], *, begun: float) -> None:
@@ -199,14 +167,14 @@ class Ledger:
         """
         passed = self.holds.passed(node, uid=pod.uid, priority=priority)
         holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request, passed)
-        self._reservations[pod.uid] = Reservation(holder, BindState.UNDER_WAY)
+        self._reservations.put(holder)
         self._put(holder)
         self._end_holds_on(holder, passed)
         return holder
 
     def _taken_up(self, pod: PodReference, node: str, request: Request) -> Holder | None:
         """Returns what is reserved for ``pod`` already, or None when it has nothing."""
-        present, reservation = self._holders.get(pod.uid), self._reservations.get(pod.uid)
+        present, reservation = self._holders.get(pod.uid), self._reservations.of(pod.uid)
         if present is None:
             return None
         share_node = self.share_node(node)
@@ -247,13 +215,11 @@ class Ledger:
 
     def confirm(self, uid: str, *, now: float) -> None:
         """The pod is bound. Without effect when a watch has shown more since."""
-        if reservation := self._reservations.get(uid):
-            self._reservations[uid] = Reservation(reservation.holder, BindState.CONFIRMED, now)
+        self._reservations.confirm(uid, now=now)
 
     def abandon(self, uid: str, *, now: float) -> None:
         """The bind has ended, nobody knows how. Without effect when that is known."""
-        if self.is_unconfirmed(uid):
-            self._reservations[uid] = Reservation(self._holders[uid], BindState.ABANDONED, now)
+        self._reservations.abandon(uid, now=now)
 
     def release(self, uid: str) -> None:
         """The pod is surely not bound by us. Without effect on what a watch has shown."""
@@ -271,16 +237,16 @@ class Ledger:
 
     def is_unconfirmed(self, uid: str) -> bool:
         """Returns whether the pod has a reservation and it is not known yet whether the pod is bound."""
-        reservation = self._reservations.get(uid)
+        reservation = self._reservations.of(uid)
         return reservation is not None and reservation.state is not BindState.CONFIRMED
 
     def reservation(self, uid: str) -> Reservation | None:
         """Returns the pod's reservation, or None when it has none or a watch has shown its allocation."""
-        return self._reservations.get(uid)
+        return self._reservations.of(uid)
 
     def reservations(self, state: BindState) -> list[Reservation]:
         """Returns those in ``state``."""
-        return [reservation for reservation in self._reservations.values() if reservation.state is state]
+        return self._reservations.in_state(state)
 
     # Holds
 
@@ -338,7 +304,7 @@ class Ledger:
 
     def departing(self, node: str) -> frozenset[str]:
         """Returns the UIDs of the pods that are gone and count on ``node`` still."""
-        return frozenset(uid for uid, each in self._departures.items() if node in each.nodes)
+        return frozenset(self._departures.on(node))
 
     def node_names(self) -> list[str]:
         """Returns the names of the nodes with a GPUShareNode, sorted."""
@@ -370,7 +336,7 @@ class Ledger:
     # Upkeep
 
     def _may_be_missed(self, uid: str, begun: float) -> bool:
-        reservation = self._reservations.get(uid)
+        reservation = self._reservations.of(uid)
         return reservation is not None and (self.is_unconfirmed(uid) or reservation.since >= begun)
 
     def _put(self, holder: Holder) -> None:
@@ -416,8 +382,7 @@ class Ledger:
         return {holder.node, *self._doubted.pop(uid, ())} if holder else set()
 
     def _end_departure(self, uid: str) -> None:
-        if departure := self._departures.pop(uid, None):
-            self._remove_from(departure.nodes, uid)
+        self._remove_from(self._departures.pop(uid), uid)
 
     def _remove_from(self, nodes: Iterable[str], uid: str) -> None:
         for node in nodes:

@@ -107,6 +107,16 @@ _SERVER = _Side(
 )
 
 
+def for_pod(now: datetime) -> Keys:
+    """Returns new keys for two containers of one pod. They end with it: nobody renews them."""
+    authority = _new_authority(now)
+    return Keys(
+        authority=authority,
+        client=_new_pair(_CLIENT, authority, now, lifetime=AUTHORITY_LIFETIME),
+        server=_new_pair(_SERVER, authority, now, lifetime=AUTHORITY_LIFETIME),
+    )
+
+
 def renew(stored: Mapping[str, bytes], now: datetime) -> Keys:
     """Returns the stored keys, with new ones for what is missing, damaged or near its end.
 
@@ -188,11 +198,11 @@ def _new_authority(now: datetime) -> KeyPair:
     return KeyPair(key=key, certificate=builder.sign(key, hashes.SHA256()))
 
 
-def _new_pair(side: _Side, authority: KeyPair, now: datetime) -> KeyPair:
+def _new_pair(side: _Side, authority: KeyPair, now: datetime, *, lifetime: timedelta = LIFETIME) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = (
-        _builder(_name(side.name), key, now, LIFETIME)
+        _builder(_name(side.name), key, now, lifetime)
         .issuer_name(authority.certificate.subject)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)

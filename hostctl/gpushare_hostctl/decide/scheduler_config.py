@@ -106,6 +106,33 @@ def from_flags(flags: SchedulerFlags, extender: ExtenderEntry, *, header: str = 
     return (header + yaml.safe_dump(document, sort_keys=False)).encode()
 
 
+@dataclass(frozen=True)
+class DedicatedProfile:
+    """A kube-scheduler beside the cluster's own: whose pods it takes, and where its replicas have a Lease."""
+
+    scheduler_name: str
+    lease_namespace: str
+
+
+def for_dedicated(profile: DedicatedProfile, extender: ExtenderEntry) -> bytes:
+    """Returns the configuration of a kube-scheduler that has the extender, and pods of its name only.
+
+    It looks at every node: of those that fit by their sums a sample may hold none with room on one card.
+    """
+    document = {
+        "apiVersion": f"{_GROUP}v1",
+        "kind": _KIND,
+        "leaderElection": {
+            "leaderElect": True,
+            "resourceName": profile.scheduler_name,
+            "resourceNamespace": profile.lease_namespace,
+        },
+        "profiles": [{"schedulerName": profile.scheduler_name, "percentageOfNodesToScore": 100}],
+        "extenders": [extender.to_mapping()],
+    }
+    return yaml.safe_dump(document, sort_keys=False).encode()
+
+
 def merge(content: bytes, extender: ExtenderEntry) -> bytes:
     """Returns somebody else's configuration with the extender added, every other byte as it was.
 

@@ -8,6 +8,7 @@ from gpushare_core.json_object import Json
 from gpushare_operator.cluster.kinds import (
     CALLS,
     DAEMON_SETS,
+    DEPLOYMENTS,
     JOBS,
     KINDS,
     NODES,
@@ -17,7 +18,12 @@ from gpushare_operator.cluster.kinds import (
     VOLCANO_BACKUPS,
     Kind,
 )
-from gpushare_operator.cluster.objects import SchedulerObject, VolcanoConfigObject, VolcanoLocation
+from gpushare_operator.cluster.objects import (
+    SchedulerObject,
+    ServerFacts,
+    VolcanoConfigObject,
+    VolcanoLocation,
+)
 from gpushare_operator.cluster.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -55,6 +61,7 @@ class Cache:
     )
     _schedulers: dict[str, SchedulerObject] = field(default_factory=dict)
     _volcano_configs: dict[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
+    _server: ServerFacts | None = None
 
     def replace(self, listing: Listing[Any], version: str) -> bool:
         """Takes over a list as of ``version``: what is not in it and no newer is gone.
@@ -85,6 +92,10 @@ class Cache:
         """Takes over all configurations of Volcano's scheduler that anybody asked for."""
         self._volcano_configs = dict(configs)
 
+    def replace_server_facts(self, facts: ServerFacts | None) -> None:
+        """Takes over what is known of the API server; None: nobody asks any more."""
+        self._server = facts
+
     def observe_volcano_config(self, location: VolcanoLocation, config: VolcanoConfigObject) -> None:
         self._volcano_configs[location] = config
 
@@ -105,12 +116,14 @@ class Cache:
             nodes=self._objects(NODES),
             share_nodes=self._objects(SHARE_NODES),
             daemon_sets=self._objects(DAEMON_SETS),
+            deployments=self._objects(DEPLOYMENTS),
             jobs=self._objects(JOBS),
             pods=self._objects(PODS),
             schedulers=self._schedulers,
             calls=self._objects(CALLS),
             volcano_backups=self._objects(VOLCANO_BACKUPS),
             volcano_configs=dict(self._volcano_configs),
+            server=self._server,
         )
 
     def policies(self) -> list[str]:

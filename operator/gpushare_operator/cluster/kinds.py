@@ -19,6 +19,7 @@ from gpushare_operator.cluster.labels import MANAGED, VOLCANO
 from gpushare_operator.cluster.objects import (
     CallsObject,
     DaemonSetObject,
+    DeploymentObject,
     JobObject,
     NodeObject,
     PodObject,
@@ -86,6 +87,14 @@ DAEMON_SETS: Kind[DaemonSetObject] = Kind(
     label_selector=MANAGED,
     read=readers.read_daemon_set,
 )
+DEPLOYMENTS: Kind[DeploymentObject] = Kind(
+    group="apps",
+    version="v1",
+    plural="deployments",
+    path=paths.deployments,
+    label_selector=MANAGED,
+    read=readers.read_deployment,
+)
 JOBS: Kind[JobObject] = Kind(
     group="batch",
     version="v1",
@@ -125,6 +134,7 @@ KINDS: tuple[Kind[Any], ...] = (
     NODES,
     SHARE_NODES,
     DAEMON_SETS,
+    DEPLOYMENTS,
     JOBS,
     PODS,
     CALLS,

@@ -10,6 +10,7 @@ MANAGED = f"{MANAGED_BY_LABEL}={MANAGER}"
 PLUGIN = "plugin"
 EXTENDER = "extender"
 HOSTCTL = "hostctl"
+SCHEDULER = "scheduler"
 VOLCANO = "volcano"
 """Values of the component label."""
 

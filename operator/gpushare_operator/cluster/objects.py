@@ -113,6 +113,19 @@ class DaemonSetObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentObject:
+    """The Deployment of our own kube-scheduler; ``body`` is what the API server holds, for comparison."""
+
+    name: str
+    uid: str = ""
+    deleting: bool = False
+    body: Json = field(default_factory=dict)
+    managed_fields: list[Json] = field(default_factory=list, compare=False)
+    is_rolled_out: bool = False
+    """Whether every pod is of its present template, and one of them is ready."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobObject:
     """One run of hostctl on one node."""
 
@@ -179,6 +192,8 @@ class SchedulerObject:
     """The last ``--config``: the one that counts."""
     seen: datetime
     """When this was read."""
+    started: datetime | None = None
+    """When what runs there now was started, by the host's clock; None while nothing does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +232,22 @@ class ReadResult(StrEnum):
     FOUND = "Found"
     MISSING = "Missing"
     FORBIDDEN = "Forbidden"
+    NOT_SERVED = "NotServed"
+    """The API server does not know its kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFacts:
+    """What has to be known of the API server where a kube-scheduler of our own is wanted."""
+
+    version: str
+    """As images of Kubernetes are tagged, such as ``v1.36.3``; empty where it names none."""
+    pod_policy: ReadResult
+    """The MutatingAdmissionPolicy that points pods at our kube-scheduler."""
+    strays: tuple[str, ...] | None = None
+    """``NAMESPACE/NAME`` of pods that nobody places by cards; None without the right to list pods."""
+    strays_ask: str = ""
+    """Their ``schedulerName``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

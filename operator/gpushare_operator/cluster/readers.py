@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from gpushare_core.api.conditions import TRUE, Condition
 from gpushare_core.api.names import CALLED_PORT_ANNOTATION, COMPONENT_LABEL, FIELD_MANAGER, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
-from gpushare_core.dialects.table import DIALECTS, RESOURCES
+from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
@@ -36,6 +36,7 @@ from gpushare_operator.cluster.managed_fields import managers
 from gpushare_operator.cluster.objects import (
     CallsObject,
     DaemonSetObject,
+    DeploymentObject,
     JobObject,
     NodeObject,
     PodObject,
@@ -53,6 +54,8 @@ Totals = TypeVar("Totals", bound=BaseModel)
 COUNT_RESOURCES = frozenset(dialect.count_resource for dialect in DIALECTS.values()) - {""}
 EXTENDED_RESOURCES = COUNT_RESOURCES | RESOURCES.keys()
 """What nodes show in any dialect; others' plugins may offer some of it, too."""
+OWN_RESOURCES = RESOURCES.keys() - SHARED_RESOURCES
+"""What a pod asks for of us alone, in any dialect."""
 
 
 def read_policy(body: Json) -> PolicyObject:
@@ -205,6 +208,40 @@ def read_daemon_set(body: Json) -> DaemonSetObject:
     )
 
 
+def read_deployment(body: Json) -> DeploymentObject:
+    metadata, spec, status = body["metadata"], body.get("spec", {}), body.get("status", {})
+    kept = ("name", "namespace", "labels", "annotations")
+    is_observed = status.get("observedGeneration", 0) >= metadata.get("generation", 1)
+    is_updated = status.get("updatedReplicas", 0) == status.get("replicas", 0) == spec.get("replicas", 1)
+    return DeploymentObject(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        deleting=_is_deleting(body),
+        body={"metadata": {key: metadata[key] for key in kept if key in metadata}, "spec": spec},
+        managed_fields=metadata.get("managedFields", []),
+        is_rolled_out=is_observed and is_updated and status.get("readyReplicas", 0) > 0,
+    )
+
+
+def read_server_version(body: Json) -> str:
+    """Returns the tag of images of that version; what providers add to it is no part of any.
+
+    Source: ``k8s.io/apimachinery/pkg/version.Info``, such as ``v1.31.5-gke.1233000``.
+    """
+    match = re.match(r"v\d+\.\d+\.\d+", str(body.get("gitVersion", "")))
+    return match[0] if match else ""
+
+
+def read_stray(body: Json) -> str:
+    """Returns a pod's ``NAMESPACE/NAME`` if it asks for cards and waits for its scheduler, else nothing."""
+    metadata, spec = body["metadata"], body.get("spec") or {}
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    asked = {name for each in containers for name in (each.get("resources") or {}).get("limits") or ()}
+    if spec.get("schedulingGates") or _is_deleting(body) or not asked & OWN_RESOURCES:
+        return ""
+    return f"{metadata['namespace']}/{metadata['name']}"
+
+
 def read_job(body: Json) -> JobObject:
     metadata, status = body["metadata"], body.get("status", {})
     labels, annotations = metadata.get("labels", {}), metadata.get("annotations", {})
@@ -260,7 +297,8 @@ def _exit_code(message: str) -> int | None:
 def read_pod(body: Json) -> PodObject:
     metadata, status = body["metadata"], body.get("status", {})
     labels = metadata.get("labels", {})
-    containers = status.get("containerStatuses") or ()
+    # What comes first is what the others wait for.
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
     terminated = _container_state(containers, "terminated")
     return PodObject(
         name=metadata["name"],
@@ -333,8 +371,18 @@ def read_scheduler(body: Json, seen: datetime) -> SchedulerObject:
     # A container beside it has flags of its own.
     flags = next((words for words in commands if any(map(_is_scheduler, words))), [*commands, []][0])
     return SchedulerObject(
-        name=body["metadata"]["name"], node=spec.get("nodeName", ""), config=_last_config(flags), seen=seen
+        name=body["metadata"]["name"],
+        node=spec.get("nodeName", ""),
+        config=_last_config(flags),
+        seen=seen,
+        started=_last_start(body.get("status", {}).get("containerStatuses") or ()),
     )
+
+
+def _last_start(containers: Any) -> datetime | None:
+    states = (container.get("state", {}).get("running") or {} for container in containers)
+    starts = (read_time(state.get("startedAt")) for state in states)
+    return max((start for start in starts if start), default=None)
 
 
 def _is_scheduler(word: str) -> bool:
@@ -343,7 +391,7 @@ def _is_scheduler(word: str) -> bool:
 
 def _last_config(flags: list[str]) -> str:
     config = ""
-    for flag, following in zip(flags, [*flags[1:], ""], strict=True):
+    for flag, following in zip(flags, [*flags[1:], ""], strict=False):
         name, _, value = flag.partition("=")
         if name.lstrip("-") == "config":
             config = value or following
@@ -363,8 +411,9 @@ def _why_waiting(state: Json) -> str:
 
 def _last_words(containers: Any) -> str:
     """Returns the last message of a container that ended before: our programs log one JSON object a line."""
-    ended = next((each.get("lastState", {}).get("terminated") for each in containers), None)
-    lines = str((ended or {}).get("message") or "").strip().splitlines()
+    states = (each.get("lastState", {}).get("terminated") for each in containers)
+    ended: Json = next((state for state in states if state), {})
+    lines = str(ended.get("message") or "").strip().splitlines()
     last = lines[-1] if lines else ""
     try:
         return str(json.loads(last)["message"])

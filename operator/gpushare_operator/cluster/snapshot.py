@@ -5,15 +5,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gpushare_core.api.names import CONTROL_PLANE_LABEL, DIALECT_LABEL, GROUP, MODE_LABEL, POLICY_LABEL
-from gpushare_operator.cluster.labels import EXTENDER, PLUGIN
+from gpushare_operator.cluster.labels import EXTENDER, PLUGIN, SCHEDULER
 from gpushare_operator.cluster.objects import (
     CallsObject,
     DaemonSetObject,
+    DeploymentObject,
     JobObject,
     NodeObject,
     PodObject,
     PolicyObject,
     SchedulerObject,
+    ServerFacts,
     ShareNodeObject,
     VolcanoBackupObject,
     VolcanoConfigObject,
@@ -29,6 +31,7 @@ class Snapshot:
     nodes: Mapping[str, NodeObject] = field(default_factory=dict)
     share_nodes: Mapping[str, ShareNodeObject] = field(default_factory=dict)
     daemon_sets: Mapping[str, DaemonSetObject] = field(default_factory=dict)
+    deployments: Mapping[str, DeploymentObject] = field(default_factory=dict)
     jobs: Mapping[str, JobObject] = field(default_factory=dict)
     pods: Mapping[str, PodObject] = field(default_factory=dict)
     schedulers: Mapping[str, SchedulerObject] = field(default_factory=dict)
@@ -37,6 +40,8 @@ class Snapshot:
     volcano_backups: Mapping[str, VolcanoBackupObject] = field(default_factory=dict)
     volcano_configs: Mapping[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
     """Only those that a policy names, or that were edited."""
+    server: ServerFacts | None = None
+    """None where nobody asked."""
 
     @cached_property
     def control_planes(self) -> list[NodeObject]:
@@ -58,6 +63,11 @@ class Snapshot:
         """Node name -> its extender, a ready one if there are two."""
         pods = [pod for pod in self.pods.values() if pod.component == EXTENDER and pod.node]
         return {pod.node: pod for pod in sorted(pods, key=lambda pod: pod.ready)}
+
+    @cached_property
+    def dedicated_pods(self) -> list[PodObject]:
+        """Returns the pods of our own kube-scheduler."""
+        return [pod for pod in self.pods.values() if pod.component == SCHEDULER]
 
     @cached_property
     def jobs_by_node(self) -> Mapping[str, list[JobObject]]:

@@ -58,6 +58,22 @@ class DeleteDaemonSet:
 
 
 @dataclass(frozen=True, slots=True)
+class ApplyDeployment:
+    """Create or change a Deployment."""
+
+    name: str
+    body: Json
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteDeployment:
+    """Its pods go with it."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class CreateJob:
     """Nothing happens if there is one of that name: a name stands for one attempt on one node."""
 
@@ -137,6 +153,8 @@ Action: TypeAlias = (
     | LabelNode
     | ApplyDaemonSet
     | DeleteDaemonSet
+    | ApplyDeployment
+    | DeleteDeployment
     | CreateJob
     | DeleteJob
     | ApplyVolcanoBackup
@@ -191,9 +209,9 @@ def wishes(action: Action) -> Wishes:
             return {("GPUShareNode", action.node): PRESENT, ("offer", action.node): PRESENT}
         case DeleteShareNode():
             return {("GPUShareNode", action.node): None}
-        case ApplyDaemonSet() | CreateJob() | ApplyVolcanoBackup():
+        case ApplyDaemonSet() | ApplyDeployment() | CreateJob() | ApplyVolcanoBackup():
             return {(_kind(action), action.name): PRESENT}
-        case DeleteDaemonSet() | DeleteJob() | DeleteVolcanoBackup():
+        case DeleteDaemonSet() | DeleteDeployment() | DeleteJob() | DeleteVolcanoBackup():
             return {(_kind(action), action.name): None}
         case SetFinalizers() | WriteVolcanoConfig():
             return {}
@@ -220,20 +238,19 @@ def describe(action: Action) -> str:
         case SetCounts():
             counts = ", ".join(f"{name} {count}" for name, count in action.counts.items())
             return f"show {counts} in the status of node {action.node}"
-        case ApplyDaemonSet() | DeleteDaemonSet():
-            return f"{_verb(action)} DaemonSet {action.name}"
-        case CreateJob() | DeleteJob():
-            return f"{_verb(action)} Job {action.name}"
         case ApplyVolcanoBackup() | DeleteVolcanoBackup():
             return f"{_verb(action)} ConfigMap {action.name}"
         case WriteVolcanoConfig():
             return f"edit {action.name}"
+        case _:
+            return f"{_verb(action)} {_kind(action)} {action.name}"
+
+
+def _kind(action: Action) -> str:
+    """Returns the kind of an object that the action's own name says, such as DaemonSet."""
+    return type(action).__name__[len(_verb(action)) :]
 
 
 def _verb(action: Action) -> str:
     name = type(action).__name__
     return next(verb for verb in ("apply", "delete", "create") if name.lower().startswith(verb))
-
-
-def _kind(action: Action) -> str:
-    return type(action).__name__[len(_verb(action)) :]

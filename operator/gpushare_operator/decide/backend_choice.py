@@ -1,6 +1,7 @@
 """Which of the scheduler backends is needed: there is one connection for all policies."""
 
 from gpushare_core.api.enums import Backend
+from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.external import external_hosts
 from gpushare_operator.decide.policy_problems import is_served
@@ -26,6 +27,8 @@ def needed_backend(snapshot: Snapshot) -> Backend | None:
 def _backend_in_force(snapshot: Snapshot) -> Backend:
     if edited_location(snapshot):
         return Backend.VOLCANO
+    if DEDICATED_SCHEDULER in snapshot.deployments:
+        return Backend.DEDICATED
     if is_external(snapshot.daemon_sets.get(EXTENDER_NAME)) or external_hosts(snapshot):
         return Backend.EXTERNAL
     return Backend.KUBE_SCHEDULER

@@ -12,6 +12,7 @@ from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import teardown
 from gpushare_operator.decide.actions import Plan
 from gpushare_operator.decide.backend_choice import needed_backend
+from gpushare_operator.decide.dedicated import plan_dedicated
 from gpushare_operator.decide.external import plan_external
 from gpushare_operator.decide.leftovers import Teardown
 from gpushare_operator.decide.scheduler import plan_connection
@@ -40,6 +41,7 @@ BACKENDS: Mapping[Backend, SchedulerBackend] = {
     backend.name: backend
     for backend in (
         SchedulerBackend(Backend.KUBE_SCHEDULER, plan_connection),
+        SchedulerBackend(Backend.DEDICATED, plan_dedicated),
         SchedulerBackend(Backend.EXTERNAL, plan_external),
         SchedulerBackend(Backend.VOLCANO, plan_volcano),
     )

@@ -57,7 +57,8 @@ class HistoryState(StrEnum):
     RUNNING = "running"
     DUE = "due"
     RENEWAL = "renewal"
-    """Done, but keys are to be renewed: the edit is in force, so no other host matters."""
+    """Done, and to be done again, because keys run out or kube-scheduler was restarted: the edit is in force,
+    so no other host matters."""
     BACKOFF = "backoff"
     """The last attempt failed; the next one comes later."""
 
@@ -163,7 +164,8 @@ def read_history(snapshot: Snapshot, node: NodeObject, run: HostctlRun, now: dat
         return history
     if _has_lost_edit(snapshot, last.job):
         return replace(history, state=HistoryState.DUE, has_drifted=True)
-    return replace(history, state=HistoryState.RENEWAL) if _has_old_keys(last, now) else history
+    is_due = _has_old_keys(last, now) or _was_restarted(snapshot, last.job, now)
+    return replace(history, state=HistoryState.RENEWAL) if is_due else history
 
 
 def _as_it_counts(job: JobObject, node: NodeObject) -> JobObject:
@@ -231,6 +233,16 @@ def _has_lost_edit(snapshot: Snapshot, job: JobObject) -> bool:
     # Where a repair did not help, another one is no hurry.
     patience = LONGEST_BACKOFF if job.has_drifted else EDIT_VISIBLE_AFTER
     return min(each.seen for each in shown) - job.finished >= patience
+
+
+def _was_restarted(snapshot: Snapshot, job: JobObject, now: datetime) -> bool:
+    """Returns whether a kube-scheduler of the host started after hostctl had looked at it: perhaps to read
+    another ``--config`` file of its own, which ours has to follow, and which only hostctl sees. One that is
+    restarted all the time is no hurry."""
+    if job.finished is None or now - job.finished < LONGEST_BACKOFF:
+        return False
+    starts = (each.started for each in snapshot.schedulers.values() if each.node == job.node)
+    return any(start > job.finished for start in starts if start)
 
 
 def _is_of(job: JobObject, node: NodeObject, command: HostctlCommand) -> bool:

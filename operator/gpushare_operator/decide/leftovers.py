@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpushare_core.api.names import FINALIZER, POLICY_LABEL
+from gpushare_core.api.names import DEDICATED_SCHEDULER, FINALIZER, POLICY_LABEL
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
@@ -15,6 +15,7 @@ from gpushare_operator.decide.actions import (
     CapacityLeft,
     ClearCapacity,
     DeleteDaemonSet,
+    DeleteDeployment,
     DeleteJob,
     DeleteShareNode,
     LabelNode,
@@ -176,6 +177,23 @@ def external_marks(snapshot: Snapshot, _: str) -> list[Leftover]:
 
 def remove_external_marks(teardown: Teardown) -> Iterator[LabelNode]:
     yield from (mark(node, None) for node in external_hosts(teardown.snapshot))
+
+
+# A kube-scheduler of our own.
+
+
+def dedicated_scheduler(snapshot: Snapshot, _: str) -> list[Leftover]:
+    return _connection_if(DEDICATED_SCHEDULER in snapshot.deployments)
+
+
+def delete_dedicated_scheduler(teardown: Teardown) -> Iterator[DeleteDeployment]:
+    present = teardown.snapshot.deployments.get(DEDICATED_SCHEDULER)
+    if present and not present.deleting:
+        yield DeleteDeployment(present.name, present.uid)
+
+
+def stopping_dedicated_schedulers(snapshot: Snapshot, _: str) -> list[Leftover]:
+    return _connection_if(_ready_nodes(snapshot, (pod.node for pod in snapshot.dedicated_pods)))
 
 
 # The configuration of Volcano's scheduler.

@@ -2,18 +2,13 @@
 
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.policy import NodeRule, PolicySpec
-from gpushare_core.api.served import Problem, backend_problem, combination_problem
+from gpushare_core.api.served import Problem, combination_problem
 from gpushare_operator.cluster.objects import PolicyObject
 
 
 def is_served(policy: PolicyObject) -> bool:
     """Returns whether any node of ``policy`` can be enabled at all."""
-    return policy.spec is not None and policy_problem(policy.spec) is None
-
-
-def policy_problem(spec: PolicySpec) -> Problem | None:
-    """Returns what keeps the whole policy from being served."""
-    return backend_problem(spec.scheduler.backend)
+    return policy.spec is not None
 
 
 def rule_problem(spec: PolicySpec, rule: NodeRule) -> Problem | None:
@@ -25,5 +20,5 @@ def rule_problem(spec: PolicySpec, rule: NodeRule) -> Problem | None:
 
 def problems(spec: PolicySpec) -> list[Problem]:
     """Returns everything in ``spec`` that is not served, each thing once."""
-    all_problems = [policy_problem(spec), *(rule_problem(spec, rule) for rule in spec.nodes)]
+    all_problems = [rule_problem(spec, rule) for rule in spec.nodes]
     return list(dict.fromkeys(problem for problem in all_problems if problem))

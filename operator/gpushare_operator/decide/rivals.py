@@ -1,10 +1,17 @@
 """Who undoes what the operator does, in words for people."""
 
 from gpushare_core.api.names import FIELD_MANAGER
+from gpushare_core.json_object import Json
 from gpushare_operator.cluster.managed_fields import Path, managers
-from gpushare_operator.cluster.objects import DaemonSetObject
+from gpushare_operator.cluster.objects import DaemonSetObject, DeploymentObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.actions import Action, ApplyDaemonSet, ApplyShareNode, CreateJob
+from gpushare_operator.decide.actions import (
+    Action,
+    ApplyDaemonSet,
+    ApplyDeployment,
+    ApplyShareNode,
+    CreateJob,
+)
 from gpushare_operator.desired.drift import differences
 
 SHOWN = 3
@@ -15,8 +22,9 @@ def rival(snapshot: Snapshot, action: Action) -> str:
     """Returns who makes ``action`` necessary again; empty when nothing tells."""
     match action:
         case ApplyDaemonSet():
-            present = snapshot.daemon_sets.get(action.name)
-            return _rival_of(present, differences(present.body, action.body)) if present else ""
+            return _rival_of(snapshot.daemon_sets.get(action.name), action.body)
+        case ApplyDeployment():
+            return _rival_of(snapshot.deployments.get(action.name), action.body)
         case ApplyShareNode():
             share = snapshot.share_nodes.get(action.node)
             paths = differences({"spec": share.spec}, {"spec": action.body["spec"]}) if share else []
@@ -27,8 +35,9 @@ def rival(snapshot: Snapshot, action: Action) -> str:
             return ""
 
 
-def _rival_of(present: DaemonSetObject, paths: list[Path]) -> str:
-    if not paths:
+def _rival_of(present: DaemonSetObject | DeploymentObject | None, desired: Json) -> str:
+    paths = differences(present.body, desired) if present else []
+    if present is None or not paths:
         return ""
     owners = {name for path in paths for name in managers(present.managed_fields, present.body, path)}
     others = sorted(owners - {FIELD_MANAGER})

@@ -111,6 +111,20 @@ STEPS: tuple[TeardownStep, ...] = (
         actions=leftovers.remove_external_marks,
         waiting_for=leftovers.external_marks,
     ),
+    # Nobody else asks its extender, which ends the binds under way.
+    TeardownStep(
+        name="dedicated scheduler",
+        scope=Scope.SCHEDULER,
+        backend=Backend.DEDICATED,
+        actions=leftovers.delete_dedicated_scheduler,
+        waiting_for=leftovers.dedicated_scheduler,
+    ),
+    TeardownStep(
+        name="dedicated scheduler stopped",
+        scope=Scope.SCHEDULER,
+        backend=Backend.DEDICATED,
+        waiting_for=leftovers.stopping_dedicated_schedulers,
+    ),
     # The backup goes last: it says what was there before.
     TeardownStep(
         name="Volcano's ConfigMap restored",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gpushare_core.api.names import CONTROL_PLANE_LABEL, EXTENDER_PORT, SCHEDULER_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, EDIT_REVISION, EXTENDER_PORT, SCHEDULER_LABEL
 from gpushare_core.api.policy import Scheduler
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
@@ -72,6 +72,18 @@ class SchedulerSettings:
     ignored_resources: tuple[str, ...] = ()
     """Pods may ask for these besides, and no node has to offer them."""
 
+    @property
+    def extender_arguments(self) -> list[str]:
+        """Returns the arguments by which hostctl writes the extender into a configuration."""
+        return [
+            "--extender-url",
+            f"https://127.0.0.1:{self.port}/gpushare",
+            *(part for name in self.resources for part in ("--managed-resource", name)),
+            *(part for name in self.ignored_resources for part in ("--ignored-resource", name)),
+            "--prioritize-verb",
+            "prioritize",
+        ]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostctlRun:
@@ -84,16 +96,7 @@ class HostctlRun:
     @property
     def edit(self) -> list[str]:
         """Returns the arguments that decide what is edited."""
-        if self.command is HostctlCommand.RESTORE:
-            return []
-        return [
-            "--extender-url",
-            f"https://127.0.0.1:{self.settings.port}/gpushare",
-            *(part for name in self.settings.resources for part in ("--managed-resource", name)),
-            *(part for name in self.settings.ignored_resources for part in ("--ignored-resource", name)),
-            "--prioritize-verb",
-            "prioritize",
-        ]
+        return [] if self.command is HostctlCommand.RESTORE else self.settings.extender_arguments
 
     @property
     def arguments(self) -> list[str]:
@@ -102,7 +105,7 @@ class HostctlRun:
     @property
     def work_hash(self) -> str:
         """Returns a hash that changes when the edit would: a new image alone edits no scheduler again."""
-        return digest({"command": self.command, "edit": self.edit})
+        return digest({"command": self.command, "edit": self.edit, "revision": EDIT_REVISION})
 
     @property
     def inputs_hash(self) -> str:

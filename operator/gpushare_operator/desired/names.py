@@ -12,6 +12,9 @@ NAME_LABEL = "app.kubernetes.io/name"
 EXTENDER_NAME = "gpushare-extender"
 VOLCANO_BACKUP = "gpushare-volcano-backup"
 
+SCHEDULER_IMAGE = "registry.k8s.io/kube-scheduler"
+"""As Kubernetes publishes it; an administrator may name a mirror."""
+
 NODE_PART = 24
 """Characters of a node's name in the name of a Job; the Job's pods must stay within 63."""
 
@@ -28,6 +31,13 @@ class Installation:
     """Empty: as Kubernetes chooses by the image's tag."""
     pull_secrets: tuple[str, ...] = ()
     programs: Programs = field(default_factory=Programs)
+    scheduler_image: str = SCHEDULER_IMAGE
+    """Of kube-scheduler, with backend Dedicated; without a tag it gets that of the server's version."""
+
+    def scheduler_image_for(self, version: str) -> str:
+        """Returns the image of kube-scheduler for a server of ``version``, such as ``v1.36.3``."""
+        is_whole = ":" in self.scheduler_image.rpartition("/")[2] or "@" in self.scheduler_image
+        return self.scheduler_image if is_whole else f"{self.scheduler_image}:{version}"
 
 
 def plugin_name(policy: str) -> str:

@@ -10,15 +10,16 @@ from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.backends import BACKENDS, former_backends
-from gpushare_operator.decide.policy_problems import policy_problem
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status import conditions
+from gpushare_operator.status.dedicated import dedicated_configured
 from gpushare_operator.status.external import external_configured
 from gpushare_operator.status.scheduler import kube_scheduler_configured
 from gpushare_operator.status.volcano import volcano_configured
 
 CONDITIONS: Mapping[Backend, Callable[[Snapshot, PolicyObject, Installation, datetime], ConditionState]] = {
     Backend.KUBE_SCHEDULER: kube_scheduler_configured,
+    Backend.DEDICATED: dedicated_configured,
     Backend.EXTERNAL: external_configured,
     Backend.VOLCANO: volcano_configured,
 }
@@ -31,8 +32,6 @@ def scheduler_configured(
     needed = needed_backend(snapshot)
     if policy.deleting:
         return CONDITIONS[_backend_that_goes(snapshot, policy, needed)](snapshot, policy, installation, now)
-    if problem := policy_problem(policy.spec) if policy.spec else None:
-        return condition_false(conditions.SCHEDULER_CONFIGURED, problem.reason, problem.message)
     if needed and (former := former_backends(snapshot, needed)):
         leaving = CONDITIONS[former[0].name]
         return _disconnecting(
@@ -60,5 +59,4 @@ def _backend_that_goes(snapshot: Snapshot, policy: PolicyObject, needed: Backend
 
 
 def _own_backend(policy: PolicyObject) -> Backend:
-    backend = policy.spec.scheduler.backend if policy.spec else Backend.KUBE_SCHEDULER
-    return backend if backend in BACKENDS else Backend.KUBE_SCHEDULER
+    return policy.spec.scheduler.backend if policy.spec else Backend.KUBE_SCHEDULER

@@ -9,9 +9,11 @@ from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import policy_problems
+from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.node_assignment import Assignment, assign
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status.backends import scheduler_configured
+from gpushare_operator.status.dedicated import forsaken_pods
 from gpushare_operator.status.nodes import (
     api_problems,
     conflicted,
@@ -39,12 +41,13 @@ def policy_status(
     unit = policy.spec.memory_unit if policy.spec else "1Gi"
     totals = sum_up(snapshot, assignment, unit)
     scheduler = scheduler_configured(snapshot, policy, installation, now)
-    problems = [*api_problems(failures), *contested_problems(contested)]
+    problems = [*api_problems(failures), *contested_problems(contested), *forsaken_pods(snapshot)]
     parts = _conditions(snapshot, policy, assignment, problems, scheduler)
     states = [policy_ready(snapshot, policy, parts), *parts.states]
     before, generation = policy.status.conditions, policy.generation
     return PolicyStatus(
         observed_generation=generation,
+        backend=needed_backend(snapshot) or "",
         conditions=dated_conditions(states, before=before, generation=generation, now=now),
         nodes=totals.nodes,
         cards=totals.cards,

@@ -13,7 +13,6 @@ from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.backend_choice import needed_backend
 from gpushare_operator.decide.hostctl_history import Attempt, HistoryState, JobHistory
-from gpushare_operator.decide.policy_problems import policy_problem
 from gpushare_operator.decide.scheduler import (
     extender_ready,
     hosts_let_go,
@@ -100,11 +99,6 @@ def _with_hosts_let_go(snapshot: Snapshot, problem: Problem) -> Problem:
 # While a policy needs the scheduler.
 
 
-def _is_served(connection: _Connection) -> Problem | None:
-    spec = connection.policy.spec
-    return policy_problem(spec) if spec else None
-
-
 def _has_control_plane(connection: _Connection) -> Problem | None:
     if connection.histories:
         return None
@@ -166,8 +160,6 @@ def _no_install_is_due(connection: _Connection) -> Problem | None:
 
 
 CONFIGURED_CHECKS: tuple[Callable[[_Connection], Problem | None], ...] = (
-    # A backend that is not served connects nothing.
-    _is_served,
     # Where a host was edited, and nobody sees to it any more.
     _every_host_is_labelled,
     # Nothing to connect.

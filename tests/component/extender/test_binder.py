@@ -27,7 +27,8 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import StaleReservations
-from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, Ledger
+from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
+from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.main import kube_client
 

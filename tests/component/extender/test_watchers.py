@@ -13,7 +13,8 @@ from tests.samples.extender import ANNOTATION, RESOURCE, annotation, holder_json
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import METADATA_LIST, KubeClient
 from gpushare_extender.cluster.watchers import WatchHealth, end_departures, watch_pods, watch_share_nodes
-from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, Ledger
+from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
+from gpushare_extender.ledger.ledger import Ledger
 
 
 class FollowedLedger:

@@ -6,7 +6,15 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.fakes.operator_cluster import DAEMON_SETS, NAMESPACE, Cluster, KilledError, Operator, converge
+from tests.fakes.operator_cluster import (
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    NAMESPACE,
+    Cluster,
+    KilledError,
+    Operator,
+    converge,
+)
 from tests.samples.operator import VOLCANO_CONFIG
 
 from gpushare_core.api.names import SCHEDULER_LABEL
@@ -24,7 +32,7 @@ KEY = "volcano-scheduler.conf"
 BACKUPS = paths.config_maps(NAMESPACE)
 ENABLED = enable(VOLCANO_CONFIG).text
 THEIRS = VOLCANO_CONFIG + "# new\n"
-BACKENDS = ("KubeScheduler", "External", "Volcano")
+BACKENDS = ("KubeScheduler", "Dedicated", "External", "Volcano")
 
 
 def asked(backend: str) -> Json:
@@ -35,6 +43,7 @@ def asked(backend: str) -> Json:
 def cluster_with(backend: str = "Volcano") -> Cluster:
     """A worker, a control plane, Volcano, and one policy."""
     cluster = Cluster()
+    cluster.serve("v1.36.3", "v1")
     cluster.add_node("gpu-1")
     cluster.add_node("cp", control_plane=True)
     put_config(cluster, VOLCANO_CONFIG)
@@ -68,13 +77,22 @@ def state(cluster: Cluster) -> Any:
         "backup": sorted(cluster.api.of(BACKUPS)),
         "mark": "external" if nodes["cp"]["metadata"]["labels"].get(SCHEDULER_LABEL) == "external" else "",
         "edited": sorted(cluster.edited),
+        "scheduler": sorted(cluster.api.of(DEPLOYMENTS)),
         "extender": extender.get("annotations", {}).get("gpushare.io/scheduler-backend", bool(extender)),
     }
 
 
-UNTOUCHED = {"config": VOLCANO_CONFIG, "backup": [], "mark": "", "edited": [], "extender": False}
+UNTOUCHED = {
+    "config": VOLCANO_CONFIG,
+    "backup": [],
+    "mark": "",
+    "edited": [],
+    "extender": False,
+    "scheduler": [],
+}
 IN_FORCE = {
     "KubeScheduler": {**UNTOUCHED, "edited": ["cp"], "extender": True},
+    "Dedicated": {**UNTOUCHED, "scheduler": ["gpushare-scheduler"]},
     "External": {**UNTOUCHED, "mark": "external", "extender": "External"},
     "Volcano": {**UNTOUCHED, "config": ENABLED, "backup": ["gpushare-volcano-backup"]},
 }
@@ -106,7 +124,7 @@ async def test_a_live_policy_moves(former: str, new: str) -> None:
     assert state(cluster) == UNTOUCHED
 
 
-@pytest.mark.parametrize("new", ["KubeScheduler", "External"])
+@pytest.mark.parametrize("new", ["KubeScheduler", "Dedicated", "External"])
 def test_two_backends_are_never_connected_at_once(new: str) -> None:
     cluster = cluster_with("Volcano")
     asyncio.run(converge(cluster))
@@ -114,7 +132,7 @@ def test_two_backends_are_never_connected_at_once(new: str) -> None:
 
     def look(*_: Any) -> None:
         extender = "gpushare-extender" in cluster.api.of(DAEMON_SETS)
-        seen.append((config(cluster) == ENABLED, extender))
+        seen.append((config(cluster) == ENABLED, extender or bool(cluster.api.of(DEPLOYMENTS))))
 
     cluster.api.on_change = look
     cluster.api.change(paths.POLICIES, "default", {"spec": asked(new)})

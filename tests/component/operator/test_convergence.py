@@ -393,7 +393,7 @@ async def test_an_edit_while_the_policy_is_being_applied_is_just_applied() -> No
 
 
 @pytest.mark.parametrize(
-    "edit", [{"scheduler": {"backend": "Dedicated"}}, {"nodes": [rule("gpu-1", mode="NotYetKnown")]}]
+    "edit", [{"scheduler": {"backend": "NotYetKnown"}}, {"nodes": [rule("gpu-1", mode="NotYetKnown")]}]
 )
 async def test_an_edit_to_something_unserved_tears_nothing_down(edit: dict[str, Any]) -> None:
     cluster = workers_and_control_planes()

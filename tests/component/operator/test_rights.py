@@ -11,17 +11,26 @@ from tests.fakes.operator_cluster import NAMESPACE, Cluster, converge
 from tests.samples.operator import INSTALLATION, VOLCANO_CONFIG, control_plane, hostctl_run, policy
 from tests.samples.rights import Right, allowed, group_and_parts
 
-from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.names import (
+    DEDICATED_SCHEDULER,
+    DIALECT_LABEL,
+    MODE_LABEL,
+    POLICY_LABEL,
+    SCHEDULER_LABEL,
+)
 from gpushare_core.dialects.dialect import Dialect
-from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
+from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.kube import paths
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.labels import DIALECT_LABELS
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
+from gpushare_operator.desired.dedicated import scheduler_deployment
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
 from gpushare_operator.main import ACCOUNT
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.yaml"
+
+DEDICATED = MANIFEST.parent / "dedicated"
 
 VERBS = {"apply": ("create", "patch"), "merge": ("patch",), "create": ("create",), "delete": ("delete",)}
 """What the API server asks for: server-side apply may create."""
@@ -50,6 +59,7 @@ def followed() -> set[Right]:
 def whole_life(**extra: Any) -> list[str]:
     """Everything that was written from a policy's coming to its going."""
     cluster = Cluster()
+    cluster.serve()
     cluster.add_node("gpu-1")
     cluster.add_node("cp", control_plane=True)
     data = {"volcano-scheduler.conf": VOLCANO_CONFIG}
@@ -67,7 +77,8 @@ def whole_life(**extra: Any) -> list[str]:
 
 
 def test_the_roles_name_exactly_the_verbs_in_use() -> None:
-    used: set[Any] = followed() | {("apps", "deployments", "get")}  # its own, for the image
+    # Its own, for the image; and to take our kube-scheduler away.
+    used: set[Any] = followed() | {("apps", "deployments", verb) for verb in ("get", "delete")}
     for write in [*whole_life(), *whole_life(scheduler={"backend": "External"}), *volcano_life()]:
         used |= needed(write) if VOLCANO_SYSTEM not in write else set()
     assert allowed(MANIFEST) == used
@@ -82,6 +93,67 @@ def test_in_volcanos_namespace_it_may_only_read_and_change_one_config_map() -> N
     assert {(*rule["apiGroups"], *rule["resources"], verb) for verb in rule["verbs"]} == used | {
         ("", "configmaps", "get")
     }
+
+
+def dedicated_life() -> list[str]:
+    return whole_life(scheduler={"backend": "Dedicated"})
+
+
+def test_for_a_scheduler_of_our_own_it_has_to_be_given_more() -> None:
+    used = {right for write in dedicated_life() for right in needed(write)}
+    kinds = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
+    read = {("", "pods", "list"), *(("admissionregistration.k8s.io", kind, "get") for kind in kinds)}
+    assert allowed(DEDICATED / "scheduler" / "rbac-operator.yaml") == used - allowed(MANIFEST) | read
+    roles = [each for each in bodies_of(DEDICATED / "scheduler" / "rbac-operator.yaml") if "rules" in each]
+    named = {rule["resources"][0]: rule.get("resourceNames") for role in roles for rule in role["rules"]}
+    assert named == {
+        "deployments": [DEDICATED_SCHEDULER],
+        "mutatingadmissionpolicies": [DEDICATED_SCHEDULER],
+        "pods": None,
+    }
+
+
+def bodies_of(path: Path) -> list[Any]:
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+def test_pods_that_ask_for_any_of_our_resources_are_pointed_at_our_scheduler() -> None:
+    policy, binding = bodies_of(DEDICATED / "pods.yaml")
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"] == DEDICATED_SCHEDULER
+    asks = next(
+        each["expression"] for each in policy["spec"]["matchConditions"] if each["name"] == "asks-for-cards"
+    )
+    own, shared = re.findall(r"\[([^\[\]?]+)\]", asks)
+    assert set(quoted(own)) == RESOURCES.keys() - SHARED_RESOURCES
+    assert set(quoted(shared)) == SHARED_RESOURCES
+    (mutation,) = policy["spec"]["mutations"]
+    assert f"value: '{DEDICATED_SCHEDULER}'" in mutation["jsonPatch"]["expression"]
+
+
+def test_the_deployment_of_our_scheduler_is_what_its_admission_policy_lets_pass() -> None:
+    """As far as that can be told without an API server: tests/e2e/test_dedicated_rights.py asks one."""
+    (spec,) = [
+        each["spec"]
+        for each in bodies_of(DEDICATED / "scheduler" / "admission-operator.yaml")
+        if each["kind"] == "ValidatingAdmissionPolicy"
+    ]
+    text = re.sub(r"'\s*\+\s*r'", "", " ".join(each["expression"] for each in spec["validations"]))
+    preparation, _, extender = (
+        re.compile(f"^{shape}$")
+        for shape in (
+            *re.findall(r"args\[0\]\.matches\(r'\^([^']*)\$'", text),
+            "",
+            *re.findall(r"args\[2\]\.matches\(r'\^([^']*)\$'", text),
+        )
+    )
+    settings = every_resource().settings
+    pod = scheduler_deployment(INSTALLATION, settings, "v1.36.3")["spec"]["template"]["spec"]
+    containers = [*pod["initContainers"], *pod["containers"]]
+    assert preparation.match(" ".join(containers[0]["args"]))
+    assert f"== '{' '.join(containers[1]['args'])}'" in text
+    assert extender.match(" ".join(containers[2]["args"]))
+    for container in containers:
+        assert f"{container['name']}={container['command'][0]}" in text
 
 
 def volcano_life() -> list[str]:
@@ -170,10 +242,15 @@ def test_elsewhere_it_may_only_list_the_pods_beside_kube_schedulers() -> None:
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
 
 
-def test_it_may_read_its_own_deployment_only() -> None:
-    roles = [each for each in yaml.safe_load_all(MANIFEST.read_text()) if "rules" in each]
-    (rule,) = [rule for role in roles for rule in role["rules"] if rule["resources"] == ["deployments"]]
-    assert rule["resourceNames"] == [ACCOUNT]
+def test_it_may_see_deployments_and_make_none() -> None:
+    roles = [each for each in bodies_of(MANIFEST) if "rules" in each]
+    rules = [rule for role in roles for rule in role["rules"] if rule["resources"] == ["deployments"]]
+    assert [(rule.get("resourceNames"), rule["verbs"]) for rule in rules] == [
+        ([ACCOUNT], ["get"]),
+        (None, ["list", "watch"]),
+        ([DEDICATED_SCHEDULER], ["delete"]),
+    ]
+    assert [role["kind"] for role in roles if "deployments" in str(role["rules"])] == ["Role"]
 
 
 def every_resource() -> HostctlRun:

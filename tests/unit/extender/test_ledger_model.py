@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.samples.extender import RESOURCE, asked, reference, reporting, share_node
 
+from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
-from gpushare_extender.ledger.ledger import DEPARTURE_SECONDS, BindState, DoesNotFitError, Ledger, Reservation
+from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_extender.ledger.reservations import BindState, Reservation
 
 CARD = 8
 NODES = ("n1", "n2")

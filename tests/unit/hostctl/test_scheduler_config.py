@@ -8,8 +8,11 @@ import pytest
 import yaml
 from tests.samples.hostctl import CONFIG_HEAD, EXTENDER
 
+from gpushare_core.api.names import EDIT_REVISION
 from gpushare_core.json_object import Json
+from gpushare_hostctl.decide.record import checksum
 from gpushare_hostctl.decide.scheduler_config import (
+    ClientTls,
     ExtenderEntry,
     delays_cache_until_active,
     from_flags,
@@ -44,6 +47,24 @@ def test_the_entry_is_what_kube_scheduler_reads() -> None:
             {"name": "gpushare.io/card", "ignoredByScheduler": False},
         ],
     }
+
+
+WRITTEN = {2: "152af64d4f96a9c1"}
+"""Revision -> the checksum of what it writes."""
+
+
+def test_what_is_written_for_the_same_arguments_changes_with_its_revision_only() -> None:
+    """Where this fails: count up ``EDIT_REVISION``, or hosts keep what the version before wrote there."""
+    entry = replace(
+        OURS,
+        url="https://127.0.0.1:22766/gpushare",
+        prioritize_verb="prioritize",
+        tls=ClientTls(client="/client.pem", trusted="/authorities.pem"),
+        ignored_resources=("tuya.com/vcuda-core",),
+    )
+    flags = SchedulerFlags(("--kubeconfig=/etc/kubernetes/scheduler.conf", "--kube-api-qps=7"))
+    written = from_flags(flags, entry) + merge(CONFIG_HEAD.encode(), entry)
+    assert {EDIT_REVISION: checksum(written)[:16]} == WRITTEN
 
 
 def test_what_no_node_offers_is_left_to_the_extender() -> None:

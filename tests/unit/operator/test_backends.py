@@ -37,12 +37,12 @@ from tests.samples.operator import (
 from gpushare_core.api.conditions import Condition
 from gpushare_core.api.enums import Backend
 from gpushare_core.api.names import EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL
-from gpushare_core.api.served import BACKENDS as SERVED
 from gpushare_operator.cluster.objects import ReadResult
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
     Action,
     ApplyDaemonSet,
+    ApplyDeployment,
     ApplyVolcanoBackup,
     DeleteDaemonSet,
     DeleteVolcanoBackup,
@@ -79,6 +79,8 @@ def short(action: Action) -> str:
             container = action.body["spec"]["template"]["spec"]["containers"][0]
             listen = [each for each in container["args"] if each.startswith("127.0.0.1:")]
             return f"extender {' '.join(listen[:-1])}"
+        case ApplyDeployment():
+            return f"deploy {action.body['spec']['template']['spec']['containers'][0]['image']}"
         case WriteVolcanoConfig():
             names = {ENABLED: "enabled", VOLCANO_CONFIG: "original"}
             return f"write {names.get(action.text, action.text)}"
@@ -93,7 +95,7 @@ def planned(seen: Snapshot) -> list[str]:
 
 
 def test_every_backend_that_is_served_has_all_four_parts() -> None:
-    assert set(BACKENDS) == set(CONDITIONS) == set(SERVED)
+    assert set(BACKENDS) == set(CONDITIONS) == set(Backend)
 
 
 OPEN = external_policy(), external_host(), external_extender()

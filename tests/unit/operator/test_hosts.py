@@ -12,6 +12,7 @@ from tests.samples.operator import (
     extender,
     extender_pod,
     failed,
+    hostctl_run,
     installed,
     job,
     job_pod,
@@ -20,6 +21,7 @@ from tests.samples.operator import (
     policy_actions,
     restored,
     scheduler,
+    serving,
     snapshot,
     untouched,
 )
@@ -29,9 +31,12 @@ from gpushare_operator.cluster.readers import read_job, read_policy, read_schedu
 from gpushare_operator.decide.actions import Action, CreateJob, DeleteJob, LabelNode
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.desired.hostctl_job import HostctlCommand
+from gpushare_operator.desired.pod_template import digest
+from gpushare_operator.status.policy import policy_status
 
 INSTALL, RESTORE = HostctlCommand.INSTALL, HostctlCommand.RESTORE
 DAY = timedelta(days=1)
+OURS = "/etc/kubernetes/gpushare/scheduler-config-0.yaml"
 
 
 def short(action: Action) -> str:
@@ -233,6 +238,53 @@ class TestLostEdit:
         spec = {"nodeName": "cp", "containers": [{"command": command}]}
         read = read_scheduler({"metadata": {"name": "kube-scheduler-cp"}, "spec": spec}, NOW)
         assert (read.node, read.config) == ("cp", config)
+
+
+class TestRestarts:
+    """Who changes a --config file of their own restarts kube-scheduler, which reads it once: so hostctl looks
+    again, and merges that file anew if it is another one."""
+
+    seen = (policy(), extender(), control_plane(), extender_pod())
+
+    @pytest.mark.parametrize(
+        ("started", "finished", "expected"),
+        [
+            pytest.param(timedelta(minutes=1), DAY / 2, ["+install-cp-2"], id="since we looked"),
+            pytest.param(DAY, DAY / 2, [], id="before"),
+            pytest.param(timedelta(minutes=1), timedelta(minutes=4), [], id="again and again"),
+            pytest.param(timedelta(minutes=1), timedelta(minutes=6), ["+install-cp-2"], id="minutes later"),
+        ],
+    )
+    def test_a_host_whose_scheduler_was_restarted_is_looked_at_again(
+        self, started: timedelta, finished: timedelta, expected: list[str]
+    ) -> None:
+        shown = scheduler(config=OURS, started=NOW - started)
+        assert due(*self.seen, shown, installed(finished=NOW - finished)) == expected
+
+    def test_nobody_waits_for_it(self) -> None:
+        restarted = scheduler(config=OURS, started=NOW - timedelta(minutes=1))
+        seen = snapshot(serving(policy(), "gpu-1"), installed(finished=NOW - DAY), restarted)
+        status = policy_status(seen, seen.policies["default"], INSTALLATION, now=NOW)
+        (configured,) = [each for each in status.conditions if each.type == "SchedulerConfigured"]
+        assert configured.status == "True"
+
+    def test_the_start_is_that_of_the_container_which_runs_now(self) -> None:
+        statuses = [
+            {"name": "kube-scheduler", "state": {"running": {"startedAt": "2026-11-21T11:00:00Z"}}},
+            {"name": "proxy", "state": {"waiting": {}}},
+        ]
+        body = {"metadata": {"name": "a"}, "status": {"containerStatuses": statuses}}
+        assert read_scheduler(body, NOW).started == NOW - timedelta(hours=1)
+        assert read_scheduler({"metadata": {"name": "a"}}, NOW).started is None
+
+
+class TestUpgrades:
+    def test_hosts_that_an_earlier_version_edited_are_edited_as_this_one_does(self) -> None:
+        """It may write more for the same arguments: the first one wrote no ``preemptVerb``."""
+        run = hostctl_run(INSTALL)
+        earlier = digest({"command": "install", "edit": run.edit})
+        seen = (policy(), extender(), control_plane(), extender_pod())
+        assert due(*seen, installed(spec_hash=earlier)) == ["+install-cp-2"]
 
 
 class TestLostHosts:

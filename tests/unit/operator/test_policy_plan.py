@@ -170,7 +170,6 @@ def test_a_node_that_is_being_deleted_is_let_go() -> None:
     "unserved",
     [
         pytest.param(spec_of_volcano(rule("gpu-1", **SLICED)), id="mode"),
-        pytest.param(spec(rule("gpu-1"), scheduler={"backend": "Dedicated"}), id="backend"),
         pytest.param(spec(rule("gpu-1", mode="Off")), id="off"),
         pytest.param(None, id="invalid"),
     ],
@@ -180,8 +179,7 @@ def test_what_is_not_served_enables_no_node(unserved: Any) -> None:
 
 
 UNREADABLE_OR_UNSERVED = [
-    pytest.param(spec(rule("gpu-1"), scheduler={"backend": "Dedicated"}), id="backend"),
-    pytest.param(spec(rule("gpu-9"), scheduler={"backend": "Dedicated"}), id="backend, and other nodes"),
+    pytest.param(spec_of_volcano(rule("gpu-1", **SLICED)), id="mode"),
     pytest.param(None, id="unreadable, as after a downgrade"),
 ]
 

@@ -224,12 +224,6 @@ def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
             "mode Memory, or scheduler.backend External or KubeScheduler",
             id="mode",
         ),
-        pytest.param(
-            spec(rule("a"), scheduler={"backend": "Dedicated"}),
-            "UnsupportedBackend",
-            "External or KubeScheduler or Volcano",
-            id="backend",
-        ),
     ],
 )
 def test_what_is_not_served_says_what_is(asked: Any, reason: str, works: str) -> None:

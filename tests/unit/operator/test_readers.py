@@ -58,6 +58,16 @@ def test_the_last_words_of_a_container_that_ended_are_read(log: str, words: str)
     assert (pod.last_words, pod.extender_ports) == (words, (22766,))
 
 
+def test_of_several_containers_those_tell_that_do_not_start() -> None:
+    waiting = {"state": {"waiting": {"reason": "PodInitializing"}}}
+    failing = {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}}
+    ended = {"state": {"waiting": {}}, "lastState": {"terminated": {"message": "no such option"}}}
+    initial = {"initContainerStatuses": [failing], "containerStatuses": [waiting]}
+    assert read_pod({"metadata": meta(), "status": initial}).waiting == "CrashLoopBackOff: back-off"
+    second = {"containerStatuses": [{"state": {"running": {}}}, ended]}
+    assert read_pod({"metadata": meta(), "status": second}).last_words == "no such option"
+
+
 def test_a_policy_is_read() -> None:
     body = {
         "metadata": meta(generation=3, creationTimestamp="2026-01-01T00:00:00Z", finalizers=[FINALIZER]),

@@ -137,6 +137,8 @@ def test_the_steps_stand_in_this_order() -> None:
         "external extender",
         "external extender stopped",
         "external marks",
+        "dedicated scheduler",
+        "dedicated scheduler stopped",
         "Volcano's ConfigMap restored",
         "plugins and labels",
         "capacity on nodes",

@@ -1,0 +1,44 @@
+"""Writing an object until the API server has it: nobody else would make known what it says."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube.backoff import Backoff
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+
+FIRST_RETRY = 1.0
+LONGEST_RETRY = 60.0
+"""Seconds."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastingApply:
+    """Applies what ``body`` returns at ``path``; an object that somebody deleted is made anew. ``purpose``
+    ends the sentence ``cannot ...`` of a warning."""
+
+    client: KubeClient
+    path: str
+    body: Callable[[], Json]
+    purpose: str
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    async def run(self, before_another: Callable[[], object] = lambda: None) -> None:
+        """Returns when the server has it. Each attempt asks for the body anew, after ``before_another``."""
+        backoff = Backoff(first=FIRST_RETRY, most=LONGEST_RETRY, sleep=self.sleep)
+        while not await self._succeeds():
+            await backoff.wait()
+            before_another()
+
+    async def _succeeds(self) -> bool:
+        try:
+            await self.client.apply(self.path, self.body())
+        except (ApiError, UnreachableError) as error:
+            _log.warning("cannot %s: %s", self.purpose, error)
+            return False
+        return True

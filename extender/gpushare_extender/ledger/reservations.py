@@ -1,0 +1,60 @@
+"""Units that are kept for pods whose binds no watch has shown yet."""
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from gpushare_extender.ledger.holder import Holder
+
+
+class BindState(Enum):
+    """What is known of the bind that a reservation was made for."""
+
+    UNDER_WAY = auto()
+    CONFIRMED = auto()
+    ABANDONED = auto()
+    """It ended, and nobody knows whether its Binding takes effect."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reservation:
+    """Units kept for a pod that no watch has shown as bound yet. Every change makes another one."""
+
+    holder: Holder
+    state: BindState
+    since: float = 0.0
+    """When it was confirmed or abandoned."""
+
+
+@dataclass(slots=True)
+class Reservations:
+    """All of them; a pod has one at most."""
+
+    _by_uid: dict[str, Reservation] = field(default_factory=dict)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._by_uid
+
+    def put(self, holder: Holder) -> None:
+        """A bind is under way for what ``holder`` has."""
+        self._by_uid[holder.uid] = Reservation(holder, BindState.UNDER_WAY)
+
+    def pop(self, uid: str) -> None:
+        self._by_uid.pop(uid, None)
+
+    def of(self, uid: str) -> Reservation | None:
+        """Returns the pod's reservation, or None."""
+        return self._by_uid.get(uid)
+
+    def confirm(self, uid: str, *, now: float) -> None:
+        """Without effect on a pod that has none."""
+        if reservation := self._by_uid.get(uid):
+            self._by_uid[uid] = Reservation(reservation.holder, BindState.CONFIRMED, now)
+
+    def abandon(self, uid: str, *, now: float) -> None:
+        """Without effect on a pod that has none, or whose bind was confirmed."""
+        reservation = self._by_uid.get(uid)
+        if reservation and reservation.state is not BindState.CONFIRMED:
+            self._by_uid[uid] = Reservation(reservation.holder, BindState.ABANDONED, now)
+
+    def in_state(self, state: BindState) -> list[Reservation]:
+        return [reservation for reservation in self._by_uid.values() if reservation.state is state]

@@ -1,0 +1,86 @@
+"""What the API server says of itself, and of pods that no kube-scheduler of ours places.
+
+What it serves is asked, never concluded from its version: beta kinds may be switched on or off.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import Page
+from gpushare_core.kube.errors import ApiError
+from gpushare_operator.cluster.objects import ReadResult, ServerFacts
+from gpushare_operator.cluster.readers import read_server_version, read_stray
+
+POD_POLICY = "gpushare-scheduler"
+"""Name of the MutatingAdmissionPolicy, and of its binding."""
+POLICY_KINDS = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
+STRAYS = 100
+"""Pods that are read at most: a condition counts them, and names a few."""
+
+
+class Reader(Protocol):
+    """The calls that read."""
+
+    async def get(self, path: str) -> Json: ...
+
+    def pages(
+        self, path: str, *, limit: int, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncIterator[Page]: ...
+
+
+async def read_server_facts(api: Reader, forsaken: str) -> ServerFacts:
+    """Returns what the server says; ``forsaken`` is the ``schedulerName`` of pods that nobody places by
+    cards."""
+    return ServerFacts(
+        version=read_server_version(await api.get(paths.SERVER_VERSION)),
+        pod_policy=await _read_pod_policy(api),
+        strays=await _read_strays(api, forsaken),
+        strays_ask=forsaken,
+    )
+
+
+async def _read_pod_policy(api: Reader) -> ReadResult:
+    version = await _version_of_policies(api)
+    if not version:
+        return ReadResult.NOT_SERVED
+    try:
+        for kind in POLICY_KINDS:
+            await api.get(f"{paths.ADMISSION}/{version}/{kind}/{POD_POLICY}")
+    except ApiError as error:
+        return _outcome(error)
+    return ReadResult.FOUND
+
+
+async def _version_of_policies(api: Reader) -> str:
+    """Returns the first version, the newest, in which the server has both kinds; empty when it has not."""
+    group = await api.get(paths.ADMISSION)
+    for version in (each["version"] for each in group.get("versions") or ()):
+        resources = (await api.get(f"{paths.ADMISSION}/{version}")).get("resources") or ()
+        if {each["name"] for each in resources} >= {*POLICY_KINDS}:
+            return str(version)
+    return ""
+
+
+async def _read_strays(api: Reader, forsaken: str) -> tuple[str, ...] | None:
+    selector = f"spec.nodeName=,status.phase=Pending,spec.schedulerName={forsaken}"
+    found: list[str] = []
+    try:
+        async for page in api.pages(paths.PODS, limit=STRAYS, field_selector=selector):
+            found += filter(None, map(read_stray, page.items))
+            if len(found) >= STRAYS:
+                break
+    except ApiError as error:
+        if not error.is_forbidden:
+            raise
+        return None
+    return tuple(sorted(found))
+
+
+def _outcome(error: ApiError) -> ReadResult:
+    if error.is_not_found:
+        return ReadResult.MISSING
+    if error.is_forbidden:
+        return ReadResult.FORBIDDEN
+    raise error

@@ -1,0 +1,27 @@
+"""Backend Dedicated: a kube-scheduler of our own, with the extender beside it in its pod.
+
+It has the version of the API server, and follows it. Pods come to it by their ``schedulerName``: a
+MutatingAdmissionPolicy of the installation writes it while a policy's status names this backend.
+"""
+
+from datetime import datetime
+
+from gpushare_core.api.names import DEDICATED_SCHEDULER
+from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.decide.actions import ApplyDeployment, Plan
+from gpushare_operator.decide.scheduler import scheduler_settings
+from gpushare_operator.desired.dedicated import scheduler_deployment
+from gpushare_operator.desired.drift import has_drifted
+from gpushare_operator.desired.names import Installation
+
+
+def plan_dedicated(snapshot: Snapshot, installation: Installation, _: datetime) -> Plan:
+    """Returns what keeps the Deployment as it is wanted, once the server's version is known, and people have
+    given the rights to it."""
+    if snapshot.server is None or not snapshot.server.version or snapshot.server.strays is None:
+        return Plan()
+    desired = scheduler_deployment(installation, scheduler_settings(snapshot), snapshot.server.version)
+    present = snapshot.deployments.get(DEDICATED_SCHEDULER)
+    if present and (present.deleting or not has_drifted(present.body, desired)):
+        return Plan()
+    return Plan((ApplyDeployment(DEDICATED_SCHEDULER, desired),))

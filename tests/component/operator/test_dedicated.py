@@ -1,0 +1,135 @@
+"""Backend Dedicated on servers of several versions: what they serve is asked, never concluded."""
+
+from typing import Any
+
+import pytest
+from tests.fakes.operator_cluster import DEPLOYMENTS, Cluster, Operator, converge
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_operator.reconcile import SCHEDULERS
+
+CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
+RULE = {"names": ["gpu-1"], "mode": "Memory", "devices": CARDS}
+OURS = "gpushare-scheduler"
+KINDS = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
+
+
+def cluster_with(version: str = "v1.36.3", *policies: str) -> Cluster:
+    """A managed control plane: no node of it is to be seen."""
+    cluster = Cluster()
+    cluster.serve(version, *policies)
+    cluster.add_node("gpu-1")
+    cluster.add_node("gpu-2")
+    cluster.add_policy("default", RULE, scheduler={"backend": "Dedicated"})
+    return cluster
+
+
+def install_pod_policy(cluster: Cluster, version: str) -> None:
+    for kind in KINDS:
+        cluster.api.put(f"{paths.ADMISSION}/{version}/{kind}", {"metadata": {"name": OURS}})
+
+
+def status(cluster: Cluster) -> Any:
+    return cluster.api.of(paths.POLICIES)["default"]["status"]
+
+
+def said(cluster: Cluster, kind: str = "SchedulerConfigured") -> str:
+    (found,) = [each for each in status(cluster)["conditions"] if each["type"] == kind]
+    return f"{found['status']} {found['reason']}: {found['message']}"
+
+
+async def looked_again(cluster: Cluster, operator: Operator) -> None:
+    await operator.work(SCHEDULERS)
+    await converge(cluster, operator)
+
+
+def waiting(name: str, scheduler: str) -> Json:
+    container = {"name": "main", "resources": {"limits": {"gpushare.io/memory": "4"}}}
+    return {
+        "metadata": {"namespace": "a", "name": name},
+        "spec": {"containers": [container], "schedulerName": scheduler},
+        "status": {"phase": "Pending"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "served", "how"),
+    [
+        pytest.param("v1.32.4", (), "the API server has no MutatingAdmissionPolicy", id="1.32"),
+        pytest.param("v1.34.1", (), "the API server has no MutatingAdmissionPolicy", id="beta, switched off"),
+        pytest.param("v1.35.0", ("v1beta1",), "pods that ask for cards are pointed at it", id="beta"),
+        pytest.param("v1.36.3", ("v1", "v1beta1"), "pods that ask for cards are pointed at it", id="1.36"),
+    ],
+)
+async def test_what_the_server_has_decides_how_pods_come(
+    version: str, served: tuple[str, ...], how: str
+) -> None:
+    cluster = cluster_with(version, *served)
+    for each in served:
+        install_pod_policy(cluster, each)
+    await converge(cluster)
+    assert f"True Configured: {OURS} (registry.k8s.io/kube-scheduler:{version}) places pods; " in said(
+        cluster
+    )
+    assert how in said(cluster)
+    assert status(cluster)["backend"] == "Dedicated"
+
+
+async def test_the_policy_for_pods_is_seen_when_it_comes() -> None:
+    cluster = cluster_with("v1.36.3", "v1")
+    operator = await converge(cluster)
+    assert "kubectl apply -f manifests/dedicated/pods.yaml" in said(cluster)
+    install_pod_policy(cluster, "v1")
+    await looked_again(cluster, operator)
+    assert "pods that ask for cards are pointed at it" in said(cluster)
+
+
+async def test_our_scheduler_follows_an_upgrade_of_the_server() -> None:
+    cluster = cluster_with("v1.35.7-gke.100")
+    operator = await converge(cluster)
+    cluster.api.of("")["version"]["gitVersion"] = "v1.36.0-gke.7"
+    await looked_again(cluster, operator)
+    (deployment,) = cluster.api.of(DEPLOYMENTS).values()
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    assert containers[0]["image"] == "registry.k8s.io/kube-scheduler:v1.36.0"
+
+
+async def test_another_dialect_reaches_the_scheduler() -> None:
+    cluster = cluster_with()
+    operator = await converge(cluster)
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"dialect": "aliyun.com"}})
+    await converge(cluster, operator)
+    (deployment,) = cluster.api.of(DEPLOYMENTS).values()
+    (preparation,) = deployment["spec"]["template"]["spec"]["initContainers"]
+    assert "aliyun.com/gpu-mem" in preparation["args"]
+
+
+async def test_nothing_is_made_without_the_rights_to_it() -> None:
+    cluster = cluster_with()
+    cluster.api.forbidden.add(paths.PODS)
+    operator = await converge(cluster)
+    assert said(cluster).startswith("False RightsMissing: ")
+    assert cluster.api.of(DEPLOYMENTS) == {}
+    cluster.api.forbidden.clear()
+    await looked_again(cluster, operator)
+    assert said(cluster).startswith("True Configured: ")
+
+
+async def test_pods_that_nobody_places_are_counted_until_they_are_gone() -> None:
+    cluster = cluster_with()
+    cluster.api.put(paths.PODS, waiting("theirs", "default-scheduler"))
+    cluster.api.put(paths.PODS, waiting("ours", OURS))
+    operator = await converge(cluster)
+    assert "1 pod with schedulerName: default-scheduler (a/theirs)" in said(cluster, "Degraded")
+    assert said(cluster, "Ready").startswith("True ")
+
+    cluster.add_node("cp", control_plane=True)
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"scheduler": {"backend": "KubeScheduler"}}})
+    await converge(cluster, operator)
+    assert cluster.api.of(DEPLOYMENTS) == {}
+    await looked_again(cluster, operator)
+    assert f"1 pod with schedulerName: {OURS} (a/ours)" in said(cluster, "Degraded")
+    cluster.api.remove(paths.PODS, "ours")
+    await looked_again(cluster, operator)
+    assert said(cluster, "Degraded").startswith("False ")

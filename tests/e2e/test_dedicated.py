@@ -1,0 +1,195 @@
+"""A kube-scheduler of our own beside the cluster's: as on a managed control plane, which nobody can edit."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.e2e.books import read_books
+from tests.e2e.fixtures import await_agreement
+from tests.e2e.observe import PODS, get, watch_until
+from tests.e2e.outcomes import is_running
+from tests.e2e.product import ROOT, SYSTEM, Product, policy
+from tests.e2e.test_lifecycle import CONTROL_PLANE, MANIFEST
+from tests.e2e.test_scheduler_connection import JOBS, await_reason
+from tests.e2e.workloads import create, pod
+
+from gpushare_core.api.names import SCHEDULER_LABEL
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
+
+pytestmark = pytest.mark.e2e
+
+OURS = "gpushare-scheduler"
+MANIFESTS = str(ROOT / "manifests" / "dedicated")
+
+
+def with_backend(backend: str) -> Json:
+    body = policy("default", nodes=["gpu-1"], cards=2)
+    body["spec"]["scheduler"] = {"backend": backend}
+    return body
+
+
+@pytest.fixture
+def rights(cluster: LocalCluster, product: Product) -> Iterator[None]:
+    """What an administrator installs besides, for this backend."""
+    del product
+    cluster.kubectl("apply", "-k", MANIFESTS)
+    yield
+    cluster.kubectl("delete", "gpusharepolicy", "--all", "--timeout=120s")
+    cluster.kubectl("delete", "-k", MANIFESTS)
+
+
+def await_running(cluster: LocalCluster, namespace: str, *names: str) -> dict[str, Json]:
+    """Wait until these pods run; return all."""
+    pods = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: {*names} <= {each["metadata"]["name"] for each in pods if is_running(each)},
+        what=f"{', '.join(names)} run",
+        describe=lambda pods: [(each["metadata"]["name"], each["status"]) for each in pods],
+    )
+    return {each["metadata"]["name"]: each for each in pods}
+
+
+def schedulers_of(pods: dict[str, Json]) -> dict[str, str]:
+    return {name: each["spec"]["schedulerName"] for name, each in pods.items()}
+
+
+def with_scheduler(name: str, scheduler: str) -> Json:
+    body = pod(name, {"main": 4})
+    body["spec"]["schedulerName"] = scheduler
+    return body
+
+
+def condition(cluster: LocalCluster, kind: str) -> Any:
+    conditions = get(cluster, f"{paths.POLICIES}/default")["status"]["conditions"]
+    return next(each for each in conditions if each["type"] == kind)
+
+
+@pytest.mark.usefixtures("rights")
+def test_a_live_policy_moves_to_the_clusters_own_scheduler_and_back(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    manifest = cluster.node_path(CONTROL_PLANE, MANIFEST)
+    before = manifest.read_bytes()
+    product.apply(with_backend("Dedicated"))
+    ready = product.await_ready("default")
+    assert ready["status"]["backend"] == "Dedicated"
+    said = condition(cluster, "SchedulerConfigured")
+    assert "kube-scheduler:v1.36.3) places pods; pods that ask for cards are pointed at it" in said["message"]
+    create(cluster, namespace, [pod("first", {"main": 10}), pod("never", {"main": 17})])
+    first = await_running(cluster, namespace, "first")["first"]
+    assert manifest.read_bytes() == before
+
+    product.apply(with_backend("KubeScheduler"))
+    product.await_ready("default")
+    assert manifest.read_bytes() != before
+    assert deployments(cluster) == ["gpushare-operator"]
+    message = await_reason(cluster, "Degraded", "PodsNotScheduled")
+    assert message.startswith(f"nobody places 1 pod with schedulerName: {OURS} ({namespace}/never) any more")
+    cluster.kubectl("delete", "pod", "-n", namespace, "never")
+    create(cluster, namespace, [pod("second", {"main": 10})])
+    await_running(cluster, namespace, "first", "second")
+
+    product.apply(with_backend("Dedicated"))
+    product.await_ready("default")
+    assert manifest.read_bytes() == before
+    assert get(cluster, JOBS)["items"] == []
+    node = get(cluster, f"{paths.NODES}/{CONTROL_PLANE}")
+    assert SCHEDULER_LABEL not in node["metadata"]["labels"]
+    create(cluster, namespace, [pod("third", {"main": 6})])
+    pods = await_running(cluster, namespace, "first", "second", "third")
+    assert schedulers_of(pods) == {"first": OURS, "second": "default-scheduler", "third": OURS}
+    assert pods["first"]["metadata"]["annotations"] == first["metadata"]["annotations"]
+    assert pods["first"]["status"]["containerStatuses"] == first["status"]["containerStatuses"]
+    await_agreement(cluster, namespace)
+    assert len(read_books(cluster, namespace).status) == 3
+
+    product.delete("default")
+    assert deployments(cluster) == ["gpushare-operator"]
+    create(cluster, namespace, [pod("later", {"main": 4})])
+    later = get(cluster, f"{PODS.format(namespace=namespace)}/later")
+    assert later["spec"]["schedulerName"] == "default-scheduler"
+
+
+def deployments(cluster: LocalCluster) -> list[str]:
+    return [each["metadata"]["name"] for each in get(cluster, paths.deployments(SYSTEM))["items"]]
+
+
+def why_waiting(pod: Json) -> str:
+    """What the scheduler says of a pod that it refused; empty as long as it said nothing."""
+    conditions = pod["status"].get("conditions", ())
+    refused = (each for each in conditions if each["type"] == "PodScheduled" and each["status"] == "False")
+    return next((str(each.get("message", "")) for each in refused), "")
+
+
+def test_without_the_rights_to_it_the_condition_says_what_to_apply(
+    cluster: LocalCluster, product: Product
+) -> None:
+    product.apply(with_backend("Dedicated"))
+    message = await_reason(cluster, "SchedulerConfigured", "RightsMissing")
+    assert "kubectl apply -k manifests/dedicated/" in message
+    assert condition(cluster, "Degraded")["status"] == "False"
+    product.delete("default")
+
+
+@pytest.mark.usefixtures("rights")
+def test_pods_come_to_it_by_name_or_by_the_policy_and_others_are_left_alone(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
+        cluster.kubectl("delete", kind, OURS)
+    product.apply(with_backend("Dedicated"))
+    product.await_ready("default")
+    assert (
+        "kubectl apply -f manifests/dedicated/pods.yaml"
+        in condition(cluster, "SchedulerConfigured")["message"]
+    )
+    stray = pod("stray", {"main": 4}, on="nowhere")
+    create(cluster, namespace, [with_scheduler("named", OURS), stray])
+    await_running(cluster, namespace, "named")
+    message = await_reason(cluster, "Degraded", "PodsNotScheduled")
+    assert f"1 pod with schedulerName: default-scheduler ({namespace}/stray) by cards" in message
+
+    cluster.kubectl("apply", "-f", f"{MANIFESTS}/pods.yaml")
+    wait_until(
+        "the condition says that pods are pointed at it",
+        lambda: "are pointed at it" in condition(cluster, "SchedulerConfigured")["message"],
+        timeout=30,
+    )
+    others = [pod("ordinary", {"main": 0}), with_scheduler("theirs", "somebody-else")]
+    create(cluster, namespace, [pod("pointed", {"main": 11}), *others])
+    await_running(cluster, namespace, "named", "pointed", "ordinary")
+    # The node has 17 units left, and no card more than 16.
+    create(cluster, namespace, [pod("too-much", {"main": 17})])
+    pods = watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(why_waiting(each) for each in pods if each["metadata"]["name"] == "too-much"),
+        what="too-much is refused",
+        describe=lambda pods: [each["status"] for each in pods],
+    )
+    seen = {each["metadata"]["name"]: each for each in pods}
+    assert "insufficient GPU memory in one card: asked 17, largest free 16" in why_waiting(seen["too-much"])
+    assert schedulers_of(seen) == {
+        "named": OURS,
+        "pointed": OURS,
+        "too-much": OURS,
+        "stray": "default-scheduler",
+        "ordinary": "default-scheduler",
+        "theirs": "somebody-else",
+    }
+
+    cluster.kubectl("delete", "pod", "-n", SYSTEM, leader(cluster), "--wait=false")
+    create(cluster, namespace, [pod("after", {"main": 16})])
+    await_running(cluster, namespace, "after")
+    await_agreement(cluster, namespace)
+    product.delete("default")
+
+
+def leader(cluster: LocalCluster) -> str:
+    """Which of the two places pods."""
+    holder = get(cluster, paths.lease_path(SYSTEM, OURS))["spec"]["holderIdentity"]
+    return str(holder).partition("_")[0]

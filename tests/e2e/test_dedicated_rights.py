@@ -1,0 +1,160 @@
+"""Of Deployments the operator's account makes one only: our kube-scheduler, as the operator makes it."""
+
+import asyncio
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from tests.e2e.product import ROOT, SYSTEM, Product
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.credentials import Credentials, from_kubeconfig
+from gpushare_core.kube.errors import ApiError
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
+from gpushare_operator.desired.dedicated import scheduler_deployment
+from gpushare_operator.desired.hostctl_job import SchedulerSettings
+from gpushare_operator.desired.names import Installation
+
+pytestmark = pytest.mark.e2e
+
+MANIFESTS = str(ROOT / "manifests" / "dedicated" / "scheduler")
+INSTALLATION = Installation(namespace=SYSTEM, image="gpushare:0.1.0")
+MADE = scheduler_deployment(INSTALLATION, SchedulerSettings(), "v1.36.3")
+CONTAINER = {"name": "sidecar", "image": "gpushare:0.1.0", "command": ["sh"]}
+
+
+@pytest.fixture(scope="module")
+def operator(cluster: LocalCluster, product: Product) -> Iterator[Credentials]:
+    """The operator's own token, with the rights for this backend."""
+    del product
+    cluster.kubectl("apply", "-k", MANIFESTS)
+    token = cluster.kubectl("create", "token", "gpushare-operator", "-n", SYSTEM)
+    credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
+    wait_until(
+        "the admission policy is in force",
+        lambda: is_refused(credentials, forged(lambda pod: pod.update(hostPID=True))),
+        timeout=30,
+    )
+    yield credentials
+    cluster.kubectl("delete", "-k", MANIFESTS)
+
+
+def forged(forge: Callable[[Json], Any]) -> Json:
+    body = copy.deepcopy(MADE)
+    forge(body["spec"]["template"]["spec"])
+    return body
+
+
+def apply(operator: Credentials, body: Json) -> None:
+    """A dry run, as the operator's account. Raises ``ApiError`` when it is refused."""
+    path = paths.deployment_path(SYSTEM, body["metadata"]["name"])
+    params = {"fieldManager": "gpushare-operator", "force": "true", "dryRun": "All"}
+    request = Request(
+        method="PATCH", path=path, body=body, content_type="application/apply-patch+yaml", params=params
+    )
+
+    async def send() -> None:
+        async with KubeClient(operator) as client:
+            await client.send(request)
+
+    asyncio.run(send())
+
+
+def is_refused(operator: Credentials, body: Json) -> bool:
+    try:
+        apply(operator, body)
+    except ApiError as error:
+        return error.is_forbidden and "ValidatingAdmissionPolicy" in error.message
+    return False
+
+
+def test_what_the_operator_makes_is_let_pass(operator: Credentials) -> None:
+    apply(operator, MADE)
+
+
+def test_no_other_deployment_may_be_made(operator: Credentials) -> None:
+    other = {**MADE, "metadata": {**MADE["metadata"], "name": "other"}}
+    with pytest.raises(ApiError, match='"other" is forbidden'):
+        apply(operator, other)
+
+
+def image(number: int, name: str) -> Callable[[Json], Any]:
+    return lambda pod: pod["containers"][number].update(image=name)
+
+
+def security(number: int, **fields: Any) -> Callable[[Json], Any]:
+    return lambda pod: pod["containers"][number]["securityContext"].update(fields)
+
+
+PROGRAMS = "no other Deployment than gpushare-scheduler"
+CONFINED = "only run confined containers"
+FORGERIES = (
+    (image(0, "evil/kube-scheduler:v1.36.3"), "may run only", "another image for kube-scheduler"),
+    (image(0, "registry.k8s.io/kube-scheduler:latest"), "may run only", "no version"),
+    (image(0, "registry.k8s.io/kube-scheduler:v1.36.3@sha256:0"), "may run only", "a digest behind it"),
+    (image(1, "evil"), "may run only", "another image for the extender"),
+    (lambda pod: pod["initContainers"][0].update(image="evil"), "may run only", "another one before both"),
+    (lambda pod: pod["containers"].append(CONTAINER), PROGRAMS, "another container"),
+    (lambda pod: pod["initContainers"].append(CONTAINER), PROGRAMS, "another one before"),
+    (lambda pod: pod["containers"][0].update(command=["sh"]), PROGRAMS, "another program"),
+    (lambda pod: pod.update(serviceAccountName="default"), PROGRAMS, "another account"),
+    (
+        lambda pod: pod["containers"][0]["args"].append("--kubeconfig=/a"),
+        "may not run its programs",
+        "argument",
+    ),
+    (
+        lambda pod: pod["containers"][1]["args"].__setitem__(1, "0.0.0.0:22766"),
+        "may not run its programs",
+        "an extender for everybody",
+    ),
+    (lambda pod: pod.update(hostNetwork=True), "here is more: hostNetwork", "network"),
+    (lambda pod: pod.update(tolerations=[{"operator": "Exists"}]), "more: tolerations", "tolerations"),
+    (
+        lambda pod: pod["containers"][0].update(envFrom=[{"configMapRef": {"name": "a"}}]),
+        "here is more: kube-scheduler",
+        "variables from elsewhere",
+    ),
+    (
+        lambda pod: pod["containers"][0].update(env=[{"name": "A", "value": "b"}]),
+        "nothing but the programs",
+        "variable",
+    ),
+    (
+        lambda pod: pod["containers"][0]["livenessProbe"]["httpGet"].update(host="192.0.2.1"),
+        "nothing but the programs",
+        "a probe elsewhere",
+    ),
+    (
+        lambda pod: pod["volumes"].__setitem__(0, {"name": "shared", "hostPath": {"path": "/"}}),
+        "no other volume",
+        "the host",
+    ),
+    (
+        lambda pod: pod["containers"][0]["volumeMounts"][0].update(mountPath="/usr"),
+        "no other volume",
+        "elsewhere",
+    ),
+    (security(0, runAsUser=0), CONFINED, "root"),
+    (security(1, privileged=True, allowPrivilegeEscalation=True), CONFINED, "privileged"),
+    (lambda pod: pod["securityContext"].pop("seccompProfile"), CONFINED, "system calls"),
+    (lambda pod: pod.update(nodeSelector={"a": "b"}), "leave to the cluster's own scheduler", "place"),
+    (lambda pod: pod.update(schedulerName="mine"), "leave to the cluster's own scheduler", "scheduler"),
+)
+
+
+@pytest.mark.parametrize(
+    ("forge", "refusal"), [pytest.param(forge, refusal, id=name) for forge, refusal, name in FORGERIES]
+)
+def test_a_forgery_is_refused_and_the_message_says_what_it_is(
+    operator: Credentials, forge: Callable[[Json], Any], refusal: str
+) -> None:
+    with pytest.raises(ApiError, match=refusal) as refused:
+        apply(operator, forged(forge))
+    assert refused.value.status == HTTPStatus.FORBIDDEN
