@@ -22,12 +22,13 @@ from gpushare_core.kube.credentials import (
     NoCredentialsError,
     find_credentials,
 )
+from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.log import configure_logging
 from gpushare_core.metrics import new_registry
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import PARALLEL_BINDS, Binder
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.bind.lease import BindLease, NotHeldError
+from gpushare_extender.bind.lease import BindLease
 from gpushare_extender.bind.node_pauses import NodePauses
 from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.cluster.calls import CallReport

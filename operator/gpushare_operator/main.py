@@ -4,7 +4,10 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
+import socket
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +27,13 @@ from gpushare_operator.cluster.kopf_events import EndlessBackoff
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.health_server import CannotServeError
+from gpushare_operator.leadership import (
+    FEWEST_LEASE_SECONDS,
+    LEASE_SECONDS,
+    Leadership,
+    LeadershipLostError,
+    LeaseTimes,
+)
 
 HEALTH_PORT = 9650
 ACCOUNT = "gpushare-operator"
@@ -50,28 +60,83 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     image = options.image or asyncio.run(own_image(credentials, options.namespace))
     installation = Installation(namespace=options.namespace, image=image)
+    leadership = Leadership.of(
+        credentials, options.namespace, identity=identity(os.environ), times=LeaseTimes(options.lease_seconds)
+    )
+    app = App(installation, credentials, leadership, kubeconfig=options.kubeconfig)
     try:
-        asyncio.run(serve(App(installation, credentials, options.kubeconfig), options))
+        return asyncio.run(serve(app, options))
     except CannotServeError as error:
         _log.error("%s", error)
         return 1
-    return 0
 
 
-async def serve(app: App, options: argparse.Namespace) -> None:
-    """Runs until a signal comes.
+def identity(environment: Mapping[str, str]) -> str:
+    """Returns the name of this process in the Lease.
+
+    In a pod the pod's own: of a container that is started again no earlier process is left, and nobody has to
+    wait for it.
+    """
+    return environment.get("POD_ID") or f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+async def serve(app: App, options: argparse.Namespace, *, stop: asyncio.Event | None = None) -> int:
+    """Stands by until it has the Lease, then works until ``stop``, a signal, or the loss of the Lease.
+
+    Returns the exit code: 1 when the Lease was lost.
 
     Raises:
         CannotServeError: the health port cannot be had.
     """
-    async with app.health.serving(options.health_port):
-        with suppress(asyncio.CancelledError):
-            await kopf.operator(
-                registry=app.registry(),
-                standalone=True,
-                # Of the kinds that live in namespaces only our own; the others are followed all the same.
-                namespaces=[options.namespace],
-            )
+    stop = stop or asyncio.Event()
+    async with app.health.serving(options.health_port), app.leadership.client:
+        if not await _won(app.leadership, stop):
+            return 0
+        keeping = asyncio.create_task(_keep(app.leadership, stop))  # before kopf, which ends what came later
+        try:
+            with suppress(asyncio.CancelledError):
+                await _work(app, options.namespace, stop)
+            return int(keeping.done())
+        finally:
+            keeping.cancel()
+            await asyncio.wait([keeping])
+            await app.leadership.give_up()
+
+
+async def _won(leadership: Leadership, stop: asyncio.Event) -> bool:
+    """Returns whether the Lease is ours; if not, ``stop`` or a signal came first."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):  # kopf takes them over
+        loop.add_signal_handler(number, stop.set)
+    winning, stopping = asyncio.create_task(leadership.win()), asyncio.create_task(stop.wait())
+    await asyncio.wait([winning, stopping], return_when=asyncio.FIRST_COMPLETED)
+    for task in (winning, stopping):
+        task.cancel()
+    await asyncio.wait([winning, stopping])
+    if stop.is_set():
+        await leadership.give_up()
+        return False
+    await winning  # raises what went wrong
+    return True
+
+
+async def _work(app: App, namespace: str, stop: asyncio.Event) -> None:
+    await kopf.operator(
+        registry=app.registry(),
+        standalone=True,
+        # Of the kinds that live in namespaces only our own; the others are followed all the same.
+        namespaces=[namespace],
+        stop_flag=stop,
+    )
+
+
+async def _keep(leadership: Leadership, stop: asyncio.Event) -> None:
+    """Ends the process when the Lease is lost: one that starts anew knows nothing that has become wrong."""
+    try:
+        await leadership.keep()
+    except LeadershipLostError as error:
+        _log.error("ending, the Lease is lost: %s", error)
+    stop.set()
 
 
 def renamed(environment: Mapping[str, str]) -> str:
@@ -116,8 +181,21 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--namespace", default=NAMESPACE, help="where its objects go (%(default)s)")
     options.add_argument("--image", help="of all programs; that of the operator's Deployment where not given")
     options.add_argument("--health-port", type=int, default=HEALTH_PORT, help="%(default)s")
+    options.add_argument(
+        "--lease-seconds",
+        type=_lease_seconds,
+        default=LEASE_SECONDS,
+        metavar="SECONDS",
+        help="after which a waiting operator takes over from one that vanished (%(default)s)",
+    )
     options.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     return options
+
+
+def _lease_seconds(text: str) -> int:
+    if not text.isdecimal() or int(text) < FEWEST_LEASE_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {FEWEST_LEASE_SECONDS} on")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,14 @@ from typing import Any
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.fakes.operator_cluster import MemoryApi
+from tests.fakes.operator_cluster import NAMESPACE, MemoryApi
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.paths import lease_path
 from gpushare_operator.cluster.kinds import KINDS
 
+LEASE = lease_path(NAMESPACE, "gpushare-operator")
 NAMESPACED = ("daemonsets", "jobs", "pods")
 GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}
 
@@ -29,6 +31,8 @@ class Server:
     foreign: list[str] = field(default_factory=list)
     failures: int = 0
     """Requests that are still answered with 500."""
+    lease: Json | None = None
+    """By which one operator at a time is at work."""
     _events: dict[str, list[Json]] = field(default_factory=dict)
     _watches: dict[str, list[asyncio.Queue[Json | None]]] = field(default_factory=dict)
 
@@ -54,12 +58,25 @@ class Server:
             self.failures -= 1
             return web.json_response({"kind": "Status", "message": "not now"}, status=500)
         try:
+            if request.path == LEASE:
+                return web.json_response(await self._answer_lease(request))
             if request.method == "GET":
                 return await self._read(request)
             return web.json_response(await self._write(request))
         except ApiError as error:
             refusal = {"kind": "Status", "reason": error.reason, "message": error.message}
             return web.json_response({**refusal, "code": error.status}, status=error.status)
+
+    async def _answer_lease(self, request: web.Request) -> Json:
+        present = (self.lease or {"metadata": {}})["metadata"].get("resourceVersion")
+        if request.method == "PUT":
+            lease: Json = await request.json()
+            if lease["metadata"].get("resourceVersion") != present:
+                raise ApiError(409, "Conflict", "it was changed")
+            self.lease = {**lease, "metadata": {"resourceVersion": f"{int(present or 0) + 1}"}}
+        if self.lease is None:
+            raise ApiError(404, "NotFound", "no such Lease")
+        return self.lease
 
     async def _read(self, request: web.Request) -> web.StreamResponse:
         if (found := discovery(request.path)) is not None:

@@ -19,6 +19,7 @@ from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.labels import DIALECT_LABELS
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
+from gpushare_operator.leadership import LEASE_NAME
 from gpushare_operator.main import ACCOUNT
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.yaml"
@@ -68,9 +69,22 @@ def whole_life(**extra: Any) -> list[str]:
 
 def test_the_roles_name_exactly_the_verbs_in_use() -> None:
     used: set[Any] = followed() | {("apps", "deployments", "get")}  # its own, for the image
+    used |= {
+        ("coordination.k8s.io", "leases", verb) for verb in ("get", "update", "create")
+    }  # its own as well
     for write in [*whole_life(), *whole_life(scheduler={"backend": "External"}), *volcano_life()]:
         used |= needed(write) if VOLCANO_SYSTEM not in write else set()
     assert allowed(MANIFEST) == used
+
+
+def test_of_leases_it_writes_only_its_own() -> None:
+    rules = [
+        rule
+        for body in yaml.safe_load_all(MANIFEST.read_text())
+        for rule in body.get("rules", ())
+        if "leases" in rule["resources"] and not {"list", "watch"}.issuperset(rule["verbs"])
+    ]
+    assert [rule["resourceNames"] for rule in rules] == [[LEASE_NAME]]
 
 
 def test_in_volcanos_namespace_it_may_only_read_and_change_one_config_map() -> None:
