@@ -126,7 +126,7 @@ POLICY = policy("default", nodes=["gpu-1"])
 
 
 @pytest.fixture(scope="module", autouse=True)
-def in_force(product: Product, cluster: LocalCluster) -> Iterator[None]:
+def in_force(product: Product) -> Iterator[None]:
     product.apply(POLICY)
     product.await_ready("default")
     yield

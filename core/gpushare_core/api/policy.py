@@ -23,6 +23,8 @@ MAX_NAMES = 256
 """In one rule. With ``MAX_RULES`` the most that the API server's cost estimate for CEL lets pass."""
 MAX_NAMES_TOGETHER = 800
 """In all rules. The most that comparing each with each costs within the API server's limit at run time."""
+LOG_FOLDER_PATTERN = "^/var/log(/[A-Za-z0-9][A-Za-z0-9._-]*)+$"
+"""As in manifests/admission-operator.yaml: nothing else of a node may become a plugin's to write to."""
 MAX_POLICY_NAME = 40
 """Leaves room for ``gpushare-plugin-`` and what Kubernetes adds in the names of pods."""
 
@@ -175,10 +177,28 @@ class Scheduler(ApiModel):
     """How long a kube-scheduler that was edited may take until it serves again; then the edit is undone."""
 
 
+_LOG_FOLDER = rules(
+    rule(
+        f"self == '' || self.matches('{LOG_FOLDER_PATTERN}')",
+        "logFolder must be a folder below /var/log such as /var/log/gpushare",
+    )
+)
+
+
 class PluginSettings(ApiModel):
     """Settings of the plugin on each node."""
 
     log_level: LogLevel = LogLevel.INFO
+    log_folder: str = Field(default="", max_length=200, json_schema_extra=_LOG_FOLDER)
+    """A folder of the node below /var/log: the plugin's log is kept there besides, in gpushare-plugin.log and
+    four earlier files of 10 MiB. Empty: nowhere."""
+
+
+class ProgramSettings(ApiModel):
+    """Settings of a program that serves all policies."""
+
+    log_level: LogLevel = LogLevel.INFO
+    """Of several policies the most verbose one counts."""
 
 
 _MEMORY_UNIT = rules(
@@ -224,6 +244,8 @@ class PolicySpec(ApiModel):
     placement: Placement = Field(default_factory=Placement)
     scheduler: Scheduler = Field(default_factory=Scheduler, json_schema_extra=_SCHEDULER)
     plugin: PluginSettings = Field(default_factory=PluginSettings)
+    extender: ProgramSettings = Field(default_factory=ProgramSettings)
+    operator: ProgramSettings = Field(default_factory=ProgramSettings)
 
 
 class NodeTotals(ApiModel):

@@ -36,9 +36,14 @@ class NodeSpec(ApiModel):
     reserved_memory: Quantity = "0"
     devices: Devices = Field(default_factory=Devices)
     log_level: LogLevel = LogLevel.INFO
+    extender_log_level: LogLevel | None = Field(
+        default=None,
+        description="Asked of the extender; left out: info. Of all nodes the most verbose counts.",
+    )
 
     @classmethod
     def of_rule(cls, policy: str, spec: PolicySpec, rule: NodeRule) -> "NodeSpec":
+        asked = spec.extender.log_level
         return cls(
             policy=policy,
             mode=rule.mode,
@@ -50,6 +55,7 @@ class NodeSpec(ApiModel):
             reserved_memory=rule.reserved_memory,
             devices=rule.devices,
             log_level=spec.plugin.log_level,
+            extender_log_level=None if asked is LogLevel.INFO else asked,
         )
 
 

@@ -28,6 +28,7 @@ HOST_FOLDER = "/etc/kubernetes/gpushare"
 KEYS_FOLDER = f"{HOST_FOLDER}/extender"
 """On the host: where hostctl puts the keys that the extender serves with. They are its group's to read."""
 KEYS_MOUNT = "/keys"
+LOGS_MOUNT = "/logs"
 KUBELET_FOLDERS = {
     "device-plugins": "/var/lib/kubelet/device-plugins",
     "pod-resources": "/var/lib/kubelet/pod-resources",
@@ -36,6 +37,7 @@ KUBELET_FOLDERS = {
 
 def plugin_daemon_set(policy: PolicyObject, installation: Installation) -> Json:
     """Returns the DaemonSet of the plugin: it runs on every node that carries the policy's label."""
+    logs = [host_path("logs", folder, kind="DirectoryOrCreate")] if (folder := _log_folder(policy)) else []
     return daemon_set(
         plugin_name(policy.name),
         namespace=installation.namespace,
@@ -49,18 +51,25 @@ def plugin_daemon_set(policy: PolicyObject, installation: Installation) -> Json:
             "tolerations": EVERYWHERE,
             "terminationGracePeriodSeconds": 10,
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-            "containers": [_plugin_container(installation)],
-            "volumes": [host_path(name, path) for name, path in KUBELET_FOLDERS.items()],
+            "containers": [_plugin_container(installation, logs_to_host=bool(logs))],
+            "volumes": [*(host_path(name, path) for name, path in KUBELET_FOLDERS.items()), *logs],
         },
     )
 
 
-def _plugin_container(installation: Installation) -> Json:
+def _log_folder(policy: PolicyObject) -> str:
+    """Returns where on the host the plugin's log is kept besides; empty where nowhere."""
+    return policy.spec.plugin.log_folder if policy.spec else ""
+
+
+def _plugin_container(installation: Installation, *, logs_to_host: bool) -> Json:
+    folders = {**KUBELET_FOLDERS, **({"logs": LOGS_MOUNT} if logs_to_host else {})}
+    log_arguments = ["--log-folder", LOGS_MOUNT] if logs_to_host else []
     return {
         "name": "plugin",
         "image": installation.image,
         "command": ["gpushare-plugin"],
-        "args": ["--node", "$(NODE_NAME)", "--health-port", str(PLUGIN_HEALTH_PORT)],
+        "args": ["--node", "$(NODE_NAME)", "--health-port", str(PLUGIN_HEALTH_PORT), *log_arguments],
         "env": [
             {
                 "name": "NODE_NAME",
@@ -74,7 +83,7 @@ def _plugin_container(installation: Installation) -> Json:
         ],
         # The kubelet's sockets belong to root.
         "securityContext": confined(runAsUser=0),
-        "volumeMounts": [mount(name, path) for name, path in KUBELET_FOLDERS.items()],
+        "volumeMounts": [mount(name, path) for name, path in folders.items()],
         # By its name a PodMonitor finds it.
         "ports": [{"name": "health", "containerPort": PLUGIN_HEALTH_PORT, "protocol": "TCP"}],
         "livenessProbe": probe("/healthz", PLUGIN_HEALTH_PORT),

@@ -68,7 +68,9 @@ def test_a_node_gets_what_its_rule_and_its_policy_say() -> None:
             "memoryUnit": "2Gi",
             "nodes": [{"names": ["a"], "reservedMemory": "1Gi"}],
             "placement": {"strategy": "Spread"},
-            "plugin": {"logLevel": "debug"},
+            "plugin": {"logLevel": "debug", "logFolder": "/var/log/gpushare"},
+            "extender": {"logLevel": "warning"},
+            "operator": {"logLevel": "error"},
         }
     )
     written = NodeSpec.of_rule("default", spec, spec.nodes[0]).to_json()
