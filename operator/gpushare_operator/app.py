@@ -10,6 +10,7 @@ from typing import Any
 
 import kopf
 
+from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import FIELD_MANAGER
 from gpushare_core.clock import utc_now
 from gpushare_core.json_object import Json
@@ -46,6 +47,7 @@ class App:
         leadership: Leadership,
         *,
         kubeconfig: Path | None = None,
+        log_level: str = LogLevel.INFO,
     ) -> None:
         self._kubeconfig = kubeconfig
         self.leadership = leadership
@@ -60,6 +62,7 @@ class App:
             installation=installation,
             now=utc_now,
             enqueue=self._queue.add,
+            log_level=log_level,
         )
         self._running = AsyncExitStack()
         self._starting_since: float | None = None

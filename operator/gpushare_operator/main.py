@@ -14,6 +14,7 @@ from pathlib import Path
 
 import kopf
 
+from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import NAMESPACE
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
@@ -63,7 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     leadership = Leadership.of(
         credentials, options.namespace, identity=identity(os.environ), times=LeaseTimes(options.lease_seconds)
     )
-    app = App(installation, credentials, leadership, kubeconfig=options.kubeconfig)
+    app = App(
+        installation, credentials, leadership, kubeconfig=options.kubeconfig, log_level=options.log_level
+    )
     try:
         return asyncio.run(serve(app, options))
     except CannotServeError as error:
@@ -188,7 +191,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="after which a waiting operator takes over from one that vanished (%(default)s)",
     )
-    options.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    options.add_argument(
+        "--log-level",
+        default=LogLevel.INFO.value,
+        choices=[level.value for level in LogLevel],
+        help="where no policy says another one (%(default)s)",
+    )
     return options
 
 

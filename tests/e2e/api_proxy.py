@@ -110,3 +110,4 @@ def api_proxy(kubeconfig: Path) -> Iterator[ApiProxy]:
     finally:
         loop.call_soon_threadsafe(ended.set)
         thread.join(20)
+        loop.close()

@@ -49,8 +49,12 @@ class Operator:
         return [f"{each.method} {each.path}" for each in self.proxy.writes if each.answered > moment]
 
     def began(self) -> float:
-        """When it got the Lease last."""
-        return max(each.answered for each in self.proxy.writes if each.path.endswith(f"/{LEASE}"))
+        """When it got the Lease."""
+        wait_until(f"{self.name} has the Lease", lambda: self._lease_writes(), timeout=10)
+        return self._lease_writes()[0]
+
+    def _lease_writes(self) -> list[float]:
+        return [each.answered for each in self.proxy.writes if each.path.endswith(f"/{LEASE}")]
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.e2e.observe import get
 from tests.e2e.product import SYSTEM
-from tests.samples.operator import control_plane, hostctl_run, policy
+from tests.samples.operator import control_plane, hostctl_run, policy, rule, spec
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
@@ -38,6 +38,10 @@ def run_of(command: HostctlCommand, **occasion: Any) -> Json:
 
 MADE: dict[str, Json] = {
     "plugin": plugin_daemon_set(policy("forged"), INSTALLATION),
+    "plugin with logs on the host": plugin_daemon_set(
+        policy("forged", spec=spec(rule("gpu-1"), plugin={"logFolder": "/var/log/our.gpus/share"})),
+        INSTALLATION,
+    ),
     "extender": extender_daemon_set(INSTALLATION, [22766]),
     "extender on two ports": extender_daemon_set(INSTALLATION, [12000, 22766]),
     "install": run_of(HostctlCommand.INSTALL),
@@ -289,6 +293,10 @@ def volume(**source: Any) -> Callable[[Json], Any]:
     return forge
 
 
+def logs(**fields: str) -> Callable[[Json], Any]:
+    return lambda pod: pod["volumes"][2]["hostPath"].update(fields)
+
+
 def container(**fields: Any) -> Callable[[Json], Any]:
     return lambda pod: pod["containers"][0].update(fields)
 
@@ -305,6 +313,8 @@ RUNS, MAY_NOT_RUN, VOLUMES, CONFINED, PLACES, PROGRAMS = (
     "on marked control planes",
     "nothing but the programs themselves",
 )
+LOGS = "plugin with logs on the host"
+LOGS_VOLUME = {"name": "logs", "hostPath": {"path": "/var/log/a", "type": "DirectoryOrCreate"}}
 RESTORE = ("restore", "--root", "/host", "--timeout", "120")
 FORGERIES = [
     ("restore", set_args(*RESTORE, "--folder", "/etc/kubernetes/pki"), MAY_NOT_RUN, "another folder"),
@@ -321,6 +331,19 @@ FORGERIES = [
     ("install", more_args("--termination-log", "/host/etc/kubernetes/a"), MAY_NOT_RUN, "another file"),
     ("plugin", more_args("--kubeconfig", "/x"), MAY_NOT_RUN, "plugin's arguments"),
     ("extender", set_args("--listen", "0.0.0.0:22766"), MAY_NOT_RUN, "listens to everybody"),
+    ("plugin", more_args("--log-folder", "/"), MAY_NOT_RUN, "logs anywhere"),
+    *(
+        (LOGS, logs(path=path), VOLUMES, f"logs in {path}")
+        for path in ("/etc", "/var/log", "/var/log/", "/var/log/../../etc", "/var/log/a/..", "/x/var/log/a")
+    ),
+    (LOGS, logs(type="Directory"), VOLUMES, "logs, another kind of host path"),
+    (
+        LOGS,
+        lambda pod: pod["containers"][0]["volumeMounts"][2].update(mountPath="/usr"),
+        VOLUMES,
+        "over code",
+    ),
+    ("install", lambda pod: pod["volumes"].append(LOGS_VOLUME), VOLUMES, "logs of another program"),
     ("install", volume(emptyDir={}), VOLUMES, "empty folder"),
     ("install", volume(configMap={"name": "a"}), VOLUMES, "ConfigMap"),
     ("install", volume(secret={"secretName": "a"}), VOLUMES, "Secret"),

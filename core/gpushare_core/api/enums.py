@@ -47,6 +47,13 @@ class DialectName(StrEnum):
     TUYA = "tuya.com"
 
 
+class StartupTaint(StrEnum):
+    """What becomes of the taint by which autoscalers know that a node is still starting."""
+
+    IGNORE = "Ignore"
+    REMOVE = "Remove"
+
+
 class LogLevel(StrEnum):
     DEBUG = "debug"
     INFO = "info"

@@ -14,8 +14,9 @@ from gpushare_core.api.enums import (
     Preemption,
     SelectorOperator,
     Source,
+    StartupTaint,
 )
-from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
 from gpushare_core.placement.card_choice import Strategy
 
 MAX_RULES = 12
@@ -242,6 +243,11 @@ class PolicySpec(ApiModel):
     """Which nodes share their cards, and how. A node belongs to the first entry that matches it."""
     dialect: DialectName = DialectName.GPUSHARE
     placement: Placement = Field(default_factory=Placement)
+    startup_taint: StartupTaint = Field(
+        default=StartupTaint.IGNORE,
+        description=f"Remove: nodes that are made with the taint {STARTUP_TAINT} lose it when their plugin"
+        " offers their cards: autoscalers do not count them as ready before. Ignore: it is left alone.",
+    )
     scheduler: Scheduler = Field(default_factory=Scheduler, json_schema_extra=_SCHEDULER)
     plugin: PluginSettings = Field(default_factory=PluginSettings)
     extender: ProgramSettings = Field(default_factory=ProgramSettings)

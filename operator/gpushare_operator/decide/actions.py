@@ -130,6 +130,17 @@ class SetCounts:
     counts: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class RemoveStartupTaint:
+    """Refused by the API server if the node has changed since ``resource_version``."""
+
+    node: str
+    uid: str
+    resource_version: str
+    others: tuple[Json, ...]
+    """The taints that stay."""
+
+
 Action: TypeAlias = (
     SetFinalizers
     | ApplyShareNode
@@ -144,6 +155,7 @@ Action: TypeAlias = (
     | WriteVolcanoConfig
     | ClearCapacity
     | SetCounts
+    | RemoveStartupTaint
 )
 
 
@@ -184,11 +196,8 @@ def describe(action: Action) -> str:
             return f"{_verb(action)} GPUShareNode {action.node}"
         case LabelNode():
             return f"label node {action.node} {dict(action.labels)}"
-        case ClearCapacity():
-            return f"take {', '.join(action.resources)} out of the status of node {action.node}"
-        case SetCounts():
-            counts = ", ".join(f"{name} {count}" for name, count in action.counts.items())
-            return f"show {counts} in the status of node {action.node}"
+        case ClearCapacity() | SetCounts() | RemoveStartupTaint():
+            return _describe_node_change(action)
         case ApplyDaemonSet() | DeleteDaemonSet():
             return f"{_verb(action)} DaemonSet {action.name}"
         case CreateJob() | DeleteJob():
@@ -197,6 +206,17 @@ def describe(action: Action) -> str:
             return f"{_verb(action)} ConfigMap {action.name}"
         case WriteVolcanoConfig():
             return f"edit {action.name}"
+
+
+def _describe_node_change(action: ClearCapacity | SetCounts | RemoveStartupTaint) -> str:
+    match action:
+        case ClearCapacity():
+            return f"take {', '.join(action.resources)} out of the status of node {action.node}"
+        case SetCounts():
+            counts = ", ".join(f"{name} {count}" for name, count in action.counts.items())
+            return f"show {counts} in the status of node {action.node}"
+        case RemoveStartupTaint():
+            return f"take the startup taint off node {action.node}"
 
 
 def _verb(action: Action) -> str:

@@ -9,9 +9,12 @@ import pytest
 import yaml
 from tests.fakes.operator_cluster import NAMESPACE, Cluster, converge
 from tests.samples.operator import INSTALLATION, VOLCANO_CONFIG, control_plane, hostctl_run, policy
+from tests.samples.operator import rule as node_rule
+from tests.samples.operator import spec as policy_spec
 from tests.samples.rights import Right, allowed, group_and_parts
 
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.policy import LOG_FOLDER_PATTERN
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.kube import paths
@@ -195,6 +198,11 @@ def every_resource() -> HostctlRun:
     return hostctl_run(HostctlCommand.INSTALL, resources=tuple(RESOURCES), ignored_resources=ignored)
 
 
+def test_the_folders_that_a_policy_may_name_are_those_that_may_be_mounted() -> None:
+    logs = admission_variable("admission-operator.yaml", "gpushare-operator-workloads", "logs")
+    assert f"matches('{LOG_FOLDER_PATTERN}')" in logs
+
+
 def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     """As far as that can be told without an API server: tests/e2e/test_operator_workloads.py asks one."""
     policies = list(yaml.safe_load_all((MANIFEST.parent / "admission-operator.yaml").read_text()))
@@ -205,6 +213,10 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     validations = " ".join(each["expression"] for each in spec["validations"])
     made = [
         plugin_daemon_set(policy(), INSTALLATION),
+        plugin_daemon_set(
+            policy(spec=policy_spec(node_rule("gpu-1"), plugin={"logFolder": "/var/log/gpushare"})),
+            INSTALLATION,
+        ),
         extender_daemon_set(INSTALLATION, [22766]),
         extender_daemon_set(INSTALLATION, [22766, 12000]),
         *(hostctl_job(hostctl_run(command), control_plane(), 1) for command in HostctlCommand),
@@ -216,5 +228,9 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
         literals = [each for each in container.get("env", ()) if each["name"] != "NODE_NAME"]
         assert [each for each in literals if f"each == {each}" not in validations] == []
         assert any(re.fullmatch(shape, " ".join(container["args"])) for shape in shapes)
-        volumes = [f"'{each['name']}={each['hostPath']['path']}'" for each in pod["volumes"]]
+        volumes = [
+            f"'{each['name']}={each['hostPath']['path']}'"
+            for each in pod["volumes"]
+            if each["name"] != "logs" or not re.fullmatch(LOG_FOLDER_PATTERN, each["hostPath"]["path"])
+        ]
         assert [each for each in volumes if each not in rules] == []

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy, rule
+from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy, rule, spec
 
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_extender.main import DRAIN_SECONDS
@@ -53,6 +53,17 @@ def test_the_plugin_mounts_the_two_folders_of_the_kubelet_that_it_needs() -> Non
     assert mounts == ["/var/lib/kubelet/device-plugins", "/var/lib/kubelet/pod-resources"]
     assert mounts == [each["hostPath"]["path"] for each in PLUGIN["volumes"]]
     assert "hostNetwork" not in PLUGIN
+
+
+def test_the_plugin_writes_to_a_folder_of_the_host_only_where_a_policy_names_one() -> None:
+    asked = policy(spec=spec(rule("gpu-1"), plugin={"logFolder": "/var/log/gpushare"}))
+    pod = plugin_daemon_set(asked, INSTALLATION)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    folder = {"path": "/var/log/gpushare", "type": "DirectoryOrCreate"}
+    assert pod["volumes"][2:] == [{"name": "logs", "hostPath": folder}]
+    assert container["volumeMounts"][2:] == [{"name": "logs", "mountPath": "/logs"}]
+    assert container["args"][-2:] == ["--log-folder", "/logs"]
+    assert "--log-folder" not in PLUGIN["containers"][0]["args"]
 
 
 def test_the_extender_may_take_the_time_to_finish_its_binds() -> None:
