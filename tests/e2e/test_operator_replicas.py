@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +44,14 @@ class Operator:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.name} does not end: {self.log.read_text()[-3000:]}") from None
+
+    def await_standby(self) -> None:
+        wait_until(
+            f"{self.name} stands by",
+            lambda: "standing by" in self.log.read_text(),
+            timeout=60,
+            explain=lambda: self.log.read_text()[-3000:],
+        )
 
     def writes_since(self, moment: float) -> list[str]:
         return [f"{each.method} {each.path}" for each in self.proxy.writes if each.answered > moment]
@@ -97,24 +105,24 @@ def holder_of(lease: Json) -> str:
     return str((lease.get("spec") or {}).get("holderIdentity") or "")
 
 
-def await_holder(cluster: LocalCluster, *, other_than: str = "", name: str = "", seconds: float) -> str:
-    """Wait until somebody is at work: ``name``, or anybody but ``other_than``."""
-    found: list[str] = []
+def await_holder(cluster: LocalCluster, is_meant: Callable[[str], bool], *, what: str, seconds: float) -> str:
+    """Wait until an operator that ``is_meant`` has the Lease, and return its name."""
+    found = [""]
 
-    def holds(all_leases: object) -> bool:
-        assert isinstance(all_leases, list)
+    def holds(all_leases: Sequence[Json]) -> bool:
         found[:] = [holder_of(each) for each in all_leases if each["metadata"]["name"] == LEASE]
-        return found[0] == name if name else found[0] not in ("", other_than)
+        return is_meant(found[0])
 
-    watch_until(
-        cluster,
-        leases(SYSTEM),
-        holds,
-        what=f"operator {name} at work",
-        seconds=seconds,
-        describe=lambda _: found,
-    )
+    watch_until(cluster, leases(SYSTEM), holds, what=what, seconds=seconds, describe=lambda _: found)
     return found[0]
+
+
+def await_at_work(cluster: LocalCluster, name: str, seconds: float) -> None:
+    await_holder(cluster, lambda holder: holder == name, what=f"operator {name} at work", seconds=seconds)
+
+
+def is_pod(holder: str) -> bool:
+    return holder.startswith("gpushare-operator-")
 
 
 def ask(product: Product, level: str) -> None:
@@ -153,9 +161,9 @@ def test_one_paused_one_killed_one_cut_off(cluster: LocalCluster, product: Produ
             return stack.enter_context(operator(cluster, tmp_path, name))
 
         one = start("one")
-        await_holder(cluster, name="one", seconds=30)
+        await_at_work(cluster, "one", 30)
         two = start("two")
-        wait_until("two stands by", lambda: "standing by" in two.log.read_text(), timeout=30)
+        two.await_standby()
         ask(product, "debug")
         is_written(product, "debug")
         assert two.proxy.writes == []
@@ -163,7 +171,7 @@ def test_one_paused_one_killed_one_cut_off(cluster: LocalCluster, product: Produ
         paused = monotonic()
         one.process.send_signal(signal.SIGSTOP)
         ask(product, "info")
-        await_holder(cluster, name="two", seconds=TAKE_OVER_SECONDS)
+        await_at_work(cluster, "two", TAKE_OVER_SECONDS)
         print(f"paused: after {two.began() - paused:.1f} s the next one was at work")
         is_written(product, "info")
         one.process.send_signal(signal.SIGCONT)
@@ -174,20 +182,20 @@ def test_one_paused_one_killed_one_cut_off(cluster: LocalCluster, product: Produ
         assert "the operator two is at work" in one.log.read_text()
 
         three = start("three")
-        wait_until("three stands by", lambda: "standing by" in three.log.read_text(), timeout=30)
+        three.await_standby()
         killed = monotonic()
         two.process.kill()
-        await_holder(cluster, name="three", seconds=TAKE_OVER_SECONDS)
+        await_at_work(cluster, "three", TAKE_OVER_SECONDS)
         print(f"killed: after {three.began() - killed:.1f} s the next one was at work")
         ask(product, "error")
         is_written(product, "error")
 
         four = start("four")
-        wait_until("four stands by", lambda: "standing by" in four.log.read_text(), timeout=30)
+        four.await_standby()
         cut_off = monotonic()
         three.proxy.cut()
         ask(product, "info")
-        await_holder(cluster, name="four", seconds=TAKE_OVER_SECONDS)
+        await_at_work(cluster, "four", TAKE_OVER_SECONDS)
         print(f"cut off: after {four.began() - cut_off:.1f} s the next one was at work")
         is_written(product, "info")
         assert three.await_end(30) == 1
@@ -195,9 +203,9 @@ def test_one_paused_one_killed_one_cut_off(cluster: LocalCluster, product: Produ
 
         ended = monotonic()
         five = start("five")
-        wait_until("five stands by", lambda: "standing by" in five.log.read_text(), timeout=30)
+        five.await_standby()
         four.process.terminate()
-        await_holder(cluster, name="five", seconds=TAKE_OVER_SECONDS)
+        await_at_work(cluster, "five", TAKE_OVER_SECONDS)
         print(f"ended: after {five.began() - ended:.1f} s with its start the next one was at work")
         five.process.terminate()
         assert (four.await_end(20), five.await_end(20)) == (0, 0)
@@ -205,10 +213,11 @@ def test_one_paused_one_killed_one_cut_off(cluster: LocalCluster, product: Produ
 
 def test_a_second_replica_is_ready_and_takes_over(cluster: LocalCluster, product: Product) -> None:
     scale(cluster, 2)
-    first = await_holder(cluster, other_than="nobody", seconds=30)
+    first = await_holder(cluster, is_pod, what="a pod at work", seconds=60)
     cluster.kubectl("delete", "pod", first, "-n", SYSTEM, "--wait=false")
-    second = await_holder(cluster, other_than=first, seconds=30)
-    assert second.startswith("gpushare-operator-")
+    await_holder(
+        cluster, lambda name: is_pod(name) and name != first, what="the other pod at work", seconds=30
+    )
     ask(product, "debug")
     is_written(product, "debug")
     scale(cluster, 1)
