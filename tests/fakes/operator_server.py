@@ -31,8 +31,8 @@ class Server:
     foreign: list[str] = field(default_factory=list)
     failures: int = 0
     """Requests that are still answered with 500."""
-    lease: Json | None = None
-    """By which one operator at a time is at work."""
+    lease: Json = field(default_factory=lambda: {"metadata": {"resourceVersion": "1"}})
+    """By which one operator at a time is at work; at first nobody's."""
     _events: dict[str, list[Json]] = field(default_factory=dict)
     _watches: dict[str, list[asyncio.Queue[Json | None]]] = field(default_factory=dict)
 
@@ -68,14 +68,12 @@ class Server:
             return web.json_response({**refusal, "code": error.status}, status=error.status)
 
     async def _answer_lease(self, request: web.Request) -> Json:
-        present = (self.lease or {"metadata": {}})["metadata"].get("resourceVersion")
+        present = self.lease["metadata"]["resourceVersion"]
         if request.method == "PUT":
             lease: Json = await request.json()
             if lease["metadata"].get("resourceVersion") != present:
                 raise ApiError(409, "Conflict", "it was changed")
-            self.lease = {**lease, "metadata": {"resourceVersion": f"{int(present or 0) + 1}"}}
-        if self.lease is None:
-            raise ApiError(404, "NotFound", "no such Lease")
+            self.lease = {**lease, "metadata": {"resourceVersion": f"{int(present) + 1}"}}
         return self.lease
 
     async def _read(self, request: web.Request) -> web.StreamResponse:
