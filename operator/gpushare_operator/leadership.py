@@ -9,12 +9,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import TracebackType
 
 from gpushare_core.clock import steady_seconds
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import Credentials
-from gpushare_core.kube.errors import NotSentError
+from gpushare_core.kube.errors import NotSentError, UnreachableError
 from gpushare_core.kube.lease_holder import LeaseHolder, NotHeldError
 
 LEASE_NAME = "gpushare-operator"
@@ -68,6 +69,8 @@ class Leadership:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     waits_for: str = field(default="", init=False)
     """Why it stands by, for people; empty once it is at work."""
+    unclear_until: float = field(default=float("-inf"), init=False)
+    """Until then a write of which no answer came may still take effect."""
     _is_lost: bool = field(default=False, init=False)
 
     @classmethod
@@ -134,7 +137,10 @@ class Leadership:
                 raise LeadershipLostError(str(error)) from error
 
     async def give_up(self) -> None:
-        """Lets the next operator begin at once."""
+        """Lets the next operator begin at once, unless a write of ours may still take effect."""
+        if self.clock() < self.unclear_until:
+            _log.warning("of a write it is not known how it ended: the Lease has to expire")
+            return
         try:
             await self.lease.release()
         except NotHeldError as error:
@@ -148,21 +154,47 @@ class Leadership:
 
 
 class LeaderClient(KubeClient):
-    """Sends writes only as long as ``leadership`` lasts: else it raises ``NotSentError``."""
+    """Sends writes only as long as ``leadership`` lasts: else it raises ``NotSentError``.
+
+    What was begun is ended: a caller that is cancelled does not wait for it, closing the client does.
+    """
 
     def __init__(
         self, credentials: Credentials, leadership: Leadership, *, timeout: float, field_manager: str
     ) -> None:
         super().__init__(credentials, timeout=timeout, field_manager=field_manager)
         self._leadership = leadership
+        self._under_way: set[asyncio.Task[Json]] = set()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=self._leadership.times.write)
+        await super().__aexit__(kind, error, trace)
 
     async def send(self, request: Request) -> Json:
         if request.method == "GET":
             return await super().send(request)
-        if not self._leadership.may_write:
-            raise NotSentError(
-                f"{request}: another operator may be at work, the Lease was not renewed in time"
-            )
-        seconds = self._leadership.times.write
+        task = asyncio.create_task(self._write(request))
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    async def _write(self, request: Request) -> Json:
+        seconds, begun = self._leadership.times.write, self._leadership.clock()
         params: Mapping[str, str] = {**request.params, "timeout": f"{seconds:g}s"}
-        return await super().send(replace(request, params=params, timeout=seconds))
+        if not self._leadership.may_write:
+            raise NotSentError(f"{request}: the Lease was not renewed, another operator may be at work")
+        try:
+            return await super().send(replace(request, params=params, timeout=seconds))
+        except NotSentError:
+            raise
+        except (UnreachableError, asyncio.CancelledError):
+            self._leadership.unclear_until = begun + self._leadership.times.fence
+            raise
+
+    def _ended(self, task: "asyncio.Task[Json]") -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # where nobody waits for it any more

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import pytest
 from aiohttp import web
-from tests.fakes.api_server import LEASES, FakeApi, fake_api, status
+from tests.fakes.api_server import LEASES, FakeApi, cut, fake_api, status
 from tests.fakes.extender_clock import FakeClock
 
 from gpushare_core.json_object import Json
-from gpushare_core.kube.errors import NotSentError
+from gpushare_core.kube.errors import NotSentError, UnreachableError
 from gpushare_operator.leadership import LeaderClient, Leadership, LeadershipLostError, LeaseTimes
 from gpushare_operator.main import identity, parser
 
@@ -187,6 +187,44 @@ async def test_a_container_that_is_started_again_waits_for_nobody(api: FakeApi) 
     async with operator(api, "one") as again:
         await asyncio.wait_for(again.leadership.win(), 5)
         await again.write()
+
+
+async def test_a_write_whose_caller_is_cancelled_ends_before_the_client_does(api: FakeApi) -> None:
+    """As at the end of the process: the next operator must not begin before."""
+    arrived, answer = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: web.Request) -> web.StreamResponse:
+        arrived.set()
+        await answer.wait()
+        return web.json_response({})
+
+    api.fail("DELETE", NODE, slow)
+    async with operator(api, "one") as one:
+        await one.leadership.win()
+        caller = asyncio.create_task(one.client.delete(NODE))
+        await asyncio.wait_for(arrived.wait(), 5)
+        caller.cancel()
+        await asyncio.wait([caller])
+        closing = asyncio.create_task(one.client.__aexit__(None, None, None))
+        await asyncio.sleep(0.05)
+        assert not closing.done()
+        answer.set()
+        await asyncio.wait_for(closing, 5)
+        await one.leadership.give_up()
+        assert holder(api) is None
+
+
+async def test_with_a_write_that_may_still_land_the_lease_is_not_given_back(
+    api: FakeApi, one: Operator
+) -> None:
+    api.fail("DELETE", NODE, cut, cut)  # aiohttp tries once more
+    with pytest.raises(UnreachableError):
+        await one.client.delete(NODE)
+    await one.leadership.give_up()
+    assert holder(api) == "one"
+    one.clock.now += TIMES.fence
+    await one.leadership.give_up()
+    assert holder(api) is None
 
 
 def test_in_a_pod_its_name_is_the_pods() -> None:
