@@ -75,7 +75,7 @@ def own_cluster(tmp_path_factory: pytest.TempPathFactory, versions: Versions) ->
     config = ClusterConfig(
         nodes=size.nodes,
         container_path=[versions.programs, *size.container_path],
-        readable=[*python_folders(), versions.programs.parent],
+        readable=[*python_folders(), versions.programs, versions.released],
     )
     with LocalCluster(tmp_path_factory.mktemp("cluster")) as running:
         running.start(config)
