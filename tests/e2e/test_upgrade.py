@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.books import read_books
-from tests.e2e.fixtures import await_agreement, own_namespace
+from tests.e2e.fixtures import await_agreement
 from tests.e2e.observe import PODS, Json, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
@@ -99,11 +99,16 @@ class Upgrade:
         """What an administrator does; of the programs only the operator is moved."""
         self.versions.choose("operator", version)
         self.cluster.kubectl("apply", "-k", str(self.versions.manifests(version)))
-        self.cluster.kubectl("rollout", "restart", "deployment/gpushare-operator", "-n", SYSTEM)
+        self._await_operator()
+        if self.running_version("operator") is not version:  # the Deployment is the same in both
+            self.cluster.kubectl("rollout", "restart", "deployment/gpushare-operator", "-n", SYSTEM)
+            self._await_operator()
+        assert self.running_version("operator") is version
+
+    def _await_operator(self) -> None:
         self.cluster.kubectl(
             "rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s"
         )
-        assert self.running_version("operator") is version
 
     def move(self, program: str, version: Version) -> None:
         """Its pods are replaced, as a DaemonSet does after its image was changed."""
@@ -181,33 +186,31 @@ def asking(stage: str) -> Json:
     return {**body, "spec": {**body["spec"], "plugin": {"logLevel": level}}}
 
 
-STAGES = ("released", "operator", "plugin", "all", "operator-back", "extender-back", "all-back")
+STAGES = ("released", "operator", "plugin", "all", "operator-back", "all-back")
 
 
 def test_pods_keep_their_cards_whichever_program_is_older(
     own_cluster: LocalCluster, versions: Versions
 ) -> None:
+    own_cluster.kubectl("create", "namespace", "test-upgrade")  # the cluster ends with this test
     product = Product(own_cluster)
-    with own_namespace(own_cluster) as namespace:
-        upgrade = Upgrade(product, versions, namespace)
-        upgrade.install(Version.RELEASED)
-        product.apply(asking("released"))
-        product.await_ready("default")
-        upgrade.check("released")
+    upgrade = Upgrade(product, versions, "test-upgrade")
+    upgrade.install(Version.RELEASED)
+    product.apply(asking("released"))
+    product.await_ready("default")
+    upgrade.check("released")
 
-        upgrade.install(Version.PRESENT)
-        upgrade.check("operator")
-        upgrade.move("plugin", Version.PRESENT)
-        upgrade.check("plugin")
-        versions.choose("hostctl", Version.PRESENT)
-        upgrade.move("extender", Version.PRESENT)
-        upgrade.check("all")
+    upgrade.install(Version.PRESENT)
+    upgrade.check("operator")
+    upgrade.move("plugin", Version.PRESENT)
+    upgrade.check("plugin")
+    versions.choose("hostctl", Version.PRESENT)
+    upgrade.move("extender", Version.PRESENT)
+    upgrade.check("all")
 
-        upgrade.install(Version.RELEASED)
-        upgrade.check("operator-back")
-        upgrade.move("extender", Version.RELEASED)
-        upgrade.check("extender-back")
-        versions.choose("hostctl", Version.RELEASED)
-        upgrade.move("plugin", Version.RELEASED)
-        upgrade.check("all-back")
-    product.delete("default")
+    upgrade.install(Version.RELEASED)
+    upgrade.check("operator-back")
+    versions.choose("hostctl", Version.RELEASED)
+    upgrade.move("extender", Version.RELEASED)
+    upgrade.move("plugin", Version.RELEASED)
+    upgrade.check("all-back")
