@@ -4,7 +4,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TextIO
@@ -82,6 +82,12 @@ def configure_logging(
     handler = logging.StreamHandler(stream)
     handler.setFormatter((HumanFormatter if stream.isatty() else JsonFormatter)(fixed))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def most_verbose(levels: Iterable[str], *, otherwise: str) -> str:
+    """Returns that of ``levels`` by which most is written; ``otherwise`` where there are none."""
+    numbers = logging.getLevelNamesMapping()
+    return min(levels, key=lambda level: numbers[level.upper()], default=otherwise)
 
 
 def change_level(level: str) -> bool:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import (
@@ -22,15 +23,17 @@ from gpushare_core.kube.credentials import (
     NoCredentialsError,
     find_credentials,
 )
+from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.log import configure_logging
 from gpushare_core.metrics import new_registry
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import PARALLEL_BINDS, Binder
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.bind.lease import BindLease, NotHeldError
+from gpushare_extender.bind.lease import BindLease
 from gpushare_extender.bind.node_pauses import NodePauses
 from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.cluster.calls import CallReport
+from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.cluster.wake_up import WakeUp
 from gpushare_extender.cluster.watchers import (
     Watch,
@@ -71,6 +74,8 @@ class Options:
     tls: TlsFiles | None = None
     largest_request: int = LARGEST_REQUEST
     """Bytes."""
+    log_level: str = LogLevel.INFO
+    """Where no policy says another one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,9 +138,12 @@ class Extender:
         ledger = Ledger(wake_up.has_room, wake_up.fits, wake_up.card_has_room)
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
         pauses = NodePauses(client, ledger, timing)
+        levels = LogLevels(options.log_level)
         watches = (
             Watch(lambda: watch_pods(client, ledger, pods, pauses.gone), pods),
-            Watch(lambda: watch_share_nodes(client, ledger, share_nodes, pauses.reported), share_nodes),
+            Watch(
+                lambda: watch_share_nodes(client, ledger, share_nodes, pauses.reported, levels), share_nodes
+            ),
         )
         lease = BindLease(client, options.namespace, options.identity, partial(_read_again, watches))
         registry = new_registry("gpushare-extender")
@@ -276,7 +284,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="more for a kube-scheduler without nodeCacheCapable: 5,000 nodes are about 50 (%(default)s)",
     )
     parser.add_argument("--namespace", help="where the Lease is; default: the pod's own")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    parser.add_argument(
+        "--log-level",
+        choices=[level.value for level in LogLevel],
+        default=LogLevel.INFO.value,
+        help="where no policy says another one",
+    )
     parser.add_argument("--version", action="version", version=VERSION)
     parsed = parser.parse_args(arguments)
     if (parsed.tls_cert is None) != (parsed.client_ca is None) or (parsed.tls_key and not parsed.tls_cert):
@@ -307,6 +320,7 @@ def _options(parsed: argparse.Namespace) -> Options:
         health=parsed.health_listen,
         tls=files,
         largest_request=parsed.largest_request_mib * 2**20,
+        log_level=parsed.log_level,
     )
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import kopf
 
+from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import FIELD_MANAGER
 from gpushare_core.clock import utc_now
 from gpushare_core.json_object import Json
-from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.metrics import new_registry
@@ -22,6 +22,7 @@ from gpushare_operator.cluster.kinds import Kind
 from gpushare_operator.cluster.kopf_events import EndlessBackoff, configure, register_handlers
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.health_server import HealthServer, StalledError
+from gpushare_operator.leadership import LeaderClient, Leadership
 from gpushare_operator.metrics import OperatorMetrics, show_figures
 from gpushare_operator.reconcile import RESYNC, RESYNC_SECONDS, SCHEDULERS, Reconciler
 from gpushare_operator.work_queue import WorkQueue
@@ -40,10 +41,19 @@ class App:
     """One operator process. Its parts exist from the beginning; they run between startup and cleanup."""
 
     def __init__(
-        self, installation: Installation, credentials: Credentials, kubeconfig: Path | None = None
+        self,
+        installation: Installation,
+        credentials: Credentials,
+        leadership: Leadership,
+        *,
+        kubeconfig: Path | None = None,
+        log_level: str = LogLevel.INFO,
     ) -> None:
         self._kubeconfig = kubeconfig
-        self._client = KubeClient(credentials, timeout=CALL_TIMEOUT, field_manager=FIELD_MANAGER)
+        self.leadership = leadership
+        self._client = LeaderClient(
+            credentials, leadership, timeout=CALL_TIMEOUT, field_manager=FIELD_MANAGER
+        )
         self._cache = Cache()
         self._queue = WorkQueue(clock=time.monotonic)
         self._reconciler = Reconciler(
@@ -52,12 +62,19 @@ class App:
             installation=installation,
             now=utc_now,
             enqueue=self._queue.add,
+            log_level=log_level,
         )
         self._running = AsyncExitStack()
+        self._starting_since: float | None = None
         registry = new_registry("gpushare-operator")
         self._metrics = OperatorMetrics(registry)
-        show_figures(registry, self._queue, lambda: self._cache.snapshot().policies.values())
-        self.health = HealthServer(self.probe, registry)
+        show_figures(
+            registry,
+            self._queue,
+            lambda: self._cache.snapshot().policies.values(),
+            is_at_work=lambda: self.leadership.is_at_work,
+        )
+        self.health = HealthServer(self.probe, self.readiness, registry)
 
     def registry(self) -> kopf.OperatorRegistry:
         """Returns all of the operator's handlers."""
@@ -69,17 +86,30 @@ class App:
         return registry
 
     async def probe(self) -> float:
-        """Returns the seconds since the queue's last sign of life.
+        """Returns the seconds since the last sign of life: of the queue, or of the start of work.
 
         Raises:
             StalledError: there is none any more.
         """
+        if self.leadership.waits_for:
+            return 0.0
+        if self._starting_since is not None:
+            return _recent(time.monotonic() - self._starting_since, "the start")
         if not self._queue.is_running:
             raise StalledError("the queue has stopped")
-        silent = time.monotonic() - self._queue.last_beat
-        if silent > STALLED_SECONDS:
-            raise StalledError(f"the queue has been stuck for {silent:.0f} s")
-        return silent
+        return _recent(time.monotonic() - self._queue.last_beat, "the queue")
+
+    def readiness(self) -> str:
+        """Returns what it is ready for: to work, or to take over.
+
+        Raises:
+            StalledError: it has not read the cluster yet, or stops.
+        """
+        if self.leadership.waits_for:
+            return f"standing by: {self.leadership.waits_for}"
+        if not self._queue.is_running:
+            raise StalledError("the cluster has not been read yet")
+        return "at work"
 
     def _observe(self, kind: Kind[Any], event: str | None, body: Json) -> None:
         """Takes over one watch event."""
@@ -99,6 +129,7 @@ class App:
 
     async def _start(self, settings: kopf.OperatorSettings, **_: Any) -> None:
         configure(settings)
+        self._starting_since = self._starting_since or time.monotonic()
         async with AsyncExitStack() as starting:  # kopf tries a start that failed again, from the beginning
             await starting.enter_async_context(self._client)
             await _until_it_succeeds(self._reconciler.resync)
@@ -109,9 +140,17 @@ class App:
             )
             starting.push_async_callback(_cancel, worker)
             self._running = starting.pop_all()
+        await asyncio.sleep(0)  # the queue runs from here on
+        self._starting_since = None
 
     async def _stop(self, **_: Any) -> None:
         await self._running.aclose()
+
+
+def _recent(silent: float, what: str) -> float:
+    if silent > STALLED_SECONDS:
+        raise StalledError(f"{what} has been stuck for {silent:.0f} s")
+    return silent
 
 
 async def _until_it_succeeds(call: Callable[[], Awaitable[None]]) -> None:

@@ -30,6 +30,7 @@ from gpushare_operator.decide.actions import (
     DeleteShareNode,
     DeleteVolcanoBackup,
     LabelNode,
+    RemoveStartupTaint,
     SetCounts,
     SetFinalizers,
     WriteVolcanoConfig,
@@ -201,6 +202,12 @@ class Applier:
     @_do.register
     async def _(self, action: SetCounts) -> None:
         await self._write_capacity(action, {name: str(count) for name, count in action.counts.items()})
+
+    @_do.register
+    async def _(self, action: RemoveStartupTaint) -> None:
+        metadata = {"uid": action.uid, "resourceVersion": action.resource_version}
+        body = {"metadata": metadata, "spec": {"taints": list(action.others)}}
+        await self._keep(kinds.NODES, self.writer.merge(f"{paths.NODES}/{action.node}", body))
 
     async def _write_capacity(
         self, action: ClearCapacity | SetCounts, amounts: Mapping[str, str | None]

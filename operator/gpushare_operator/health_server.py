@@ -1,4 +1,4 @@
-"""The operator's health port: liveness, and what Prometheus reads.
+"""The operator's health port: liveness, readiness, and what Prometheus reads.
 
 kopf has a port of its own for the one, and nothing for the other.
 """
@@ -23,10 +23,12 @@ class CannotServeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HealthServer:
-    """Answers ``/healthz`` and ``/metrics``."""
+    """Answers ``/healthz``, ``/readyz`` and ``/metrics``."""
 
     probe: Callable[[], Awaitable[float]]
     """Returns the seconds since the last sign of life. Raises ``StalledError`` when that is too long ago."""
+    readiness: Callable[[], str]
+    """Returns what the process is ready for. Raises ``StalledError`` when for nothing yet."""
     registry: CollectorRegistry
 
     @asynccontextmanager
@@ -37,7 +39,13 @@ class HealthServer:
             CannotServeError: the port cannot be had.
         """
         app = web.Application()
-        app.add_routes([web.get("/healthz", self._healthz), web.get(PATH, self._metrics)])
+        app.add_routes(
+            [
+                web.get("/healthz", self._healthz),
+                web.get("/readyz", self._readyz),
+                web.get(PATH, self._metrics),
+            ]
+        )
         runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=1.0, access_log=None)
         await runner.setup()
         try:
@@ -49,6 +57,12 @@ class HealthServer:
     async def _healthz(self, _: web.Request) -> web.Response:
         try:
             return web.json_response({"queue": await self.probe()})
+        except StalledError as error:
+            return web.json_response({"error": str(error)}, status=503)
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        try:
+            return web.json_response({"ready": self.readiness()})
         except StalledError as error:
             return web.json_response({"error": str(error)}, status=503)
 

@@ -4,7 +4,10 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
+import socket
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,6 +15,7 @@ from pathlib import Path
 
 import kopf
 
+from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import NAMESPACE
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
@@ -26,6 +30,13 @@ from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import SCHEDULER_IMAGE, Installation
 from gpushare_operator.desired.programs import UnusableProgramsError, read_programs
 from gpushare_operator.health_server import CannotServeError
+from gpushare_operator.leadership import (
+    FEWEST_LEASE_SECONDS,
+    LEASE_SECONDS,
+    Leadership,
+    LeadershipLostError,
+    LeaseTimes,
+)
 from gpushare_operator.uninstall import StillThereError, uninstall
 
 HEALTH_PORT = 9650
@@ -55,13 +66,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     if options.command == UNINSTALL:
         return asyncio.run(uninstalled(credentials, options.timeout))
+    leadership = Leadership.of(
+        credentials, options.namespace, identity=identity(os.environ), times=LeaseTimes(options.lease_seconds)
+    )
     try:
         installation = asyncio.run(installed(credentials, options))
-        asyncio.run(serve(App(installation, credentials, options.kubeconfig), options))
+        app = App(
+            installation, credentials, leadership, kubeconfig=options.kubeconfig, log_level=options.log_level
+        )
+        return asyncio.run(serve(app, options))
     except (CannotServeError, UnusableProgramsError) as error:
         _log.error("%s", error)
         return 1
-    return 0
 
 
 async def installed(credentials: Credentials, options: argparse.Namespace) -> Installation:
@@ -92,20 +108,72 @@ async def uninstalled(credentials: Credentials, timeout: float) -> int:
     return 0
 
 
-async def serve(app: App, options: argparse.Namespace) -> None:
-    """Runs until a signal comes.
+def identity(environment: Mapping[str, str]) -> str:
+    """Returns the name of this process in the Lease.
+
+    In a pod the pod's own: of a container that is started again no earlier process is left, and nobody has to
+    wait for it.
+    """
+    return environment.get("POD_ID") or f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+async def serve(app: App, options: argparse.Namespace, *, stop: asyncio.Event | None = None) -> int:
+    """Stands by until it has the Lease, then works until ``stop``, a signal, or the loss of the Lease.
+
+    Returns the exit code: 1 when the Lease was lost.
 
     Raises:
         CannotServeError: the health port cannot be had.
     """
-    async with app.health.serving(options.health_port):
-        with suppress(asyncio.CancelledError):
-            await kopf.operator(
-                registry=app.registry(),
-                standalone=True,
-                # Of the kinds that live in namespaces only our own; the others are followed all the same.
-                namespaces=[options.namespace],
-            )
+    stop = stop or asyncio.Event()
+    async with app.health.serving(options.health_port), app.leadership.client:
+        if not await _won(app.leadership, stop):
+            return 0
+        keeping = asyncio.create_task(_keep(app.leadership, stop))  # before kopf, which ends what came later
+        try:
+            with suppress(asyncio.CancelledError):
+                await _work(app, options.namespace, stop)
+            return int(keeping.done())
+        finally:
+            keeping.cancel()
+            await asyncio.wait([keeping])
+            await app.leadership.give_up()
+
+
+async def _won(leadership: Leadership, stop: asyncio.Event) -> bool:
+    """Returns whether the Lease is ours; if not, ``stop`` or a signal came first."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):  # kopf takes them over
+        loop.add_signal_handler(number, stop.set)
+    winning, stopping = asyncio.create_task(leadership.win()), asyncio.create_task(stop.wait())
+    await asyncio.wait([winning, stopping], return_when=asyncio.FIRST_COMPLETED)
+    for task in (winning, stopping):
+        task.cancel()
+    await asyncio.wait([winning, stopping])
+    if stop.is_set():
+        await leadership.give_up()
+        return False
+    await winning  # raises what went wrong
+    return True
+
+
+async def _work(app: App, namespace: str, stop: asyncio.Event) -> None:
+    await kopf.operator(
+        registry=app.registry(),
+        standalone=True,
+        # Of the kinds that live in namespaces only our own; the others are followed all the same.
+        namespaces=[namespace],
+        stop_flag=stop,
+    )
+
+
+async def _keep(leadership: Leadership, stop: asyncio.Event) -> None:
+    """Ends the process when the Lease is lost: one that starts anew knows nothing that has become wrong."""
+    try:
+        await leadership.keep()
+    except LeadershipLostError as error:
+        _log.error("ending, the Lease is lost: %s", error)
+    stop.set()
 
 
 def renamed(environment: Mapping[str, str]) -> str:
@@ -166,13 +234,31 @@ def parser() -> argparse.ArgumentParser:
         help="with backend Dedicated; without a tag it is that of the server's version (%(default)s)",
     )
     options.add_argument("--health-port", type=int, default=HEALTH_PORT, help="%(default)s")
-    options.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    options.add_argument(
+        "--lease-seconds",
+        type=_lease_seconds,
+        default=LEASE_SECONDS,
+        metavar="SECONDS",
+        help="after which a waiting operator takes over from one that vanished (%(default)s)",
+    )
+    options.add_argument(
+        "--log-level",
+        default=LogLevel.INFO.value,
+        choices=[level.value for level in LogLevel],
+        help="where no policy says another one (%(default)s)",
+    )
     commands = options.add_subparsers(dest="command", metavar="COMMAND")
     removal = commands.add_parser(
         UNINSTALL, help="delete all policies, and wait until nothing is left of them"
     )
     removal.add_argument("--timeout", type=float, default=240.0, help="in seconds (%(default)s)")
     return options
+
+
+def _lease_seconds(text: str) -> int:
+    if not text.isdecimal() or int(text) < FEWEST_LEASE_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {FEWEST_LEASE_SECONDS} on")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from gpushare_operator.work_queue import Work, WorkQueue
 PLANNED = Gauge("gpushare_operator_queue_keys", "Keys that are planned, now or later.")
 FAILING = Gauge("gpushare_operator_queue_failing_keys", "Keys whose last attempt failed.")
 SILENCE = Gauge("gpushare_operator_queue_silence_seconds", "Since the last sign of life of the queue.")
-QUEUE_GAUGES = (PLANNED, FAILING, SILENCE)
+AT_WORK = Gauge("gpushare_operator_at_work", "1 when it has the Lease; others stand by.")
+QUEUE_GAUGES = (PLANNED, FAILING, SILENCE, AT_WORK)
 
 POLICY_WORK = "policy"
 WORK = {CLUSTER: "cluster", RESYNC: "resync", SCHEDULERS: "schedulers"}
@@ -86,6 +87,8 @@ def show_figures(
     registry: CollectorRegistry,
     queue: WorkQueue,
     policies: Callable[[], Iterable[PolicyObject]],
+    *,
+    is_at_work: Callable[[], bool],
 ) -> None:
     """Lets ``registry`` show what the policies and the queue are at the moment of reading."""
 
@@ -93,6 +96,7 @@ def show_figures(
         yield PLANNED.at(queue.planned)
         yield FAILING.at(queue.failing)
         yield SILENCE.at(queue.clock() - queue.last_beat if queue.is_running else 0)
+        yield AT_WORK.at(is_at_work())
         yield from policy_figures(policies())
 
     registry.register(SnapshotCollector((*QUEUE_GAUGES, *POLICY_GAUGES), read))

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from gpushare_core.api.enums import LogLevel
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.log import change_level, most_verbose
 from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
@@ -74,6 +76,8 @@ class Reconciler:
     installation: Installation
     now: Callable[[], datetime]
     enqueue: Callable[[str], None]
+    log_level: str = LogLevel.INFO
+    """Where no policy says another one."""
     repetitions: Repetitions = field(default_factory=Repetitions)
 
     async def work(self, key: str) -> float | None:
@@ -157,6 +161,7 @@ class Reconciler:
 
     async def _reconcile_cluster(self) -> float | None:
         snapshot = self.cache.snapshot()
+        self._keep_log_level(snapshot)
         is_server_unknown = snapshot.server is None and forsaken_scheduler(snapshot)
         if is_server_unknown or set(locations(snapshot)) - set(snapshot.volcano_configs):
             self.enqueue(SCHEDULERS)
@@ -167,6 +172,12 @@ class Reconciler:
             self.enqueue_all()  # Their conditions are where a person reads it.
         self._conclude(outcome)
         return _earliest(plan.retry_after, outcome.retry_after)
+
+    def _keep_log_level(self, snapshot: Snapshot) -> None:
+        specs = (policy.spec for policy in snapshot.policies.values())
+        level = most_verbose((each.operator.log_level for each in specs if each), otherwise=self.log_level)
+        if change_level(level):
+            _log.info("logging from level %s upwards now", level)
 
     async def _reconcile_policy(self, name: str) -> float | None:
         snapshot = self.cache.snapshot()

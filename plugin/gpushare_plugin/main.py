@@ -5,6 +5,7 @@ import asyncio
 import logging
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from gpushare_core.api.enums import LogLevel
@@ -12,17 +13,23 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
 from gpushare_core.log import configure_logging
+from gpushare_core.log_file import log_file
 from gpushare_core.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.kubelet.pod_resources import PodResources
+
+LOG_FILE = "gpushare-plugin.log"
 
 _log = logging.getLogger(__name__)
 
 
 def main() -> None:
     options = parse_arguments(sys.argv[1:])
-    configure_logging(options.log_level, fixed={"node": options.node})
-    sys.exit(asyncio.run(serve(options)))
+    fixed = {"node": options.node}
+    configure_logging(options.log_level, fixed=fixed)
+    with log_file(options.log_folder / LOG_FILE, fixed=fixed) if options.log_folder else nullcontext():
+        status = asyncio.run(serve(options))
+    sys.exit(status)
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -36,6 +43,11 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--health-port", type=int, default=9640, help="for /healthz, /readyz and /metrics")
     parser.add_argument("--log-level", choices=[level.value for level in LogLevel], default="info")
+    parser.add_argument(
+        "--log-folder",
+        type=Path,
+        help=f"the log is kept there besides, in {LOG_FILE} and a few earlier files",
+    )
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     return parser.parse_args(arguments)
 

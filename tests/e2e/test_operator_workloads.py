@@ -52,6 +52,19 @@ MADE: dict[str, Json] = {
     "plugin that measures containers": plugin_daemon_set(
         policy("forged"), INSTALLATION, PluginPlatform(host_processes=True)
     ),
+    "plugin with logs on the host": plugin_daemon_set(
+        policy("forged"), INSTALLATION, PluginPlatform(log_folder="/var/log/our.gpus/share")
+    ),
+    "plugin with everything": plugin_daemon_set(
+        policy("forged"),
+        INSTALLATION,
+        PluginPlatform(
+            runtime_class="nvidia",
+            inventory_folders=INVENTORY_FOLDERS,
+            log_folder="/var/log/gpushare",
+            host_processes=True,
+        ),
+    ),
     "extender": extender_daemon_set(INSTALLATION, [22766]),
     "extender on two ports": extender_daemon_set(INSTALLATION, [12000, 22766]),
     "install": run_of(HostctlCommand.INSTALL),
@@ -308,6 +321,10 @@ def last_mount(pod: Json) -> Json:
     return mounted
 
 
+def logs(**fields: str) -> Callable[[Json], Any]:
+    return lambda pod: pod["volumes"][2]["hostPath"].update(fields)
+
+
 def container(**fields: Any) -> Callable[[Json], Any]:
     return lambda pod: pod["containers"][0].update(fields)
 
@@ -324,6 +341,8 @@ RUNS, MAY_NOT_RUN, VOLUMES, CONFINED, PLACES, PROGRAMS = (
     "on marked control planes",
     "nothing but the programs themselves",
 )
+LOGS = "plugin with logs on the host"
+LOGS_VOLUME = {"name": "logs", "hostPath": {"path": "/var/log/a", "type": "DirectoryOrCreate"}}
 RESTORE = ("restore", "--root", "/host", "--timeout", "120")
 FORGERIES = [
     ("restore", set_args(*RESTORE, "--folder", "/etc/kubernetes/pki"), MAY_NOT_RUN, "another folder"),
@@ -340,6 +359,19 @@ FORGERIES = [
     ("install", more_args("--termination-log", "/host/etc/kubernetes/a"), MAY_NOT_RUN, "another file"),
     ("plugin", more_args("--kubeconfig", "/x"), MAY_NOT_RUN, "plugin's arguments"),
     ("extender", set_args("--listen", "0.0.0.0:22766"), MAY_NOT_RUN, "listens to everybody"),
+    ("plugin", more_args("--log-folder", "/"), MAY_NOT_RUN, "logs anywhere"),
+    *(
+        (LOGS, logs(path=path), VOLUMES, f"logs in {path}")
+        for path in ("/etc", "/var/log", "/var/log/", "/var/log/../../etc", "/var/log/a/..", "/x/var/log/a")
+    ),
+    (LOGS, logs(type="Directory"), VOLUMES, "logs, another kind of host path"),
+    (
+        LOGS,
+        lambda pod: pod["containers"][0]["volumeMounts"][2].update(mountPath="/usr"),
+        VOLUMES,
+        "over code",
+    ),
+    ("install", lambda pod: pod["volumes"].append(LOGS_VOLUME), VOLUMES, "logs of another program"),
     ("install", volume(emptyDir={}), VOLUMES, "empty folder"),
     ("install", volume(configMap={"name": "a"}), VOLUMES, "ConfigMap"),
     ("install", volume(secret={"secretName": "a"}), VOLUMES, "Secret"),

@@ -11,13 +11,15 @@ from typing import Any
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from tests.fakes.operator_cluster import MemoryApi
+from tests.fakes.operator_cluster import NAMESPACE, MemoryApi
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.paths import lease_path
 from gpushare_operator.cluster.kinds import KINDS
 
 NAMESPACED = ("daemonsets", "deployments", "jobs", "pods")
+LEASE = lease_path(NAMESPACE, "gpushare-operator")
 GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}
 
 
@@ -29,6 +31,8 @@ class Server:
     foreign: list[str] = field(default_factory=list)
     failures: int = 0
     """Requests that are still answered with 500."""
+    lease: Json = field(default_factory=lambda: {"metadata": {"resourceVersion": "1"}})
+    """By which one operator at a time is at work; at first nobody's."""
     _events: dict[str, list[Json]] = field(default_factory=dict)
     _watches: dict[str, list[asyncio.Queue[Json | None]]] = field(default_factory=dict)
 
@@ -54,12 +58,23 @@ class Server:
             self.failures -= 1
             return web.json_response({"kind": "Status", "message": "not now"}, status=500)
         try:
+            if request.path == LEASE:
+                return web.json_response(await self._answer_lease(request))
             if request.method == "GET":
                 return await self._read(request)
             return web.json_response(await self._write(request))
         except ApiError as error:
             refusal = {"kind": "Status", "reason": error.reason, "message": error.message}
             return web.json_response({**refusal, "code": error.status}, status=error.status)
+
+    async def _answer_lease(self, request: web.Request) -> Json:
+        present = self.lease["metadata"]["resourceVersion"]
+        if request.method == "PUT":
+            lease: Json = await request.json()
+            if lease["metadata"].get("resourceVersion") != present:
+                raise ApiError(409, "Conflict", "it was changed")
+            self.lease = {**lease, "metadata": {"resourceVersion": f"{int(present) + 1}"}}
+        return self.lease
 
     async def _read(self, request: web.Request) -> web.StreamResponse:
         if (found := discovery(request.path)) is not None:

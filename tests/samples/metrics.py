@@ -64,7 +64,7 @@ def registries() -> Iterator[CollectorRegistry]:
     yield registry
     registry = new_registry("gpushare-operator")
     operator.OperatorMetrics(registry)
-    operator.show_figures(registry, WorkQueue(clock=lambda: 0.0), lambda: ())
+    operator.show_figures(registry, WorkQueue(clock=lambda: 0.0), lambda: (), is_at_work=lambda: True)
     yield registry
 
 

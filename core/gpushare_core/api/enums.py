@@ -62,6 +62,13 @@ class MeasurementScope(StrEnum):
     CONTAINERS = "Containers"
 
 
+class StartupTaint(StrEnum):
+    """What becomes of the taint by which autoscalers know that a node is still starting."""
+
+    IGNORE = "Ignore"
+    REMOVE = "Remove"
+
+
 class LogLevel(StrEnum):
     DEBUG = "debug"
     INFO = "info"

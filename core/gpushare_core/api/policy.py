@@ -16,8 +16,9 @@ from gpushare_core.api.enums import (
     Preemption,
     SelectorOperator,
     Source,
+    StartupTaint,
 )
-from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
 from gpushare_core.placement.card_choice import Strategy
 
 MAX_RULES = 12
@@ -25,6 +26,8 @@ MAX_NAMES = 256
 """In one rule. With ``MAX_RULES`` the most that the API server's cost estimate for CEL lets pass."""
 MAX_NAMES_TOGETHER = 800
 """In all rules. The most that comparing each with each costs within the API server's limit at run time."""
+LOG_FOLDER_PATTERN = "^/var/log(/[A-Za-z0-9][A-Za-z0-9._-]*)+$"
+"""As in manifests/admission-operator.yaml: nothing else of a node may become a plugin's to write to."""
 MAX_POLICY_NAME = 40
 """Leaves room for ``gpushare-plugin-`` and what Kubernetes adds in the names of pods."""
 
@@ -223,6 +226,12 @@ _RUNTIME_CLASS = rules(
         "runtimeClassName must be the name of a RuntimeClass, such as nvidia",
     )
 )
+_LOG_FOLDER = rules(
+    rule(
+        f"self == '' || self.matches('{LOG_FOLDER_PATTERN}')",
+        "logFolder must be a folder below /var/log such as /var/log/gpushare",
+    )
+)
 
 
 class Measurement(ApiModel):
@@ -243,6 +252,16 @@ class PluginSettings(ApiModel):
     """RuntimeClass of the plugin's pods: with source NVML that of NVIDIA's container runtime, which gives
     them the driver's library. Empty: the runtime that is the node's default."""
     measurement: Measurement = Field(default_factory=Measurement)
+    log_folder: str = Field(default="", max_length=200, json_schema_extra=_LOG_FOLDER)
+    """A folder of the node below /var/log: the plugin's log is kept there besides, in gpushare-plugin.log and
+    four earlier files of 10 MiB. Empty: nowhere."""
+
+
+class ProgramSettings(ApiModel):
+    """Settings of a program that serves all policies."""
+
+    log_level: LogLevel = LogLevel.INFO
+    """Of several policies the most verbose one counts."""
 
 
 _MEMORY_UNIT = rules(
@@ -286,8 +305,15 @@ class PolicySpec(ApiModel):
     """Which nodes share their cards, and how. A node belongs to the first entry that matches it."""
     dialect: DialectName = DialectName.GPUSHARE
     placement: Placement = Field(default_factory=Placement)
+    startup_taint: StartupTaint = Field(
+        default=StartupTaint.IGNORE,
+        description=f"Remove: nodes that are made with the taint {STARTUP_TAINT} lose it when their plugin"
+        " offers their cards: autoscalers do not count them as ready before. Ignore: it is left alone.",
+    )
     scheduler: Scheduler = Field(default_factory=Scheduler, json_schema_extra=_SCHEDULER)
     plugin: PluginSettings = Field(default_factory=PluginSettings)
+    extender: ProgramSettings = Field(default_factory=ProgramSettings)
+    operator: ProgramSettings = Field(default_factory=ProgramSettings)
 
 
 class NodeTotals(ApiModel):

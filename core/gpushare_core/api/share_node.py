@@ -38,9 +38,14 @@ class NodeSpec(ApiModel):
     devices: Devices = Field(default_factory=Devices)
     log_level: LogLevel = LogLevel.INFO
     measurement: Measurement = Field(default_factory=Measurement)
+    extender_log_level: LogLevel | None = Field(
+        default=None,
+        description="Asked of the extender; left out: info. Of all nodes the most verbose counts.",
+    )
 
     @classmethod
     def of_rule(cls, policy: str, spec: PolicySpec, rule: NodeRule) -> "NodeSpec":
+        asked = spec.extender.log_level
         return cls(
             policy=policy,
             mode=rule.mode,
@@ -53,6 +58,7 @@ class NodeSpec(ApiModel):
             devices=rule.devices,
             log_level=spec.plugin.log_level,
             measurement=spec.plugin.measurement,
+            extender_log_level=None if asked is LogLevel.INFO else asked,
         )
 
 

@@ -11,13 +11,13 @@ from enum import StrEnum
 from gpushare_core.dialects.table import ASKED_RESOURCES
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
 from gpushare_core.placement.modes import crowded_container_reason
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger

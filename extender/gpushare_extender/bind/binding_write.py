@@ -8,10 +8,10 @@ from http import HTTPStatus
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
+from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import pod_path
 from gpushare_extender.bind.binding import Binding, BindingOutcome, binding_outcome
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.pod_state import PodState
 
 _log = logging.getLogger(__name__)

@@ -11,6 +11,7 @@ from gpushare_core.kube import paths
 from gpushare_core.kube.client import CALL_TIMEOUT, KubeClient
 from gpushare_core.kube.follow import IDLE_SECONDS, Clock, Collection, Follower, Listed, follow
 from gpushare_extender.cluster.legacy_pods import LegacyPodReader
+from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.ledger.holder import PodUpdate, contradiction, read_pod
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.share_node import ShareNode, read_share_node
@@ -191,19 +192,24 @@ async def watch_share_nodes(
     ledger: Ledger,
     health: WatchHealth,
     reported: Callable[[str], None] = lambda _node: None,
+    log_levels: LogLevels | None = None,
 ) -> None:
     """Brings every GPUShareNode into the ledger; never returns.
 
     ``reported`` is told the name of every node of which something new was seen.
     """
+    log_levels = log_levels or LogLevels()
     async for event in follow(client, SHARE_NODES, read_share_node, follower=health.follower()):
         if isinstance(event, Listed):
             ledger.replace_share_nodes(event.items)
+            log_levels.replace(event.items)
             health.applied()
         elif event.kind == "DELETED":
             ledger.drop_share_node(event.item.name)
+            log_levels.drop(event.item.name)
         else:
             _log_if_closed(event.item)
+            log_levels.set(event.item)
             if event.item != ledger.share_node(event.item.name):
                 ledger.set_share_node(event.item)
                 reported(event.item.name)

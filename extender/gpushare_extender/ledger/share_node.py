@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gpushare_core.api.enums import Preemption
+from gpushare_core.api.enums import LogLevel, Preemption
 from gpushare_core.api.names import REGISTERED
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -127,6 +127,8 @@ class ShareNode:
     """Whether pods may be evicted there to free a card."""
     compute_score: int = 0
     """Of the node's fastest card."""
+    log_level: LogLevel = LogLevel.INFO
+    """That the node's policy asks of the extender."""
     closed_reason: str = ""
     """For people: why the node takes no pods of ours. Empty when it does."""
 
@@ -162,6 +164,7 @@ class _Spec(msgspec.Struct):
     dialect: str = GPUSHARE.name
     strategy: str = ""
     preemption: str = Preemption.ENABLED
+    extender_log_level: str = msgspec.field(name="extenderLogLevel", default=LogLevel.INFO)
 
 
 class _Condition(msgspec.Struct):
@@ -258,6 +261,7 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
         meanings=unit.meanings if unit else (),
         resources=SERVED.get((dialect.name, mode.name), {}),
         strategy=_strategy(node.spec.strategy),
+        log_level=_log_level(node.spec.extender_log_level),
         preempts=node.spec.preemption != Preemption.DISABLED,
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),
@@ -302,6 +306,10 @@ def _holders(shares: Iterable[_PodShare]) -> Iterable[ReportedHolder]:
 
 def _strategy(name: str) -> Strategy:
     return next((strategy for strategy in Strategy if strategy == name), Strategy.BINPACK)
+
+
+def _log_level(name: str) -> LogLevel:
+    return next((level for level in LogLevel if level == name), LogLevel.INFO)
 
 
 def _closed_reason(node: _ShareNode, status: _Status) -> str:

@@ -13,9 +13,9 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import backoff_delay
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.kube.paths import events, pod_path
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.bound_pods import BoundPod
 from gpushare_extender.decide.disruption_budgets import Budget
 from gpushare_extender.decide.ending_pods import EndingPods

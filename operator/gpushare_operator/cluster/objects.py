@@ -38,6 +38,16 @@ class PolicyObject:
         return (self.created, self.name)
 
 
+@dataclass(frozen=True, slots=True)
+class StartupTaint:
+    """That a node has it, and what has to be known to take it off."""
+
+    resource_version: str
+    """Of the node: its list of taints can only be replaced as a whole."""
+    others: tuple[Json, ...]
+    """The node's other taints."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeObject:
     """A Node."""
@@ -56,6 +66,7 @@ class NodeObject:
     """Those of them of which there is nothing."""
     counts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Capacity and allocatable of those that may stand for a number of cards."""
+    startup_taint: StartupTaint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

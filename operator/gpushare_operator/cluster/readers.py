@@ -10,7 +10,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from gpushare_core.api.conditions import TRUE, Condition
-from gpushare_core.api.names import CALLED_PORT_ANNOTATION, COMPONENT_LABEL, FIELD_MANAGER, POLICY_LABEL
+from gpushare_core.api.names import (
+    CALLED_PORT_ANNOTATION,
+    COMPONENT_LABEL,
+    FIELD_MANAGER,
+    POLICY_LABEL,
+    STARTUP_TAINT,
+)
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.json_object import Json
@@ -44,6 +50,7 @@ from gpushare_operator.cluster.objects import (
     ReadResult,
     SchedulerObject,
     ShareNodeObject,
+    StartupTaint,
     VolcanoBackupObject,
     VolcanoConfigObject,
     VolcanoLocation,
@@ -115,7 +122,16 @@ def read_node(body: Json) -> NodeObject:
         offered=tuple(sorted(amounts.keys() - _others_counts(metadata, status))),
         zeros=frozenset(name for name, pair in amounts.items() if set(pair) <= {"", "0"}),
         counts={name: pair for name, pair in amounts.items() if name in COUNT_RESOURCES},
+        startup_taint=_startup_taint(body),
     )
+
+
+def _startup_taint(body: Json) -> StartupTaint | None:
+    taints = body.get("spec", {}).get("taints") or ()
+    others = tuple(taint for taint in taints if taint.get("key") != STARTUP_TAINT)
+    if len(others) == len(taints):
+        return None
+    return StartupTaint(body["metadata"].get("resourceVersion", ""), others)
 
 
 def _extended_resources(status: Json) -> dict[str, tuple[str, str]]:

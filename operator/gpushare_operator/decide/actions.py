@@ -146,6 +146,17 @@ class SetCounts:
     counts: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class RemoveStartupTaint:
+    """Refused by the API server if the node has changed since ``resource_version``."""
+
+    node: str
+    uid: str
+    resource_version: str
+    others: tuple[Json, ...]
+    """The taints that stay."""
+
+
 Action: TypeAlias = (
     SetFinalizers
     | ApplyShareNode
@@ -162,6 +173,7 @@ Action: TypeAlias = (
     | WriteVolcanoConfig
     | ClearCapacity
     | SetCounts
+    | RemoveStartupTaint
 )
 
 
@@ -213,7 +225,7 @@ def wishes(action: Action) -> Wishes:
             return {(_kind(action), action.name): PRESENT}
         case DeleteDaemonSet() | DeleteDeployment() | DeleteJob() | DeleteVolcanoBackup():
             return {(_kind(action), action.name): None}
-        case SetFinalizers() | WriteVolcanoConfig():
+        case SetFinalizers() | WriteVolcanoConfig() | RemoveStartupTaint():
             return {}
 
 
@@ -233,11 +245,8 @@ def describe(action: Action) -> str:
             return f"{_verb(action)} GPUShareNode {action.node}"
         case LabelNode():
             return f"label node {action.node} {dict(action.labels)}"
-        case ClearCapacity():
-            return f"take {', '.join(action.resources)} out of the status of node {action.node}"
-        case SetCounts():
-            counts = ", ".join(f"{name} {count}" for name, count in action.counts.items())
-            return f"show {counts} in the status of node {action.node}"
+        case ClearCapacity() | SetCounts() | RemoveStartupTaint():
+            return _describe_node_change(action)
         case ApplyVolcanoBackup() | DeleteVolcanoBackup():
             return f"{_verb(action)} ConfigMap {action.name}"
         case WriteVolcanoConfig():
@@ -249,6 +258,17 @@ def describe(action: Action) -> str:
 def _kind(action: Action) -> str:
     """Returns the kind of an object that the action's own name says, such as DaemonSet."""
     return type(action).__name__[len(_verb(action)) :]
+
+
+def _describe_node_change(action: ClearCapacity | SetCounts | RemoveStartupTaint) -> str:
+    match action:
+        case ClearCapacity():
+            return f"take {', '.join(action.resources)} out of the status of node {action.node}"
+        case SetCounts():
+            counts = ", ".join(f"{name} {count}" for name, count in action.counts.items())
+            return f"show {counts} in the status of node {action.node}"
+        case RemoveStartupTaint():
+            return f"take the startup taint off node {action.node}"
 
 
 def _verb(action: Action) -> str:

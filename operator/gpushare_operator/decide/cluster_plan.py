@@ -8,6 +8,7 @@ from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan
 from gpushare_operator.decide.backends import plan_backends
 from gpushare_operator.decide.leftovers import Teardown
+from gpushare_operator.decide.startup_taints import remove_startup_taints
 from gpushare_operator.decide.teardown import Scope, plan_nodes, plan_teardown
 from gpushare_operator.desired.names import Installation
 
@@ -20,8 +21,9 @@ def plan_cluster(snapshot: Snapshot, installation: Installation, now: datetime) 
         plan_teardown(replace(teardown, policy=policy), Scope.POLICY)
         for policy in sorted(_orphaned_policies(snapshot))
     )
+    taints = remove_startup_taints(snapshot)
     leftovers = (action for plan in (*orphaned, plan_nodes(teardown)) for action in plan.actions)
-    return Plan((*scheduler.actions, *leftovers), scheduler.retry_after)
+    return Plan((*scheduler.actions, *leftovers, *taints), scheduler.retry_after)
 
 
 def _orphaned_policies(snapshot: Snapshot) -> set[str]:

@@ -19,6 +19,7 @@ from gpushare_operator.decide.actions import (
     DeleteJob,
     DeleteShareNode,
     LabelNode,
+    RemoveStartupTaint,
     SetFinalizers,
 )
 from gpushare_operator.decide.dialect_names import (
@@ -40,6 +41,7 @@ from gpushare_operator.decide.scheduler import (
     restores,
     withdraw_runs,
 )
+from gpushare_operator.decide.startup_taints import remove_unclaimed_taints, unclaimed_tainted_nodes
 from gpushare_operator.decide.volcano import edited_location, plan_restore
 from gpushare_operator.desired.daemon_sets import is_external
 from gpushare_operator.desired.hostctl_job import HostctlCommand
@@ -280,6 +282,17 @@ def _leaving_nodes(snapshot: Snapshot) -> list[NodeObject]:
     """Returns nodes that were ours, and on which no plugin offers anything any more."""
     marked = (node for node in snapshot.nodes.values() if lasting_labels(node))
     return [node for node in marked if not snapshot.policies_on(node.name)]
+
+
+# Startup taints: with the last policy that takes them off, nobody would any more.
+
+
+def startup_taints(snapshot: Snapshot, _: str) -> list[Leftover]:
+    return _leftover("startup taint on", (node.name for node in unclaimed_tainted_nodes(snapshot)))
+
+
+def remove_taints(teardown: Teardown) -> Iterator[RemoveStartupTaint]:
+    yield from remove_unclaimed_taints(teardown.snapshot)
 
 
 # The policy itself.

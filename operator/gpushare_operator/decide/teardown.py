@@ -147,6 +147,13 @@ STEPS: tuple[TeardownStep, ...] = (
         actions=leftovers.clear_capacity,
         waiting_for=leftovers.capacity,
     ),
+    # Nodes that are made later keep theirs: whoever makes them no longer needs it.
+    TeardownStep(
+        name="startup taints",
+        scope=Scope.POLICY,
+        actions=leftovers.remove_taints,
+        waiting_for=leftovers.startup_taints,
+    ),
     # Last the policy itself may go.
     TeardownStep(
         name="finalizer",

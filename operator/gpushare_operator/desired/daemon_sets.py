@@ -73,7 +73,7 @@ def _plugin_container(installation: Installation, platform: PluginPlatform) -> J
         "name": "plugin",
         **pulled(installation),
         "command": ["gpushare-plugin"],
-        "args": ["--node", "$(NODE_NAME)", "--health-port", str(PLUGIN_HEALTH_PORT)],
+        "args": ["--node", "$(NODE_NAME)", "--health-port", str(PLUGIN_HEALTH_PORT), *platform.arguments],
         "env": [
             {
                 "name": "NODE_NAME",

@@ -15,13 +15,17 @@ INVENTORY_VOLUMES: Mapping[str, str] = {
 }
 """Name of a volume -> the folder: of the file alone a plugin would see no other that is renamed over it."""
 
+LOGS, LOGS_MOUNT = "logs", "/logs"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PluginPlatform:
     runtime_class: str = ""
     """Empty: the node's default."""
     inventory_folders: tuple[str, ...] = ()
     """In the order of ``INVENTORY_FOLDERS``."""
+    log_folder: str = ""
+    """Of the node, where the plugin's log is kept besides; empty: nowhere."""
     host_processes: bool = False
     """Whether they see their nodes' processes: NVML names those of its own PID namespace, and by their
     cgroups it is told whose they are."""
@@ -31,14 +35,26 @@ class PluginPlatform:
         devices = (rule.devices for rule in spec.nodes)
         paths = (each.inventory_path for each in devices if each.source is Source.INVENTORY)
         folders = {PurePosixPath(path).parent.as_posix() for path in paths}
-        return cls(spec.plugin.runtime_class_name, _ordered(folders), _looks_at_processes(spec))
+        return cls(
+            runtime_class=spec.plugin.runtime_class_name,
+            inventory_folders=_ordered(folders),
+            log_folder=spec.plugin.log_folder,
+            host_processes=_looks_at_processes(spec),
+        )
 
     @classmethod
     def of_daemon_set(cls, body: Json) -> "PluginPlatform":
         """Returns what is in force."""
         pod = body.get("spec", {}).get("template", {}).get("spec", {})
-        volumes = {each.get("hostPath", {}).get("path", "") for each in pod.get("volumes", ())}
-        return cls(pod.get("runtimeClassName", ""), _ordered(volumes), pod.get("hostPID", False))
+        volumes = {
+            each.get("name"): each.get("hostPath", {}).get("path", "") for each in pod.get("volumes", ())
+        }
+        return cls(
+            runtime_class=pod.get("runtimeClassName", ""),
+            inventory_folders=_ordered(set(volumes.values())),
+            log_folder=volumes.get(LOGS, ""),
+            host_processes=pod.get("hostPID", False),
+        )
 
     @property
     def pod_fields(self) -> Json:
@@ -46,21 +62,26 @@ class PluginPlatform:
         return {**runtime_class, **({"hostPID": True} if self.host_processes else {})}
 
     @property
+    def arguments(self) -> list[str]:
+        return ["--log-folder", LOGS_MOUNT] if self.log_folder else []
+
+    @property
     def volumes(self) -> list[Json]:
         """A folder that is not there is made: the plugin runs, and says which file it misses."""
-        return [
-            host_path(name, folder, kind="DirectoryOrCreate")
-            for name, folder in INVENTORY_VOLUMES.items()
-            if folder in self.inventory_folders
-        ]
+        folders = {**self._inventories, **({LOGS: self.log_folder} if self.log_folder else {})}
+        return [host_path(name, folder, kind="DirectoryOrCreate") for name, folder in folders.items()]
 
     @property
     def mounts(self) -> list[Json]:
-        return [
-            {**mount(name, folder), "readOnly": True}
-            for name, folder in INVENTORY_VOLUMES.items()
-            if folder in self.inventory_folders
+        inventories = [
+            {**mount(name, folder), "readOnly": True} for name, folder in self._inventories.items()
         ]
+        return [*inventories, *([mount(LOGS, LOGS_MOUNT)] if self.log_folder else [])]
+
+    @property
+    def _inventories(self) -> dict[str, str]:
+        volumes = INVENTORY_VOLUMES.items()
+        return {name: folder for name, folder in volumes if folder in self.inventory_folders}
 
 
 def _looks_at_processes(spec: PolicySpec) -> bool:

@@ -22,6 +22,7 @@ from tests.samples.extender import pod_json, reference, share_node_json
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_extender.bind.deadlines import (
     CALL_SECONDS,
     IDLE_SECONDS,
@@ -30,7 +31,7 @@ from gpushare_extender.bind.deadlines import (
     UNCERTAIN_SECONDS,
     BindTiming,
 )
-from gpushare_extender.bind.lease import BindLease, NotHeldError
+from gpushare_extender.bind.lease import BindLease
 from gpushare_extender.http.endpoints import Address
 from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_extender.main import Extender, Options
@@ -260,7 +261,7 @@ async def test_without_the_lease_nothing_is_sent(api: FakeApi, one: Running, met
 async def test_an_answer_that_is_no_lease_ends_nothing(api: FakeApi, one: Running) -> None:
     """As from a proxy between: the extender would have to start again."""
     api.fail("GET", LEASE, json_answer({}), json_answer({}))
-    assert "cannot tell which extender may bind" in await one.bind("a")
+    assert "cannot tell which extender answers binds" in await one.bind("a")
     one.clock.now += RENEW_SECONDS
     await api.wait_for("another look", lambda: len(api.requests("GET", LEASE)) == 2)
     assert await one.bind("a") == ""
@@ -312,7 +313,7 @@ async def test_whoever_finds_the_lease_deleted_waits_for_its_holder(
 ) -> None:
     assert await one.bind("a") == ""
     api.delete(LEASES, "gpushare-extender")
-    assert "the Lease gpushare-extender was deleted: this extender may bind in 20 s" in await two.bind("b")
+    assert "the Lease gpushare-extender was deleted: this extender may go on in 20 s" in await two.bind("b")
     two.clock.now += LEASE_SECONDS
     assert "largest free 0" in await two.bind("b")
     assert holder(api) == "two"
@@ -397,7 +398,7 @@ async def test_the_lease_goes_by_a_clock_that_runs_while_the_machine_is_suspende
     running.lease.take_over = _nothing_to_read
     await running.lease.hold()
     now[time.CLOCK_BOOTTIME] += 60.0  # suspended: the others saw the Lease expire
-    assert not running.lease._lasts(0.0)
+    assert not running.lease._lease.lasts(0.0)
 
 
 async def _nothing_to_read() -> None:

@@ -17,9 +17,9 @@ from gpushare_core.clock import utc_now
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.bind.lease import NotHeldError
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import EvictionRate, PreemptionQueue, Preemptor
 from gpushare_extender.ledger.ledger import Ledger

@@ -1,16 +1,16 @@
 """The whole process, kopf included, against a fake API server on a socket."""
 
+import argparse
 import asyncio
 import os
 import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiohttp
-import kopf
 import pytest
 from tests.fakes.operator_cluster import NAMESPACE, Cluster
 from tests.fakes.operator_server import Server, serving
@@ -23,6 +23,7 @@ from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.programs import Program, Programs
 from gpushare_operator.health_server import CannotServeError, StalledError
+from gpushare_operator.leadership import FEWEST_LEASE_SECONDS, Leadership, LeaseTimes
 from gpushare_operator.main import installed, main, parser, renamed, serve
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
@@ -57,19 +58,31 @@ async def running(
     stop = asyncio.Event()
     async with serving(server, folder) as kubeconfig:
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-        installation = Installation(namespace=NAMESPACE, image="gpushare:test")
-        started = App(installation, await login(kubeconfig), kubeconfig)
-        operator = kopf.operator(
-            registry=started.registry(), standalone=True, namespaces=[NAMESPACE], stop_flag=stop
-        )
-        async with started.health.serving(port, host="127.0.0.1"):
-            task = asyncio.create_task(operator)
-            try:
-                yield
-            finally:
-                stop.set()
-                server.end_watches(with_error=False)
-                await asyncio.wait_for(task, SECONDS)
+        task = asyncio.create_task(serve(await made(kubeconfig), options(port), stop=stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            server.end_watches(with_error=False)
+            await asyncio.wait_for(task, SECONDS)
+
+
+async def made(kubeconfig: Path, name: str = "one") -> App:
+    """An operator of that name, as ``main`` makes it."""
+    credentials = await login(kubeconfig)
+    leadership = Leadership.of(credentials, NAMESPACE, identity=name, times=LeaseTimes(FEWEST_LEASE_SECONDS))
+    installation = Installation(namespace=NAMESPACE, image="gpushare:test")
+    return App(installation, credentials, leadership, kubeconfig=kubeconfig)
+
+
+def options(port: int) -> argparse.Namespace:
+    return parser().parse_args(["--health-port", str(port), "--namespace", NAMESPACE])
+
+
+def idle() -> App:
+    """One that does not run."""
+    nowhere = Credentials("https://nowhere", ssl.create_default_context(), str)
+    return App(Installation(image="x"), nowhere, Leadership.of(nowhere, NAMESPACE, identity="idle"))
 
 
 async def until(cluster: Cluster, is_reached: Callable[[], bool], what: str) -> None:
@@ -174,39 +187,75 @@ async def test_a_signal_ends_the_process_well(
     cluster.add_policy("default", {"names": ["gpu-1"], "devices": CARDS})
     async with serving(server, tmp_path) as kubeconfig:
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-        installation = Installation(namespace=NAMESPACE, image="gpushare:test")
-        started = App(installation, await login(kubeconfig), kubeconfig)
-        options = parser().parse_args(["--health-port", str(unused_port), "--namespace", NAMESPACE])
-        task = asyncio.create_task(serve(started, options))
+        task = asyncio.create_task(serve(await made(kubeconfig), options(unused_port)))
         await until(cluster, lambda: is_ready(cluster), "the policy is ready")
         assert await read_metrics(unused_port)
         os.kill(os.getpid(), signal.SIGTERM)
         server.end_watches(with_error=False)
-        await asyncio.wait_for(task, SECONDS)
+        assert await asyncio.wait_for(task, SECONDS) == 0
+        assert "holderIdentity" not in server.lease["spec"], "the next one need not wait"
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", unused_port)) != 0
 
 
+async def test_a_second_one_stands_by_ready_until_the_first_one_ends(
+    cluster: Cluster, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
+) -> None:
+    second = asyncio.Event()
+    async with serving(server, tmp_path) as kubeconfig:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        first = await made(kubeconfig)
+        async with first.leadership.client:
+            await first.leadership.win()
+            task = asyncio.create_task(
+                serve(await made(kubeconfig, "two"), options(unused_port), stop=second)
+            )
+            await answers(unused_port, "/readyz", "standing by: the operator one is at work")
+            await answers(unused_port, "/healthz", '{"queue": 0.0}')
+            assert "gpushare_operator_at_work 0.0" in await read_metrics(unused_port)
+            cluster.add_policy("default", {"names": ["gpu-1"], "devices": CARDS})
+            assert cluster.api.writes == []
+            await first.leadership.give_up()
+        await until(cluster, lambda: is_ready(cluster), "the policy is ready")
+        await answers(unused_port, "/readyz", '{"ready": "at work"}')
+        assert "gpushare_operator_at_work 1.0" in await read_metrics(unused_port)
+        assert server.lease["spec"]["holderIdentity"] == "two"
+        server.lease["spec"]["holderIdentity"] = "three"
+        server.lease["metadata"]["resourceVersion"] = "1000"
+        assert await asyncio.wait_for(task, SECONDS) == 1, "it ends, and is started again to stand by"
+
+
+async def answers(port: int, path: str, text: str) -> None:
+    """Waits until ``path`` is answered with 200 and ``text``."""
+    deadline, got = asyncio.get_running_loop().time() + SECONDS, ""
+    async with aiohttp.ClientSession() as session:
+        while not got.startswith("200 ") or text not in got:
+            with suppress(aiohttp.ClientConnectorError):
+                answer = await session.get(f"http://127.0.0.1:{port}{path}")
+                got = f"{answer.status} {await answer.text()}"
+            assert asyncio.get_running_loop().time() < deadline, f"{path}: {text!r} was not answered: {got}"
+            await asyncio.sleep(0.02)
+
+
 async def test_a_health_port_that_is_taken_is_said(unused_port: int) -> None:
-    idle = App(Installation(image="x"), Credentials("https://nowhere", ssl.create_default_context(), str))
-    async with idle.health.serving(unused_port, host="127.0.0.1"):
+    health = idle().health
+    async with health.serving(unused_port, host="127.0.0.1"):
         with pytest.raises(CannotServeError, match=rf"port {unused_port}: .* choose another --health-port"):
-            async with idle.health.serving(unused_port, host="127.0.0.1"):
+            async with health.serving(unused_port, host="127.0.0.1"):
                 pass
 
 
 async def test_a_queue_that_stands_still_fails_liveness(unused_port: int) -> None:
-    idle = App(Installation(image="x"), Credentials("https://nowhere", ssl.create_default_context(), str))
-    async with idle.health.serving(unused_port, host="127.0.0.1"), aiohttp.ClientSession() as session:
+    async with idle().health.serving(unused_port, host="127.0.0.1"), aiohttp.ClientSession() as session:
         answer = await session.get(f"http://127.0.0.1:{unused_port}/healthz")
         assert answer.status == 503
         assert await answer.json() == {"error": "the queue has stopped"}
+        assert (await session.get(f"http://127.0.0.1:{unused_port}/readyz")).status == 503
 
 
 async def test_a_queue_that_does_not_run_fails_the_probe() -> None:
-    idle = App(Installation(image="x"), Credentials("https://nowhere", ssl.create_default_context(), str))
     with pytest.raises(StalledError, match="has stopped"):
-        await idle.probe()
+        await idle().probe()
 
 
 def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

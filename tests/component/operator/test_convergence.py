@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import logging
 import random
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -599,3 +600,21 @@ def waits_for_something(cluster: Cluster) -> bool:
 def conditions(cluster: Cluster, kind: str) -> list[dict[str, Any]]:
     status = cluster.api.of(paths.POLICIES).get("default", {}).get("status", {})
     return [each for each in status.get("conditions", ()) if each["type"] == kind]
+
+
+async def test_the_operators_log_goes_by_the_most_verbose_policy(caplog: pytest.LogCaptureFixture) -> None:
+    root = logging.getLogger()
+    caplog.set_level("INFO")  # puts the level back afterwards
+    cluster = Cluster()
+    cluster.add_node("gpu-1")
+    operator = await converge(cluster)
+    for name, level in (("quiet", "error"), ("curious", "debug")):
+        cluster.add_policy(name, {"names": [name], "devices": CARDS}, operator={"logLevel": level})
+        await converge(cluster, operator)
+        assert logging.getLevelName(root.level) == level.upper()
+    cluster.delete_policy("curious")
+    await converge(cluster, operator)
+    assert root.level == logging.ERROR
+    cluster.delete_policy("quiet")
+    await converge(cluster, operator)
+    assert root.level == logging.INFO, "as it was started"

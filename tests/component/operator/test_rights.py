@@ -9,6 +9,8 @@ import pytest
 import yaml
 from tests.fakes.operator_cluster import NAMESPACE, Cluster, converge
 from tests.samples.operator import INSTALLATION, VOLCANO_CONFIG, control_plane, hostctl_run, policy
+from tests.samples.operator import rule as node_rule
+from tests.samples.operator import spec as policy_spec
 from tests.samples.rights import Right, allowed, group_and_parts
 
 from gpushare_core.api.names import (
@@ -18,6 +20,7 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     SCHEDULER_LABEL,
 )
+from gpushare_core.api.policy import LOG_FOLDER_PATTERN
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.kube import paths
@@ -26,6 +29,7 @@ from gpushare_operator.cluster.labels import DIALECT_LABELS
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.dedicated import scheduler_deployment
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
+from gpushare_operator.leadership import LEASE_NAME
 from gpushare_operator.main import ACCOUNT
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.yaml"
@@ -79,9 +83,22 @@ def whole_life(**extra: Any) -> list[str]:
 def test_the_roles_name_exactly_the_verbs_in_use() -> None:
     # Its own, for the image; and to take our kube-scheduler away.
     used: set[Any] = followed() | {("apps", "deployments", verb) for verb in ("get", "delete")}
+    used |= {
+        ("coordination.k8s.io", "leases", verb) for verb in ("get", "update", "create")
+    }  # its own as well
     for write in [*whole_life(), *whole_life(scheduler={"backend": "External"}), *volcano_life()]:
         used |= needed(write) if VOLCANO_SYSTEM not in write else set()
     assert allowed(MANIFEST) == used
+
+
+def test_of_leases_it_writes_only_its_own() -> None:
+    rules = [
+        rule
+        for body in yaml.safe_load_all(MANIFEST.read_text())
+        for rule in body.get("rules", ())
+        if "leases" in rule["resources"] and not {"list", "watch"}.issuperset(rule["verbs"])
+    ]
+    assert [rule["resourceNames"] for rule in rules] == [[LEASE_NAME]]
 
 
 def test_in_volcanos_namespace_it_may_only_read_and_change_one_config_map() -> None:
@@ -258,6 +275,11 @@ def every_resource() -> HostctlRun:
     return hostctl_run(HostctlCommand.INSTALL, resources=tuple(RESOURCES), ignored_resources=ignored)
 
 
+def test_the_folders_that_a_policy_may_name_are_those_that_may_be_mounted() -> None:
+    logs = admission_variable("admission-operator.yaml", "gpushare-operator-workloads", "logs")
+    assert f"matches('{LOG_FOLDER_PATTERN}')" in logs
+
+
 def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     """As far as that can be told without an API server: tests/e2e/test_operator_workloads.py asks one."""
     policies = list(yaml.safe_load_all((MANIFEST.parent / "admission-operator.yaml").read_text()))
@@ -268,6 +290,10 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     validations = " ".join(each["expression"] for each in spec["validations"])
     made = [
         plugin_daemon_set(policy(), INSTALLATION),
+        plugin_daemon_set(
+            policy(spec=policy_spec(node_rule("gpu-1"), plugin={"logFolder": "/var/log/gpushare"})),
+            INSTALLATION,
+        ),
         extender_daemon_set(INSTALLATION, [22766]),
         extender_daemon_set(INSTALLATION, [22766, 12000]),
         *(hostctl_job(hostctl_run(command), control_plane(), 1) for command in HostctlCommand),
@@ -279,5 +305,9 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
         literals = [each for each in container.get("env", ()) if each["name"] != "NODE_NAME"]
         assert [each for each in literals if f"each == {each}" not in validations] == []
         assert any(re.fullmatch(shape, " ".join(container["args"])) for shape in shapes)
-        volumes = [f"'{each['name']}={each['hostPath']['path']}'" for each in pod["volumes"]]
+        volumes = [
+            f"'{each['name']}={each['hostPath']['path']}'"
+            for each in pod["volumes"]
+            if each["name"] != "logs" or not re.fullmatch(LOG_FOLDER_PATTERN, each["hostPath"]["path"])
+        ]
         assert [each for each in volumes if each not in rules] == []

@@ -1,15 +1,18 @@
 """The process: its arguments, its end."""
 
 import asyncio
+import json
+import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from gpushare_core.version import VERSION
-from gpushare_plugin.main import parse_arguments, run_until_stopped, serve
+from gpushare_plugin.main import main, parse_arguments, run_until_stopped, serve
 
 
 class Part:
@@ -52,6 +55,31 @@ def test_the_defaults_are_the_kubelets_own_places() -> None:
     assert options.device_plugins_dir == Path("/var/lib/kubelet/device-plugins")
     assert options.pod_resources_socket == Path("/var/lib/kubelet/pod-resources/kubelet.sock")
     assert (options.health_port, options.log_level) == (9640, "info")
+    assert options.log_folder is None, "nothing is written on the host unless asked for"
+
+
+def test_the_log_is_kept_in_the_folder_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root_logger: logging.Logger
+) -> None:
+    missing = str(tmp_path / "missing")
+    arguments = ["--node", "gpu-1", "--kubeconfig", missing, "--log-folder", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["gpushare-plugin", *arguments])
+    handlers = len(root_logger.handlers)
+    with pytest.raises(SystemExit, match="1"):
+        main()
+    (line,) = (tmp_path / "gpushare-plugin.log").read_text().splitlines()
+    assert "cannot reach the API server" in line
+    assert json.loads(line)["node"] == "gpu-1"
+    assert len(root_logger.handlers) <= handlers, "what writes the file has stopped"
+
+
+@pytest.fixture
+def root_logger() -> Iterator[logging.Logger]:
+    logger = logging.getLogger()
+    level, handlers = logger.level, logger.handlers[:]
+    yield logger
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_core.log import KEYS, change_level, configure_logging
+from gpushare_core.log import KEYS, change_level, configure_logging, most_verbose
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = ("core", "operator", "plugin", "extender", "hostctl")
@@ -107,6 +107,18 @@ def test_the_level_changes_while_the_process_runs() -> None:
     change_level("error")
     log.warning("no more")
     assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["now"]
+
+
+@pytest.mark.parametrize(
+    ("levels", "most"),
+    [
+        pytest.param([], "warning", id="nobody says"),
+        pytest.param(["error"], "error", id="one"),
+        pytest.param(["error", "info", "warning"], "info", id="the most verbose of several"),
+    ],
+)
+def test_of_several_levels_the_most_verbose_counts(levels: list[str], most: str) -> None:
+    assert most_verbose(levels, otherwise="warning") == most
 
 
 def extra_keys(program: str) -> Iterator[tuple[str, str]]:

@@ -158,6 +158,17 @@ def test_a_rule_that_shares_nothing_is_no_reason_to_see_processes() -> None:
     assert not PluginPlatform.of_spec(off).host_processes
 
 
+def test_the_plugin_writes_to_a_folder_of_the_host_only_where_a_policy_names_one() -> None:
+    asked = policy(spec=spec(rule("gpu-1"), plugin={"logFolder": "/var/log/gpushare"}))
+    pod = plugin_daemon_set(asked, INSTALLATION)["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    folder = {"path": "/var/log/gpushare", "type": "DirectoryOrCreate"}
+    assert pod["volumes"][2:] == [{"name": "logs", "hostPath": folder}]
+    assert container["volumeMounts"][2:] == [{"name": "logs", "mountPath": "/logs"}]
+    assert container["args"][-2:] == ["--log-folder", "/logs"]
+    assert "--log-folder" not in PLUGIN["containers"][0]["args"]
+
+
 def test_the_extender_may_take_the_time_to_finish_its_binds() -> None:
     assert EXTENDER["terminationGracePeriodSeconds"] >= 2 * DRAIN_SECONDS
 

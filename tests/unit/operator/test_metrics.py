@@ -34,7 +34,7 @@ def shown(registry: CollectorRegistry) -> list[str]:
 def registry_of(policies: Iterable[PolicyObject]) -> CollectorRegistry:
     registry, queue = CollectorRegistry(), WorkQueue(clock=lambda: 7.0)
     queue.add("default")
-    show_figures(registry, queue, lambda: policies)
+    show_figures(registry, queue, lambda: policies, is_at_work=lambda: True)
     return registry
 
 
@@ -47,6 +47,7 @@ def registry_of(policies: Iterable[PolicyObject]) -> CollectorRegistry:
         pytest.param('gpushare_policy_memory_used_bytes{policy="default"} 1.073741824e+09', id="used"),
         pytest.param("gpushare_operator_queue_keys 1.0", id="queue"),
         pytest.param("gpushare_operator_queue_silence_seconds 0.0", id="a queue that was not started"),
+        pytest.param("gpushare_operator_at_work 1.0", id="it has the Lease"),
     ],
 )
 def test_figures(line: str) -> None:

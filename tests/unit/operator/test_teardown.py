@@ -142,6 +142,7 @@ def test_the_steps_stand_in_this_order() -> None:
         "Volcano's ConfigMap restored",
         "plugins and labels",
         "capacity on nodes",
+        "startup taints",
         "finalizer",
     ]
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from gpushare_extender.decide.lease import (
+from gpushare_core.kube.lease import (
     Lease,
     LeaseObserver,
     LeaseState,

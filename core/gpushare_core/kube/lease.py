@@ -1,4 +1,4 @@
-"""The Lease by which one extender at a time answers binds: what it says, and when it is free. Pure.
+"""A Lease by which one of several processes at a time does something: what it says, when it is free. Pure.
 
 Nobody's clock is believed but our own: somebody else's Lease has expired once it has not changed for its
 duration before our eyes, as in client-go's leader election.

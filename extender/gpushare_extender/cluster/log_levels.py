@@ -1,0 +1,38 @@
+"""The level of the extender's log, as the policies ask for it by way of the GPUShareNodes."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gpushare_core.api.enums import LogLevel
+from gpushare_core.log import change_level, most_verbose
+from gpushare_extender.ledger.share_node import ShareNode
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class LogLevels:
+    """Of all nodes the most verbose level counts; ``otherwise`` where there are none."""
+
+    otherwise: str = LogLevel.INFO
+    _by_node: dict[str, str] = field(default_factory=dict, init=False)
+
+    def replace(self, share_nodes: Iterable[ShareNode]) -> None:
+        """Takes ``share_nodes`` for all there are."""
+        self._by_node = {each.name: each.log_level for each in share_nodes}
+        self._keep()
+
+    def set(self, share_node: ShareNode) -> None:
+        if self._by_node.get(share_node.name) != share_node.log_level:
+            self._by_node[share_node.name] = share_node.log_level
+            self._keep()
+
+    def drop(self, name: str) -> None:
+        if self._by_node.pop(name, None):
+            self._keep()
+
+    def _keep(self) -> None:
+        level = most_verbose(set(self._by_node.values()), otherwise=self.otherwise)
+        if change_level(level):
+            _log.info("logging from level %s upwards now", level)

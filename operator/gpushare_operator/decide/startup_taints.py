@@ -1,0 +1,64 @@
+"""Taking the startup taint off nodes: as long as they have it, autoscalers do not count them as ready.
+
+Whoever makes the nodes puts it on them, so that no moment is without it. It is off again as soon as nobody
+has to be waited for: the plugin offers the node's cards, or no policy wants them.
+"""
+
+from collections.abc import Iterator
+
+from gpushare_core.api.enums import StartupTaint
+from gpushare_core.api.names import REGISTERED
+from gpushare_operator.cluster.objects import NodeObject, PolicyObject
+from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.decide.actions import RemoveStartupTaint
+from gpushare_operator.decide.node_assignment import assign
+
+
+def remove_startup_taints(snapshot: Snapshot) -> Iterator[RemoveStartupTaint]:
+    """Yields what is due now, of all policies together."""
+    for node in _tainted(snapshot):
+        if _is_offered(snapshot, node):
+            yield _removal(node)
+    yield from remove_unclaimed_taints(snapshot)
+
+
+def remove_unclaimed_taints(snapshot: Snapshot) -> Iterator[RemoveStartupTaint]:
+    yield from (_removal(node) for node in unclaimed_tainted_nodes(snapshot))
+
+
+def unclaimed_tainted_nodes(snapshot: Snapshot) -> list[NodeObject]:
+    """Returns nodes with the taint that no policy wants, if any policy takes it off at all."""
+    tainted = _tainted(snapshot)
+    if not tainted or not any(_removes(policy) for policy in snapshot.policies.values()):
+        return []
+    wanted = {name for policy in snapshot.policies.values() for name in _wanted(snapshot, policy)}
+    return [node for node in tainted if node.name not in wanted]
+
+
+def _tainted(snapshot: Snapshot) -> list[NodeObject]:
+    return [node for node in snapshot.nodes.values() if node.startup_taint and not node.deleting]
+
+
+def _wanted(snapshot: Snapshot, policy: PolicyObject) -> set[str]:
+    assignment = assign(snapshot, policy)
+    return {*assignment.sharing, *assignment.waiting}
+
+
+def _is_offered(snapshot: Snapshot, node: NodeObject) -> bool:
+    """Whether the plugin of a policy that takes the taint off has registered what is asked for now."""
+    share = snapshot.share_nodes.get(node.name)
+    if share is None or share.deleting or share.observed_generation != share.generation:
+        return False
+    policy, registered = snapshot.policies.get(share.policy), share.conditions.get(REGISTERED)
+    return bool(policy and _removes(policy) and registered and registered.status == "True")
+
+
+def _removes(policy: PolicyObject) -> bool:
+    return policy.spec is not None and policy.spec.startup_taint is StartupTaint.REMOVE
+
+
+def _removal(node: NodeObject) -> RemoveStartupTaint:
+    if node.startup_taint is None:
+        raise ValueError(f"node {node.name} has no startup taint")
+    taint = node.startup_taint
+    return RemoveStartupTaint(node.name, node.uid, taint.resource_version, taint.others)

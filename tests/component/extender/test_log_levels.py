@@ -1,0 +1,62 @@
+"""The extender's log goes by what the policies of all nodes ask for, without a restart."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from tests.fakes.api_server import SHARE_NODES, FakeApi, fake_api
+from tests.samples.extender import share_node_json
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
+from gpushare_extender.cluster.log_levels import LogLevels
+from gpushare_extender.cluster.watchers import WatchHealth, watch_share_nodes
+from gpushare_extender.ledger.ledger import Ledger
+
+
+def asking(name: str, level: str | None) -> Json:
+    body = share_node_json(name)
+    return {**body, "spec": {**body["spec"], **({"extenderLogLevel": level} if level else {})}}
+
+
+@pytest.fixture
+def root() -> Iterator[logging.Logger]:
+    logger = logging.getLogger()
+    before = logger.level
+    yield logger
+    logger.setLevel(before)
+
+
+@pytest.fixture
+async def api(root: logging.Logger) -> AsyncIterator[FakeApi]:
+    """A cluster that an extender with ``--log-level error`` follows."""
+    root.setLevel("ERROR")
+    async with fake_api() as fake, KubeClient(fake.credentials()) as client:
+        following = watch_share_nodes(
+            client, Ledger(), WatchHealth("gpusharenodes"), log_levels=LogLevels("error")
+        )
+        task = asyncio.create_task(following)
+        yield fake
+        task.cancel()
+
+
+async def test_the_most_verbose_of_all_nodes_counts(api: FakeApi, root: logging.Logger) -> None:
+    async def until(level: int) -> None:
+        await api.wait_for(f"level {level}", lambda: root.level == level)
+
+    api.put(SHARE_NODES, asking("n1", "warning"))
+    await until(logging.WARNING)
+    api.put(SHARE_NODES, asking("n2", "debug"))
+    await until(logging.DEBUG)
+    api.put(SHARE_NODES, asking("n2", None))
+    await until(logging.INFO)
+    api.put(SHARE_NODES, asking("n2", "louder than this version knows"))
+    api.put(SHARE_NODES, asking("n1", "error"))
+    await until(logging.INFO)
+    api.delete(SHARE_NODES, "n2")
+    await until(logging.ERROR)
+    api.put(SHARE_NODES, asking("n1", "debug"))
+    await until(logging.DEBUG)
+    api.delete(SHARE_NODES, "n1")
+    await until(logging.ERROR)

@@ -1,0 +1,88 @@
+"""An upgrade of the CRDs refuses nothing that was accepted before, and loses nothing that is stored."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from tests.releases.release import ROOT, last_release
+from tests.releases.schema_changes import breaking_changes
+
+FILES = ("gpushare.io_gpusharepolicies.yaml", "gpushare.io_gpusharenodes.yaml")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_crds_only_gained_since_the_last_release(file: str) -> None:
+    released = yaml.safe_load(last_release().read(f"crds/{file}"))
+    assert breaking_changes(released, yaml.safe_load((ROOT / "crds" / file).read_text())) == []
+
+
+def present() -> Any:
+    return yaml.safe_load((ROOT / "crds" / FILES[0]).read_text())
+
+
+def spec_of(crd: Any) -> Any:
+    return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(lambda spec: spec["properties"].pop("dialect"), "spec.dialect is gone", id="field"),
+        pytest.param(
+            lambda spec: spec["properties"]["dialect"]["enum"].remove("tuya.com"),
+            "spec.dialect: tuya.com is refused",
+            id="value",
+        ),
+        pytest.param(
+            lambda spec: spec["properties"]["memoryUnit"].update(enum=["1Gi"]),
+            "spec.memoryUnit: anything is refused",
+            id="values where there were none",
+        ),
+        pytest.param(
+            lambda spec: spec["required"].append("dialect"), "spec: dialect is required", id="required"
+        ),
+        pytest.param(
+            lambda spec: spec["properties"]["nodes"].update(maxItems=1),
+            "spec.nodes: maxItems was 12",
+            id="bound",
+        ),
+        pytest.param(
+            lambda spec: spec["properties"]["nodes"]["items"]["properties"]["mode"].update(default="Off"),
+            "spec.nodes[].mode: default was Memory",
+            id="default",
+        ),
+        pytest.param(
+            lambda spec: spec["properties"]["memoryUnit"].update(type="integer"),
+            "spec.memoryUnit: type was string",
+            id="type",
+        ),
+        pytest.param(
+            lambda spec: spec["properties"]["memoryUnit"]["x-kubernetes-validations"].append(
+                {"rule": "false"}
+            ),
+            "spec.memoryUnit: new rule false",
+            id="rule",
+        ),
+    ],
+)
+def test_what_would_break_is_found(change: Callable[[Any], Any], said: str) -> None:
+    changed = present()
+    change(spec_of(changed))
+    assert breaking_changes(present(), changed) == [f"v1alpha1.{said}"]
+
+
+def test_a_version_that_goes_is_found() -> None:
+    changed = present()
+    changed["spec"]["versions"][0]["served"] = False
+    assert breaking_changes(present(), changed) == ["version v1alpha1 is not served any more"]
+
+
+def test_additions_break_nothing() -> None:
+    changed = copy.deepcopy(present())
+    spec = spec_of(changed)
+    spec["properties"]["new"] = {"type": "string", "enum": ["a"], "default": "a"}
+    spec["properties"]["dialect"]["enum"].append("another")
+    spec["properties"]["nodes"]["maxItems"] = 100
+    assert breaking_changes(present(), changed) == []
