@@ -222,8 +222,24 @@ async def test_cards_whose_health_command_hangs_are_not_healthy(path: Path) -> N
     await until("healthy cards", source, are_healthy)
 
 
+async def test_by_cdi_the_kubelet_gets_qualified_names_from_the_next_pod_on(node: Node) -> None:
+    before = await node.run_pod(pod_json("a", container(units=4)))
+    assert not before.answers["main"].cdi_devices
+    devices = node.share_node.spec.devices.to_json()
+    node.share(devices={**devices, "injection": "CDI", "cdiKind": "example.com/card"})
+    await node.until("the change", lambda: bool(node.agent and node.agent.state.devices.injection == "CDI"))
+    after = await node.run_pod(pod_json("b", container(units=4)))
+    variables = after.variables["main"]
+    (name,) = after.answers["main"].cdi_devices
+    assert name.name == f"example.com/card={variables['GPUSHARE_CARD']}"
+    assert variables["NVIDIA_VISIBLE_DEVICES"] == "void"
+    await node.until("both", lambda: {"a", "b"} <= node.on_cards().keys())
+
+
 async def test_a_node_serves_its_inventory_and_a_broken_one_harms_no_pod(node: Node, path: Path) -> None:
-    extra = "container: {deviceNodes: [/dev/gcuctl], visibleCards: {variable: GCU_VISIBLE}}\n"
+    mount = "{hostPath: /opt/gcu, containerPath: /usr/gcu}"
+    visible = "{variable: GCU_VISIBLE}"
+    extra = f"container: {{deviceNodes: [/dev/gcuctl], mounts: [{mount}], visibleCards: {visible}}}\n"
     in_place(path, TWO + extra)
     source = InventorySource(path)
     node.open_source = lambda _: source
@@ -231,6 +247,10 @@ async def test_a_node_serves_its_inventory_and_a_broken_one_harms_no_pod(node: N
     await node.until("the cards", lambda: "GCU-0" in [each.uuid for each in node.share_node.status.cards])
     admitted = await node.run_pod(pod_json("a", container(units=4)))
     assert admitted.variables["main"]["GCU_VISIBLE"] == admitted.variables["main"]["GPUSHARE_CARD"]
+    (device,) = admitted.answers["main"].devices
+    assert (device.host_path, device.container_path, device.permissions) == (*["/dev/gcuctl"] * 2, "rw")
+    (mounted,) = admitted.answers["main"].mounts
+    assert (mounted.host_path, mounted.container_path, mounted.read_only) == ("/opt/gcu", "/usr/gcu", True)
     await node.until("the pod", lambda: "a" in node.on_cards())
     before = node.on_cards()
 
