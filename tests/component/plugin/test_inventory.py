@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -155,12 +156,11 @@ async def test_a_disk_that_does_not_answer_holds_up_nothing(
 ) -> None:
     source = InventorySource(path, deadline=1.0)
     before = await source.read()
-    released = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    released = threading.Event()
     real_open = os.open
 
     def stuck(*arguments: object) -> int:
-        asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
+        assert released.wait(30), "waited 30 s for the end of the test"
         return real_open(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr("gpushare_plugin.devices.inventory.os.open", stuck)
@@ -191,6 +191,20 @@ async def test_cards_are_asked_for_their_health_when_it_is_due(path: Path) -> No
     assert sorted(vendor.asked) == ["GCU-0"] * 3 + ["GCU-1"] * 3
 
 
+async def test_an_answer_counts_although_the_next_is_due_by_then(path: Path) -> None:
+    vendor = Vendor()
+    in_place(path, TWO + HEALTH)
+    source = InventorySource(path, checks=vendor.checks)
+    await source.read()
+    vendor.answers["GCU-1"] = HealthAnswer("too hot")
+
+    def is_seen(reading: Reading) -> bool:
+        vendor.time += 10.0
+        return not reading.cards[1].healthy
+
+    await until("the second card, at rounds longer than the period", source, is_seen)
+
+
 async def test_a_health_command_that_cannot_be_run_says_nothing_of_the_cards(path: Path) -> None:
     in_place(path, TWO + HEALTH)
     reading = await InventorySource(path).read()
@@ -204,11 +218,10 @@ async def test_a_health_command_that_cannot_be_run_says_nothing_of_the_cards(pat
 
 async def test_cards_whose_health_command_hangs_are_not_healthy(path: Path) -> None:
     vendor = Vendor()
-    released = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    released = threading.Event()
 
     def hang(_: Sequence[str], __: float) -> HealthAnswer:
-        asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
+        assert released.wait(30), "waited 30 s for the end of the test"
         return HealthAnswer()
 
     in_place(path, TWO + HEALTH)
