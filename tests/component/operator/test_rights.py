@@ -12,6 +12,7 @@ from tests.samples.operator import INSTALLATION, VOLCANO_CONFIG, control_plane, 
 from tests.samples.rights import Right, allowed, group_and_parts
 
 from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL, SCHEDULER_LABEL
+from gpushare_core.api.policy import INVENTORY_FOLDERS
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.kube import paths
@@ -19,6 +20,7 @@ from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.labels import DIALECT_LABELS
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
+from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.main import ACCOUNT
 
 MANIFEST = Path(__file__).resolve().parents[3] / "manifests" / "rbac-operator.yaml"
@@ -185,12 +187,15 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     """As far as that can be told without an API server: tests/e2e/test_operator_workloads.py asks one."""
     policies = list(yaml.safe_load_all((MANIFEST.parent / "admission-operator.yaml").read_text()))
     (spec,) = [each["spec"] for each in policies if each["spec"].get("paramKind")]
-    (rules,) = [each["expression"] for each in spec["variables"] if each["name"] == "rules"]
+    variables = {each["name"]: each["expression"] for each in spec["variables"]}
+    rules = variables["rules"]
     shapes = re.findall(r"r'(\^[^']*\$)'", re.sub(r"'\s*\+\s*r'", "", rules))
     assert len(shapes) == 4
     validations = " ".join(each["expression"] for each in spec["validations"])
+    platform = PluginPlatform(runtime_class="nvidia", inventory_folders=INVENTORY_FOLDERS)
     made = [
         plugin_daemon_set(policy(), INSTALLATION),
+        plugin_daemon_set(policy(), INSTALLATION, platform),
         extender_daemon_set(INSTALLATION, [22766]),
         extender_daemon_set(INSTALLATION, [22766, 12000]),
         *(hostctl_job(hostctl_run(command), control_plane(), 1) for command in HostctlCommand),
@@ -199,6 +204,8 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     for pod in (body["spec"]["template"]["spec"] for body in made):
         (container,) = pod["containers"]
         assert container["command"] == [pod["serviceAccountName"]]
+        assert [each for each in container if f"'{each}'" not in variables["otherContainerFields"]] == []
+        assert [each for each in pod if f"'{each}'" not in variables["otherFields"] + rules] == []
         literals = [each for each in container.get("env", ()) if each["name"] != "NODE_NAME"]
         assert [each for each in literals if f"each == {each}" not in validations] == []
         assert any(re.fullmatch(shape, " ".join(container["args"])) for shape in shapes)
