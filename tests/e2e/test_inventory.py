@@ -146,7 +146,7 @@ def test_a_changed_file_is_followed_and_a_broken_one_harms_nobody(
     )
     (kept,) = (each for each in gone["status"]["cards"] if each["uuid"] == held)
     assert (kept["allocatedUnits"], kept["health"]) == (8, "Unhealthy")
-    write(cluster, "inventory.yaml", inventory(card(0), card(1)))
+    write(cluster, "inventory.yaml", inventory(card(0), card(1), card(2)))
     product.share_node(NODE, lambda it: condition(it, "CardsHealthy")["status"] == "True", what="it is back")
     await_agreement(cluster, namespace)
 

@@ -63,6 +63,8 @@ class Admitted:
     variables: dict[str, dict[str, str]] = field(default_factory=dict)
     resources: dict[str, str] = field(default_factory=dict)
     """What each container holds units of."""
+    answers: dict[str, api.ContainerAllocateResponse] = field(default_factory=dict)
+    """The plugin's last one for each container, variables and all."""
 
     def shown(self) -> Iterable[str]:
         """Containers that PodResources list."""
@@ -289,6 +291,7 @@ class FakeKubelet:
             chosen = await self._choose(resource, units, reused)
         answer = await self._call(resource, "Allocate", _allocate_request(chosen), api.AllocateResponse)
         pod.held[container] = chosen
+        pod.answers[container] = answer.container_responses[0]
         pod.variables[container] = dict(answer.container_responses[0].envs)
         if container in set(pod.shown()):
             reusable[:] = [unit for unit in reusable if unit not in chosen]

@@ -54,14 +54,18 @@ class CardChecks:
             self._command, self._checks = command, {}
         present = {card.uuid for card in cards}
         self._checks = {uuid: check for uuid, check in self._checks.items() if uuid in present}
+        self._collect()
         for card in cards:
             if command and self._is_due(card.uuid, command):
                 self._begin(card, command)
         new = [check.running for check in self._checks.values() if check.answer is NOT_YET]
         if new:
             await asyncio.wait(map(asyncio.wrap_future, new), timeout=patience)
+            self._collect()
+
+    def _collect(self) -> None:
         for check in self._checks.values():
-            _collect(check)
+            _take_answer(check)
 
     def _is_due(self, uuid: str, command: HealthCommand) -> bool:
         check = self._checks.get(uuid)
@@ -106,7 +110,7 @@ class CardChecks:
         )
 
 
-def _collect(check: _Check) -> None:
+def _take_answer(check: _Check) -> None:
     """A program that cannot be run leaves the answer before in force."""
     if not check.running.done():
         return

@@ -212,17 +212,19 @@ def _root(text: str) -> yaml.Node:
                 raise InventoryError("lists or mappings nest too deep", _line_of(event))
         node = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise _yaml_error(error) from error
+        raise _yaml_error(error, last=text.count("\n") + 1) from error
     if not isinstance(node, yaml.MappingNode):
         raise InventoryError("not a mapping with cards: see docs/inventory.md", _line_of(node) if node else 1)
     _require_distinct_keys(node)
     return node
 
 
-def _yaml_error(error: yaml.YAMLError) -> InventoryError:
+def _yaml_error(error: yaml.YAMLError, last: int | None = None) -> InventoryError:
+    """``last``: number of the last line; where something is missing at the end, the reader counts on."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-    return InventoryError(f"not YAML: {problem}", mark.line + 1 if mark else 0)
+    line = mark.line + 1 if mark else 0
+    return InventoryError(f"not YAML: {problem}", min(line, last) if last else line)
 
 
 def _require_distinct_keys(node: yaml.Node) -> None:

@@ -9,8 +9,6 @@ import pytest
 import yaml
 from tests.fakes.operator_cluster import NAMESPACE, Cluster, converge
 from tests.samples.operator import INSTALLATION, VOLCANO_CONFIG, control_plane, hostctl_run, policy
-from tests.samples.operator import rule as node_rule
-from tests.samples.operator import spec as policy_spec
 from tests.samples.rights import Right, allowed, group_and_parts
 
 from gpushare_core.api.names import (
@@ -20,7 +18,7 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     SCHEDULER_LABEL,
 )
-from gpushare_core.api.policy import LOG_FOLDER_PATTERN
+from gpushare_core.api.policy import INVENTORY_FOLDERS, LOG_FOLDER_PATTERN
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.kube import paths
@@ -29,6 +27,7 @@ from gpushare_operator.cluster.labels import DIALECT_LABELS
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
 from gpushare_operator.desired.dedicated import scheduler_deployment
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, hostctl_job
+from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.leadership import LEASE_NAME
 from gpushare_operator.main import ACCOUNT
 
@@ -284,16 +283,20 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     """As far as that can be told without an API server: tests/e2e/test_operator_workloads.py asks one."""
     policies = list(yaml.safe_load_all((MANIFEST.parent / "admission-operator.yaml").read_text()))
     (spec,) = [each["spec"] for each in policies if each["spec"].get("paramKind")]
-    (rules,) = [each["expression"] for each in spec["variables"] if each["name"] == "rules"]
+    variables = {each["name"]: each["expression"] for each in spec["variables"]}
+    rules = variables["rules"]
     shapes = re.findall(r"r'(\^[^']*\$)'", re.sub(r"'\s*\+\s*r'", "", rules))
     assert len(shapes) == 4
     validations = " ".join(each["expression"] for each in spec["validations"])
+    platform = PluginPlatform(
+        runtime_class="nvidia",
+        inventory_folders=INVENTORY_FOLDERS,
+        log_folder="/var/log/gpushare",
+        host_processes=True,
+    )
     made = [
         plugin_daemon_set(policy(), INSTALLATION),
-        plugin_daemon_set(
-            policy(spec=policy_spec(node_rule("gpu-1"), plugin={"logFolder": "/var/log/gpushare"})),
-            INSTALLATION,
-        ),
+        plugin_daemon_set(policy(), INSTALLATION, platform),
         extender_daemon_set(INSTALLATION, [22766]),
         extender_daemon_set(INSTALLATION, [22766, 12000]),
         *(hostctl_job(hostctl_run(command), control_plane(), 1) for command in HostctlCommand),
@@ -302,6 +305,8 @@ def test_the_operator_makes_only_what_its_admission_policy_lets_pass() -> None:
     for pod in (body["spec"]["template"]["spec"] for body in made):
         (container,) = pod["containers"]
         assert container["command"] == [pod["serviceAccountName"]]
+        assert [each for each in container if f"'{each}'" not in variables["otherContainerFields"]] == []
+        assert [each for each in pod if f"'{each}'" not in variables["otherFields"] + rules] == []
         literals = [each for each in container.get("env", ()) if each["name"] != "NODE_NAME"]
         assert [each for each in literals if f"each == {each}" not in validations] == []
         assert any(re.fullmatch(shape, " ".join(container["args"])) for shape in shapes)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -155,12 +156,11 @@ async def test_a_disk_that_does_not_answer_holds_up_nothing(
 ) -> None:
     source = InventorySource(path, deadline=1.0)
     before = await source.read()
-    released = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    released = threading.Event()
     real_open = os.open
 
     def stuck(*arguments: object) -> int:
-        asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
+        assert released.wait(30), "waited 30 s for the end of the test"
         return real_open(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr("gpushare_plugin.devices.inventory.os.open", stuck)
@@ -191,6 +191,20 @@ async def test_cards_are_asked_for_their_health_when_it_is_due(path: Path) -> No
     assert sorted(vendor.asked) == ["GCU-0"] * 3 + ["GCU-1"] * 3
 
 
+async def test_an_answer_counts_although_the_next_is_due_by_then(path: Path) -> None:
+    vendor = Vendor()
+    in_place(path, TWO + HEALTH)
+    source = InventorySource(path, checks=vendor.checks)
+    await source.read()
+    vendor.answers["GCU-1"] = HealthAnswer("too hot")
+
+    def is_seen(reading: Reading) -> bool:
+        vendor.time += 10.0
+        return not reading.cards[1].healthy
+
+    await until("the second card, at rounds longer than the period", source, is_seen)
+
+
 async def test_a_health_command_that_cannot_be_run_says_nothing_of_the_cards(path: Path) -> None:
     in_place(path, TWO + HEALTH)
     reading = await InventorySource(path).read()
@@ -204,11 +218,10 @@ async def test_a_health_command_that_cannot_be_run_says_nothing_of_the_cards(pat
 
 async def test_cards_whose_health_command_hangs_are_not_healthy(path: Path) -> None:
     vendor = Vendor()
-    released = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    released = threading.Event()
 
     def hang(_: Sequence[str], __: float) -> HealthAnswer:
-        asyncio.run_coroutine_threadsafe(released.wait(), loop).result()
+        assert released.wait(30), "waited 30 s for the end of the test"
         return HealthAnswer()
 
     in_place(path, TWO + HEALTH)
@@ -222,8 +235,24 @@ async def test_cards_whose_health_command_hangs_are_not_healthy(path: Path) -> N
     await until("healthy cards", source, are_healthy)
 
 
+async def test_by_cdi_the_kubelet_gets_qualified_names_from_the_next_pod_on(node: Node) -> None:
+    before = await node.run_pod(pod_json("a", container(units=4)))
+    assert not before.answers["main"].cdi_devices
+    devices = node.share_node.spec.devices.to_json()
+    node.share(devices={**devices, "injection": "CDI", "cdiKind": "example.com/card"})
+    await node.until("the change", lambda: bool(node.agent and node.agent.state.devices.injection == "CDI"))
+    after = await node.run_pod(pod_json("b", container(units=4)))
+    variables = after.variables["main"]
+    (name,) = after.answers["main"].cdi_devices
+    assert name.name == f"example.com/card={variables['GPUSHARE_CARD']}"
+    assert variables["NVIDIA_VISIBLE_DEVICES"] == "void"
+    await node.until("both", lambda: {"a", "b"} <= node.on_cards().keys())
+
+
 async def test_a_node_serves_its_inventory_and_a_broken_one_harms_no_pod(node: Node, path: Path) -> None:
-    extra = "container: {deviceNodes: [/dev/gcuctl], visibleCards: {variable: GCU_VISIBLE}}\n"
+    mount = "{hostPath: /opt/gcu, containerPath: /usr/gcu}"
+    visible = "{variable: GCU_VISIBLE}"
+    extra = f"container: {{deviceNodes: [/dev/gcuctl], mounts: [{mount}], visibleCards: {visible}}}\n"
     in_place(path, TWO + extra)
     source = InventorySource(path)
     node.open_source = lambda _: source
@@ -231,6 +260,10 @@ async def test_a_node_serves_its_inventory_and_a_broken_one_harms_no_pod(node: N
     await node.until("the cards", lambda: "GCU-0" in [each.uuid for each in node.share_node.status.cards])
     admitted = await node.run_pod(pod_json("a", container(units=4)))
     assert admitted.variables["main"]["GCU_VISIBLE"] == admitted.variables["main"]["GPUSHARE_CARD"]
+    (device,) = admitted.answers["main"].devices
+    assert (device.host_path, device.container_path, device.permissions) == (*["/dev/gcuctl"] * 2, "rw")
+    (mounted,) = admitted.answers["main"].mounts
+    assert (mounted.host_path, mounted.container_path, mounted.read_only) == ("/opt/gcu", "/usr/gcu", True)
     await node.until("the pod", lambda: "a" in node.on_cards())
     before = node.on_cards()
 
