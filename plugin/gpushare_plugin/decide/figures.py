@@ -13,7 +13,7 @@ CARDS = Gauge("gpushare_cards", "Cards of the node.", ("node", "health"))
 UNITS = Gauge("gpushare_units", "Units of the node, by its status.", ("node", "resource", "state"))
 CONDITION = Gauge("gpushare_node_condition", "Of the GPUShareNode: 1 True, 0 False.", ("node", "type"))
 CARD_INFO = Gauge("gpushare_card_info", "Always 1; what a card is.", ("node", "card", "index", "model"))
-CARD_HEALTHY = Gauge("gpushare_card_healthy", "1 when pods may come to the card.", ("node", "card"))
+CARD_HEALTHY = Gauge("gpushare_card_healthy", "1 when nothing is wrong with the card.", ("node", "card"))
 CARD_MEMORY = Gauge("gpushare_card_memory_bytes", "What the card has.", ("node", "card"))
 CARD_USED = Gauge(
     "gpushare_card_memory_used_bytes", "What is in use on the card, where the source tells.", ("node", "card")
