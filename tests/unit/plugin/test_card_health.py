@@ -298,6 +298,13 @@ def test_a_question_without_an_answer_proves_nothing(ward: Ward) -> None:
     assert ward.look()
 
 
+def test_what_stands_says_what_it_asks_for_now(ward: Ward) -> None:
+    ward.look(repair=RESET)
+    before = ward.fault
+    ward.look(repair=Problem(RESET.reason, "reboot the node"))
+    assert ward.fault == before.model_copy(update={"message": "reboot the node"})
+
+
 def test_a_fault_that_stands_is_never_forgotten(ward: Ward) -> None:
     ward.look(repair=RESET)
     before = ward.fault
