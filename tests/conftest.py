@@ -3,8 +3,13 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+# How long examples take says nothing where clusters run beside: only what they show is a result.
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 INOTIFY_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 INSTANCES = 512

@@ -14,11 +14,12 @@ from gpushare_operator.decide.actions import (
     Action,
     CapacityLeft,
     ClearCapacity,
-    LabelNode,
     SetCounts,
+    Wishes,
     content,
     describe,
     target,
+    wishes,
 )
 
 FREE = 2
@@ -41,6 +42,7 @@ class _Entry:
     key: str
     action: Action
     content: str
+    wishes: Wishes
     attempts: int
     last: datetime
     error: str = ""
@@ -74,8 +76,8 @@ class Repetitions:
     """Attempts by object. ``key`` says on whose behalf something is done, as in the queue."""
 
     _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
-    _labelled: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
-    """Node -> targets of attempts at its labels."""
+    _wanted: Wishes = field(default_factory=dict)
+    """Of each thing that entries are about: what was asked of it last."""
 
     def due(self, actions: Iterable[Action], now: datetime) -> Due:
         """Returns what of ``actions`` may be done at ``now``."""
@@ -92,12 +94,13 @@ class Repetitions:
 
     def note(self, key: str, action: Action, now: datetime, *, error: str = "", rival: str = "") -> None:
         """Takes down one more attempt."""
-        if isinstance(action, LabelNode):
-            self._forget_contrary(action)
         entry = self._entry(action)
         attempts = entry.attempts + 1 if entry else 1
         said = rival or (entry.rival if entry else "")
-        self._entries[target(action)] = _Entry(key, action, _digest(action), attempts, now, error, said)
+        self._entries[target(action)] = entry = _Entry(
+            key, action, _digest(action), wishes(action), attempts, now, error, said
+        )
+        self._wanted.update(entry.wishes)
 
     def settle(self, key: str, actions: Iterable[Action]) -> None:
         """Forgets why something was refused that is not among ``actions`` any more: nobody asks for it."""
@@ -115,7 +118,7 @@ class Repetitions:
         return sorted(self._contested(keys))
 
     def _contested(self, keys: Iterable[str]) -> Iterator[str]:
-        for entry in self._entries.values():
+        for entry in filter(self._holds, self._entries.values()):
             fights = entry.attempts >= CONTESTED_FROM and not entry.error and not entry.is_remembered
             if entry.key in keys and fights:
                 yield f"{describe(entry.action)} has no lasting effect: {entry.rival or 'somebody undoes it'}"
@@ -128,26 +131,20 @@ class Repetitions:
     def _entry(self, action: Action) -> _Entry | None:
         """Returns what is known of the very same action; another one on the object begins anew."""
         entry = self._entries.get(target(action))
-        return entry if entry and entry.content == _digest(action) else None
+        return entry if entry and entry.content == _digest(action) and self._holds(entry) else None
 
-    def _forget_contrary(self, action: LabelNode) -> None:
-        """What is asked for otherwise since was undone by ourselves: a policy went, or came back."""
-        present = {name for name in self._labelled.get(action.node, ()) if name in self._entries}
-        contrary = {name for name in present if _contradicts(self._entries[name].action, action)}
-        for name in contrary:
-            del self._entries[name]
-        self._labelled[action.node] = (present - contrary) | {target(action)}
+    def _holds(self, entry: _Entry) -> bool:
+        """Whether nothing else was asked of its things since: then it was not somebody else who undid it, but
+        a policy went, or came back."""
+        return all(self._wanted[thing] == value for thing, value in entry.wishes.items())
 
     def _forget(self, now: datetime) -> None:
         gone = [name for name, entry in self._entries.items() if now - entry.last > 2 * entry.delay + MEMORY]
         for name in gone:
             del self._entries[name]
-
-
-def _contradicts(before: Action, action: LabelNode) -> bool:
-    """Whether the same label of the node was wanted otherwise."""
-    known = before.labels if isinstance(before, LabelNode) else {}
-    return any(action.labels[key] != value for key, value in known.items() if key in action.labels)
+        if gone:
+            known = {thing for entry in self._entries.values() for thing in entry.wishes}
+            self._wanted = {thing: value for thing, value in self._wanted.items() if thing in known}
 
 
 def _digest(action: Action) -> str:

@@ -237,7 +237,7 @@ class FakeKubelet:
         )
         return sorted(asked, key=lambda each: order.index(each[0]))
 
-    def _devices_of(self, resource: str) -> dict[str, str]:
+    def devices_of(self, resource: str) -> dict[str, str]:
         return self.devices if resource == self.resource else self.offered.get(resource, {})
 
     async def allocate(self, resource: str, units: list[str]) -> None:
@@ -263,7 +263,7 @@ class FakeKubelet:
             data = {
                 "PodDeviceEntries": entries or None,
                 "RegisteredDevices": {
-                    name: [*self._devices_of(name)] for name in (*self.plugins, self.resource)
+                    name: [*self.devices_of(name)] for name in (*self.plugins, self.resource)
                 },
             }
             written = self.checkpoint.with_suffix(".new")
@@ -304,7 +304,7 @@ class FakeKubelet:
             if pod.resources.get(container, self.resource) == resource
             for unit in held
         }
-        devices = self._devices_of(resource)
+        devices = self.devices_of(resource)
         free = [unit for unit, health in devices.items() if health == "Healthy" and unit not in taken]
         if len(free) + len(reused) < units:
             raise AdmissionError(f"Requested: {units}, Available: {len(free)}")

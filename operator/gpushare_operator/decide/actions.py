@@ -160,12 +160,43 @@ class Plan:
     """Seconds after which something may be due although nothing happened."""
 
 
+PRESENT = "present"
+"""Of a thing that is wanted in whatever shape."""
+
+
 def target(action: Action) -> tuple[str, str]:
     """Returns what kind of thing is done to which object."""
     name = getattr(action, "name", "") or getattr(action, "node", "") or getattr(action, "policy", "")
     # Labels of one node are wanted for different reasons.
     part = f" {','.join(sorted(action.labels))}" if isinstance(action, LabelNode) else ""
     return (type(action).__name__, f"{name}{part}")
+
+
+Wishes: TypeAlias = dict[tuple[str, ...], str | None]
+
+
+def wishes(action: Action) -> Wishes:
+    """Returns what is wanted of which thing, None for its absence: two actions that want the same thing
+    otherwise undo each other."""
+    match action:
+        case LabelNode():
+            return {("label", action.node, key): value for key, value in action.labels.items()}
+        case SetCounts():
+            return {("capacity", action.node, name): str(count) for name, count in action.counts.items()}
+        case ClearCapacity():
+            wanted: Wishes = {("capacity", action.node, name): None for name in action.resources}
+            # What the kubelet remembers is no matter of what is offered now.
+            return wanted | ({("offer", action.node): None} if action.left is CapacityLeft.BY_PLUGIN else {})
+        case ApplyShareNode():
+            return {("GPUShareNode", action.node): PRESENT, ("offer", action.node): PRESENT}
+        case DeleteShareNode():
+            return {("GPUShareNode", action.node): None}
+        case ApplyDaemonSet() | CreateJob() | ApplyVolcanoBackup():
+            return {(_kind(action), action.name): PRESENT}
+        case DeleteDaemonSet() | DeleteJob() | DeleteVolcanoBackup():
+            return {(_kind(action), action.name): None}
+        case SetFinalizers() | WriteVolcanoConfig():
+            return {}
 
 
 def content(action: Action) -> Json:
@@ -202,3 +233,7 @@ def describe(action: Action) -> str:
 def _verb(action: Action) -> str:
     name = type(action).__name__
     return next(verb for verb in ("apply", "delete", "create") if name.lower().startswith(verb))
+
+
+def _kind(action: Action) -> str:
+    return type(action).__name__[len(_verb(action)) :]

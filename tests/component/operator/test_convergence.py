@@ -554,6 +554,48 @@ async def test_a_daemon_set_that_somebody_edited_is_put_right() -> None:
     assert cluster.api.of(DAEMON_SETS)[name]["spec"] == good
 
 
+@pytest.mark.parametrize("dialect", ["gpushare.io", "volcano.sh"])
+async def test_a_policy_that_comes_and_goes_is_held_up_by_nobody(dialect: str) -> None:
+    """What the operator itself took back is no lasting fight with somebody."""
+    cluster = workers_and_control_planes()
+    operator = Operator(cluster)
+    for turn in range(12):
+        cluster.add_policy("default", rule("gpu-1", "gpu-2"), dialect=dialect)
+        there = await seconds_until_idle(operator)
+        assert conditions(cluster, "Ready")[0]["status"] == "True"
+        cluster.delete_policy("default")
+        gone = await seconds_until_idle(operator)
+        assert cluster.api.of(paths.POLICIES) == {}
+        assert not any(cluster.traces().values()), cluster.traces()
+        assert max(there, gone) <= 20, (turn, there, gone)
+
+
+async def seconds_until_idle(operator: Operator) -> int:
+    """Let operator and cluster go on, second by second, until nothing is written for five of them."""
+    cluster, idle = operator.cluster, 0
+    for second in range(400):
+        before = len(cluster.api.writes)
+        await operator.resync()
+        for key in operator.work_keys():
+            await operator.work(key)
+        steps = cluster.steps()
+        for step in steps:
+            step()
+        operator.now += timedelta(seconds=1)
+        cluster.now = operator.now
+        idle = 0 if steps or len(cluster.api.writes) > before else idle + 1
+        if idle == 5 and not waits_for_something(cluster):
+            return second - idle
+    raise AssertionError(f"still busy: {cluster.api.writes[-5:]}")
+
+
+def waits_for_something(cluster: Cluster) -> bool:
+    """Whether a policy is neither Ready nor gone."""
+    policies = cluster.api.of(paths.POLICIES).values()
+    deleting = any(policy["metadata"].get("deletionTimestamp") for policy in policies)
+    return deleting or any(each["status"] != "True" for each in conditions(cluster, "Ready") if policies)
+
+
 def conditions(cluster: Cluster, kind: str) -> list[dict[str, Any]]:
-    status = cluster.api.of(paths.POLICIES)["default"]["status"]
-    return [each for each in status["conditions"] if each["type"] == kind]
+    status = cluster.api.of(paths.POLICIES).get("default", {}).get("status", {})
+    return [each for each in status.get("conditions", ()) if each["type"] == kind]

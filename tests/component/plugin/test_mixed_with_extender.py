@@ -27,8 +27,14 @@ async def mixed(node: Node, extender: Extender, cards: int) -> None:
 
 
 async def until_free(node: Node, extender: Extender, name: str, amount: int) -> None:
+    """The extender knows, and so does the kubelet: kube-scheduler asks only for nodes that its allocatable
+    lets through."""
     greatest = extender.api.ledger.greatest
     await node.until(f"{amount} of {name}", lambda: greatest[name].get(NODE) == amount)
+    await node.kubelet.until(
+        "all lists",
+        lambda kubelet: all("Healthy" in kubelet.devices_of(each).values() for each in (MEMORY, SLICE, CARD)),
+    )
 
 
 async def bind(node: Node, extender: Extender, name: str, *containers: Json) -> str:
