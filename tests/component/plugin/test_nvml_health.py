@@ -1,7 +1,7 @@
 """What NVML tells of the health of cards: Xid events, failed remapping, recovery actions."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pynvml
@@ -184,20 +184,33 @@ async def test_what_a_driver_does_not_know_is_lived_without_and_no_answer_is_no_
     assert [card.unproven for card in reading.cards] == [False, error not in NOT_KNOWN]
 
 
-async def test_a_card_of_nvml_falls_sick_under_a_pod_and_returns_by_proof(
-    idle_node: Node, library: NvmlLibrary, driver: StubDriver
-) -> None:
-    node = idle_node
-    changed: list[Callable[[], None]] = []
-    source = NvmlSource(library, period=0.05, happened=lambda: changed[0]())
+@pytest.fixture
+async def node(idle_node: Node, library: NvmlLibrary) -> Node:
+    """Its cards are those of the driver; a pod has 20 units of the second."""
+    node, changed = idle_node, asyncio.Event()
+    source = NvmlSource(library, period=0.05, happened=lambda: changed.set())
     node.open_source = lambda *_: source
     node.share(devices={"source": "NVML", "health": {"quietSeconds": 2}})
     await node.start_plugin()
     await node.until_registered()
     assert node.agent
-    changed.append(node.agent.state.changed.set)
+    changed = node.agent.state.changed
     await node.run_pod(pod_json("a", container(units=20)))
     await node.until("the pod", lambda: node.on_cards() == {"a": {"GPU-b": 20}})
+    return node
+
+
+async def look_again(node: Node, driver: StubDriver) -> None:
+    """Until the plugin has asked for the cards once more."""
+    before = driver.calls("nvmlDeviceGetCount_v2")
+    assert node.agent
+    node.agent.state.changed.set()
+    await node.until("a look", lambda: driver.calls("nvmlDeviceGetCount_v2") > before)
+
+
+async def test_a_card_of_nvml_falls_sick_under_a_pod_and_returns_by_proof(
+    node: Node, driver: StubDriver
+) -> None:
     driver.ask_for(1, card=1)
     driver.xid(1, 79)
     await node.until("the word", lambda: node.condition("CardsHealthy") == ("False", "CardsUnhealthy"))
@@ -206,6 +219,25 @@ async def test_a_card_of_nvml_falls_sick_under_a_pod_and_returns_by_proof(
     assert (fault.uuid, fault.reason, fault.quiet_since) == ("GPU-b", "RecoveryActionDue", "")
     assert node.on_cards() == {"a": {"GPU-b": 20}}
     driver.ask_for(0, card=1)
-    node.agent.state.changed.set()
+    await look_again(node, driver)
     await node.until("health", lambda: node.condition("CardsHealthy") == ("True", "AllHealthy"))
     assert node.share_node.status.faults[0].cleared_by == "QuietTime"
+
+
+async def test_odd_errors_that_pass_change_nothing_at_the_kubelet(node: Node, driver: StubDriver) -> None:
+    lists = len(node.kubelet.lists)
+    for _ in range(8):
+        driver.fail("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_UNKNOWN, card=1)
+        await look_again(node, driver)
+        driver.recover()
+        await look_again(node, driver)
+    assert len(node.kubelet.lists) == lists
+    assert node.condition("CardsHealthy") == ("True", "AllHealthy")
+    assert node.share_node.status.faults == []
+
+
+async def test_an_odd_error_that_stays_is_a_fault(node: Node, driver: StubDriver) -> None:
+    driver.fail("nvmlDeviceGetMemoryInfo", pynvml.NVML_ERROR_UNKNOWN, card=1)
+    await look_again(node, driver)
+    await node.until("the word", lambda: node.condition("CardsHealthy") == ("False", "CardsUnhealthy"))
+    assert "(NVML error 999 of nvmlDeviceGetMemoryInfo)" in node.message("CardsHealthy")
