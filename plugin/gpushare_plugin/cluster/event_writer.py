@@ -28,4 +28,6 @@ class EventWriter:
             try:
                 await self._client.create(events(event.pod.namespace), body)
             except (ApiError, UnreachableError) as error:
+                if isinstance(error, ApiError) and error.is_conflict:
+                    continue  # it was told before
                 _log.warning("no Event: %s (%s)", event.note, error, extra={"pod": str(event.pod)})

@@ -21,11 +21,14 @@ class PodEvent:
     reason: str
     note: str
     warning: bool = False
+    action: str = "Measuring"
+    occasion: str = ""
+    """What it is about, where a pod shall be told of it but once; empty: each is one of its own."""
 
     def to_json(self, node: str, now: datetime) -> Json:
         """Returns an Event of ``events.k8s.io/v1``. Its name makes a repetition collide with the first."""
         moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        seed = f"{self.uid}/{self.reason}/{self.note}/{moment}"
+        seed = f"{self.uid}/{self.reason}/{self.occasion or f'{self.note}/{moment}'}"
         digest = hashlib.sha256(seed.encode()).hexdigest()[:16]
         name, namespace = self.pod.name, self.pod.namespace
         return {
@@ -36,7 +39,7 @@ class PodEvent:
             "type": "Warning" if self.warning else "Normal",
             "reason": self.reason,
             "note": self.note[:MOST_CHARACTERS],
-            "action": "Measuring",
+            "action": self.action,
             "reportingController": CONTROLLER,
             "reportingInstance": node,
             "regarding": {
