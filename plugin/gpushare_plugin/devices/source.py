@@ -26,7 +26,8 @@ class DeviceSources:
             happening = share_node.metadata.annotations.get(SIMULATE_ANNOTATION, "")
             return SimulatedSource(share_node.metadata.name, devices.simulated, happening)
         if devices.source is Source.NVML:
-            self._nvml, self._nvml_use = (self._nvml, self._nvml_use) if self._nvml else _nvml_sources()
+            if self._nvml is None:
+                self._nvml, self._nvml_use = _nvml_sources()
             return self._nvml
         return None
 
