@@ -99,7 +99,12 @@ def _listed(handle: Any, forms: Sequence[Callable[[Any], Sequence[Any]]]) -> Seq
 
 
 def _cgroup(pid: int, proc: Path) -> str:
+    """Raises ``_ProcessesUnknownError`` where nobody lets us look; a process that is gone has none."""
     try:
         return (proc / str(pid) / "cgroup").read_text(errors="replace")
+    except PermissionError as error:
+        raise _ProcessesUnknownError(
+            f"the plugin may not look at processes ({error}): does SELinux or AppArmor confine its pod?"
+        ) from error
     except OSError:
         return ""

@@ -6,6 +6,7 @@ import logging
 import pytest
 from tests.component.plugin.test_health_server import call
 from tests.component.plugin.test_metrics import READ
+from tests.component.plugin.test_modes import DEVICES, slice_pod, slices
 from tests.fakes.api_server import EVENTS, PODS, SHARE_NODES, status
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, pod_json
@@ -172,3 +173,18 @@ async def test_a_source_that_does_not_tell_is_no_proof_of_anything(measured_node
     await node.until("the condition", lambda: node.condition("MemoryExceeded") == ("Unknown", "UseNotTold"))
     assert used(node)["a/main"] == "5Gi"
     await node.until("the Event", lambda: len(events(node)) == 1)
+
+
+async def test_of_slices_each_card_counts_for_itself(node: Node) -> None:
+    await slices(node)
+    node.share(mode="Slices", slicesPerCard=2, devices=DEVICES, measurement=BY_CONTAINER)
+    await node.run_pod(slice_pod("a", 2, 0, 1))
+    await node.until("the pod", lambda: node.on_cards() == {"a": {FIRST: 1, SECOND: 1}})
+    load(node, "a", "12Gi")
+    await node.until("the use", lambda: used(node)["node"] == "12Gi")
+    assert [each.used_memory for each in node.share_node.status.cards] == ["6Gi", "6Gi", "0"]
+    assert node.condition("MemoryExceeded") == WITHIN
+    load(node, "a", "18Gi")
+    await node.until("the condition", lambda: node.condition("MemoryExceeded") == EXCEEDED)
+    for card in (FIRST, SECOND):
+        assert f"uses 9Gi of card {card} and asked for 8Gi" in node.message("MemoryExceeded")

@@ -166,6 +166,21 @@ def test_a_process_whose_use_is_not_available_is_no_process_without_use(driver: 
 
 
 @pytest.mark.usefixtures("source")
+def test_where_processes_may_not_be_looked_at_that_is_said(
+    driver: StubDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: Path, **_: object) -> str:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    driver.run(70, GIB)
+    monkeypatch.setattr(Path, "read_text", refused)
+    use = told(driver)
+    assert use.problem
+    assert "SELinux" in use.problem.message
+    assert use.cards["GPU-a"] == GIB
+
+
+@pytest.mark.usefixtures("source")
 @pytest.mark.parametrize("error", sorted(ERRORS))
 @pytest.mark.parametrize("symbol", [*OF_A_CARD, LISTS[0]])
 def test_every_error_of_a_card_leaves_out_that_card_alone(
