@@ -61,17 +61,21 @@ class Traces:
 
 
 def rules() -> str:
-    """Returns the host's packet filter, without its counters and comments."""
+    """Returns the host's packet filter, of both kinds, without counters and comments."""
     packages = ensure_packages(PACKAGES, report=to_stderr)
-    libraries = ":".join(map(str, packages.glob("usr/lib/*-linux-gnu")))
-    done = subprocess.run(
-        [packages / "usr/sbin/iptables-save"],
-        env={**os.environ, "LD_LIBRARY_PATH": libraries},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return "\n".join(line for line in done.stdout.splitlines() if not line.startswith(("#", ":")))
+    environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, packages.glob("usr/lib/*-linux-gnu")))}
+    lines = [
+        line
+        for kind in ("nft", "legacy")
+        for line in subprocess.run(
+            [packages / f"usr/sbin/iptables-{kind}-save"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.splitlines()
+    ]
+    return "\n".join(line for line in lines if not line.startswith(("#", ":")))
 
 
 @pytest.fixture(scope="module")
