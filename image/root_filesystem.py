@@ -50,6 +50,7 @@ def main() -> None:
     copy_all([HOME], dependencies)
     copy_all(libraries([base, dependencies]), base)
     copy_all((Path(path) for path in KEPT_OF_THE_BASE), base)
+    index_libraries(base)
     write_users(base)
     (base / "tmp").mkdir(mode=0o1777)
     for root in (base, dependencies):
@@ -64,7 +65,6 @@ def interpreter() -> Iterator[Path]:
         link = link.parent / link.readlink()
         yield link
     yield Path(sysconfig.get_path("stdlib"))
-    yield from Path(sysconfig.get_config_var("LIBDIR")).glob("libpython3*.so*")
 
 
 def copy_all(sources: Iterable[Path], root: Path) -> None:
@@ -119,6 +119,12 @@ def libraries(roots: Iterable[Path]) -> Iterator[Path]:
         for name in LOADED_BY_NAME
         for path in Path(folder).glob(f"*/{name}")
     )
+
+
+def index_libraries(root: Path) -> None:
+    """Writes the list by which the loader finds libraries outside of its usual folders."""
+    subprocess.run(["/sbin/ldconfig", "-r", root], check=True)
+    shutil.rmtree(root / "var/cache", ignore_errors=True)
 
 
 def is_linked(path: Path) -> bool:

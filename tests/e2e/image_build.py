@@ -22,6 +22,8 @@ IMAGE = "docker.io/library/gpushare:0.1.0"
 BASE = "localhost/debian-python:bookworm"
 SUITE = "bookworm"
 PYTHON = "3.11"
+EPOCH = 1_700_000_000
+"""When everything in the image was made, by its own account."""
 MOST_STORED = 6 * 2**30
 """Bytes of layers, from which on all are thrown away: each build of other sources adds some."""
 
@@ -91,6 +93,7 @@ def make_image(builder: Builder, wheels: Path) -> None:
         f"BASE={BASE}",
         BUILDER="buildah",
         IMAGE_ARGS=" ".join(arguments),
+        SOURCE_DATE_EPOCH=str(EPOCH),
         PIP_NO_INDEX="1",
         PIP_FIND_LINKS="/wheels",
     )

@@ -1,0 +1,73 @@
+"""Debian's packages for real containers: fetched into a folder whole, or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from gpushare_localcluster import packages
+from gpushare_localcluster.errors import LocalClusterError
+
+APT_GET = """#!/bin/sh
+echo "$@" >> "$CALLS"
+for option in "$@"; do
+  case $option in Dir::Cache::archives=*) archives=${option#*=} ;; esac
+done
+case "$1" in install) touch "$archives/one.deb" "$archives/two.deb" ;; esac
+"""
+DPKG_DEB = """#!/bin/sh
+mkdir -p "$3/usr/bin" && touch "$3/usr/bin/$(basename "$2" .deb)"
+"""
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Programs of the names that are used, and a cache of the test's own."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    install(folder, "apt-get", APT_GET)
+    install(folder, "dpkg-deb", DPKG_DEB)
+    return folder
+
+
+def install(folder: Path, name: str, text: str) -> None:
+    (folder / name).write_text(text)
+    (folder / name).chmod(0o755)
+
+
+def silent(message: str) -> None:
+    del message
+
+
+@pytest.mark.usefixtures("tools")
+def test_packages_are_unpacked_once_into_one_folder(tmp_path: Path) -> None:
+    first = packages.ensure_packages(["containerd", "runc"], report=silent)
+    assert sorted(path.name for path in (first / "usr/bin").iterdir()) == ["one", "two"]
+    calls = (tmp_path / "calls").read_text()
+    assert packages.ensure_packages(["runc", "containerd"], report=silent) == first
+    assert (tmp_path / "calls").read_text() == calls
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_machines_own_lists_are_left_alone(tmp_path: Path) -> None:
+    packages.ensure_packages(["runc"], report=silent)
+    for call in (tmp_path / "calls").read_text().splitlines():
+        assert f"Dir::State::lists={tmp_path}/cache/" in call
+        assert "install" not in call or "--download-only" in call
+
+
+def test_what_cannot_be_fetched_is_tried_again_the_next_time(tools: Path) -> None:
+    install(tools, "apt-get", "#!/bin/sh\necho 'E: Unable to locate package runc' >&2; exit 100\n")
+    with pytest.raises(LocalClusterError, match="apt-get update failed: E: Unable to locate package runc"):
+        packages.ensure_packages(["runc"], report=silent)
+    install(tools, "apt-get", APT_GET)
+    assert (packages.ensure_packages(["runc"], report=silent) / "usr/bin/one").exists()
+
+
+def test_another_system_is_told_what_it_lacks(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tools))
+    (tools / "apt-get").unlink()
+    with pytest.raises(LocalClusterError, match="lacks apt-get, tar: use Debian or Ubuntu"):
+        packages.ensure_packages(["runc"], report=silent)

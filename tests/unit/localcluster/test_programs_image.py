@@ -1,0 +1,32 @@
+"""The image by which real containers run the cluster's own program."""
+
+import hashlib
+import json
+import tarfile
+from pathlib import Path
+
+from gpushare_localcluster.programs_image import NAMES, write_programs_image
+
+
+def test_the_image_is_the_program_under_both_names(tmp_path: Path) -> None:
+    binary, archive = tmp_path / "localcluster", tmp_path / "programs.tar"
+    binary.write_bytes(b"\x7fELF program")
+    binary.chmod(0o755)
+    write_programs_image(binary, archive)
+    with tarfile.open(archive) as content:
+        content.extractall(tmp_path / "image", filter="data")
+    (manifest,) = json.loads((tmp_path / "image/manifest.json").read_text())
+    configuration = json.loads((tmp_path / "image" / manifest["Config"]).read_text())
+    layer = tmp_path / "image" / manifest["Layers"][0]
+    assert manifest["RepoTags"] == list(NAMES)
+    assert configuration["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(layer.read_bytes()).hexdigest()}"]
+    with tarfile.open(layer) as files:
+        assert files.getmember("usr/local/bin/kube-scheduler").mode & 0o111
+        assert files.getmember("pause").linkname == "usr/local/bin/kube-scheduler"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["image", "localcluster", "programs.tar"]
+
+
+def test_pods_are_kept_by_the_image_that_nodes_name() -> None:
+    """The Go side of the local cluster has the same name of its own."""
+    text = (Path(__file__).resolve().parents[3] / "localcluster/internal/config/config.go").read_text()
+    assert f'PauseImage = "{NAMES[1]}"' in text
