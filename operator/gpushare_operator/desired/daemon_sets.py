@@ -97,7 +97,7 @@ def _plugin_container(installation: Installation, platform: PluginPlatform) -> J
         "readinessProbe": probe("/readyz", PLUGIN_HEALTH_PORT, period=5),
         "resources": resources_of(
             installation.programs.plugin,
-            {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+            {"requests": {"cpu": "20m", "memory": "80Mi"}, "limits": {"memory": "256Mi"}},
         ),
     }
 

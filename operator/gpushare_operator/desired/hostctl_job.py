@@ -222,5 +222,5 @@ def _container(run: HostctlRun, rolled_back_inputs: str) -> Json:
         # nothing there; elsewhere the option is ignored.
         "securityContext": confined(runAsUser=0, seLinuxOptions={"type": "spc_t"}),
         "volumeMounts": [mount("configuration", ROOT + CONFIGURATION)],
-        "resources": {"requests": {"cpu": "20m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
+        "resources": {"requests": {"cpu": "20m", "memory": "48Mi"}, "limits": {"memory": "128Mi"}},
     }
