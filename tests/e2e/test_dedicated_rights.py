@@ -132,6 +132,11 @@ FORGERIES = (
         "a probe elsewhere",
     ),
     (
+        lambda pod: pod["containers"][1]["ports"][0].update(hostPort=80),
+        "nothing but the programs",
+        "a port of the host",
+    ),
+    (
         lambda pod: pod["volumes"].__setitem__(0, {"name": "shared", "hostPath": {"path": "/"}}),
         "no other volume",
         "the host",

@@ -145,6 +145,8 @@ def _extender(installation: Installation, port: int) -> Json:
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": confined(),
         "volumeMounts": [{**mount("shared", FOLDER), "readOnly": True}],
+        # By its name a PodMonitor finds it.
+        "ports": [{"name": "health", "containerPort": health, "protocol": "TCP"}],
         "livenessProbe": probe("/healthz", health),
         "readinessProbe": probe("/readyz", health, period=2),
         "resources": RESOURCES,

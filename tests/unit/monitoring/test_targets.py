@@ -7,8 +7,10 @@ import pytest
 import yaml
 from tests.samples.operator import INSTALLATION, policy
 
-from gpushare_core.api.names import NAMESPACE
+from gpushare_core.api.names import EXTENDER_PORT, NAMESPACE
 from gpushare_operator.desired.daemon_sets import PLUGIN_HEALTH_PORT, extender_daemon_set, plugin_daemon_set
+from gpushare_operator.desired.dedicated import scheduler_deployment
+from gpushare_operator.desired.hostctl_job import SchedulerSettings
 from gpushare_operator.main import HEALTH_PORT
 
 ROOT = Path(__file__).parents[3]
@@ -34,14 +36,19 @@ def is_selected(labels: dict[str, str]) -> bool:
     [
         pytest.param(operator_deployment(), HEALTH_PORT, id="operator"),
         pytest.param(plugin_daemon_set(policy(), INSTALLATION), PLUGIN_HEALTH_PORT, id="plugin"),
+        pytest.param(
+            scheduler_deployment(INSTALLATION, SchedulerSettings(), "v1.36.3"),
+            EXTENDER_PORT + 1,
+            id="extender beside our own kube-scheduler",
+        ),
     ],
 )
 def test_the_pod_monitor_finds_the_health_port(owner: Any, port: int) -> None:
     (asked,) = read(MONITORING / "podmonitors.yaml")["spec"]["podMetricsEndpoints"]
     template = owner["spec"]["template"]
-    (container,) = template["spec"]["containers"]
+    ports = [each for container in template["spec"]["containers"] for each in container.get("ports", ())]
     assert is_selected(template["metadata"]["labels"])
-    assert {each["name"]: each["containerPort"] for each in container["ports"]} == {asked["port"]: port}
+    assert [(each["name"], each["containerPort"]) for each in ports] == [(asked["port"], port)]
 
 
 def test_the_extender_is_not_asked_where_it_does_not_listen() -> None:
