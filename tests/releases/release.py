@@ -36,7 +36,7 @@ class Release:
 
     def _fetch_if_missing(self) -> None:
         """A shallow clone can be completed, where there is a remote that is not shallow itself."""
-        if self._is_there():
+        if not self._problem():
             return
         subprocess.run(
             ["git", "fetch", "--quiet", "--depth=1", "origin", self.commit],
@@ -44,18 +44,19 @@ class Release:
             check=False,
             capture_output=True,
         )
-        if not self._is_there():
+        if problem := self._problem():
             raise AssertionError(
                 f"the last release ({self.commit}, see {RELEASES.name}) is not in this clone"
                 " and cannot be fetched from its remote: upgrades cannot be tested. Get the whole history:"
-                " git fetch --unshallow"
+                f" git fetch --unshallow. git says: {problem}"
             )
 
-    def _is_there(self) -> bool:
+    def _problem(self) -> str:
+        """Returns why git does not have the commit; empty when it has it."""
         found = subprocess.run(
             ["git", "cat-file", "-e", f"{self.commit}^{{commit}}"], cwd=ROOT, check=False, capture_output=True
         )
-        return found.returncode == 0
+        return found.stderr.decode().strip() or f"exit code {found.returncode}" if found.returncode else ""
 
 
 def last_release() -> Release:
