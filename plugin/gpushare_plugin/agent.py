@@ -96,7 +96,7 @@ class Agent:
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client, level=settings.log_level)
         self._registrars = {name: self._new_registrar(name, reservations) for name in RESOURCES}
-        sources = DeviceSources()
+        sources = DeviceSources(self.state.changed.set)
         self._reconciler = Reconciler(
             state=self.state,
             client=client,
@@ -244,7 +244,8 @@ class Agent:
             self.state.changed.clear()
             if await self._reconciler.reconcile():
                 backoff.reset()
-                await self._wait_until_changed(PERIOD)
+                due = self._reconciler.seconds_until_due()
+                await self._wait_until_changed(PERIOD if due is None else min(PERIOD, due))
             else:
                 await self._wait_until_changed(backoff.next_delay())
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 
 from pydantic import ValidationError
 
@@ -25,10 +26,19 @@ from gpushare_plugin.decide.allocations import (
     overcommitted_cards,
 )
 from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
+from gpushare_plugin.decide.card_health import (
+    examine,
+    faults_of,
+    judged,
+    recorded_health,
+    seconds_until_due,
+)
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
+from gpushare_plugin.decide.cordon import NO_CORDON, cordoned, kept_units, read_cordon
 from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.excess import excess_conditions, excess_events
+from gpushare_plugin.decide.fault_events import fault_events
 from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.offering import (
@@ -79,6 +89,8 @@ class Reconciler:
     """Held while a status is made and written: none is overtaken by an older one."""
     _sent_locks: Locks = field(default_factory=dict, init=False)
     """Cards that are in the lists of one class only."""
+    _sent_kept: frozenset[int] = field(default=frozenset(), init=False)
+    """Units of cordoned cards that are healthy in the lists."""
     _differing: tuple[str, ...] = field(default=(), init=False)
     """Pods whose annotation could not be repaired in the last round."""
 
@@ -97,6 +109,10 @@ class Reconciler:
         await self._measure()
         return await self.write_status() and offered
 
+    def seconds_until_due(self) -> float | None:
+        """Returns the seconds until a round may find a card fit or sick by time alone; None: none will."""
+        return seconds_until_due(self.state.health, now=self.now()) if self.state.health else None
+
     def _stand_by(self) -> None:
         """What IDs mean is the other plugin's affair now: once that leaves, what it has recorded."""
         self.state.stand_by()
@@ -109,7 +125,14 @@ class Reconciler:
         share_node, source = self.state.share_node, None
         if share_node and share_node.spec.mode is not Mode.OFF:
             source = self.open_source(share_node)
-        self.state.reading = await source.read() if source else None
+        reading = await source.read() if source else None
+        if reading is None or share_node is None:
+            self.state.reading, self.state.cordon = None, NO_CORDON
+            return
+        health = self.state.health or recorded_health(share_node)
+        self.state.health = health = examine(health, reading, share_node, now=self.now())
+        self.state.cordon = read_cordon(share_node, reading)
+        self.state.reading = cordoned(judged(reading, health), self.state.cordon)
 
     async def _offer(self) -> bool:
         """Decides, records, and then sends the kubelet the list if it is another one.
@@ -157,9 +180,14 @@ class Reconciler:
 
     def _send_changes(self, before: Offering) -> None:
         offering = self.state.offering
-        locks = self._locks(offering)
-        if (*offering.lists, locks) != (*before.lists, self._sent_locks):
-            self._send(offering, locks)
+        locks, kept = self._locks(offering), self._kept_units(offering)
+        if (*offering.lists, locks, kept) != (*before.lists, self._sent_locks, self._sent_kept):
+            self._send(offering, locks, kept)
+
+    def _kept_units(self, offering: Offering) -> frozenset[int]:
+        """Returns the units of cordoned cards that stay healthy, for pods have them."""
+        holdings = chain(self.state.assigned.holdings(), self.reservations.holdings())
+        return kept_units(offering.layout, holdings)
 
     def _locks(self, offering: Offering) -> Locks:
         """Returns the class that each card serves alone now."""
@@ -219,9 +247,9 @@ class Reconciler:
             pods=state.pods,
         )
 
-    def _send(self, offering: Offering, locks: Locks) -> None:
-        layout, self._sent_locks = offering.layout, locks
-        lists = device_lists(layout, offering.dialect, locks, offering.stand_ins) if layout else {}
+    def _send(self, offering: Offering, locks: Locks, kept: frozenset[int]) -> None:
+        layout, self._sent_locks, self._sent_kept = offering.layout, locks, kept
+        lists = device_lists(layout, offering.dialect, locks, offering.stand_ins, kept=kept) if layout else {}
         for name, stream in self.streams.items():
             if stream.is_offering and name not in lists:
                 stream.withdraw(NO_DEVICES)
@@ -300,6 +328,7 @@ class Reconciler:
         if self.state.share_node is share_node and not dry_run:
             self.state.share_node = written
         if not dry_run:
+            await self.events.write(fault_events(share_node.status, status))
             await self._tell_excesses(share_node.status, status)
         return written
 
@@ -335,12 +364,21 @@ class Reconciler:
             annotations,
             reading=reading,
             excess=excess_conditions(share_node.spec, state.measured, use),
+            cordon=state.cordon,
         )
+        faults = faults_of(state.health or recorded_health(share_node))
         if offering.layout_unknown:
-            return kept_status(share_node, conditions, now=self.now())
+            return kept_status(share_node, conditions, faults=faults, now=self.now())
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}
         return node_status(
-            share_node, offering, allocations, conditions, locks=locks, use=use, now=self.now()
+            share_node,
+            offering,
+            allocations,
+            conditions,
+            locks=locks,
+            use=use,
+            faults=faults,
+            now=self.now(),
         )
 
 

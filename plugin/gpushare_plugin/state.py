@@ -12,7 +12,9 @@ from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments
+from gpushare_plugin.decide.card_health import Health
 from gpushare_plugin.decide.container_use import MeasuredUse
+from gpushare_plugin.decide.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import STARTING, Offering
@@ -43,6 +45,10 @@ class NodeState:
     """Of the cards. None where nothing is shared, or the source is not known to this version."""
     measured: MeasuredUse | None = None
     """What was in use at the last look. None before there was one."""
+    health: Health | None = None
+    """Of these cards. None before the first reading: then what the GPUShareNode says."""
+    cordon: Cordon = NO_CORDON
+    """Which of these cards people have cordoned."""
     offering: Offering = field(default_factory=lambda: Offering(postponed=STARTING))
     last_layout: Layout | None = None
     """Kept when nothing is offered any more: pods may still hold units of it."""

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
 from gpushare_core.api.share_node import GPUShareNode
@@ -18,6 +18,7 @@ from gpushare_core.placement.requests import PodRequest, read_request
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.card_health import LONGEST_QUIET
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.conditions import RegistrationState
 from gpushare_plugin.decide.environment import UnusableUnitsError
@@ -238,6 +239,13 @@ class NodeApi(Protocol):
         """As ``KubeClient.merge``."""
 
 
+class Unheard:
+    """An API server to which Events go."""
+
+    async def create(self, _path: str, _body: Json) -> None:
+        """Nobody reads it."""
+
+
 @dataclass(slots=True)
 class Node:
     """A kubelet, its cards, and the plugin, which can be restarted."""
@@ -276,18 +284,27 @@ class Node:
             reservations=self.reservations,
             streams=streams,
             registration=lambda: RegistrationState(registered=True),
-            now=lambda: NOW,
+            now=self.now,
             open_source=lambda _: self.cards,
-            meter=UseMeter(self.state, ContainerNames(self.cluster), open_use=lambda _: None),  # type: ignore[arg-type]
-            events=EventWriter(self.cluster, self.name, now=lambda: NOW),  # type: ignore[arg-type]
+            meter=UseMeter(self.state, ContainerNames(Unheard()), open_use=lambda _: None),  # type: ignore[arg-type]
+            events=EventWriter(Unheard(), self.name, now=self.now),  # type: ignore[arg-type]
         )
         self.state.share_node = GPUShareNode.model_validate(self.cluster.share_nodes[self.name])
         for pod in self.cluster.bound_to(self.name):
             self.state.put_pod(read_pod(pod.body, GPUSHARE.allocation_annotation, RESOURCES))
 
+    def now(self) -> datetime:
+        return NOW + timedelta(seconds=self.clock.now)
+
     @property
     def offers(self) -> bool:
         return any("Healthy" in ids.values() for ids in self.kubelet.devices.values())
+
+    def let_cards_return(self) -> None:
+        """Those that are well again are so for longer than the longest quiet time."""
+        self.look()
+        self.clock.now += LONGEST_QUIET.total_seconds()
+        self.look()
 
     def look(self) -> None:
         """The plugin reads the kubelet's books, decides what to offer, repairs, reports."""

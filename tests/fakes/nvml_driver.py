@@ -24,6 +24,12 @@ class StubDriver:
     """Index -> bytes that are in use."""
     processes: list[tuple[int, str, int, int]] = field(default_factory=list)
     """Index, list (compute or graphics), PID, bytes; -1 where the driver does not tell them."""
+    remapping: dict[int, int] = field(default_factory=dict)
+    """Card -> rows that could not be remapped."""
+    recovery: dict[int, int] = field(default_factory=dict)
+    """Card -> ``nvmlDeviceGpuRecoveryAction_t``."""
+    xids: list[tuple[int, int]] = field(default_factory=list)
+    """Card and code of each event."""
 
     @property
     def library(self) -> Path:
@@ -63,6 +69,16 @@ class StubDriver:
         self.faults[symbol, card] = code
         self.write()
 
+    def xid(self, card: int, code: int) -> None:
+        """It happens now."""
+        self.xids.append((card, code))
+        self.write()
+
+    def ask_for(self, action: int, *, card: int) -> None:
+        """From now on, until it is 0, it is due."""
+        self.recovery[card] = action
+        self.write()
+
     def recover(self) -> None:
         self.faults.clear()
         self.hanging.clear()
@@ -87,6 +103,9 @@ class StubDriver:
         lines = [f"card {index} {card}" for index, card in enumerate(self.cards)]
         lines += [f"linked {one} {other}" for one, other in self.linked]
         lines += [f"fail {symbol} {card} {code}" for (symbol, card), code in self.faults.items()]
+        lines += [f"remapping {card} {rows}" for card, rows in self.remapping.items()]
+        lines += [f"recovery {card} {action}" for card, action in self.recovery.items()]
+        lines += [f"xid {card} {code}" for card, code in self.xids]
         lines += [f"hang {symbol}" for symbol in self.hanging]
         lines += [f"used {index} {size}" for index, size in self.used.items()]
         lines += [f"process {' '.join(map(str, each))}" for each in self.processes]

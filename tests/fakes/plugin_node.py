@@ -94,9 +94,14 @@ class Node:
         self.api.put(SHARE_NODES, after)
 
     def simulate(self, happening: str) -> None:
-        """As by ``kubectl annotate``: what is to happen to the simulated cards."""
+        """What is to happen to the simulated cards."""
+        self.annotate(SIMULATE_ANNOTATION, happening)
+
+    def annotate(self, key: str, value: str) -> None:
+        """As by ``kubectl annotate`` of the GPUShareNode; an empty value takes the annotation away."""
         share_node = self.api.objects[SHARE_NODES]["", NODE]
-        share_node["metadata"]["annotations"] = {SIMULATE_ANNOTATION: happening} if happening else {}
+        annotations = {**share_node["metadata"].get("annotations", {}), key: value}
+        share_node["metadata"]["annotations"] = {key: value for key, value in annotations.items() if value}
         self.api.put(SHARE_NODES, share_node)
 
     async def run_pod(self, pod: Json) -> Admitted:

@@ -11,6 +11,7 @@ NODE_PLURAL = "gpusharenodes"
 
 REGISTERED = "Registered"
 CARDS_HEALTHY = "CardsHealthy"
+CARDS_CORDONED = "CardsCordoned"
 LEDGER_IN_SYNC = "LedgerInSync"
 UNIT_TOO_FINE = "UnitTooFine"
 UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
@@ -22,6 +23,10 @@ SIMULATE_ANNOTATION = f"{GROUP}/simulate"
 
 SIMULATED_LOAD_ANNOTATION = f"{GROUP}/simulated-load"
 """On a pod whose cards are simulated: how much of their memory its containers use. Written by people."""
+CORDON_ANNOTATION = f"{GROUP}/cordon"
+"""On a GPUShareNode, by people: cards to which no new pod shall come, by UUID or index, with commas."""
+CLEAR_FAULT_ANNOTATION = f"{GROUP}/clear-fault"
+"""On a GPUShareNode, by people: faults of cards that are over by their word, each as ``UUID@LASTSEEN``."""
 
 NAMESPACE = "gpushare-system"
 FINALIZER = f"{GROUP}/restore"

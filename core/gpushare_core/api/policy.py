@@ -61,6 +61,21 @@ class SimulatedCards(ApiModel):
     """Cards of the same NUMA node with the same number are linked directly; left out: not linked."""
 
 
+IGNORED_XIDS = (13, 31, 43, 45, 68, 109)
+"""Of applications: what they do wrong harms no other one on the card."""
+
+
+class CardHealth(ApiModel):
+    """When a card is sick, and when it returns."""
+
+    ignored_xids: list[Annotated[int, Field(ge=0, le=65535)]] = Field(
+        default=list(IGNORED_XIDS), max_length=128, json_schema_extra={"x-kubernetes-list-type": "set"}
+    )
+    """Xid messages of the driver that make no card sick: by default those that applications cause."""
+    quiet_seconds: int = Field(default=600, ge=1, le=86400)
+    """How long nothing may be wrong with a sick card until it returns; twice as long with every relapse."""
+
+
 class Devices(ApiModel):
     """Where the cards of a node come from."""
 
@@ -70,6 +85,7 @@ class Devices(ApiModel):
     """With source Simulated: the cards to pretend."""
     inventory_path: str = Field(default="/etc/gpushare/inventory.yaml", max_length=4096)
     """With source Inventory: the file on the node that lists its cards."""
+    health: CardHealth = Field(default_factory=CardHealth)
 
 
 _DEVICES = rules(

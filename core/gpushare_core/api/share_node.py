@@ -56,6 +56,36 @@ class NodeSpec(ApiModel):
         )
 
 
+class ClearedBy(StrEnum):
+    """What made a card return."""
+
+    QUIET_TIME = "QuietTime"
+    ADMINISTRATOR = "Administrator"
+
+
+class CardFault(ApiModel):
+    """Why a card is sick, or was: that is kept for a day, for a relapse has to be quiet for longer."""
+
+    uuid: str
+    reason: str
+    """For programs: an Xid as in Xid79, RowRemappingFailed, RecoveryActionDue, CardError, CardGone."""
+    message: str = ""
+    """What is wrong and what to do."""
+    since: str = Field(json_schema_extra={"format": "date-time"})
+    """From when no new pod came to the card."""
+    last_seen: str = Field(json_schema_extra={"format": "date-time"})
+    """When something new was seen of it last."""
+    quiet_since: str = ""
+    """From when nothing is wrong any more; empty while the driver still reports it."""
+    quiet_seconds: int = 0
+    """How long that has to last until the card returns; twice as long with every relapse."""
+    relapses: int = 0
+    """How often it fell sick again within a day after it had returned."""
+    cleared: str = ""
+    """When the card returned; empty while it is sick."""
+    cleared_by: ClearedBy | None = None
+
+
 class PodShare(ApiModel):
     """What one container holds of a card, by the kubelet's books."""
 
@@ -96,6 +126,11 @@ class CardStatus(ApiModel):
     )
     health: Health = Health.HEALTHY
     health_reason: str = ""
+    cordoned: bool = Field(
+        default=False,
+        description="Whether no new pod comes to it, because people said so by the annotation"
+        " gpushare.io/cordon of this object. Pods that have units of it stay.",
+    )
     lock: str = Field(
         default="",
         description="In mode Mixed what the card serves now: Memory, Slices or Exclusive; units are of that."
@@ -142,6 +177,12 @@ class NodeStatus(ApiModel):
     )
     cards: list[CardStatus] = Field(
         default_factory=list,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uuid"]},
+    )
+    faults: list[CardFault] = Field(
+        default_factory=list,
+        description="Of cards that are sick, or were within a day. The plugin goes on from here when it is"
+        " restarted.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uuid"]},
     )
 

@@ -8,6 +8,15 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def read_rfc3339(text: str) -> datetime | None:
+    """Returns the moment that ``text`` says, or None where it says none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

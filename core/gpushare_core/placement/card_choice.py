@@ -33,6 +33,7 @@ class Card:
     units: int
     allocated: int = 0
     healthy: bool = True
+    """Whether it may get new pods: it is not when people have cordoned it, either."""
     numa_node: int = -1
     """Negative when unknown."""
     link_group: int = -1

@@ -10,21 +10,21 @@ from gpushare_core.placement.units import NodeUnit, Unit, UnitFields
 
 
 class Room(NamedTuple):
-    """What the healthy cards of a node offer to one request."""
+    """What those cards of a node offer that are open to one request."""
 
     greatest: int
     """The greatest amount that fits now."""
     possible: int
     """The greatest amount that would fit if nothing was allocated."""
     unhealthy: int = 0
-    """Cards that offer nothing because they are unhealthy."""
+    """Cards that offer nothing because they are unhealthy or cordoned."""
 
     @property
     def remark(self) -> str:
         """What a refusal adds for people; empty where every card counts."""
         if self.unhealthy > 1:
-            return f"; {self.unhealthy} unhealthy cards do not count"
-        return "; 1 unhealthy card does not count" if self.unhealthy else ""
+            return f"; {self.unhealthy} unhealthy or cordoned cards do not count"
+        return "; 1 unhealthy or cordoned card does not count" if self.unhealthy else ""
 
 
 class NodeMode(ABC):

@@ -196,7 +196,7 @@ class NodeLedger:
             card.index,
             units,
             allocated,
-            card.healthy,
+            card.is_open,
             card.numa_node,
             card.link_group,
             lockable,

@@ -1,7 +1,7 @@
 """What a node can share, read from its GPUShareNode."""
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -56,8 +56,15 @@ class ShareNodeCard:
     """Negative when unknown."""
     lock: ResourceClass | None = None
     """The class that the card serves alone as long as anything of it is in use."""
+    cordoned: bool = False
+    """Whether people want no new pod on it."""
     offers: Mapping[ResourceClass, int] = field(default_factory=dict)
     """What a card that is open to several classes offers of each while nothing of it is in use."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether new pods may come to it."""
+        return self.healthy and not self.cordoned
 
     def units_of(self, resource: ResourceClass) -> int:
         """Returns how many units of the class the card has in all."""
@@ -175,6 +182,7 @@ class _Card(msgspec.Struct):
     units: int
     index: int = 0
     health: str = ""
+    cordoned: bool = False
     allocated: int = msgspec.field(name="allocatedUnits", default=0)
     pods: list[_PodShare] | None = None
     compute_score: int = msgspec.field(name="computeScore", default=0)
@@ -274,6 +282,7 @@ def _card(card: _Card) -> ShareNodeCard:
         card.numa_node,
         card.link_group,
         class_of_lock(card.lock),
+        card.cordoned,
         _offers(tuple((card.offers or {}).items())),
     )
 
@@ -304,7 +313,7 @@ def _closed_reason(node: _ShareNode, status: _Status) -> str:
         return f"node(s) in mode {node.spec.mode or 'unknown'}, which is not served, only {served}"
     if node.spec.dialect not in DIALECTS:
         return f"node(s) in dialect {node.spec.dialect}, which is not served, only {', '.join(DIALECTS)}"
-    return _not_registered(status.conditions or ()) or _no_healthy_card(status.cards or ())
+    return _not_registered(status.conditions or ()) or _no_open_card(status.cards or ())
 
 
 def _not_registered(conditions: Iterable[_Condition]) -> str:
@@ -315,5 +324,8 @@ def _not_registered(conditions: Iterable[_Condition]) -> str:
     return f"{reason}: {registered.message}" if registered is not None and registered.message else reason
 
 
-def _no_healthy_card(cards: Iterable[_Card]) -> str:
-    return "" if any(card.health == "Healthy" for card in cards) else "node(s) without a healthy GPU card"
+def _no_open_card(cards: Sequence[_Card]) -> str:
+    healthy = [card for card in cards if card.health == "Healthy"]
+    if not healthy:
+        return "node(s) without a healthy GPU card"
+    return "node(s) whose GPU cards are cordoned" if all(card.cordoned for card in healthy) else ""

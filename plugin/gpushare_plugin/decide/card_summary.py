@@ -1,7 +1,7 @@
 """One card in a word, for a column of ``kubectl get``."""
 
 from gpushare_core.api.enums import Mode
-from gpushare_core.api.share_node import CardStatus
+from gpushare_core.api.share_node import CardStatus, Health
 
 FREE = "free"
 WHOLE = "whole"
@@ -12,8 +12,20 @@ def card_summary(card: CardStatus, mode: str) -> str:
     """Returns who has what of ``card``: ``12/16`` units, or of whole cards ``whole`` and ``free``.
 
     ``mode``: the one in force. In Mixed each card is locked to what it serves, by the name of a mode: then
-    that is said, too, as in ``memory:12/16``, and a card without a lock is free.
+    that is said, too, as in ``memory:12/16``, and a card without a lock is free. A card to which no new pod
+    comes says why, as in ``12/16(cordoned)``.
     """
+    return f"{_use(card, mode)}{_closed(card)}"
+
+
+def _closed(card: CardStatus) -> str:
+    """Returns why no new pod comes to it, or nothing."""
+    if card.health is Health.UNHEALTHY:
+        return "(unhealthy)"
+    return "(cordoned)" if card.cordoned else ""
+
+
+def _use(card: CardStatus, mode: str) -> str:
     shared = f"{card.allocated_units}/{card.units}"
     if mode == Mode.MIXED:
         return _locked(card.lock, shared)

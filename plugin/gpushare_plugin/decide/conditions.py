@@ -10,7 +10,9 @@ from gpushare_core.api.conditions import (
     condition_unknown,
 )
 from gpushare_core.api.names import (
+    CARDS_CORDONED,
     CARDS_HEALTHY,
+    CORDON_ANNOTATION,
     LEDGER_IN_SYNC,
     REGISTERED,
     UNIT_CHANGE_BLOCKED,
@@ -19,6 +21,7 @@ from gpushare_core.api.names import (
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
+from gpushare_plugin.decide.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.offering import KUBELET_SILENT, LAYOUT_UNKNOWN, Offering, desired_unit
 from gpushare_plugin.decide.status import quantity_text
@@ -62,6 +65,9 @@ class AnnotationState:
 
 
 NOTHING_READ = Reading()
+_MOST_WORDS = 5
+"""Unknown words of an annotation that are said again to people."""
+_NONE_CORDONED = condition_false(CARDS_CORDONED, "NoneCordoned")
 
 
 def node_conditions(
@@ -72,6 +78,7 @@ def node_conditions(
     *,
     reading: Reading = NOTHING_READ,
     excess: Sequence[ConditionState] = (),
+    cordon: Cordon = NO_CORDON,
 ) -> list[ConditionState]:
     """Returns all conditions of the node that has ``spec``; ``reading``: the last one of its cards.
 
@@ -80,6 +87,7 @@ def node_conditions(
     return [
         _registered(offering, registration, reading),
         _cards_healthy(offering.layout, reading),
+        _cards_cordoned(offering.layout, cordon),
         _ledger_in_sync(offering, annotations),
         _unit_too_fine(spec, offering),
         _unit_change_blocked(spec, offering),
@@ -156,6 +164,35 @@ def _cards_healthy(layout: Layout | None, reading: Reading) -> ConditionState:
         message = f"cards {', '.join(small)} {_too_small(layout)} and serve nothing"
         return condition_true(CARDS_HEALTHY, "UnitTooCoarse", message)
     return condition_true(CARDS_HEALTHY, "AllHealthy")
+
+
+def _cards_cordoned(layout: Layout | None, cordon: Cordon) -> ConditionState:
+    """True where a card is cordoned; words that name none are said in either case."""
+    placed = layout.cards if layout else ()
+    closed = [f"card {each.card.index} ({each.uuid})" for each in placed if each.card.cordoned]
+    message = "; ".join(filter(None, (_no_new_pods(closed), _unknown_words(cordon.unknown))))
+    if cordon.unknown:
+        state = condition_true if closed else condition_false
+        return state(CARDS_CORDONED, "UnknownCards", message)
+    return condition_true(CARDS_CORDONED, "Cordoned", message) if closed else _NONE_CORDONED
+
+
+def _no_new_pods(closed: Sequence[str]) -> str:
+    if not closed:
+        return ""
+    return (
+        f"no new pod comes to {', '.join(closed)}, pods that are there stay: take them out of the annotation"
+        f" {CORDON_ANNOTATION} when they shall serve again"
+    )
+
+
+def _unknown_words(words: Sequence[str]) -> str:
+    if not words:
+        return ""
+    return (
+        f"the annotation {CORDON_ANNOTATION} has {', '.join(map(repr, words[:_MOST_WORDS]))}, which is no"
+        " card of this node and cordons nothing: use UUIDs or indices of its cards, with commas in between"
+    )
 
 
 def _unhealthy(cards: Sequence[PlacedCard]) -> Iterator[str]:

@@ -6,6 +6,7 @@ long breaks the registration, because the kubelet's client takes no message abov
 
 import re
 from collections.abc import Container, Iterator, Sequence
+from typing import NamedTuple
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.units import MemoryUnit, NodeUnit, with_memory
@@ -31,30 +32,49 @@ _NO_HEALTH = b""
 """The kubelet takes everything but ``Healthy`` for unhealthy; this is the short way to say it."""
 
 
+_NO_UNITS: frozenset[int] = frozenset()
+
+
 def device_lists(
-    layout: Layout, dialect: Dialect, locks: Locks, stand_ins: StandIns = NO_STAND_INS
+    layout: Layout,
+    dialect: Dialect,
+    locks: Locks,
+    stand_ins: StandIns = NO_STAND_INS,
+    *,
+    kept: Container[int] = _NO_UNITS,
 ) -> dict[str, bytes]:
     """Returns name of an extended resource of ``dialect`` -> the list that the kubelet gets of it.
 
     A card that serves one class is in the list of no other: so that of the others capacity shrinks by it.
+    ``kept``: units of cordoned cards that pods have.
     """
     return {
-        dialect.resource_name(resource): encode_devices(open_cards(layout.of(resource), locks), stand_ins)
+        dialect.resource_name(resource): encode_devices(
+            open_cards(layout.of(resource), locks), stand_ins, kept=kept
+        )
         for resource in layout.classes
     }
 
 
 def encode_devices(
-    layout: Layout, stand_ins: StandIns = NO_STAND_INS, *, limit: int = MESSAGE_LIMIT
+    layout: Layout,
+    stand_ins: StandIns = NO_STAND_INS,
+    *,
+    kept: Container[int] = _NO_UNITS,
+    limit: int = MESSAGE_LIMIT,
 ) -> bytes:
-    """Returns the whole message for one class; above ``limit`` bytes without what the kubelet can spare."""
+    """Returns the whole message for one class; above ``limit`` bytes without what the kubelet can spare.
+
+    Of a cordoned card the units that are not ``kept`` are unhealthy: what is allocatable on the node, less
+    what its pods have, is then what other cards have free.
+    """
     ids = stand_ins.encoded(layout.only.resource)
     foreign = b"".join(_head(len(each), _HEALTHY) + each + _HEALTHY for each in ids)
     tails = _tails(layout.cards, unhealthy=_UNHEALTHY, with_topology=_has_topology(layout))
     if _size(layout.cards, tails) + len(foreign) > limit:
         tails = _tails(layout.cards, unhealthy=_NO_HEALTH, with_topology=False)
     message = bytearray()  # joined from a list of entries, the largest would take 20 MB for a moment
-    for entry in _entries(layout.cards, tails, stand_ins.withheld):
+    for entry in _entries(layout.cards, tails, stand_ins.withheld, kept):
         message += entry
     if len(message) + len(foreign) <= limit:
         message += foreign
@@ -63,7 +83,7 @@ def encode_devices(
 
 def fits(layout: Layout, *, limit: int = MESSAGE_LIMIT) -> bool:
     """Whether all units have IDs and the list of all of them, healthy, can be sent."""
-    tails = [_HEALTHY] * len(layout.cards)
+    tails = [_Tails(_HEALTHY, _HEALTHY)] * len(layout.cards)
     sizes = (_size(layout.of(resource).cards, tails) for resource in layout.classes)
     return layout.end <= CAPACITY and max(sizes) <= limit
 
@@ -92,13 +112,22 @@ def _has_topology(layout: Layout) -> bool:
     return len(nodes) > 1 and min(nodes) >= 0
 
 
-def _tails(cards: Sequence[PlacedCard], *, unhealthy: bytes, with_topology: bool) -> list[bytes]:
-    """Returns for each card what follows the ID in its devices."""
-    return [
-        (_HEALTHY if placed.card.healthy else unhealthy)
-        + (_topology(placed.card.numa_node) if with_topology else b"")
-        for placed in cards
-    ]
+class _Tails(NamedTuple):
+    """What follows the ID in the devices of a card."""
+
+    free: bytes
+    kept: bytes
+    """Where the unit is kept for its pod although the card is cordoned."""
+
+
+def _tails(cards: Sequence[PlacedCard], *, unhealthy: bytes, with_topology: bool) -> list[_Tails]:
+    found = []
+    for placed in cards:
+        topology = _topology(placed.card.numa_node) if with_topology else b""
+        free = _HEALTHY if placed.card.is_open else unhealthy
+        kept = _HEALTHY if placed.card.healthy else unhealthy
+        found.append(_Tails(free + topology, kept + topology))
+    return found
 
 
 def _topology(node: int) -> bytes:
@@ -107,19 +136,22 @@ def _topology(node: int) -> bytes:
     return _TOPOLOGY + bytes([len(inner)]) + inner
 
 
-def _size(cards: Sequence[PlacedCard], tails: Sequence[bytes]) -> int:
-    return sum(placed.units * (_ENTRY_HEAD + len(tail)) for placed, tail in zip(cards, tails, strict=True))
+def _size(cards: Sequence[PlacedCard], tails: Sequence[_Tails]) -> int:
+    return sum(
+        placed.units * (_ENTRY_HEAD + max(map(len, tail))) for placed, tail in zip(cards, tails, strict=True)
+    )
 
 
 def _entries(
-    cards: Sequence[PlacedCard], tails: Sequence[bytes], withheld: Container[int]
+    cards: Sequence[PlacedCard], tails: Sequence[_Tails], withheld: Container[int], kept: Container[int]
 ) -> Iterator[bytes]:
     for placed, tail in zip(cards, tails, strict=True):
-        heads = [_head(length, tail) for length in range(ID_LENGTH + 1)]
-        for number in placed.numbers:
-            if number not in withheld:
-                unit_id = encode_id(number).encode()
-                yield heads[len(unit_id)] + unit_id + tail
+        offered = (number for number in placed.numbers if number not in withheld)
+        heads = [[_head(length, each) for length in range(ID_LENGTH + 1)] for each in tail]
+        for number in offered:
+            unit_id = encode_id(number).encode()
+            which = tail.free != tail.kept and number in kept
+            yield heads[which][len(unit_id)] + unit_id + tail[which]
 
 
 def _head(length: int, tail: bytes) -> bytes:

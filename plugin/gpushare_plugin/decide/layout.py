@@ -245,4 +245,5 @@ def _recorded(card: CardStatus) -> PhysicalCard:
         link_group=-1 if card.link_group is None else card.link_group,
         healthy=card.health is Health.HEALTHY,
         reason=card.health_reason,
+        cordoned=card.cordoned,
     )

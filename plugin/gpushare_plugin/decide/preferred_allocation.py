@@ -92,6 +92,9 @@ def choose_units(
 
 
 def _free(placed: PlacedCard, available: UnitSet, request: ContainerRequest) -> int:
+    """A card that has just been closed may be available still by the list that the kubelet knows."""
+    if not placed.card.is_open and placed.uuid not in request.pod_cards:
+        return 0
     count = available.count(placed.numbers)
     return min(count, request.limits.get(placed.uuid, count))
 
@@ -177,7 +180,7 @@ def _cards(
             placed.card.index,
             units=placed.units,
             allocated=placed.units - available.get(placed.uuid, 0) + promised.get(placed.uuid, 0),
-            healthy=placed.card.healthy,
+            healthy=placed.card.is_open,
             numa_node=placed.card.numa_node,
             link_group=placed.card.link_group,
             lockable=locks is not None and placed.uuid not in locks,

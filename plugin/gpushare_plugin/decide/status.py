@@ -6,6 +6,7 @@ from datetime import datetime
 from gpushare_core.api.conditions import ConditionState, dated_conditions
 from gpushare_core.api.policy import MemoryTotals, UnitTotals
 from gpushare_core.api.share_node import (
+    CardFault,
     CardStatus,
     GPUShareNode,
     Health,
@@ -35,6 +36,7 @@ def node_status(
     *,
     locks: Locks = NO_LOCKS,
     use: ReportedUse = NOTHING_USED,
+    faults: Sequence[CardFault] = (),
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write; equal to what is there already where nothing changed."""
@@ -57,16 +59,22 @@ def node_status(
         memory=_memory(layout, cards, use),
         resources=[*_resources(layout, cards)] if layout and layout.is_mixed else [],
         cards=cards,
+        faults=[*faults],
     )
 
 
 def kept_status(
-    share_node: GPUShareNode, conditions: Iterable[ConditionState], *, now: datetime
+    share_node: GPUShareNode,
+    conditions: Iterable[ConditionState],
+    *,
+    faults: Sequence[CardFault] = (),
+    now: datetime,
 ) -> NodeStatus:
     """Returns what to write where it is not known who has what: what was recorded stays."""
     generation, before = share_node.metadata.generation, share_node.status
     dated = dated_conditions(conditions, before=before.conditions, generation=generation, now=now)
     update = {"observed_generation": generation, "plugin_version": VERSION, "conditions": dated}
+    update["faults"] = [*faults]
     return before.model_copy(update=update)
 
 
@@ -94,6 +102,7 @@ def _card(
         link_group=card.link_group if card.link_group >= 0 else None,
         health=Health.HEALTHY if card.healthy else Health.UNHEALTHY,
         health_reason=card.reason,
+        cordoned=card.cordoned,
         lock=mode_serving(lock).name if lock else "",
         offers={resource.value: each for resource, each in units.items()} if layout.is_mixed else {},
         pods=sorted(_shares(card.uuid, allocations, use), key=_by_name),

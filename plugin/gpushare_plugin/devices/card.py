@@ -23,6 +23,19 @@ class PhysicalCard:
     healthy: bool = True
     reason: str = ""
     """Why the card is not healthy, for people."""
+    passing: bool = False
+    """Whether that may be over in a moment."""
+    repair: Problem | None = None
+    """What the driver says has to be done with the card before it is fit again."""
+    unproven: bool = False
+    """Whether the driver was asked that and did not answer: a card that is well stays so, a sick one, too."""
+    cordoned: bool = False
+    """Whether people want no new pod on it."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether new pods may come to it."""
+        return self.healthy and not self.cordoned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +51,15 @@ class LeftOutCard:
     """Whether it is left out on purpose, not because something is wrong with it."""
 
 
+@dataclass(frozen=True, slots=True)
+class CardEvent:
+    """An Xid message of the driver."""
+
+    uuid: str
+    """Of the card; empty where the driver does not tell: then it may be any."""
+    xid: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What a source knows of the node's cards, now."""
@@ -45,6 +67,8 @@ class Reading:
     cards: tuple[PhysicalCard, ...] = ()
     """To share, in the order of their index. With a ``problem`` those of the last reading without one."""
     left_out: tuple[LeftOutCard, ...] = ()
+    events: tuple[CardEvent, ...] = ()
+    """What happened since the last reading."""
     problem: Problem | None = None
     """Why the source cannot tell now which cards there are, and what to do."""
 

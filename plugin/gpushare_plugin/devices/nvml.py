@@ -4,11 +4,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from queue import SimpleQueue
+from contextlib import suppress
+from dataclasses import replace
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Protocol, TypeVar
 
-from gpushare_plugin.devices.card import PhysicalCard, Reading
+from gpushare_plugin.devices.card import CardEvent, PhysicalCard, Reading
 from gpushare_plugin.devices.nvml_cards import (
     UNKNOWN_ERROR,
     CardFacts,
@@ -21,6 +23,8 @@ from gpushare_plugin.devices.nvml_cards import (
 
 DEADLINE = 5.0
 """Seconds that a reading may take. A node of 16 cards whose driver has to wake up takes about three."""
+PERIOD = 1.0
+"""Seconds after which the driver is asked for events."""
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -31,6 +35,9 @@ class Library(Protocol):
 
     def read(self) -> list[CardFacts]:
         """Returns what is told of each card."""
+
+    def events(self) -> tuple[CardEvent, ...]:
+        """Returns what has happened to these cards since it was called last; without waiting for it."""
 
     def linked_pairs(self, facts: list[CardFacts]) -> Pairs:
         """Returns which cards are linked directly."""
@@ -44,9 +51,25 @@ class NvmlSource:
     plugged in is found when NVML counts it.
     """
 
-    def __init__(self, library: Library, *, deadline: float = DEADLINE) -> None:
+    def __init__(
+        self,
+        library: Library,
+        *,
+        deadline: float = DEADLINE,
+        period: float = PERIOD,
+        happened: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``happened`` is called on the event loop when there is something that the next reading tells.
+
+        ``period``: seconds after which the thread looks for events when there is nothing else to do.
+        """
         self._library = library
         self._deadline = deadline
+        self._period = period
+        self._happened = happened
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._events: list[CardEvent] = []
+        """Only for the thread, from when they are told until they are in a reading."""
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._known: tuple[PhysicalCard, ...] = ()
         self._answer: asyncio.Future[Reading] | None = None
@@ -56,6 +79,7 @@ class NvmlSource:
 
     async def read(self) -> Reading:
         """Waits for a call that hangs only the first time: later readings look whether it has returned."""
+        self._loop = asyncio.get_running_loop()
         answer, patience = self._answer, 0.0
         if answer is None:
             self._answer = answer = asyncio.wrap_future(self._ask())
@@ -91,9 +115,28 @@ class NvmlSource:
     def _serve(self) -> None:
         """The thread: only here the library is called."""
         while True:
-            self._calls.get()()
+            try:
+                call = self._calls.get(timeout=self._period)
+            except Empty:
+                self._collect()
+                if self._events and self._loop:
+                    with suppress(RuntimeError):  # the loop is closed: the process ends
+                        self._loop.call_soon_threadsafe(self._happened)
+            else:
+                call()
+
+    def _collect(self) -> None:
+        try:
+            self._events += self._library.events()
+        except Exception:
+            _log.exception("what NVML tells of events cannot be read")
 
     def _reading(self, known: tuple[PhysicalCard, ...]) -> Reading:
+        self._collect()  # before the cards are read: a card that is another one then has none of them
+        events, self._events = tuple(self._events), []
+        return replace(self._cards(known), events=events)
+
+    def _cards(self, known: tuple[PhysicalCard, ...]) -> Reading:
         try:
             facts = self._library.read()
             return reading_of(facts, self._pairs(facts), known)

@@ -41,6 +41,10 @@ class CardFacts:
     mig_enabled: bool = False
     numa_node: int = -1
     """Negative where it was not told."""
+    remapping_failures: int | None = 0
+    """Not 0 where a row of its memory could not be remapped; None where that was not answered."""
+    recovery_action: int | None = 0
+    """``nvmlDeviceGpuRecoveryAction_t``; None where it was not answered."""
     error: int = 0
     """The code with which a question was answered that a card cannot be shared without."""
     call: str = ""
@@ -115,6 +119,34 @@ _CARD_FAULTS: Mapping[int, str] = {
 }
 
 
+PASSING = frozenset({10, 19, 20, 27, UNKNOWN_ERROR})
+"""Codes of one card that may be over in a moment."""
+
+ROW_REMAPPING_FAILED = Problem(
+    "RowRemappingFailed", "a row of its memory is broken and could not be remapped: have the card replaced"
+)
+_RECOVERY_ACTIONS: Mapping[int, str] = {
+    1: "a reset: let its pods end and run `nvidia-smi --gpu-reset -i {uuid}` on the node",
+    2: "a reboot of the node",
+    3: "that direct traffic with other cards is drained: let the pods end that use it with others",
+    4: "that its pods end, and then a reset: `nvidia-smi --gpu-reset -i {uuid}` on the node",
+    5: "a recovery of its IMEX domain",
+    6: "a reset of its bus: reboot the node",
+    7: "a reboot of the system",
+}
+
+
+def repair_due(facts: CardFacts) -> Problem | None:
+    """Returns what the driver says has to be done with the card before it is fit again."""
+    if facts.remapping_failures:
+        return ROW_REMAPPING_FAILED
+    if not facts.recovery_action:
+        return None
+    other = f"recovery action {facts.recovery_action}: see `nvidia-smi -q` on the node"
+    action = _RECOVERY_ACTIONS.get(facts.recovery_action, other)
+    return Problem("RecoveryActionDue", f"the driver asks for {action.format(uuid=facts.uuid)}")
+
+
 def driver_problem(code: int, detail: str) -> Problem:
     """Returns what a person has to know of a driver that answers every question with ``code``."""
     fault = DRIVER_FAULTS.get(code)
@@ -163,13 +195,18 @@ def reading_of(facts: Sequence[CardFacts], pairs: Pairs, known: Sequence[Physica
     for each in facts:
         before = _before(each, known, missed) if each.error else None
         if before:
-            cards.append(replace(before, index=each.index, healthy=False, reason=card_fault(each)))
+            cards.append(_failing(before, each))
         elif reason := _left_out(each):
             out = LeftOutCard(index=each.index, uuid=each.uuid, reason=reason, healthy=not each.error)
             left_out.append(out)
         else:
             cards.append(_card(each, groups))
     return Reading(cards=tuple(cards), left_out=tuple(left_out))
+
+
+def _failing(before: PhysicalCard, facts: CardFacts) -> PhysicalCard:
+    reason, passing = card_fault(facts), facts.error in PASSING
+    return replace(before, index=facts.index, healthy=False, reason=reason, passing=passing, repair=None)
 
 
 def _before(
@@ -203,6 +240,8 @@ def _card(facts: CardFacts, groups: Mapping[str, int]) -> PhysicalCard:
         compute_score=compute_score(facts.capability),
         numa_node=facts.numa_node,
         link_group=groups.get(facts.uuid, -1),
+        repair=repair_due(facts),
+        unproven=None in (facts.remapping_failures, facts.recovery_action),
     )
 
 

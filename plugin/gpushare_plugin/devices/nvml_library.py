@@ -1,4 +1,4 @@
-"""The only user of ``pynvml``: asks the driver's library, and gives back plain values.
+"""The user of ``pynvml``, with ``nvml_events``: asks the driver's library, and gives back plain values.
 
 Every call may take for ever, so that all of it belongs into a thread of its own. ``pynvml`` keeps the loaded
 library in its module: there is one ``NvmlLibrary`` in a process.
@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 import pynvml
 
+from gpushare_plugin.devices.card import CardEvent
 from gpushare_plugin.devices.nvml_cards import NEVER_ONE_CARD, CardFacts, DriverFaultError
+from gpushare_plugin.devices.nvml_events import XidEvents
 from gpushare_plugin.devices.nvml_use_library import nvml_use
 from gpushare_plugin.devices.use import Use, UseQuestion
 
@@ -32,6 +34,7 @@ class NvmlLibrary:
     def __init__(self, library: str = LIBRARY) -> None:
         self._library = library
         self._is_open = False
+        self._events = XidEvents()
 
     def read(self) -> list[CardFacts]:
         """Returns what NVML says of each card, by index. Blocks.
@@ -41,10 +44,19 @@ class NvmlLibrary:
         """
         try:
             self._open()
-            return [_facts(index) for index in range(_ask(pynvml.nvmlDeviceGetCount))]
+            facts = [_facts(index) for index in range(_ask(pynvml.nvmlDeviceGetCount))]
         except DriverFaultError:
             self.close()
             raise
+        self._events.follow(facts)
+        return facts
+
+    def events(self) -> tuple[CardEvent, ...]:
+        """Returns what has happened to the cards that were read, since it was called last. Blocks.
+
+        Before the cards are others the old events have to be taken: they are lost then.
+        """
+        return self._events.collect()
 
     @property
     def is_open(self) -> bool:
@@ -84,6 +96,7 @@ class NvmlLibrary:
         if not self._is_open:
             return
         self._is_open = False
+        self._events.close()
         with suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
         handle, pynvml.nvmlLib = pynvml.nvmlLib._handle, None
@@ -151,6 +164,40 @@ def _bits(mask: int) -> Iterator[int]:
     return (bit for bit in range(mask.bit_length()) if mask >> bit & 1)
 
 
+_UNKNOWN_QUESTION = frozenset(
+    {
+        pynvml.NVML_ERROR_NOT_SUPPORTED,
+        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        pynvml.NVML_ERROR_INVALID_ARGUMENT,
+    }
+)
+"""Answers of drivers and cards that do not know what is asked: these live without."""
+
+
+def _proof(call: Callable[[Any], int]) -> Callable[[Any], int | None]:
+    """Returns ``call``, which gives 0 where the question is not known, and None where it was not answered."""
+
+    def asked(handle: Any) -> int | None:
+        try:
+            return call(handle)
+        except pynvml.NVMLError as error:
+            _raise_if_driver(error)
+            return 0 if error.value in _UNKNOWN_QUESTION else None
+
+    return asked
+
+
+def _remapping_failures(handle: Any) -> int:
+    return int(pynvml.nvmlDeviceGetRemappedRows(handle)[3])
+
+
+def _recovery_action(handle: Any) -> int:
+    (field,) = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])
+    if field.nvmlReturn != pynvml.NVML_SUCCESS:
+        raise pynvml.NVMLError(field.nvmlReturn)
+    return int(field.value.uiVal)
+
+
 _QUESTIONS: Sequence[tuple[str, Callable[[Any], Any]]] = (
     ("uuid", pynvml.nvmlDeviceGetUUID),  # first: with it the other answers have an owner
     ("model", _optional(pynvml.nvmlDeviceGetName, "")),
@@ -158,6 +205,8 @@ _QUESTIONS: Sequence[tuple[str, Callable[[Any], Any]]] = (
     ("memory", lambda handle: int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)),
     ("capability", _optional(pynvml.nvmlDeviceGetCudaComputeCapability, (0, 0))),
     ("numa_node", _optional(_numa_node, -1)),
+    ("remapping_failures", _proof(_remapping_failures)),
+    ("recovery_action", _proof(_recovery_action)),
 )
 
 

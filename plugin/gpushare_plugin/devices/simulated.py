@@ -12,10 +12,20 @@ _NAMESPACE = uuid.UUID("a1f0c1f4-6f0b-5b1c-9a57-2f2f6f1c0e11")
 
 
 class SimulatedSource:
-    """The cards that a policy describes. They change only as ``happening`` says, see ``simulation``."""
+    """The cards that a policy describes. They change only as ``happening`` says, see ``simulation``.
 
-    def __init__(self, node: str, groups: Sequence[SimulatedCards], happening: str = "") -> None:
-        self._reading = simulated_reading(tuple(simulate(node, groups)), happening)
+    ``before``: what it said at the last reading.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        groups: Sequence[SimulatedCards],
+        happening: str = "",
+        *,
+        before: str | None = None,
+    ) -> None:
+        self._reading = simulated_reading(tuple(simulate(node, groups)), happening, before)
 
     async def read(self) -> Reading:
         return self._reading

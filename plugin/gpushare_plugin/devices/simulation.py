@@ -4,14 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gpushare_core.api.served import Problem
-from gpushare_plugin.devices.card import PhysicalCard, Reading
+from gpushare_plugin.devices.card import CardEvent, PhysicalCard, Reading
 
 FAILS = "it is simulated to fail: take it out of the annotation gpushare.io/simulate"
 HANGS = Problem(
     "DriverHung",
     "the driver is simulated to hang: take driver=hung out of the annotation gpushare.io/simulate",
 )
-HELP = "use words such as fail=0,2 vanish=1 shift=1 driver=hung, with indices of cards as they were made"
+HELP = (
+    "use words such as fail=0,2 vanish=1 shift=1 driver=hung repair=1 xid=0:79,1:48, with indices of cards as"
+    " they were made"
+)
+REPAIR = Problem(
+    "RecoveryActionDue", "a repair is simulated: take it out of the annotation gpushare.io/simulate when done"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +30,16 @@ class Simulation:
     """Cards that are not found."""
     shift: int = 0
     """How many places the indices of all cards are moved on, the last ones to the front."""
+    repair: frozenset[int] = frozenset()
+    """Cards of which the driver reports that a repair is due."""
+    xids: frozenset[tuple[int, int]] = frozenset()
+    """Card and Xid: events, which happen when they are added."""
     hangs: bool = False
     """Whether the driver does not answer."""
 
 
 def read_simulation(text: str) -> Simulation:
-    """Returns what ``text`` asks for: words such as ``fail=0,2 vanish=1 shift=1 driver=hung``.
+    """Returns what ``text`` asks for: words such as ``fail=0,2 vanish=1 shift=1 driver=hung xid=1:79``.
 
     Raises:
         ValueError: it is none of that; the message says what can be asked for.
@@ -52,6 +62,10 @@ def _with(simulation: Simulation, name: str, value: str) -> Simulation:
             return replace(simulation, vanish=_indices(value))
         case "shift":
             return replace(simulation, shift=int(value))
+        case "repair":
+            return replace(simulation, repair=_indices(value))
+        case "xid":
+            return replace(simulation, xids=frozenset(map(_xid, value.split(","))))
         case "driver" if value == "hung":
             return replace(simulation, hangs=True)
     raise ValueError(name)
@@ -61,10 +75,16 @@ def _indices(text: str) -> frozenset[int]:
     return frozenset(int(each) for each in text.split(","))
 
 
-def simulated_reading(cards: Sequence[PhysicalCard], text: str) -> Reading:
+def _xid(text: str) -> tuple[int, int]:
+    card, xid = text.split(":")
+    return int(card), int(xid)
+
+
+def simulated_reading(cards: Sequence[PhysicalCard], text: str, before: str | None = None) -> Reading:
     """Returns what a source would tell of ``cards``, all healthy as made, when happens what ``text`` says.
 
-    A text that cannot be read is a problem, and nothing happens to the cards.
+    ``before``: the text of the last reading, whose events are over; None: there was no reading, and nobody
+    saw the events. A text that cannot be read is a problem, and nothing happens to the cards.
     """
     try:
         simulation = read_simulation(text)
@@ -73,11 +93,29 @@ def simulated_reading(cards: Sequence[PhysicalCard], text: str) -> Reading:
     present = (card for card in cards if card.index not in simulation.vanish)
     happened = (_happened(card, simulation, len(cards)) for card in present)
     ordered = tuple(sorted(happened, key=lambda card: card.index))
-    return Reading(cards=ordered, problem=HANGS if simulation.hangs else None)
+    events = simulation.xids - _xids_of(text if before is None else before)
+    return Reading(
+        cards=ordered,
+        events=tuple(_event(cards, *each) for each in sorted(events) if 0 <= each[0] < len(cards)),
+        problem=HANGS if simulation.hangs else None,
+    )
+
+
+def _xids_of(text: str) -> frozenset[tuple[int, int]]:
+    try:
+        return read_simulation(text).xids
+    except ValueError:
+        return frozenset()
+
+
+def _event(cards: Sequence[PhysicalCard], index: int, xid: int) -> CardEvent:
+    return CardEvent(cards[index].uuid, xid)
 
 
 def _happened(card: PhysicalCard, simulation: Simulation, count: int) -> PhysicalCard:
     moved = replace(card, index=(card.index + simulation.shift) % count)
     if simulation.hangs:
         return replace(moved, healthy=False, reason=HANGS.message)
+    if card.index in simulation.repair:
+        moved = replace(moved, repair=REPAIR)
     return replace(moved, healthy=False, reason=FAILS) if card.index in simulation.fail else moved

@@ -1,5 +1,7 @@
 """Which source of devices a node's spec asks for."""
 
+from collections.abc import Callable
+
 from gpushare_core.api.enums import Source
 from gpushare_core.api.names import SIMULATE_ANNOTATION
 from gpushare_core.api.share_node import GPUShareNode
@@ -13,9 +15,13 @@ class DeviceSources:
     Each source is imported when it is asked for: a node does not pay with memory for the library of another.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, happened: Callable[[], None] = lambda: None) -> None:
+        """``happened`` is called when a source has something new before it is asked again."""
+        self._happened = happened
         self._nvml: DeviceSource | None = None
         self._nvml_use: UseSource | None = None
+        self._simulated: str | None = None
+        """To simulated cards, when their source was opened last."""
 
     def open(self, share_node: GPUShareNode) -> DeviceSource | None:
         """Returns the source that its spec asks for, or None where this version has none of that kind."""
@@ -24,9 +30,11 @@ class DeviceSources:
             from gpushare_plugin.devices.simulated import SimulatedSource
 
             happening = share_node.metadata.annotations.get(SIMULATE_ANNOTATION, "")
-            return SimulatedSource(share_node.metadata.name, devices.simulated, happening)
+            before, self._simulated = self._simulated, happening
+            return SimulatedSource(share_node.metadata.name, devices.simulated, happening, before=before)
         if devices.source is Source.NVML:
-            self._nvml, self._nvml_use = (self._nvml, self._nvml_use) if self._nvml else _nvml_sources()
+            if self._nvml is None:
+                self._nvml, self._nvml_use = _nvml_sources(self._happened)
             return self._nvml
         return None
 
@@ -39,12 +47,12 @@ class DeviceSources:
         return self._nvml_use if share_node.spec.devices.source is Source.NVML else None
 
 
-def _nvml_sources() -> tuple[DeviceSource, UseSource]:
+def _nvml_sources(happened: Callable[[], None]) -> tuple[DeviceSource, UseSource]:
     """One thread for both: the library takes one call at a time."""
     from gpushare_plugin.devices.nvml import NvmlSource
     from gpushare_plugin.devices.nvml_library import NvmlLibrary
     from gpushare_plugin.devices.nvml_use import NvmlUse
 
     library = NvmlLibrary()
-    source = NvmlSource(library)
+    source = NvmlSource(library, happened=happened)
     return source, NvmlUse(library, source)

@@ -206,6 +206,7 @@ class World:
             for uuid in node.cards.present:
                 node.cards.set_health(uuid, healthy=True)
             self.cluster.change_spec(node.name, {**SPECS[self.mode][0], "dialect": GPUSHARE.name})
+            node.let_cards_return()
         self.cluster.let_time_pass()
         for node in self.cluster.nodes.values():
             sums = self.cluster.ledger.node(node.name)

@@ -82,7 +82,7 @@ def nothing_moved(node: Node) -> bool:
         pytest.param(simulated("28Gi", "16Gi"), "12/16 12/16", id="the first is larger"),
         pytest.param(simulated("8Gi", "16Gi"), "12/16 12/16", id="the first is smaller"),
         pytest.param(simulated("16Gi", "16Gi", "8Gi"), "12/16 12/16 0/8", id="there is one more"),
-        pytest.param(simulated("16Gi"), "12/16 12/16", id="the second is gone"),
+        pytest.param(simulated("16Gi"), "12/16 12/16(unhealthy)", id="the second is gone"),
     ],
 )
 async def test_a_policy_applied_anew_with_other_cards_moves_no_unit_in_use(

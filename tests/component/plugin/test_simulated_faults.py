@@ -8,7 +8,21 @@ from tests.samples.plugin import NODE, annotation, container, pod_json
 from gpushare_plugin.devices.simulated import card_uuid
 
 FIRST, SECOND = (card_uuid(NODE, index) for index in range(2))
+QUICK = {
+    "source": "Simulated",
+    "simulated": [{"count": 2, "memory": "16Gi"}],
+    "health": {"quietSeconds": 1},
+}
 HEALTHY = ("True", "AllHealthy")
+
+
+@pytest.fixture
+async def node(idle_node: Node) -> Node:
+    """Cards return a second after they have recovered."""
+    idle_node.share(devices=QUICK)
+    await idle_node.start_plugin()
+    await idle_node.until_registered()
+    return idle_node
 
 
 async def pod_on_second(node: Node) -> None:

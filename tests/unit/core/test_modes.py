@@ -75,16 +75,16 @@ def test_more_would_fit_if_nothing_was_allocated(mode: SharingMode, present: lis
             MEMORY,
             20,
             Room(0, 0, 2),
-            "insufficient GPU memory in one card: asked 20, largest free 0, biggest card 0; 2 unhealthy cards"
-            " do not count",
+            "insufficient GPU memory in one card: asked 20, largest free 0, biggest card 0; 2 unhealthy or"
+            " cordoned cards do not count",
             id="memory: unhealthy cards",
         ),
         pytest.param(
             SLICES,
             3,
             Room(2, 3, 1),
-            "insufficient GPU slices: needs 3 cards with a free slice, has 2; 1 unhealthy card does not"
-            " count",
+            "insufficient GPU slices: needs 3 cards with a free slice, has 2; 1 unhealthy or cordoned"
+            " card does not count",
             id="slices: an unhealthy card",
         ),
         pytest.param(

@@ -51,7 +51,12 @@ def test_a_policy_is_written_as_it_was_read() -> None:
                 "mode": "Slices",
                 "slicesPerCard": 2,
                 "reservedMemory": "512Mi",
-                "devices": {"source": "NVML", "simulated": [], "inventoryPath": "/x"},
+                "devices": {
+                    "source": "NVML",
+                    "simulated": [],
+                    "inventoryPath": "/x",
+                    "health": {"ignoredXids": [13], "quietSeconds": 60},
+                },
             }
         ],
         "dialect": "aliyun.com",

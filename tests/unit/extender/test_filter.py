@@ -46,7 +46,7 @@ def test_every_node_that_fails_says_why(ledger: Ledger) -> None:
     assert result.failed == {"n2": "insufficient GPU memory in one card: asked 12, largest free 4"}
     assert result.unresolvable == {
         "n3": "insufficient GPU memory in one card: asked 12, largest free 8, biggest card 8"
-        "; 1 unhealthy card does not count",
+        "; 1 unhealthy or cordoned card does not count",
         "n4": "no healthy GPU card",
         "n5": "node(s) that share no GPU cards",
     }

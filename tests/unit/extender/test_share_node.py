@@ -95,6 +95,11 @@ def all_sick(node: Json) -> None:
         card["health"] = "Unhealthy"
 
 
+def all_cordoned_or_sick(node: Json) -> None:
+    node["status"]["cards"][0]["cordoned"] = True
+    node["status"]["cards"][1]["health"] = "Unhealthy"
+
+
 def no_cards(node: Json) -> None:
     node["status"]["cards"] = None
 
@@ -119,6 +124,7 @@ def nonsense(node: Json) -> None:
         ),
         pytest.param(other_dialect, "dialect example.com, which is not served", id="other dialect"),
         pytest.param(all_sick, "without a healthy GPU card", id="all cards sick"),
+        pytest.param(all_cordoned_or_sick, "whose GPU cards are cordoned", id="the healthy ones cordoned"),
         pytest.param(no_cards, "without a healthy GPU card", id="no cards"),
         pytest.param(being_deleted, "being taken out of GPU sharing", id="being deleted"),
         pytest.param(nonsense, "cannot be read", id="unreadable"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_core.api.share_node import CardStatus
+from gpushare_core.api.share_node import CardStatus, Health
 from gpushare_plugin.decide.card_summary import card_summary
 
 
@@ -22,3 +22,24 @@ from gpushare_plugin.decide.card_summary import card_summary
 def test_a_card_is_summed_up(mode: str, lock: str, allocated: int, units: int, expected: str) -> None:
     card = CardStatus(index=0, uuid="GPU-0", memory="86Gi", units=units, allocated_units=allocated, lock=lock)
     assert card_summary(card, mode) == expected
+
+
+@pytest.mark.parametrize(
+    ("health", "cordoned", "expected"),
+    [
+        pytest.param(Health.HEALTHY, True, "3/16(cordoned)", id="cordoned"),
+        pytest.param(Health.UNHEALTHY, False, "3/16(unhealthy)", id="unhealthy"),
+        pytest.param(Health.UNHEALTHY, True, "3/16(unhealthy)", id="both: the graver one"),
+    ],
+)
+def test_a_card_to_which_no_pod_comes_says_why(health: Health, *, cordoned: bool, expected: str) -> None:
+    card = CardStatus(
+        index=0,
+        uuid="GPU-0",
+        memory="16Gi",
+        units=16,
+        allocated_units=3,
+        health=health,
+        cordoned=cordoned,
+    )
+    assert card_summary(card, "Memory") == expected

@@ -40,6 +40,7 @@ def test_all_is_well() -> None:
     assert {kind: each[:2] for kind, each in states().items()} == {
         "Registered": ("True", "Registered"),
         "CardsHealthy": ("True", "AllHealthy"),
+        "CardsCordoned": ("False", "NoneCordoned"),
         "LedgerInSync": ("True", "InSync"),
         "UnitTooFine": ("False", "Fits"),
         "UnitChangeBlocked": ("False", "NotBlocked"),

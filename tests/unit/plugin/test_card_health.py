@@ -1,0 +1,387 @@
+"""Which cards are sick, and by which proof they return."""
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.samples.plugin import card, share_node
+
+from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
+from gpushare_core.api.served import Problem
+from gpushare_core.api.share_node import CardFault, GPUShareNode
+from gpushare_plugin.decide.card_health import (
+    Health,
+    clearance,
+    examine,
+    faults_of,
+    judged,
+    recorded_health,
+    seconds_until_due,
+)
+from gpushare_plugin.devices.card import CardEvent, LeftOutCard, Reading
+
+QUIET = 600
+RESET = Problem("RecoveryActionDue", "reset it")
+HUNG = Problem("DriverHung", "the driver does not answer")
+LOST: dict[str, Any] = {"healthy": False, "reason": "it is lost"}
+ODD: dict[str, Any] = {"healthy": False, "reason": "it is odd", "passing": True}
+
+
+@dataclass(slots=True)
+class Ward:
+    """Two cards and the time."""
+
+    health: Health = field(default_factory=Health)
+    now: datetime = datetime(2026, 11, 22, 10, tzinfo=UTC)
+    annotation: str = ""
+    held: tuple[str, ...] = ()
+    rules: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def share_node(self) -> GPUShareNode:
+        """As the API server has it, after the last look."""
+        cards = [
+            {
+                "index": 0,
+                "uuid": uuid,
+                "memory": "16Gi",
+                "units": 16,
+                "pods": [{"namespace": "default", "name": "a", "uid": "u", "container": "main", "units": 1}],
+            }
+            for uuid in self.held
+        ]
+        status = {"cards": cards, "faults": [fault.to_json() for fault in faults_of(self.health)]}
+        devices = {"source": "NVML", "health": self.rules}
+        node = share_node(status=status, devices=devices)
+        annotations = {CLEAR_FAULT_ANNOTATION: self.annotation}
+        return node.model_copy(
+            update={"metadata": node.metadata.model_copy(update={"annotations": annotations})}
+        )
+
+    def look(self, *xids: int, after: float = 10, **of_second: Any) -> bool:
+        """Whether the second card is healthy, ``after`` seconds more; ``of_second``: how it is."""
+        events = tuple(CardEvent("GPU-1", xid) for xid in xids)
+        return self.see(Reading(cards=(card(0), replace(card(1), **of_second)), events=events), after=after)
+
+    def see(self, reading: Reading, *, after: float = 10) -> bool:
+        self.now += timedelta(seconds=after)
+        self.health = examine(self.health, reading, self.share_node, now=self.now)
+        cards = {each.uuid: each for each in judged(reading, self.health).cards}
+        assert cards.get("GPU-0", card(0)).healthy or reading.problem
+        second = cards.get("GPU-1")
+        return second is not None and second.healthy
+
+    def restart(self) -> None:
+        self.health = recorded_health(GPUShareNode.model_validate(self.share_node.to_json()))
+
+    @property
+    def fault(self) -> CardFault:
+        (fault,) = self.health.faults.values()
+        return fault
+
+    def until_healthy(self, *, step: float = 10, **of_second: Any) -> float:
+        """Returns the seconds that it takes; a card that never returns fails the test."""
+        began = self.now
+        for _ in range(20_000):
+            if self.look(after=step, **of_second):
+                return (self.now - began).total_seconds()
+        pytest.fail("the card never returned")
+
+
+@pytest.fixture
+def ward() -> Ward:
+    return Ward()
+
+
+def test_a_card_of_which_nothing_is_known_is_healthy(ward: Ward) -> None:
+    assert ward.look()
+    assert not ward.health.faults
+
+
+def test_an_xid_makes_it_sick_until_the_quiet_time_is_over(ward: Ward) -> None:
+    assert not ward.look(79)
+    assert (ward.fault.reason, ward.fault.uuid, ward.fault.since) == (
+        "Xid79",
+        "GPU-1",
+        "2026-11-22T10:00:10Z",
+    )
+    assert ward.until_healthy() == QUIET
+    assert ward.fault.cleared_by == "QuietTime"
+
+
+@pytest.mark.parametrize("xid", [13, 31, 43, 45, 68, 109])
+def test_xids_of_applications_are_ignored(ward: Ward, xid: int) -> None:
+    assert ward.look(xid)
+
+
+def test_which_xids_are_ignored_is_for_the_policy_to_say() -> None:
+    ward = Ward(rules={"ignoredXids": [79]})
+    assert ward.look(79)
+    assert not ward.look(13)
+
+
+def test_another_event_begins_the_quiet_time_anew_and_not_the_fault(ward: Ward) -> None:
+    ward.look(79)
+    since = ward.fault.since
+    assert not ward.look(48, after=QUIET - 10)
+    assert ward.until_healthy() == QUIET
+    assert ward.fault.since == since
+    assert ward.fault.reason == "Xid48"
+
+
+def test_an_event_of_no_card_may_be_of_any(ward: Ward) -> None:
+    reading = Reading(cards=(card(1),), events=(CardEvent("", 79),))
+    assert not ward.see(reading)
+
+
+def test_a_storm_of_events_changes_the_status_every_ten_seconds_at_most(ward: Ward) -> None:
+    ward.look(79)
+    written = set()
+    for _ in range(100):
+        ward.look(79, after=0.5)
+        written.add(ward.fault.last_seen)
+    assert len(written) <= 6
+    assert ward.until_healthy() >= QUIET - 10
+
+
+@pytest.mark.parametrize("repair", [RESET, Problem("RowRemappingFailed", "replace it")])
+def test_a_repair_that_is_due_keeps_it_however_long_it_is_quiet(ward: Ward, repair: Problem) -> None:
+    ward.look(79)
+    for _ in range(3):
+        assert not ward.look(after=10 * QUIET, repair=repair)
+    assert ward.fault.reason == repair.reason
+    assert "the driver reports" in ward_reason(ward, repair=repair)
+    assert ward.until_healthy() == QUIET + 10
+
+
+def ward_reason(ward: Ward, **of_second: Any) -> str:
+    reading = Reading(cards=(replace(card(1), **of_second),))
+    return judged(reading, ward.health).cards[0].reason
+
+
+def test_a_card_that_answers_with_errors_is_back_soon_after_they_end(ward: Ward) -> None:
+    assert not ward.look(**LOST)
+    assert ward_reason(ward) == "it is lost"
+    assert not ward.look(after=3600, **LOST)
+    assert ward.until_healthy() == 20
+    assert ward.fault.reason == "CardError"
+
+
+def test_errors_after_an_xid_do_not_make_the_quiet_time_shorter(ward: Ward) -> None:
+    ward.look(79)
+    ward.look(**LOST)
+    assert ward.until_healthy() == QUIET + 10
+
+
+def test_an_odd_answer_alone_is_nothing(ward: Ward) -> None:
+    for _ in range(50):
+        assert ward.look(after=0.5, **ODD)
+        assert ward.look(after=0.5)
+    assert not ward.health.faults
+
+
+def test_an_odd_answer_that_stays_is_a_fault(ward: Ward) -> None:
+    assert ward.look(**ODD)
+    assert seconds_until_due(ward.health, now=ward.now) == 1
+    assert not ward.look(after=1, **ODD)
+    assert ward.look(after=0.1) is False
+    assert ward.until_healthy(step=1) == 10
+
+
+def test_a_card_that_flaps_changes_the_list_ever_more_rarely(ward: Ward) -> None:
+    changes, before = 0, True
+    answers: list[dict[str, Any]] = [LOST, {}]
+    for _ in range(3600):
+        for answer in answers:
+            healthy = ward.look(after=0.5, **answer)
+            changes, before = changes + (healthy != before), healthy
+    assert changes == 1
+    gaps = []
+    for _ in range(5):
+        gaps.append(ward.until_healthy())
+        ward.look(**LOST)
+    assert gaps == sorted(gaps)
+    assert gaps[-1] >= 8 * gaps[0] - 80
+
+
+def test_relapses_double_the_quiet_time_up_to_a_day_and_a_day_of_health_ends_that(ward: Ward) -> None:
+    took = []
+    for _ in range(10):
+        ward.look(79)
+        took.append(ward.until_healthy())
+    assert took[:4] == [QUIET, 2 * QUIET, 4 * QUIET, 8 * QUIET]
+    assert took[-1] == 86400
+    ward.look(after=86_400)
+    assert not ward.health.faults
+    ward.look(79)
+    assert ward.until_healthy() == QUIET
+
+
+def test_a_restart_changes_nothing(ward: Ward) -> None:
+    ward.look(79)
+    ward.look(after=QUIET / 2)
+    ward.restart()
+    assert not ward.look(after=0)
+    assert ward.until_healthy() == QUIET / 2
+    ward.restart()
+    ward.look(79)
+    assert ward.fault.relapses == 1
+
+
+def test_an_administrator_has_it_back_at_once(ward: Ward) -> None:
+    ward.look(79)
+    ward.annotation = f"GPU-0@2026-11-22T10:00:10Z {clearance(ward.fault)}"
+    assert ward_reason(ward).endswith(f"clear-fault to {clearance(ward.fault)} to have it back at once")
+    assert ward.look()
+    assert ward.fault.cleared_by == "Administrator"
+
+
+def test_the_same_word_clears_no_later_event(ward: Ward) -> None:
+    ward.look(79)
+    word = clearance(ward.fault)
+    ward.look(79, after=15)
+    ward.annotation = word
+    assert not ward.look()
+    ward.annotation = clearance(ward.fault)
+    assert ward.look()
+    assert not ward.look(79, after=15)
+    assert not ward.look()
+    assert ward.fault.relapses == 1
+
+
+@pytest.mark.parametrize(
+    "word", ["GPU-1", "1", "GPU-1@", "GPU-1@now", "@", "all", "GPU-1@2026-11-22T10:00:11Z"]
+)
+def test_what_names_no_fault_clears_none(word: str) -> None:
+    ward = Ward(annotation=word)
+    ward.look(79)
+    assert not ward.look()
+
+
+def test_an_administrator_may_accept_a_repair_that_is_due(ward: Ward) -> None:
+    ward.look(repair=RESET)
+    ward.annotation = clearance(ward.fault)
+    for _ in range(3):
+        assert ward.look(after=QUIET, repair=RESET)
+    assert ward.look()
+    assert not ward.look(repair=RESET, after=60)  # it was done, and is due anew
+
+
+def test_no_word_brings_back_a_card_that_does_not_answer(ward: Ward) -> None:
+    ward.look(**LOST)
+    ward.annotation = clearance(ward.fault)
+    assert not ward.look(**LOST)
+
+
+def test_a_driver_that_does_not_answer_proves_nothing(ward: Ward) -> None:
+    ward.look(79)
+    problem = Reading(cards=(replace(card(1), **LOST),), problem=HUNG)
+    assert not ward.see(problem, after=2 * QUIET)
+    assert not ward.fault.cleared
+    assert ward.look()
+
+
+def test_a_driver_that_does_not_answer_makes_no_card_sick(ward: Ward) -> None:
+    ward.see(Reading(cards=(replace(card(1), **LOST),), problem=HUNG))
+    assert not ward.health.faults
+
+
+def test_a_card_that_is_gone_is_sick_where_pods_have_units_of_it() -> None:
+    ward = Ward(held=("GPU-1",))
+    ward.see(Reading(cards=(card(0),)))
+    assert ward.fault.reason == "CardGone"
+    assert ward.until_healthy() == 20
+
+
+def test_a_card_that_is_gone_with_nobody_on_it_is_no_fault(ward: Ward) -> None:
+    ward.look()
+    ward.see(Reading(cards=(card(0),)))
+    assert not ward.health.faults
+
+
+def test_a_sick_card_is_not_quiet_while_it_is_gone(ward: Ward) -> None:
+    ward.look(79)
+    for _ in range(3):
+        ward.see(Reading(cards=(card(0),)), after=3600)
+    assert ward.until_healthy() == QUIET + 10
+
+
+def test_a_sick_card_that_is_gone_is_forgotten_after_a_day(ward: Ward) -> None:
+    ward.look(79)
+    ward.see(Reading(cards=(card(0),)), after=90_000)
+    assert not ward.health.faults
+
+
+def test_a_card_that_is_left_out_and_held_is_not_gone() -> None:
+    ward = Ward(held=("GPU-1",))
+    ward.see(Reading(cards=(card(0),), left_out=(LeftOutCard(index=1, uuid="GPU-1", reason="MIG"),)))
+    assert not ward.health.faults
+
+
+def test_a_clock_that_was_wrong_delays_by_the_quiet_time_at_most(ward: Ward) -> None:
+    ward.look(79)
+    ward.now -= timedelta(days=400)
+    assert ward.until_healthy() <= QUIET + 10
+
+
+def test_times_that_cannot_be_read_keep_the_card_sick_for_the_quiet_time() -> None:
+    fault = CardFault(
+        uuid="GPU-1", reason="Xid79", since="?", last_seen="?", quiet_since="?", quiet_seconds=60
+    )
+    ward = Ward(health=Health({"GPU-1": fault}))
+    assert not ward.look()
+    assert ward.until_healthy() == 60
+
+
+SEEN: dict[str, dict[str, Any]] = {"lost": LOST, "odd": ODD, "repair": {"repair": RESET}}
+ACTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("xid"), st.sampled_from([13, 48, 79])),
+        st.tuples(st.just("lost"), st.none()),
+        st.tuples(st.just("odd"), st.none()),
+        st.tuples(st.just("repair"), st.none()),
+        st.tuples(st.just("hung"), st.none()),
+        st.tuples(st.just("fine"), st.none()),
+        st.tuples(st.just("restart"), st.none()),
+    ),
+    max_size=40,
+)
+
+
+@given(ACTIONS, st.lists(st.sampled_from([0.0, 0.5, 5.0, 30.0, 400.0]), min_size=40, max_size=40))
+def test_whatever_happens_it_is_sick_after_a_fault_and_returns_by_proof_alone(
+    actions: list[tuple[str, int | None]], pauses: list[float]
+) -> None:
+    ward = Ward()
+    last_bad: datetime | None = None
+    for (action, xid), pause in zip(actions, pauses, strict=False):
+        if action == "restart":
+            ward.restart()
+            continue
+        if action == "hung":
+            ward.see(Reading(cards=(replace(card(1), **LOST),), problem=HUNG), after=pause)
+            continue
+        seen = SEEN.get(action, {})
+        healthy = ward.look(*([xid] if xid else []), after=pause, **seen)
+        if action == "repair" or (xid and xid != 13):
+            last_bad = ward.now
+        if action in ("lost", "repair") or (xid and xid != 13):
+            assert not healthy
+        if last_bad and (ward.now - last_bad).total_seconds() < QUIET - 11:
+            assert not healthy
+    assert ward.until_healthy(step=60) <= 90_000
+
+
+@given(ACTIONS)
+def test_a_restart_at_any_time_makes_no_difference(actions: list[tuple[str, int | None]]) -> None:
+    one, other = Ward(), Ward()
+    for action, xid in actions:
+        if action == "odd":  # that is a suspicion, which begins anew
+            continue
+        seen = SEEN.get(action, {})
+        first, second = (ward.look(*([xid] if xid else []), after=30, **seen) for ward in (one, other))
+        assert first == second
+        other.restart()
