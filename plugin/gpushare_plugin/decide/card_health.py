@@ -76,7 +76,9 @@ def examine(before: Health, reading: Reading, share_node: GPUShareNode, *, now: 
         elif not any(each.stands for each in symptoms):
             fault = _without_symptoms(fault, uuid, reading, now)
         for symptom in symptoms:
-            if fault is None or not _is_nothing_new(fault, symptom, now):
+            if fault and _is_nothing_new(fault, symptom, now):
+                fault = _in_its_words(fault, symptom)
+            else:
                 fault = _fallen(uuid, fault, symptom, quiet=_quiet_time(fault, symptom, rules), now=now)
         if fault and not _is_forgotten(fault, uuid, reading, now):
             faults[uuid] = fault
@@ -135,6 +137,13 @@ def _is_nothing_new(fault: CardFault, symptom: _Symptom, now: datetime) -> bool:
         return fault.reason == symptom.reason and not fault.quiet_since
     is_known = fault.reason == symptom.reason or not fault.quiet_since
     return is_known and not fault.cleared and now - _moment(fault.last_seen, now) < STORM
+
+
+def _in_its_words(fault: CardFault, symptom: _Symptom) -> CardFault:
+    """What stands may ask for something else than before: that is the same fault."""
+    if fault.reason != symptom.reason or fault.message == symptom.message:
+        return fault
+    return fault.model_copy(update={"message": symptom.message})
 
 
 def _fallen(

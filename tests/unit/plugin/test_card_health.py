@@ -276,6 +276,43 @@ def test_no_word_brings_back_a_card_that_does_not_answer(ward: Ward) -> None:
     assert not ward.look(**LOST)
 
 
+def test_a_word_for_a_card_that_does_not_answer_begins_no_new_fault(ward: Ward) -> None:
+    ward.look(**LOST)
+    before = ward.fault
+    ward.annotation = clearance(before)
+    ward.look(**LOST)
+    assert ward.fault == before
+
+
+def test_after_an_administrator_s_word_the_same_event_counts_at_once(ward: Ward) -> None:
+    ward.look(79)
+    ward.annotation = clearance(ward.fault)
+    assert ward.look(after=1)
+    assert not ward.look(79, after=1)
+
+
+def test_a_question_without_an_answer_proves_nothing(ward: Ward) -> None:
+    assert ward.look(unproven=True)
+    ward.look(79)
+    assert not ward.look(after=2 * QUIET, unproven=True)
+    assert ward.look()
+
+
+def test_what_stands_says_what_it_asks_for_now(ward: Ward) -> None:
+    ward.look(repair=RESET)
+    before = ward.fault
+    ward.look(repair=Problem(RESET.reason, "reboot the node"))
+    assert ward.fault == before.model_copy(update={"message": "reboot the node"})
+
+
+def test_a_fault_that_stands_is_never_forgotten(ward: Ward) -> None:
+    ward.look(repair=RESET)
+    before = ward.fault
+    for _ in range(3):
+        assert not ward.look(after=86_400, repair=RESET)
+    assert ward.fault == before
+
+
 def test_a_driver_that_does_not_answer_proves_nothing(ward: Ward) -> None:
     ward.look(79)
     problem = Reading(cards=(replace(card(1), **LOST),), problem=HUNG)
