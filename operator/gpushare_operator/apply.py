@@ -140,6 +140,8 @@ class Applier:
     async def _(self, action: LabelNode) -> None:
         # The uid makes sure that a new node of the same name is not taken for the old one.
         metadata = {"uid": action.uid, "labels": dict(action.labels)}
+        if action.annotations:
+            metadata["annotations"] = dict(action.annotations)
         answer = self.writer.merge(f"{paths.NODES}/{action.node}", {"metadata": metadata})
         await self._keep(kinds.NODES, answer)
 

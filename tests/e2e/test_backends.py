@@ -12,12 +12,13 @@ from tests.e2e.books import read_books
 from tests.e2e.fixtures import await_agreement
 from tests.e2e.observe import PODS, get, watch_until
 from tests.e2e.outcomes import is_running
-from tests.e2e.product import ROOT, SYSTEM, Product, policy
+from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
 from tests.e2e.test_lifecycle import CONTROL_PLANE, MANIFEST, edit_manifest
 from tests.e2e.test_scheduler_connection import JOBS, await_reason
 from tests.e2e.workloads import create, pod
 
-from gpushare_core.api.names import SCHEDULER_LABEL
+from gpushare_core.api.names import CORDON_ANNOTATION, SCHEDULER_LABEL
+from gpushare_core.dialects.volcano import VOLCANO
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_localcluster.cluster import LocalCluster, to_stderr
@@ -323,9 +324,32 @@ def test_volcanos_own_scheduler_chooses_cards_and_our_plugin_follows(
         check_followed(cluster, pods[name], memory=memory)
     await_agreement(cluster, namespace)
     assert len(read_books(cluster, namespace).status) == len(pods)
+    check_cordon(cluster, namespace)
 
     product.delete("default")
     await_text(cluster, CONFIG, what="the ConfigMap is restored")
+    await_closed_cards(cluster, None)
+
+
+def check_cordon(cluster: LocalCluster, namespace: str) -> None:
+    """Card 0, which has room again and would come first, is cordoned: Volcano takes the other one."""
+    cluster.kubectl("delete", "pods", "a", "b", "-n", namespace)
+    cluster.kubectl("annotate", "gpusharenode", "gpu-2", f"{CORDON_ANNOTATION}=0")
+    await_closed_cards(cluster, "0")
+    create(cluster, namespace, for_volcano("f", memory=1000))
+    pods = await_served(cluster, namespace, "f")
+    assert annotations(pods["f"])["volcano.sh/gpu-index"] == "1"
+
+
+def await_closed_cards(cluster: LocalCluster, expected: str | None) -> None:
+    key = VOLCANO.closed_cards_annotation
+    watch_until(
+        cluster,
+        paths.NODES,
+        lambda nodes: any(named(each, "gpu-2") and annotations(each).get(key) == expected for each in nodes),
+        what=f"node gpu-2 says {expected} in {key}",
+        describe=lambda nodes: [annotations(each) for each in nodes if named(each, "gpu-2")],
+    )
 
 
 def annotations(pod: Json) -> Json:

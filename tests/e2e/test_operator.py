@@ -183,7 +183,7 @@ def as_operator(cluster: LocalCluster, call: str, path: str, body: Any) -> None:
         pytest.param(
             "", {"metadata": {"labels": {SCHEDULER_LABEL: "1"}}}, "on control planes only", id="mark"
         ),
-        pytest.param("", {"metadata": {"annotations": {"a": "b"}}}, "nothing else", id="annotation"),
+        pytest.param("", {"metadata": {"annotations": {"a": "b"}}}, "no other annotations", id="annotation"),
         pytest.param("", {"spec": {"unschedulable": True}}, "nothing else", id="cordon"),
         pytest.param(
             "", {"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}}, "nothing else", id="taint"

@@ -62,6 +62,13 @@ def share_node(
     )
 
 
+def cordoning(present: ShareNode, card: int) -> ShareNode:
+    """``present`` with no new pods on ``card``."""
+    cards = list(present.cards)
+    cards[card] = dataclasses.replace(cards[card], cordoned=True)
+    return dataclasses.replace(present, cards=tuple(cards))
+
+
 def reporting(present: ShareNode, card: int = 0, *, allocated: int | None = None, **units: int) -> ShareNode:
     """``present`` with what its plugin reports of ``card``: ``a=4`` stands for 4 units of the pod ``a``."""
     holders = tuple(ReportedHolder(uid, "default", uid, amount, amount) for uid, amount in units.items())

@@ -33,6 +33,8 @@ class Dialect:
     """Of the names above those that others' plugins offer as well: ours only on nodes with this dialect."""
     node_labels: Mapping[str, str] = field(default_factory=dict)
     """Of every node that shares: the system's tools and pods select it by them."""
+    closed_cards_annotation: str = ""
+    """On nodes: indices of cards to which the system's scheduler brings no pod; empty where it has none."""
     inspect_path: str = ""
     """Where the extender serves the books of the dialect's nodes; empty where the system serves none."""
     version_path: str = ""

@@ -80,5 +80,6 @@ VOLCANO = Dialect(
     memory_resource="volcano.sh/gpu-memory",
     card_resource="volcano.sh/gpu-number",
     count_resource="volcano.sh/gpu-number",
+    closed_cards_annotation="volcano.sh/gpu-unhealthy-ids",
     codec=VolcanoCodec(),
 )

@@ -33,6 +33,7 @@ class CardView(msgspec.Struct):
     allocated: int
     reserved: int
     healthy: bool
+    cordoned: bool
     lock: str
     pods: list[PodView]
 
@@ -76,13 +77,15 @@ def inspect_node(ledger: Ledger, name: str) -> NodeView | None:
 
 def _card(ledger: Ledger, node: NodeLedger, card: Card) -> CardView:
     pods = _pods(ledger, node, card.uuid)
+    reported = node.share_node.card(card.uuid) if node.share_node else None
     return CardView(
         index=card.index,
         uuid=card.uuid,
         units=card.units,
         allocated=card.allocated,
         reserved=sum(pod.units for pod in pods if pod.reserved),
-        healthy=card.healthy,
+        healthy=reported is not None and reported.healthy,
+        cordoned=reported is not None and reported.cordoned,
         lock=node.lock_of(card.uuid) or "",
         pods=pods,
     )

@@ -49,6 +49,8 @@ class NodeObject:
     deleting: bool = False
     own_labels: frozenset[str] = frozenset()
     """Those of its labels by the names of dialects that the operator set last: the others are not ours."""
+    closed_cards: Mapping[str, str] = field(default_factory=dict)
+    """Annotations by which dialects tell their schedulers of cards that take no new pods."""
     offered: tuple[str, ...] = ()
     """Extended resources by the names of dialects in its capacity or allocatable, whoever offers them; but no
     numbers of cards that somebody else has written."""
@@ -84,6 +86,8 @@ class ShareNodeObject:
     memory: MemoryTotals = field(default_factory=MemoryTotals)
     cards: int = 0
     unhealthy_cards: int = 0
+    closed_cards: tuple[int, ...] = ()
+    """Indices of those that take no new pods: unhealthy ones, and cordoned ones."""
 
     @property
     def policy(self) -> str:

@@ -51,6 +51,7 @@ from gpushare_operator.cluster.objects import (
 Totals = TypeVar("Totals", bound=BaseModel)
 
 COUNT_RESOURCES = frozenset(dialect.count_resource for dialect in DIALECTS.values()) - {""}
+CLOSED_CARDS_ANNOTATIONS = frozenset(each.closed_cards_annotation for each in DIALECTS.values()) - {""}
 EXTENDED_RESOURCES = COUNT_RESOURCES | RESOURCES.keys()
 """What nodes show in any dialect; others' plugins may offer some of it, too."""
 
@@ -100,7 +101,7 @@ def _policy_status(body: Json) -> PolicyStatus:
 
 def read_node(body: Json) -> NodeObject:
     metadata, status = body["metadata"], body.get("status", {})
-    amounts = _extended_resources(status)
+    amounts, annotations = _extended_resources(status), metadata.get("annotations") or {}
     return NodeObject(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -109,6 +110,7 @@ def read_node(body: Json) -> NodeObject:
         ready=_is_condition_true(status, "Ready"),
         deleting=_is_deleting(body),
         own_labels=_own_labels(metadata),
+        closed_cards={key: text for key, text in annotations.items() if key in CLOSED_CARDS_ANNOTATIONS},
         offered=tuple(sorted(amounts.keys() - _others_counts(metadata, status))),
         zeros=frozenset(name for name, pair in amounts.items() if set(pair) <= {"", "0"}),
         counts={name: pair for name, pair in amounts.items() if name in COUNT_RESOURCES},
@@ -165,7 +167,12 @@ def read_share_node(body: Json) -> ShareNodeObject:
         memory=_totals(MemoryTotals, status.get("memory")),
         cards=len(cards),
         unhealthy_cards=sum(card.get("health") == "Unhealthy" for card in cards),
+        closed_cards=tuple(sorted(card.get("index", 0) for card in cards if _is_closed(card))),
     )
+
+
+def _is_closed(card: Json) -> bool:
+    return card.get("health") == "Unhealthy" or bool(card.get("cordoned"))
 
 
 def _totals(model: type[Totals], body: Any) -> Totals:

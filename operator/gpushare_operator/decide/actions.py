@@ -1,7 +1,7 @@
 """Everything that the operator ever does to the cluster, as values."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -34,11 +34,12 @@ class DeleteShareNode:
 
 @dataclass(frozen=True, slots=True)
 class LabelNode:
-    """None removes a label. Refused if the node is not the one with ``uid`` any more."""
+    """None removes a label or annotation. Refused if the node is not the one with ``uid`` any more."""
 
     node: str
     uid: str
     labels: Mapping[str, str | None]
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,8 @@ def target(action: Action) -> tuple[str, str]:
     """Returns what kind of thing is done to which object."""
     name = getattr(action, "name", "") or getattr(action, "node", "") or getattr(action, "policy", "")
     # Labels of one node are wanted for different reasons.
-    part = f" {','.join(sorted(action.labels))}" if isinstance(action, LabelNode) else ""
+    keys = sorted([*action.labels, *action.annotations]) if isinstance(action, LabelNode) else []
+    part = f" {','.join(keys)}" if keys else ""
     return (type(action).__name__, f"{name}{part}")
 
 
@@ -180,7 +182,8 @@ def wishes(action: Action) -> Wishes:
     otherwise undo each other."""
     match action:
         case LabelNode():
-            return {("label", action.node, key): value for key, value in action.labels.items()}
+            changes = (("label", action.labels), ("annotation", action.annotations))
+            return {(kind, action.node, key): each[key] for kind, each in changes for key in each}
         case SetCounts():
             return {("capacity", action.node, name): str(count) for name, count in action.counts.items()}
         case ClearCapacity():
@@ -214,7 +217,7 @@ def describe(action: Action) -> str:
         case ApplyShareNode() | DeleteShareNode():
             return f"{_verb(action)} GPUShareNode {action.node}"
         case LabelNode():
-            return f"label node {action.node} {dict(action.labels)}"
+            return f"label node {action.node} {dict(action.labels) | dict(action.annotations)}"
         case ClearCapacity():
             return f"take {', '.join(action.resources)} out of the status of node {action.node}"
         case SetCounts():

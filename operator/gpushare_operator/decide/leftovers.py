@@ -24,6 +24,7 @@ from gpushare_operator.decide.dialect_names import (
     forgotten_names,
     lasting_labels,
     own_names,
+    recorded_dialect,
     shows_counts,
 )
 from gpushare_operator.decide.external import external_hosts
@@ -219,7 +220,9 @@ def remove_labels(nodes: Iterable[NodeObject]) -> Iterator[Action]:
         if counts := tuple(name for name in own_names(node) if name in node.counts):
             yield ClearCapacity(node.name, node.uid, counts)
     for node in leaving:
-        yield LabelNode(node.name, node.uid, dict.fromkeys((POLICY_LABEL, *sorted(node.own_labels))))
+        labels = dict.fromkeys((POLICY_LABEL, *sorted(node.own_labels)))
+        ours = {recorded_dialect(node).closed_cards_annotation} & node.closed_cards.keys()
+        yield LabelNode(node.name, node.uid, labels, dict.fromkeys(sorted(ours)))
 
 
 # Capacity on nodes.

@@ -67,7 +67,7 @@ def label_nodes(policy: str, desired: Iterable[DesiredNode]) -> Iterator[LabelNo
         if key not in labels:  # there can be thousands of nodes
             labels[key] = node_labels(policy, each.mode, each.dialect)
         if not shows_counts(each.node, stale_names(each.node, each.dialect)):
-            yield from _change_labels(each.node, labels[key])
+            yield from _change_labels(each, labels[key])
 
 
 def clear_former_dialects(desired: Iterable[DesiredNode]) -> Iterator[ClearCapacity]:
@@ -92,15 +92,28 @@ def _is_shown(counts: Mapping[str, tuple[str, str]], name: str, cards: int) -> b
     return counts.get(name, ("0", "0")) == (str(cards), str(cards))
 
 
-def _change_labels(node: NodeObject, desired: Mapping[str, str]) -> Iterator[LabelNode]:
+def _change_labels(each: DesiredNode, desired: Mapping[str, str]) -> Iterator[LabelNode]:
     """Yields what is missing, and what of a dialect was ours and is not desired any more.
 
     A label by a dialect's name that somebody else has set is theirs, whatever its value.
     """
+    node = each.node
     theirs = (DIALECT_LABELS & node.labels.keys()) - node.own_labels
     changes: dict[str, str | None] = {
         key: value for key, value in desired.items() if key not in theirs and node.labels.get(key) != value
     }
     changes |= dict.fromkeys(sorted(node.own_labels - desired.keys()))
-    if changes:
-        yield LabelNode(node.name, node.uid, changes)
+    annotations = _change_annotations(each)
+    if changes or annotations:
+        yield LabelNode(node.name, node.uid, changes, annotations)
+
+
+def _change_annotations(each: DesiredNode) -> dict[str, str | None]:
+    """Returns what tells the dialect's own scheduler which cards take no new pods."""
+    own, closed = each.dialect.closed_cards_annotation, each.share.closed_cards if each.share else ()
+    desired = {own: ",".join(map(str, closed))} if own and closed else {}
+    changes: dict[str, str | None] = {
+        key: value for key, value in desired.items() if each.node.closed_cards.get(key) != value
+    }
+    ours = {own, recorded_dialect(each.node).closed_cards_annotation}
+    return changes | dict.fromkeys(sorted((ours & each.node.closed_cards.keys()) - desired.keys()))

@@ -157,6 +157,8 @@ def test_the_operator_may_write_what_its_dialects_need_on_nodes_and_nothing_else
     labels = {POLICY_LABEL, MODE_LABEL, DIALECT_LABEL, SCHEDULER_LABEL, *DIALECT_LABELS}
     assert set(quoted(admission_variable(file, policy, "ourLabels"))) == labels
     assert set(quoted(admission_variable(file, policy, "ourResources"))) == {*RESOURCES, "tuya.com"}
+    closed = {each.closed_cards_annotation for each in DIALECTS.values()} - {""}
+    assert set(quoted(admission_variable(file, policy, "ourAnnotations"))) == closed
     counted = {
         part for each in DIALECTS.values() for part in (each.name, each.count_resource) if each.count_resource
     }

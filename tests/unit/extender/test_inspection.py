@@ -1,7 +1,7 @@
 """The ledger as people and tools see it."""
 
 import msgspec
-from tests.samples.extender import asked, pod_update, reference, reporting, share_node
+from tests.samples.extender import asked, cordoning, pod_update, reference, reporting, share_node
 
 from gpushare_extender.http.inspection import inspect_all, inspect_node
 from gpushare_extender.ledger.ledger import Ledger
@@ -9,10 +9,12 @@ from gpushare_extender.ledger.ledger import Ledger
 
 def test_a_node_shows_its_cards_and_who_has_what() -> None:
     ledger = Ledger()
-    ledger.set_share_node(share_node("n1", 16, 8, sick=(1,)))
+    shared = share_node("n1", 16, 8, sick=(1,))
+    ledger.set_share_node(shared)
     ledger.set_pod(pod_update("b", c0=2, c1=1))
     ledger.set_pod(pod_update("a", c0=4))
     ledger.reserve(reference("c", uid="c"), node="n1", request=asked(3))
+    ledger.set_share_node(cordoning(shared, 0))
     view = msgspec.to_builtins(inspect_node(ledger, "n1"))
     pods = [
         {"namespace": "default", "name": name, "uid": name, "units": units, "reserved": reserved}
@@ -32,6 +34,7 @@ def test_a_node_shows_its_cards_and_who_has_what() -> None:
                 "allocated": 9,
                 "reserved": 3,
                 "healthy": True,
+                "cordoned": True,
                 "lock": "memory",
                 "pods": pods,
             },
@@ -42,6 +45,7 @@ def test_a_node_shows_its_cards_and_who_has_what() -> None:
                 "allocated": 1,
                 "reserved": 0,
                 "healthy": False,
+                "cordoned": False,
                 "lock": "memory",
                 "pods": [{"namespace": "default", "name": "b", "uid": "b", "units": 1, "reserved": False}],
             },

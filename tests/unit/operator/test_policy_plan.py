@@ -1,5 +1,6 @@
 """What is planned for a policy: snapshot in, actions out."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.samples.operator import (
 
 from gpushare_core.api.names import DIALECT_LABEL, FINALIZER, MODE_LABEL, POLICY_LABEL
 from gpushare_operator.cluster.objects import NodeObject
+from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
     ApplyDaemonSet,
     ApplyShareNode,
@@ -221,3 +223,48 @@ def test_the_rest_of_a_policy_is_served_all_the_same() -> None:
     unserved = policy("default", rule("gpu-1", devices=INVENTORY), rule("gpu-2"))
     actions = policy_actions(snapshot(unserved, node("gpu-1"), node("gpu-2")))
     assert [action.node for action in actions if isinstance(action, LabelNode)] == ["gpu-2"]
+
+
+CLOSED = "volcano.sh/gpu-unhealthy-ids"
+
+
+def volcano_node(
+    annotation: str = "", *, dialect: str = "volcano.sh", closed: tuple[int, ...] = ()
+) -> Snapshot:
+    """A node in force in the dialect, whose annotation says this."""
+    asking = policy(spec=spec(rule("gpu-1"), dialect=dialect))
+    labels = {POLICY_LABEL: "default", MODE_LABEL: "Memory", DIALECT_LABEL: dialect}
+    shown = node("gpu-1", labels=labels, closed_cards={CLOSED: annotation} if annotation else {})
+    return snapshot(asking, shown, share("gpu-1", asking, dialect=dialect, closed_cards=closed))
+
+
+def annotations(seen: Snapshot) -> list[Mapping[str, str | None]]:
+    return [each.annotations for each in policy_actions(seen) if isinstance(each, LabelNode)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        pytest.param(volcano_node(closed=(0, 2)), [{CLOSED: "0,2"}], id="cards were closed"),
+        pytest.param(volcano_node("0,2", closed=(0, 2)), [], id="it is said already"),
+        pytest.param(volcano_node("0,2", closed=(2,)), [{CLOSED: "2"}], id="one is open again"),
+        pytest.param(
+            volcano_node("0,2"), [{CLOSED: None}], id="all are open, or the replaced plugin said so"
+        ),
+        pytest.param(volcano_node(dialect="gpushare.io", closed=(0,)), [], id="no word for it"),
+        pytest.param(volcano_node("0", dialect="gpushare.io"), [], id="somebody else's"),
+    ],
+)
+def test_the_dialects_own_scheduler_is_told_which_cards_take_no_pods(
+    seen: Snapshot, expected: list[Mapping[str, str | None]]
+) -> None:
+    assert annotations(seen) == expected
+
+
+def test_what_it_was_told_goes_with_the_labels() -> None:
+    labels = {POLICY_LABEL: "default", MODE_LABEL: "Memory", DIALECT_LABEL: "volcano.sh"}
+    left = node("gpu-2", labels=labels, closed_cards={CLOSED: "1"})
+    seen = snapshot(serving(policy(), "gpu-1"), left, plugin_pod("gpu-2"))
+    (action,) = policy_actions(seen)
+    assert isinstance(action, LabelNode)
+    assert action.annotations == {CLOSED: None}

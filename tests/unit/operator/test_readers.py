@@ -162,14 +162,18 @@ def test_a_share_node_is_read() -> None:
                 "observedGeneration": 4,
                 "units": {"total": 32, "allocated": 4},
                 "memory": {"total": "32Gi"},
-                "cards": [{"uuid": "a", "health": "Healthy"}, {"uuid": "b", "health": "Unhealthy"}],
+                "cards": [
+                    {"uuid": "a", "index": 0, "health": "Healthy"},
+                    {"uuid": "b", "index": 1, "health": "Unhealthy"},
+                    {"uuid": "c", "index": 2, "health": "Healthy", "cordoned": True},
+                ],
             },
         }
     )
     assert (share.policy, share.owners) == ("default", ("p",))
     assert share.units == UnitTotals(total=32, allocated=4)
     assert share.memory == MemoryTotals(total="32Gi", allocated="0", used="0")
-    assert (share.cards, share.unhealthy_cards) == (2, 1)
+    assert (share.cards, share.unhealthy_cards, share.closed_cards) == (3, 1, (1, 2))
 
 
 def test_totals_that_keep_to_no_schema_count_as_nothing() -> None:
