@@ -381,6 +381,7 @@ class Reconciler:
             allocations,
             conditions,
             locks=locks,
+            use=use,
             faults=faults,
             use=use,
             now=self.now(),
