@@ -383,7 +383,6 @@ class Reconciler:
             locks=locks,
             use=use,
             faults=faults,
-            use=use,
             now=self.now(),
         )
 

@@ -159,8 +159,10 @@ def test_a_rule_that_shares_nothing_is_no_reason_to_see_processes() -> None:
 
 
 def test_the_plugin_writes_to_a_folder_of_the_host_only_where_a_policy_names_one() -> None:
-    asked = policy(spec=spec(rule("gpu-1"), plugin={"logFolder": "/var/log/gpushare"}))
-    pod = plugin_daemon_set(asked, INSTALLATION)["spec"]["template"]["spec"]
+    asked = PluginPlatform.of_spec(spec(rule("gpu-1"), plugin={"logFolder": "/var/log/gpushare"}))
+    body = plugin_daemon_set(policy(), INSTALLATION, asked)
+    assert PluginPlatform.of_daemon_set(body) == asked
+    pod = body["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     folder = {"path": "/var/log/gpushare", "type": "DirectoryOrCreate"}
     assert pod["volumes"][2:] == [{"name": "logs", "hostPath": folder}]

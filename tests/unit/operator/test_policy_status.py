@@ -221,7 +221,7 @@ def test_a_node_that_another_policy_lets_go_is_waited_for() -> None:
         pytest.param(
             spec_of_volcano(rule("gpu-1", **SLICED)),
             "UnsupportedMode",
-            "mode Memory, or scheduler.backend External or KubeScheduler",
+            "mode Memory, or scheduler.backend Dedicated or External or KubeScheduler",
             id="mode",
         ),
     ],
