@@ -14,6 +14,8 @@ from gpushare_plugin.devices.worker import Worker
 
 AT_ONCE = 4
 """Programs that run at the same time."""
+SOON = 1.0
+"""Seconds that a round of the plugin waits for answers: those that come later count in the next."""
 GRACE = 5.0
 """Seconds in which a program that was killed has to be gone."""
 NOT_YET = HealthAnswer("its health command has not answered yet")
@@ -48,8 +50,10 @@ class CardChecks:
     async def follow(
         self, command: HealthCommand | None, cards: Sequence[PhysicalCard], *, patience: float
     ) -> None:
-        """Asks about the ``cards`` that are due. Waits ``patience`` seconds for cards that never had an
-        answer."""
+        """Asks about the ``cards`` that are due, and takes the answers that come soon.
+
+        It waits ``patience`` seconds for cards that never had one.
+        """
         if command != self._command:
             self._command, self._checks = command, {}
         present = {card.uuid for card in cards}
@@ -58,10 +62,11 @@ class CardChecks:
         for card in cards:
             if command and self._is_due(card.uuid, command):
                 self._begin(card, command)
-        new = [check.running for check in self._checks.values() if check.answer is NOT_YET]
-        if new:
-            await asyncio.wait(map(asyncio.wrap_future, new), timeout=patience)
-            self._collect()
+        running = [check for check in self._checks.values() if not check.running.done()]
+        if running:
+            soon = patience if any(check.answer is NOT_YET for check in running) else min(patience, SOON)
+            await asyncio.wait([asyncio.wrap_future(check.running) for check in running], timeout=soon)
+        self._collect()
 
     def _collect(self) -> None:
         for check in self._checks.values():
