@@ -68,3 +68,10 @@ def test_no_developers_tool_is_in_the_image() -> None:
     names = {pin.partition("==")[0] for pin in pins(ROOT / "image" / "requirements.lock")}
     assert names.isdisjoint({"pytest", "mypy", "ruff", "uv", "hatchling", "grpcio-tools", "kmock"})
     assert names >= {"aiohttp", "kopf", "grpcio", "pydantic"}
+
+
+def test_the_programs_load_without_what_the_image_has_no_use_for() -> None:
+    missing = ["kubernetes_asyncio", "sqlite3", "curses", "distutils", "readline", "dbm"]
+    programs = ", ".join(f"gpushare_{name}.main" for name in PRODUCT if name != "core")
+    code = f"import sys; sys.modules.update(dict.fromkeys({missing})); import {programs}"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
