@@ -21,6 +21,8 @@ PREBUILT = "GPUSHARE_LOCALCLUSTER_BINARY"
 KUBERNETES = "v1.36.3"
 PROGRAMS = ("kube-scheduler", "kubectl", "pause")
 KEPT_BUILDS = 3
+KEPT_SECONDS = 24 * 3600.0
+"""After its last use: a cluster that runs starts programs of its build."""
 PROGRESS_SECONDS = 30.0
 
 
@@ -55,7 +57,7 @@ def ensure_binary(*, report: Report, environment: Mapping[str, str] = os.environ
     with locked(cache / "lock", report=report):
         if not (folder / "localcluster").exists():
             build(go, folder, report=report)
-            for old in outdated(_builds(cache)):
+            for old in outdated(_builds(cache), now=time.time()):
                 shutil.rmtree(old)
         folder.touch()
     return _link(folder / "localcluster", folder)
@@ -148,9 +150,12 @@ def _builds(cache: Path) -> list[Path]:
     return [path.parent for path in cache.glob("*/localcluster")]
 
 
-def outdated(builds: Sequence[Path]) -> Sequence[Path]:
-    """Returns the builds to delete: all but the KEPT_BUILDS used last."""
-    return sorted(builds, key=lambda build: build.stat().st_mtime, reverse=True)[KEPT_BUILDS:]
+def outdated(builds: Sequence[Path], *, now: float) -> Sequence[Path]:
+    """Returns the builds to delete: all but the KEPT_BUILDS used last, and those that were used lately.
+    ``now``: seconds since the epoch."""
+    used = {build: build.stat().st_mtime for build in builds}
+    rarely = sorted(builds, key=used.__getitem__, reverse=True)[KEPT_BUILDS:]
+    return [build for build in rarely if now - used[build] > KEPT_SECONDS]
 
 
 def _use_prebuilt(binary: Path, cache: Path) -> Binary:

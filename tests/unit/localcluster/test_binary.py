@@ -58,7 +58,9 @@ def test_only_the_builds_used_last_are_kept(tmp_path: Path) -> None:
     for age, build in enumerate(builds):
         build.mkdir()
         os.utime(build, (1000 - age, 1000 - age))
-    assert binary.outdated(builds) == builds[3:]
+    assert binary.outdated(builds, now=997 + binary.KEPT_SECONDS) == builds[4:], "no cluster of theirs runs"
+    assert binary.outdated(builds, now=1000 + binary.KEPT_SECONDS) == builds[3:]
+    assert binary.outdated(builds, now=1001) == [], "clusters of theirs may run"
 
 
 def test_a_prebuilt_binary_is_used_under_the_components_names(tmp_path: Path) -> None:
