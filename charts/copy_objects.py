@@ -6,7 +6,7 @@ the source, and the chart's templates read the copies.
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import yaml
@@ -23,6 +23,9 @@ OPTIONAL = (
     Path("config/monitoring/podmonitors.yaml"),
     Path("config/network-policy/network-policies.yaml"),
 )
+
+DEDICATED = Path("manifests/dedicated")
+"""For backend Dedicated: a folder of its own, with one in it for servers that cannot point pods anywhere."""
 
 
 def main() -> int:
@@ -66,18 +69,31 @@ def report(stale: list[Path]) -> int:
 def _sources(root: Path) -> Mapping[Path, str]:
     """Returns for each source the folder in the chart's files that its copy goes to."""
     objects = [path for path in resources(root / "manifests") if path != OPERATOR]
+    scheduler = [path.relative_to(root) for path in _nested(root / DEDICATED)]
     return {
         OPERATOR: "operator",
         **dict.fromkeys(resources(root / "crds"), "crds"),
         **dict.fromkeys(objects, "objects"),
         **dict.fromkeys(OPTIONAL, "optional"),
+        **dict.fromkeys(scheduler, "dedicated"),
     }
 
 
 def resources(folder: Path) -> list[Path]:
     """Returns the files that ``kubectl apply -k`` takes from ``folder`` itself."""
-    listed = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
-    return [Path(folder.name, name) for name in listed if name.endswith(".yaml") and name != NAMESPACE]
+    names = [name for name in _listed(folder) if name.endswith(".yaml") and name != NAMESPACE]
+    return [Path(folder.name, name) for name in names]
+
+
+def _nested(folder: Path) -> Iterator[Path]:
+    """Yields the files that ``kubectl apply -k`` takes from ``folder`` and from folders in it."""
+    for path in (folder / name for name in _listed(folder)):
+        yield from _nested(path) if path.is_dir() else [path]
+
+
+def _listed(folder: Path) -> list[str]:
+    listed: list[str] = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
+    return listed
 
 
 def _copy(root: Path, source: Path) -> str:

@@ -11,6 +11,8 @@ from gpushare_localcluster.cluster import LocalCluster
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEM = "gpushare-system"
+MANIFESTS = Path(__file__).with_name("one_operator")
+"""With one operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Product:
     cluster: LocalCluster
 
     def install(self) -> None:
-        self.cluster.kubectl("apply", "-k", str(ROOT / "manifests"))
+        self.cluster.kubectl("apply", "-k", str(MANIFESTS))
         self.cluster.kubectl(
             "rollout", "status", "deployment/gpushare-operator", "-n", SYSTEM, "--timeout=120s"
         )

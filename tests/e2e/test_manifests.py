@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.e2e.observe import PODS, SHARE_NODES, get, watch_until
 from tests.e2e.outcomes import is_running
-from tests.e2e.product import SYSTEM
+from tests.e2e.product import MANIFESTS, SYSTEM
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.books.allocation import (
@@ -415,7 +415,7 @@ def test_the_image_is_named_in_one_place(cluster: LocalCluster) -> None:
 
 def test_applying_the_manifests_again_changes_nothing(cluster: LocalCluster) -> None:
     before = versions(cluster)
-    cluster.kubectl("apply", "-k", str(ROOT / "manifests"))
+    cluster.kubectl("apply", "-k", str(MANIFESTS))
     assert versions(cluster) == before
 
 

@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "charts" / "gpushare"
 SYSTEM = "gpushare-system"
 KUBERNETES = "1.36.3"
+POINTING_PODS = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+"""What a server has that can point pods at a scheduler; Helm by itself takes it for one that cannot."""
 
 
 class HelmError(Exception):
@@ -41,10 +43,11 @@ def as_arguments(values: Json) -> list[str]:
     return [part for name, value in values.items() for part in ("--set-json", f"{name}={json.dumps(value)}")]
 
 
-def render(*, namespace: str = SYSTEM, **values: Any) -> list[Json]:
-    """All objects, hooks among them, with ``values`` over those of the chart."""
+def render(*, namespace: str = SYSTEM, served: str = POINTING_PODS, **values: Any) -> list[Json]:
+    """All objects, hooks among them, with ``values`` over those of the chart, for a server that has the API
+    ``served``."""
     arguments = ["template", "gpushare", str(CHART), "--namespace", namespace, "--kube-version", KUBERNETES]
-    text = run_helm(*arguments, *as_arguments(values))
+    text = run_helm(*arguments, "--api-versions", served, *as_arguments(values))
     return [body for body in yaml.safe_load_all(text) if body]
 
 

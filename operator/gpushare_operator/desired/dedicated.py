@@ -6,7 +6,15 @@ from gpushare_operator.cluster.labels import SCHEDULER
 from gpushare_operator.desired.daemon_sets import LOOPBACK, UNPRIVILEGED, health_port
 from gpushare_operator.desired.hostctl_job import SchedulerSettings
 from gpushare_operator.desired.names import Installation, labels, selector
-from gpushare_operator.desired.pod_template import confined, mount, of_pods, probe, with_digest
+from gpushare_operator.desired.pod_template import (
+    confined,
+    mount,
+    of_pods,
+    probe,
+    pull_secrets,
+    pulled,
+    with_digest,
+)
 
 REPLICAS = 2
 """One leads; the other one takes over within seconds."""
@@ -59,10 +67,11 @@ def _pod(installation: Installation, settings: SchedulerSettings, version: str) 
         },
         "initContainers": [_preparation(installation, settings)],
         "containers": [
-            _scheduler(installation.scheduler_image_for(version)),
+            _scheduler(installation, version),
             _extender(installation, settings.port),
         ],
         "volumes": [{"name": "shared", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}],
+        **pull_secrets(installation),
     }
 
 
@@ -79,7 +88,7 @@ def _apart() -> Json:
 def _preparation(installation: Installation, settings: SchedulerSettings) -> Json:
     return {
         "name": "preparation",
-        "image": installation.image,
+        **pulled(installation),
         "command": ["gpushare-hostctl"],
         "args": [
             "dedicated",
@@ -98,10 +107,10 @@ def _preparation(installation: Installation, settings: SchedulerSettings) -> Jso
     }
 
 
-def _scheduler(image: str) -> Json:
+def _scheduler(installation: Installation, version: str) -> Json:
     return {
         "name": "kube-scheduler",
-        "image": image,
+        "image": installation.scheduler_image_for(version),
         "command": ["kube-scheduler"],
         "args": [f"--config={FOLDER}/kube-scheduler.yaml", f"--secure-port={SCHEDULER_PORT}"],
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -123,7 +132,7 @@ def _extender(installation: Installation, port: int) -> Json:
     health = health_port([port])
     return {
         "name": "extender",
-        "image": installation.image,
+        **pulled(installation),
         "command": ["gpushare-extender"],
         "args": [
             "--listen",

@@ -103,6 +103,31 @@ def test_what_is_said_of_plugin_and_extender_reaches_the_operator() -> None:
     assert programs.extender.priority_class_name == "system-cluster-critical"
 
 
+DEDICATED_VALUES: Json = {"enabled": True, "image": "registry.example.com/kube-scheduler"}
+
+
+def test_a_scheduler_of_our_own_is_let_in_where_it_is_asked_for() -> None:
+    bodies = render(dedicatedScheduler=DEDICATED_VALUES)
+    sources = of_kustomization(ROOT / copy_objects.DEDICATED)
+    found = {identity(each): each for each in bodies}
+    assert [source for source in sources if found[identity(source)] != source] == []
+    usual = {identity(each) for each in render()}
+    assert found.keys() - usual == {identity(source) for source in sources}
+
+
+def test_a_server_that_can_point_pods_nowhere_is_asked_for_nothing_of_the_kind() -> None:
+    bodies = render(dedicatedScheduler=DEDICATED_VALUES, served="v1")
+    assert [each for each in bodies if each["kind"].startswith("Mutating")] == []
+    assert one(bodies, "ValidatingAdmissionPolicy", "gpushare-operator-scheduler")
+
+
+def test_its_image_reaches_the_operator_as_the_admission_policy_reads_it() -> None:
+    (container,) = operator_pod(dedicatedScheduler=DEDICATED_VALUES)["containers"]
+    assert "--scheduler-image=registry.example.com/kube-scheduler" in container["args"]
+    options = parser().parse_args(container["args"])
+    assert options.scheduler_image == DEDICATED_VALUES["image"]
+
+
 def test_optional_objects_are_those_of_the_folder_config() -> None:
     bodies = render(podMonitor={"enabled": True}, networkPolicy={"enabled": True})
     sources = [
@@ -171,7 +196,7 @@ def test_no_custom_resource_definition_is_in_the_folder_that_helm_never_upgrades
     ("values", "problem"),
     [
         pytest.param({"replicaCount": 2}, "replicaCount", id="no such value"),
-        pytest.param({"operator": {"replicas": 2}}, "replicas", id="more operators than there may be"),
+        pytest.param({"operator": {"replicas": 0}}, "replicas", id="no operator"),
         pytest.param({"logLevel": "loud"}, "logLevel", id="no such level"),
         pytest.param({"plugin": {"tolerations": []}}, "tolerations", id="what is not up to them"),
         pytest.param(

@@ -27,7 +27,9 @@ def test_everything_that_is_applied_is_copied_but_the_namespace() -> None:
     assert {path.name for path in expected(ROOT)} == sources - {
         "kustomization.yaml",
         "namespace.yaml",
-    } | optional
+    } | optional | {path.name for path in (ROOT / copy_objects.DEDICATED).rglob("*.yaml")} - {
+        "kustomization.yaml"
+    }
 
 
 def edit(checkout: Path) -> None:
