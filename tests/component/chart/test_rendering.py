@@ -152,6 +152,10 @@ def test_the_hook_comes_before_everything_is_deleted_with_rights_of_its_own() ->
     }
 
 
+def test_operators_that_stand_by_are_as_many_as_the_value_says() -> None:
+    assert one(render(operator={"replicas": 2}), *OPERATOR)["spec"]["replicas"] == 2
+
+
 def test_the_hook_gives_up_by_itself_before_its_job_is_killed() -> None:
     job = one(render(uninstall={"timeoutSeconds": 100}), "Job", "gpushare-uninstall")
     (container,) = job["spec"]["template"]["spec"]["containers"]
@@ -171,7 +175,7 @@ def test_no_custom_resource_definition_is_in_the_folder_that_helm_never_upgrades
     ("values", "problem"),
     [
         pytest.param({"replicaCount": 2}, "replicaCount", id="no such value"),
-        pytest.param({"operator": {"replicas": 2}}, "replicas", id="more operators than there may be"),
+        pytest.param({"operator": {"replicas": 0}}, "replicas", id="no operator"),
         pytest.param({"logLevel": "loud"}, "logLevel", id="no such level"),
         pytest.param({"plugin": {"tolerations": []}}, "tolerations", id="what is not up to them"),
         pytest.param(
