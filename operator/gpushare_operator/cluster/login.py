@@ -1,11 +1,16 @@
-"""Who the operator is at the API server: a pod's ServiceAccount, or what a kubeconfig says."""
+"""Who the operator is at the API server: kubernetes-asyncio reads that, core's client uses it."""
 
-from dataclasses import replace
+import ssl
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from gpushare_core.kube.credentials import Credentials, NoCredentialsError, in_cluster
+from kubernetes_asyncio import config
+from kubernetes_asyncio.client import Configuration
+from yaml import YAMLError
+
+from gpushare_core.kube.credentials import Credentials, NoCredentialsError
 
 
 async def login(kubeconfig: Path | None) -> Credentials:
@@ -14,22 +19,70 @@ async def login(kubeconfig: Path | None) -> Credentials:
     Raises:
         NoCredentialsError: it does not say enough, or this is no pod with a ServiceAccount.
     """
-    credentials = await _from_kubeconfig(kubeconfig) if kubeconfig else in_cluster()
-    return replace(credentials, proxy=credentials.proxy or proxy_of_environment(credentials.server))
-
-
-async def _from_kubeconfig(path: Path) -> Credentials:
+    configuration = await _from_kubeconfig(kubeconfig) if kubeconfig else _in_cluster()
     try:
-        # With all that people log in by it costs 37 MB, and in a pod nobody reads a kubeconfig.
-        from gpushare_operator.cluster import kubeconfig
-    except ModuleNotFoundError as error:
+        return credentials_of(configuration)
+    except OSError as error:
         raise NoCredentialsError(
-            f"a kubeconfig is read by the package {error.name}: pip install 'gpushare[kubeconfig]'"
+            f"the certificates for {configuration.host} cannot be used: {error}"
         ) from error
-    return await kubeconfig.read(path)
 
 
-def proxy_of_environment(server: str) -> str | None:
+async def _from_kubeconfig(path: Path) -> Configuration:
+    configuration = Configuration()
+    try:
+        await config.load_kube_config(config_file=str(path), client_configuration=configuration)
+    except (config.ConfigException, YAMLError, OSError, TypeError, ValueError) as error:
+        raise NoCredentialsError(f"{path} is no usable kubeconfig: {error}") from error
+    return configuration
+
+
+def _in_cluster() -> Configuration:
+    configuration = Configuration()
+    try:
+        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    except (config.ConfigException, OSError) as error:
+        raise NoCredentialsError(f"not in a pod with a ServiceAccount, give --kubeconfig: {error}") from error
+    return configuration
+
+
+def credentials_of(configuration: Configuration) -> Credentials:
+    """Returns credentials that ask ``configuration`` for its token at every request.
+
+    Raises:
+        OSError: certificates that cannot be read or used.
+    """
+
+    # Within a cluster it reads the token anew that the kubelet renews on disk.
+    refresh: Any = configuration.refresh_api_key_hook
+
+    def token() -> str | None:
+        if refresh:
+            refresh(configuration)
+        header = configuration.api_key.get("BearerToken")
+        return header.removeprefix("Bearer ") if header else None
+
+    return Credentials(
+        server=str(configuration.host),
+        tls=_tls(configuration),
+        token=token,
+        server_name=configuration.tls_server_name,
+        proxy=configuration.proxy or _proxy_of_environment(str(configuration.host)),
+    )
+
+
+def _proxy_of_environment(server: str) -> str | None:
     """Returns what ``HTTPS_PROXY`` and its kin say of ``server``."""
     url = urlsplit(server)
     return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
+
+
+def _tls(configuration: Configuration) -> ssl.SSLContext:
+    tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    if configuration.cert_file:
+        tls.load_cert_chain(configuration.cert_file, configuration.key_file)
+    if not configuration.verify_ssl:
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    if configuration.disable_strict_ssl_verification:
+        tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return tls

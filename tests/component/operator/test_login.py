@@ -1,7 +1,6 @@
 """Who the operator is at the API server."""
 
 import ssl
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,8 @@ from tests.fakes.operator_server import kubeconfig_for
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.credentials import NoCredentialsError
-from gpushare_operator import cluster as operator_cluster
 from gpushare_operator import main as operator
-from gpushare_operator.cluster.kubeconfig import credentials_of
-from gpushare_operator.cluster.login import login
+from gpushare_operator.cluster.login import credentials_of, login
 
 
 def test_a_token_that_was_renewed_is_used_for_the_next_request() -> None:
@@ -76,25 +73,16 @@ async def test_certificates_that_cannot_be_used_are_named(tmp_path: Path, user: 
         pytest.param(None, "", None, id="none"),
     ],
 )
-async def test_a_proxy_comes_from_the_kubeconfig_or_from_the_environment(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    named: str | None,
-    environment: str,
-    proxy: str | None,
+def test_a_proxy_comes_from_the_kubeconfig_or_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, named: str | None, environment: str, proxy: str | None
 ) -> None:
     monkeypatch.setenv("https_proxy", environment)
     monkeypatch.setenv("no_proxy", "10.0.0.2")
-    there = {"server": "https://10.0.0.1", **({"proxy-url": named} if named else {})}
-    assert (await login(file_for(tmp_path, there))).proxy == proxy
-    assert (await login(file_for(tmp_path, {"server": "https://10.0.0.2"}))).proxy is None
-
-
-def file_for(folder: Path, cluster: Json) -> Path:
-    content = {**kubeconfig_for("it"), "clusters": [{"name": "it", "cluster": cluster}]}
-    path = folder / "kubeconfig"
-    path.write_text(yaml.safe_dump(content))
-    return path
+    configuration = Configuration(host="https://10.0.0.1")
+    configuration.proxy = named
+    assert credentials_of(configuration).proxy == proxy
+    elsewhere = Configuration(host="https://10.0.0.2")
+    assert credentials_of(elsewhere).proxy is None
 
 
 @pytest.mark.parametrize(
@@ -126,15 +114,4 @@ def test_the_program_says_why_it_cannot_start(
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setattr(operator, "configure_logging", lambda _: None)
     assert operator.main([]) == 1
-    assert "not in a pod with a ServiceAccount: give --kubeconfig" in caplog.text
-
-
-async def test_without_what_reads_kubeconfigs_it_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in the image, which has no use for it."""
-    monkeypatch.delitem(sys.modules, "gpushare_operator.cluster.kubeconfig")
-    monkeypatch.delattr(operator_cluster, "kubeconfig")
-    monkeypatch.setitem(sys.modules, "kubernetes_asyncio", None)
-    with pytest.raises(NoCredentialsError, match=r"kubernetes_asyncio: pip install 'gpushare\[kubeconfig\]'"):
-        await login(tmp_path / "kubeconfig")
+    assert "not in a pod with a ServiceAccount, give --kubeconfig" in caplog.text
