@@ -159,4 +159,4 @@ def test_the_samples_of_real_cards_name_nodes_by_labels_that_workers_do_not_have
 
 def test_the_readme_has_people_apply_a_sample_of_real_cards() -> None:
     shell = "\n".join(blocks((ROOT / "README.md").read_text(), "sh"))
-    assert set(re.findall(r"apply -f (\S+)", shell)) == {"config/samples/nvidia.yaml"}
+    assert re.findall(r"apply -f (\S+)", shell) == ["config/samples/nvidia.yaml", "config/samples/pod.yaml"]
