@@ -177,6 +177,10 @@ def test_the_hook_comes_before_everything_is_deleted_with_rights_of_its_own() ->
     }
 
 
+def test_operators_that_stand_by_are_as_many_as_the_value_says() -> None:
+    assert one(render(operator={"replicas": 2}), *OPERATOR)["spec"]["replicas"] == 2
+
+
 def test_the_hook_gives_up_by_itself_before_its_job_is_killed() -> None:
     job = one(render(uninstall={"timeoutSeconds": 100}), "Job", "gpushare-uninstall")
     (container,) = job["spec"]["template"]["spec"]["containers"]
