@@ -52,5 +52,6 @@ CHANGES_CONTESTED = "ChangesContested"
 UNIT_TOO_FINE = "UnitTooFine"
 CARDS_UNHEALTHY = "CardsUnhealthy"
 PODS_NOT_SCHEDULED = "PodsNotScheduled"
+CARDS_OFFERED_TWICE = "CardsOfferedTwice"
 
 DELETING = "Deleting"

@@ -22,6 +22,7 @@ from gpushare_operator.status.nodes import (
     nodes_ready,
     unit_change_blocked,
 )
+from gpushare_operator.status.other_plugins import other_plugins
 from gpushare_operator.status.policy_readiness import PolicyConditions, policy_ready
 from gpushare_operator.status.totals import reported_memory, sum_up
 
@@ -41,7 +42,12 @@ def policy_status(
     unit = policy.spec.memory_unit if policy.spec else "1Gi"
     totals = sum_up(snapshot, assignment, unit)
     scheduler = scheduler_configured(snapshot, policy, installation, now)
-    problems = [*api_problems(failures), *contested_problems(contested), *forsaken_pods(snapshot)]
+    problems = [
+        *api_problems(failures),
+        *contested_problems(contested),
+        *other_plugins(snapshot, assignment.sharing),
+        *forsaken_pods(snapshot),
+    ]
     parts = _conditions(snapshot, policy, assignment, problems, scheduler)
     states = [policy_ready(snapshot, policy, parts), *parts.states]
     before, generation = policy.status.conditions, policy.generation

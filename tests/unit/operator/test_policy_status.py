@@ -33,6 +33,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.conditions import Condition
+from gpushare_core.api.names import DIALECT_LABEL, MODE_LABEL, POLICY_LABEL
 from gpushare_core.api.policy import MemoryTotals, PolicyStatus, UnitTotals
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
@@ -266,6 +267,41 @@ def test_unhealthy_cards_degrade_a_policy_that_stays_ready() -> None:
     conditions = conditions_of(seen)
     assert line(conditions["Degraded"]) == "True CardsUnhealthy: unhealthy: gpu-1: 2 cards"
     assert conditions["Ready"].status == "True"
+
+
+NVIDIA = {"source": "NVML", "simulated": []}
+TUYA = {"dialect": "tuya.com"}
+
+
+@pytest.mark.parametrize(
+    ("extra", "mode", "offered", "zeros", "said"),
+    [
+        pytest.param({}, "Memory", ("nvidia.com/gpu",), (), True, id="offered by NVIDIA's own plugin"),
+        pytest.param({}, "Memory", ("nvidia.com/gpu",), ("nvidia.com/gpu",), False, id="was offered once"),
+        pytest.param({}, "Memory", ("gpushare.io/memory",), (), False, id="ours only"),
+        pytest.param(
+            {"dialect": "tuya.com"}, "Exclusive", ("nvidia.com/gpu",), (), False, id="ours by that name"
+        ),
+        pytest.param(
+            {"dialect": "tuya.com"}, "Memory", ("nvidia.com/gpu",), (), True, id="not ours in this mode"
+        ),
+    ],
+)
+def test_cards_that_another_plugin_offers_as_well_are_told_of(
+    extra: dict[str, str], mode: str, offered: tuple[str, ...], zeros: tuple[str, ...], *, said: bool
+) -> None:
+    asked = policy(spec=spec(rule("gpu-1", mode=mode, devices=NVIDIA), **extra))
+    labels = {POLICY_LABEL: "default", MODE_LABEL: mode, DIALECT_LABEL: extra.get("dialect", "gpushare.io")}
+    shown = node("gpu-1", labels=labels, offered=offered, zeros=frozenset(zeros))
+    degraded = conditions_of(snapshot(asked, shown, share("gpu-1", asked)))["Degraded"]
+    assert (degraded.reason == "CardsOfferedTwice") == said
+    assert ("nvidia.com/gpu on gpu-1: the cards there are given away twice" in degraded.message) == said
+
+
+def test_simulated_cards_are_nobody_elses() -> None:
+    shown = node("gpu-1", "default", offered=("nvidia.com/gpu",))
+    seen = snapshot(serving(policy(), "gpu-1"), shown, share("gpu-1", policy()))
+    assert conditions_of(seen)["Degraded"].status == "False"
 
 
 @pytest.mark.parametrize(
