@@ -133,7 +133,7 @@ def _symptoms(uuid: str, reading: Reading, rules: CardHealth, share_node: GPUSha
 
 
 def _absence(uuid: str, reading: Reading) -> Iterator[_Symptom]:
-    """Yields why a card of which pods have units is not among those to share; nothing where people want it."""
+    """Yields why a card of which pods have units is not to be shared; nothing where people want it so."""
     out = next((each for each in reading.left_out if each.uuid == uuid), None)
     if out is None:
         yield _Symptom(CARD_GONE, GONE, quiet=ANSWER_QUIET)

@@ -16,8 +16,8 @@ AT_ONCE = 4
 SOON = 1.0
 """Seconds that a round of the plugin waits for answers: those that come later count in the next."""
 REWORDED = 600
-"""Seconds for which the words about a sick card stay: some programs write the time, or a temperature, and each
-change would be a write of the status."""
+"""Seconds for which the words about a sick card stay: some programs write the time, or a temperature, and
+each change would be a write of the status."""
 GRACE = 5.0
 """Seconds in which a program that was killed has to be gone."""
 NOT_YET = HealthAnswer("its health command has not answered yet")
