@@ -38,12 +38,12 @@ class XidEvents:
         if frozenset(told) == self._followed:
             return
         self.close()
-        self._followed = frozenset(told)
         try:
             self._set = pynvml.nvmlEventSetCreate()
-        except pynvml.NVMLError as error:
+        except pynvml.NVMLError as error:  # it is tried again
             self._log_problem(f"events cannot be followed: {error}")
             return
+        self._followed = frozenset(told)
         for uuid, index in told.items():
             self._register(uuid, index)
 

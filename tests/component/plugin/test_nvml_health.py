@@ -111,6 +111,19 @@ async def test_cards_serve_where_events_cannot_be_followed(
     assert (await source.read()).events == (CardEvent("GPU-a", 79),)
 
 
+@pytest.mark.parametrize("symbol", ["nvmlEventSetCreate", "nvmlDeviceRegisterEvents"])
+async def test_events_that_could_not_be_followed_for_a_moment_are_followed_then(
+    library: NvmlLibrary, driver: StubDriver, symbol: str
+) -> None:
+    source = NvmlSource(library, period=3600)
+    driver.fail(symbol, pynvml.NVML_ERROR_UNKNOWN)
+    await source.read()
+    driver.recover()
+    await source.read()
+    driver.xid(0, 79)
+    assert (await source.read()).events == (CardEvent("GPU-a", 79),)
+
+
 async def test_a_driver_that_is_loaded_again_is_followed_again(
     source: NvmlSource, driver: StubDriver
 ) -> None:
