@@ -132,8 +132,10 @@ class Allocator:
                 )
 
     def _require_known(self, numbers: Sequence[int], layout: Layout) -> None:
-        """Raises ``UnusableUnitsError`` where units of a card that is closed were nobody's before: the kubelet
-        asks for them by an earlier list, and does not ask which to take where it needs all of it."""
+        """Raises ``UnusableUnitsError`` where units of a card that is closed were nobody's before.
+
+        The kubelet takes them by an earlier list, and does not ask which where it needs all that is free.
+        """
         placed = {each.uuid: each for number in numbers if (each := layout.card_of(number))}
         closed = [each for each in placed.values() if not each.card.is_open]
         if not closed or not {*numbers}.difference(self._taken([])):
