@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
+from threading import Event, Thread
 
 from gpushare_core.log import NOTHING, JsonFormatter
 
@@ -19,6 +20,9 @@ WAITING_LINES = 10_000
 """For a disk that is slow; more are left out, and counted."""
 RETRY_SECONDS = 60.0
 """After a write that failed."""
+
+ENDING_SECONDS = 2.0
+"""In which the last lines have to be written when the process ends."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,8 +45,22 @@ def log_file(path: Path, *, fixed: Mapping[str, str] = NOTHING) -> Iterator[None
         yield
     finally:
         logging.getLogger().removeHandler(sender)
-        listener.stop()
-        file.close()
+        _end(listener, file)
+
+
+def _end(listener: QueueListener, file: "RotatedFile") -> None:
+    """Writes the last lines. What a disk that hangs does not take within ``ENDING_SECONDS`` is lost."""
+    written = Event()
+
+    def write() -> None:
+        with suppress(queue.Full):
+            listener.stop()
+            file.close()
+            written.set()
+
+    Thread(target=write, name="end of the log file", daemon=True).start()
+    if not written.wait(ENDING_SECONDS):
+        file.forsake()
 
 
 class _Sender(QueueHandler):
@@ -96,6 +114,11 @@ class RotatedFile(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802, ARG002 - logging's name
         """Is called where an error is handled; the outer ``emit`` takes care of it."""
         raise
+
+    def forsake(self) -> None:
+        """Whoever writes to it may never return: ``logging`` shall not wait for that at the process's end."""
+        self.stream = None
+        self.createLock()
 
     def _reopen_if_moved(self) -> None:
         """Somebody may have removed or renamed the file: what is written to it would be lost."""

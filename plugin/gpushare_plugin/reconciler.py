@@ -167,8 +167,9 @@ class Reconciler:
         return not self.reservations.remaining and self._decide() == offering
 
     def _postpone(self, problem: Problem) -> bool:
-        """Returns False. What is offered stays."""
-        return self._keep(postponed(self.state.offering, problem))
+        """Returns False. What is offered stays, but nobody new comes to a card that is closed by now."""
+        cards = self.state.reading.cards if self.state.reading else None
+        return self._keep(postponed(self.state.offering, problem, cards=cards))
 
     def _keep(self, offering: Offering) -> bool:
         """Returns False. What is offered still follows the pods: cards get free, others are locked."""

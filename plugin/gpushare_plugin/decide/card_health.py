@@ -33,7 +33,8 @@ LONGEST_QUIET = timedelta(days=1)
 FORGOTTEN = timedelta(days=1)
 """After so long in health a new fault is the first one again."""
 STORM = timedelta(seconds=10)
-"""Within it the same event again is none: there can be thousands a second."""
+"""Within it the same event again is none, and of a fault that lasts another one: there can be thousands a
+second, of several kinds."""
 
 Faults = Mapping[str, CardFault]
 """By the card's UUID; also of cards that have returned, until that is forgotten."""
@@ -80,7 +81,8 @@ def examine(before: Health, reading: Reading, share_node: GPUShareNode, *, now: 
                 fault = _in_its_words(fault, symptom)
             else:
                 fault = _fallen(uuid, fault, symptom, quiet=_quiet_time(fault, symptom, rules), now=now)
-        if fault and not _is_forgotten(fault, uuid, reading, now):
+        stands = any(each.stands for each in symptoms)
+        if fault and (stands or not _is_forgotten(fault, uuid, reading, now)):
             faults[uuid] = fault
     return Health(faults, suspected)
 
@@ -123,19 +125,27 @@ def _symptoms(uuid: str, reading: Reading, rules: CardHealth, share_node: GPUSha
         return
     card = _card(uuid, reading)
     if card is None:
-        out = any(each.uuid == uuid for each in reading.left_out)
-        if uuid in _held(share_node) and not out:
-            yield _Symptom(CARD_GONE, GONE, quiet=ANSWER_QUIET)
+        yield from _absence(uuid, reading) if uuid in _held(share_node) else ()
     elif card.repair:
         yield _Symptom(card.repair.reason, card.repair.message)
-    elif not card.healthy:
+    elif not card.healthy and not card.unproven:
         yield _Symptom(CARD_ERROR, card.reason, quiet=ANSWER_QUIET)
+
+
+def _absence(uuid: str, reading: Reading) -> Iterator[_Symptom]:
+    """Yields why a card of which pods have units is not to be shared; nothing where people want it so."""
+    out = next((each for each in reading.left_out if each.uuid == uuid), None)
+    if out is None:
+        yield _Symptom(CARD_GONE, GONE, quiet=ANSWER_QUIET)
+    elif not out.healthy:
+        yield _Symptom(CARD_ERROR, out.reason, quiet=ANSWER_QUIET)
 
 
 def _is_nothing_new(fault: CardFault, symptom: _Symptom, now: datetime) -> bool:
     if symptom.stands:  # also where an administrator has cleared it although it stands
         return fault.reason == symptom.reason and not fault.quiet_since
-    is_known = fault.reason == symptom.reason or not fault.quiet_since
+    is_fresh = now - _moment(fault.since, now) < STORM  # then the words of each count
+    is_known = fault.reason == symptom.reason or not fault.quiet_since or not is_fresh
     return is_known and not fault.cleared and now - _moment(fault.last_seen, now) < STORM
 
 
@@ -186,10 +196,10 @@ def _without_symptoms(
     fault: CardFault | None, uuid: str, reading: Reading, now: datetime
 ) -> CardFault | None:
     """Returns the fault of a card of which nothing stands, as far as that is known."""
-    if fault is None or reading.problem:
+    if fault is None:
         return fault
     card = _card(uuid, reading)
-    if card is None:  # what is not there is not quiet
+    if card is None or reading.problem:  # what is not there, or cannot tell, is not quiet
         return fault if fault.cleared else fault.model_copy(update={"quiet_since": ""})
     return fault if card.unproven else _quiet(fault, now)
 

@@ -138,6 +138,12 @@ class Layout:
         cards = (replace(each, card=card) for each, card in zip(self.cards, stopped, strict=True))
         return replace(self, cards=tuple(cards))
 
+    def on(self, present: Iterable[PhysicalCard]) -> "Layout":
+        """Returns the same units on its cards as they are now; one that is not ``present`` is gone."""
+        now = {card.uuid: card for card in present}
+        cards = (replace(each, card=_in_place(now.get(each.uuid), each.card)) for each in self.cards)
+        return replace(self, cards=tuple(cards))
+
     def shares(self, numbers: Sequence[int]) -> dict[str, int]:
         """Returns card UUID -> how many of ``numbers`` lie on it; numbers of no card are left out."""
         if not numbers:

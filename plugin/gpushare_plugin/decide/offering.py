@@ -164,9 +164,13 @@ def _decide(snapshot: Snapshot) -> Offering:
         return Offering(postponed=Problem(LAYOUT_UNKNOWN, str(error)))
 
 
-def postponed(before: Offering, problem: Problem) -> Offering:
-    """Returns what is offered while ``problem`` keeps the next offering from being made."""
-    return replace(before, postponed=problem) if before.layout else Offering(postponed=problem)
+def postponed(before: Offering, problem: Problem, *, cards: Sequence[PhysicalCard] | None = None) -> Offering:
+    """Returns what is offered while ``problem`` keeps the next offering from being made: the same units, on
+    the ``cards`` as they are now. None: as they were."""
+    if before.layout is None:
+        return Offering(postponed=problem)
+    layout = before.layout if cards is None else before.layout.on(cards)
+    return replace(before, layout=layout, postponed=problem)
 
 
 def without_cards(before: Offering, problem: Problem) -> Offering:

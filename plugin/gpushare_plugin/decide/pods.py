@@ -94,6 +94,9 @@ class Pod:
 
 Pods = Mapping[PodName, Pod]
 
+MOST_LOAD = 1024
+"""Characters of a load to simulate that are kept: anybody annotates pods, on nodes with real cards, too."""
+
 
 def read_metadata(item: Json, annotation: str) -> Pod:
     """Returns a pod by its metadata alone; ``annotation`` is the key of the allocation."""
@@ -108,7 +111,7 @@ def read_metadata(item: Json, annotation: str) -> Pod:
         deleting="deletionTimestamp" in metadata,
         annotation=annotations.get(annotation),
         annotations={key: annotations[key] for key in ANNOTATION_KEYS if key in annotations},
-        simulated_load=annotations.get(SIMULATED_LOAD_ANNOTATION, ""),
+        simulated_load=annotations.get(SIMULATED_LOAD_ANNOTATION, "")[:MOST_LOAD],
     )
 
 

@@ -29,7 +29,8 @@ class PhysicalCard:
     repair: Problem | None = None
     """What the driver says has to be done with the card before it is fit again."""
     unproven: bool = False
-    """Whether the driver was asked that and did not answer: a card that is well stays so, a sick one, too."""
+    """Whether that was asked and not answered: a card that is well stays so, a sick one, too. One that is not
+    healthy for want of any answer is closed until there is one, and has no fault."""
     equipment: Equipment | None = None
     """What a container gets with it besides the variables that name it; None: nothing."""
     cordoned: bool = False

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.api.served import Problem
@@ -16,6 +15,9 @@ AT_ONCE = 4
 """Programs that run at the same time."""
 SOON = 1.0
 """Seconds that a round of the plugin waits for answers: those that come later count in the next."""
+REWORDED = 600
+"""Seconds for which the words about a sick card stay: some programs write the time, or a temperature, and
+each change would be a write of the status."""
 GRACE = 5.0
 """Seconds in which a program that was killed has to be gone."""
 NOT_YET = HealthAnswer("its health command has not answered yet")
@@ -26,13 +28,16 @@ STUCK = HealthAnswer("its health command did not end although it was killed: loo
 class _Check:
     """What is known of one card."""
 
-    running: "Future[HealthAnswer]"
+    running: "asyncio.Future[HealthAnswer]"
+    """One for the whole call: each that is made for a call that hangs would be kept by it."""
     begun: float | None = None
     """When the program was started; None while it waits for others."""
     answer: HealthAnswer = NOT_YET
     unusable: str = ""
     asked: float = 0.0
     """When it was asked for."""
+    said: float = 0.0
+    """When the words of ``answer`` were taken."""
 
 
 @dataclass(slots=True)
@@ -65,27 +70,27 @@ class CardChecks:
         running = [check for check in self._checks.values() if not check.running.done()]
         if running:
             soon = patience if any(check.answer is NOT_YET for check in running) else min(patience, SOON)
-            await asyncio.wait([asyncio.wrap_future(check.running) for check in running], timeout=soon)
+            await asyncio.wait([check.running for check in running], timeout=soon)
         self._collect()
 
     def _collect(self) -> None:
         for check in self._checks.values():
-            _take_answer(check)
+            _take_answer(check, self.now())
 
     def _is_due(self, uuid: str, command: HealthCommand) -> bool:
         check = self._checks.get(uuid)
         return check is None or (check.running.done() and self.now() - check.asked >= command.period)
 
     def _begin(self, card: PhysicalCard, command: HealthCommand) -> None:
-        before = self._checks.get(card.uuid)
-        check = _Check(Future(), asked=self.now(), answer=before.answer if before else NOT_YET)
+        before = self._checks.get(card.uuid) or _Check(asyncio.get_running_loop().create_future())
+        check = replace(before, begun=None, asked=self.now())
 
         def run() -> HealthAnswer:
             check.begun = self.now()
             return self.ask(command.for_card(card), command.timeout)
 
         self._worker = self._worker or Worker("health command", threads=AT_ONCE)
-        check.running = self._worker.ask(run)
+        check.running = asyncio.wrap_future(self._worker.ask(run))
         self._checks[card.uuid] = check
 
     def judged(self, cards: Sequence[PhysicalCard]) -> tuple[PhysicalCard, ...]:
@@ -100,6 +105,8 @@ class CardChecks:
         if is_stuck and self.now() - (check.begun or 0.0) > command.timeout + GRACE:
             return replace(card, healthy=False, reason=STUCK.problem)
         problem = check.answer.problem
+        if check.answer is NOT_YET:
+            return replace(card, healthy=False, reason=problem, unproven=True)
         return replace(card, healthy=False, reason=problem) if problem else card
 
     @property
@@ -115,11 +122,14 @@ class CardChecks:
         )
 
 
-def _take_answer(check: _Check) -> None:
-    """A program that cannot be run leaves the answer before in force."""
+def _take_answer(check: _Check, now: float) -> None:
+    """A program that cannot be run leaves the answer before in force; so do other words, for a while."""
     if not check.running.done():
         return
-    answer = check.running.result()
+    before, answer = check.answer, check.running.result()
     check.unusable = answer.unusable
-    if not answer.unusable or check.answer is NOT_YET:
-        check.answer = HealthAnswer(answer.problem)
+    if before is not NOT_YET:
+        is_reworded = bool(before.problem and answer.problem) and now - check.said < REWORDED
+        if answer.unusable or is_reworded:
+            return
+    check.answer, check.said = HealthAnswer(answer.problem), now

@@ -207,7 +207,8 @@ def reading_of(facts: Sequence[CardFacts], pairs: Pairs, known: Sequence[Physica
 
 def _failing(before: PhysicalCard, facts: CardFacts) -> PhysicalCard:
     reason, passing = card_fault(facts), facts.error in PASSING
-    return replace(before, index=facts.index, healthy=False, reason=reason, passing=passing, repair=None)
+    failing = replace(before, index=facts.index, healthy=False, reason=reason, passing=passing)
+    return replace(failing, repair=None, unproven=False)
 
 
 def _before(

@@ -27,6 +27,8 @@ class XidEvents:
         self._followed: frozenset[str] = frozenset()
         self._uuids: dict[int, str] = {}
         """By the address that is a card's handle."""
+        self._kept: tuple[CardEvent, ...] = ()
+        """Taken from a set that is no more."""
         self._problem = ""
 
     def follow(self, facts: Sequence[CardFacts]) -> None:
@@ -35,17 +37,20 @@ class XidEvents:
         What cannot be followed is logged: a card serves without, too.
         """
         told = {each.uuid: each.index for each in facts if each.uuid and not each.error}
-        if frozenset(told) == self._followed:
-            return
+        if self._set is None or not self._followed <= told.keys():
+            self._kept = self.collect()
+            self._begin()
+        if self._set is not None and told.keys() - self._followed:
+            for uuid in told.keys() - set(self._uuids.values()):
+                self._register(uuid, told[uuid])
+
+    def _begin(self) -> None:
+        """Where no set can be had it is tried again."""
         self.close()
-        self._followed = frozenset(told)
         try:
             self._set = pynvml.nvmlEventSetCreate()
         except pynvml.NVMLError as error:
             self._log_problem(f"events cannot be followed: {error}")
-            return
-        for uuid, index in told.items():
-            self._register(uuid, index)
 
     def _register(self, uuid: str, index: int) -> None:
         try:
@@ -54,17 +59,17 @@ class XidEvents:
             pynvml.nvmlDeviceRegisterEvents(handle, xids, self._set)
         except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound) as error:
             self._log_problem(f"card {uuid} tells no Xid messages: {error}")
-        except pynvml.NVMLError as error:
-            self._followed -= {uuid}  # it is tried again
+        except pynvml.NVMLError as error:  # it is tried again
             self._log_problem(f"the Xid messages of card {uuid} cannot be followed yet: {error}")
+            return
         else:
             self._uuids[_address(handle)] = uuid
+        self._followed |= {uuid}
 
     def collect(self) -> tuple[CardEvent, ...]:
         """Returns what has happened since it was called last. Does not wait for anything to happen."""
-        if self._set is None:
-            return ()
-        return tuple(dict.fromkeys(self._waiting()))
+        kept, self._kept = self._kept, ()
+        return tuple(dict.fromkeys([*kept, *(self._waiting() if self._set is not None else ())]))
 
     def _waiting(self) -> Iterator[CardEvent]:
         for _ in range(MOST_AT_ONCE):

@@ -105,6 +105,7 @@ class Allocator:
         """
         numbers, layout = [*known_numbers(ids)], self._layout()
         self._require_open(numbers, layout)
+        self._require_known(numbers, layout)
         self.reservations.allocate(numbers)
         self.assignment_reader.read_soon()
         answer = container_answer(ids, layout, self.state.offering.dialect, self.state.devices)
@@ -128,6 +129,23 @@ class Allocator:
                 raise UnusableUnitsError(
                     f"card {card} serves {lock} now, and the kubelet chose it for {self.name}: create the pod"
                     " anew"
+                )
+
+    def _require_known(self, numbers: Sequence[int], layout: Layout) -> None:
+        """Raises ``UnusableUnitsError`` where units of a card that is closed were nobody's before.
+
+        The kubelet takes them by an earlier list, and does not ask which where it needs all that is free.
+        """
+        placed = {each.uuid: each for number in numbers if (each := layout.card_of(number))}
+        closed = [each for each in placed.values() if not each.card.is_open]
+        if not closed or not {*numbers}.difference(self._taken([])):
+            return
+        forgotten = forgotten_units(self.state.pods.values(), self.state.assigned)
+        for each in closed:
+            if each.uuid not in forgotten:
+                raise UnusableUnitsError(
+                    f"card {each.card.index} ({each.uuid}) takes no new pod, and the kubelet chose it by an"
+                    " earlier list: create the pod anew"
                 )
 
     def _locks(self, layout: Layout) -> dict[str, ResourceClass]:

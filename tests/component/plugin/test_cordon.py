@@ -7,7 +7,7 @@ from tests.component.plugin.test_mixed_with_extender import bind
 from tests.component.plugin.test_with_extender import extender
 from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
-from tests.samples.plugin import NODE, annotation, container, pod_json
+from tests.samples.plugin import NODE, annotation, container, ids, pod_json
 
 from gpushare_core.api.names import CORDON_ANNOTATION
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -97,3 +97,15 @@ async def test_the_extender_places_nobody_on_it_in_any_mode(
     refusal = await bind(node, extender, "b", container(units=amount, resource=resource))
     assert "node(s) whose GPU cards are cordoned" in refusal
     await node.until("the pod stays", lambda: list(node.on_cards()) == ["a"])
+
+
+async def test_a_kubelet_that_has_not_got_the_list_yet_puts_nobody_on_the_card(node: Node) -> None:
+    """Nor where it does not ask which units to take: it does not when it needs all that it calls free."""
+    await node.run_pod(pod_json("a", container(units=4), annotation=annotation({"main": {SECOND: 4}})))
+    await node.until("the pod", lambda: node.on_cards() == {"a": {SECOND: 4}})
+    held, free = ids(*range(16, 20)), ids(*range(20, 32))
+    await cordon(node, SECOND)
+    with pytest.raises(AdmissionError, match="takes no new pod"):
+        await node.kubelet.allocate(GPUSHARE.memory_resource, free)
+    await node.kubelet.allocate(GPUSHARE.memory_resource, held)
+    await node.kubelet.allocate(GPUSHARE.memory_resource, ids(*range(16)))

@@ -1,6 +1,7 @@
 """An inventory on a node: followed, however it is changed, and never the end of anything."""
 
 import asyncio
+import gc
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -13,9 +14,10 @@ from tests.samples.inventory import card_lines
 from tests.samples.plugin import container, pod_json
 
 from gpushare_plugin.devices.card import Reading
-from gpushare_plugin.devices.card_checks import CardChecks
+from gpushare_plugin.devices.card_checks import REWORDED, CardChecks
 from gpushare_plugin.devices.health_command import HealthAnswer
 from gpushare_plugin.devices.inventory import InventorySource
+from gpushare_plugin.devices.inventory_file import HealthCommand
 
 TWO = card_lines("GCU-0") + card_lines("GCU-1").removeprefix("cards:\n")
 HEALTH = "health: {command: [/bin/check, '{uuid}'], periodSeconds: 5, timeoutSeconds: 2}\n"
@@ -233,6 +235,69 @@ async def test_cards_whose_health_command_hangs_are_not_healthy(path: Path) -> N
     assert "did not end although it was killed" in (await source.read()).cards[0].reason
     released.set()
     await until("healthy cards", source, are_healthy)
+
+
+async def test_rounds_while_a_health_command_hangs_keep_nothing(path: Path) -> None:
+    released = threading.Event()
+
+    def hang(_: Sequence[str], __: float) -> HealthAnswer:
+        assert released.wait(30), "waited 30 s for the end of the test"
+        return HealthAnswer()
+
+    in_place(path, TWO + HEALTH)
+    source = InventorySource(path, checks=(checks := CardChecks(hang, lambda: 0.0)), deadline=1.0)
+    cards = (await source.read()).cards
+    gc.collect()
+    before = sum(isinstance(each, asyncio.Future) for each in gc.get_objects())
+    command = HealthCommand(arguments=("/bin/check", "{uuid}"), period=5.0, timeout=2.0)
+    for _ in range(50):
+        await checks.follow(command, cards, patience=0.001)
+    gc.collect()
+    kept = sum(isinstance(each, asyncio.Future) for each in gc.get_objects()) - before
+    released.set()
+    assert kept <= 4, f"{kept} futures more after 50 rounds"
+
+
+async def test_what_a_health_command_says_of_a_sick_card_changes_the_status_rarely(path: Path) -> None:
+    vendor = Vendor()
+    in_place(path, TWO + HEALTH)
+    source = InventorySource(path, checks=vendor.checks)
+    vendor.answers["GCU-1"] = HealthAnswer("10:00:00 too hot")
+    said = {(await source.read()).cards[1].reason}
+    for second in range(5, REWORDED, 5):
+        vendor.time = float(second)
+        vendor.answers["GCU-1"] = HealthAnswer(f"10:00:{second} too hot")
+        asked = len(vendor.asked)
+        await until("the answer", source, lambda _, asked=asked: len(vendor.asked) >= asked + 2)  # type: ignore[misc]
+        said.add((await source.read()).cards[1].reason)
+    assert said == {"10:00:00 too hot"}
+    vendor.time = REWORDED + 5.0
+    await until("other words", source, lambda reading: reading.cards[1].reason not in said)
+    vendor.time, vendor.answers["GCU-1"] = REWORDED + 10.0, HealthAnswer()
+    await until("health at once", source, are_healthy)
+
+
+async def test_a_slow_health_command_makes_no_card_sick_at_the_start_of_the_plugin(
+    node: Node, path: Path
+) -> None:
+    released = threading.Event()
+
+    def slow(_: Sequence[str], __: float) -> HealthAnswer:
+        assert released.wait(30), "waited 30 s for the end of the test"
+        return HealthAnswer()
+
+    in_place(path, TWO + HEALTH)
+    source = InventorySource(path, checks=CardChecks(slow), deadline=0.1)
+    node.open_source = lambda _: source
+    node.share(devices={"source": "Inventory"})
+    await node.until("the cards", lambda: node.condition("CardsHealthy") == ("False", "CardsUnhealthy"))
+    assert "its health command has not answered yet" in node.message("CardsHealthy")
+    assert node.share_node.status.faults == []
+    released.set()
+    assert node.agent
+    node.agent.state.changed.set()
+    await node.until("healthy cards", lambda: node.condition("CardsHealthy") == ("True", "AllHealthy"))
+    assert node.share_node.status.faults == []
 
 
 async def test_by_cdi_the_kubelet_gets_qualified_names_from_the_next_pod_on(node: Node) -> None:

@@ -8,6 +8,7 @@ from tests.fakes.api_server import PODS, SHARE_NODES, cut, status
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, pod_json
 
+from gpushare_core.api.names import CORDON_ANNOTATION
 from gpushare_core.json_object import Json
 from gpushare_plugin.devices.simulated import card_uuid
 
@@ -152,3 +153,20 @@ async def test_while_the_pods_of_the_node_cannot_be_listed_the_status_says_so(id
     assert "pods" in idle_node.message("Registered")
     idle_node.api.recover()
     await idle_node.until_registered()
+
+
+async def test_a_card_that_fails_while_nothing_can_be_recorded_takes_nobody_new(node: Node) -> None:
+    node.api.fail("PATCH", STATUS, *[status(500)] * 1000)
+    node.simulate("vanish=0 fail=1")
+    await node.kubelet.until("no unit is healthy", lambda it: "Healthy" not in it.devices.values())
+    assert len(node.kubelet.devices) == 32
+    node.api.recover()
+    await node.kubelet.until("the list without the card", lambda it: len(it.devices) == 16)
+
+
+async def test_a_card_that_is_cordoned_while_nothing_can_be_recorded_takes_nobody_new(node: Node) -> None:
+    node.api.fail("PATCH", STATUS, *[status(500)] * 1000)
+    node.share("512Mi")
+    node.annotate(CORDON_ANNOTATION, CARDS[1])
+    await node.kubelet.until("the units", lambda it: list(it.devices.values()).count("Unhealthy") == 16)
+    node.api.recover()

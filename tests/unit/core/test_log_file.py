@@ -3,6 +3,9 @@
 import errno
 import json
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from logging.handlers import QueueListener
 from pathlib import Path
@@ -139,3 +142,28 @@ def test_a_slow_disk_holds_up_nobody(
         senders[0].queue.get_nowait()
         logging.getLogger("gpushare_test").warning("goes on")
     assert "the log file's disk was too slow: 3 lines are not in it" in caplog.messages
+
+
+HANGS = """
+import logging, sys
+from pathlib import Path
+from gpushare_core.log_file import log_file
+with log_file(Path(sys.argv[1])):
+    for number in range(int(sys.argv[2])):
+        logging.getLogger("gpushare_test").warning("%d", number)
+"""
+
+
+@pytest.mark.parametrize("count", [1, 20_000])
+def test_a_disk_that_hangs_does_not_keep_the_process_from_ending(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "plugin.log"
+    os.mkfifo(path)  # opening it hangs until somebody reads
+    ended = subprocess.run(
+        [sys.executable, "-c", HANGS, str(path), str(count)],
+        timeout=20,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr[-1000:]
+    assert "Traceback" not in ended.stderr

@@ -147,6 +147,23 @@ def test_a_storm_of_events_changes_the_status_every_ten_seconds_at_most(ward: Wa
     assert ward.until_healthy() >= QUIET - 10
 
 
+def test_a_storm_of_several_kinds_changes_the_status_every_ten_seconds_at_most(ward: Ward) -> None:
+    ward.look(119)
+    ward.look(after=20)
+    written = set()
+    for _ in range(50):
+        ward.look(119, 120, after=1)
+        written.add(ward.fault.last_seen)
+    assert len(written) <= 6
+    assert ward.until_healthy() >= QUIET - 10
+
+
+def test_of_events_that_come_together_the_last_is_told(ward: Ward) -> None:
+    ward.look(48, 63)
+    ward.look(154, after=1)
+    assert ward.fault.reason == "Xid154"
+
+
 @pytest.mark.parametrize("repair", [RESET, Problem("RowRemappingFailed", "replace it")])
 def test_a_repair_that_is_due_keeps_it_however_long_it_is_quiet(ward: Ward, repair: Problem) -> None:
     ward.look(79)
@@ -318,7 +335,18 @@ def test_a_driver_that_does_not_answer_proves_nothing(ward: Ward) -> None:
     problem = Reading(cards=(replace(card(1), **LOST),), problem=HUNG)
     assert not ward.see(problem, after=2 * QUIET)
     assert not ward.fault.cleared
-    assert ward.look()
+    assert not ward.look()
+    assert ward.until_healthy() == QUIET
+
+
+def test_a_driver_that_does_not_answer_changes_a_fault_once(ward: Ward) -> None:
+    ward.look(79)
+    problem = Reading(cards=(replace(card(1), **LOST),), problem=HUNG)
+    written = []
+    for _ in range(5):
+        ward.see(problem)
+        written.append(ward.fault)
+    assert written == [written[0]] * 5
 
 
 def test_a_driver_that_does_not_answer_makes_no_card_sick(ward: Ward) -> None:
@@ -356,6 +384,33 @@ def test_a_card_that_is_left_out_and_held_is_not_gone() -> None:
     ward = Ward(held=("GPU-1",))
     ward.see(Reading(cards=(card(0),), left_out=(LeftOutCard(index=1, uuid="GPU-1", reason="MIG"),)))
     assert not ward.health.faults
+
+
+def test_a_card_that_is_left_out_because_it_fails_is_sick_where_pods_have_units_of_it() -> None:
+    ward = Ward(held=("GPU-1",))
+    out = LeftOutCard(index=1, uuid="GPU-1", reason="it is lost", healthy=False)
+    ward.see(Reading(cards=(card(0),), left_out=(out,)))
+    assert (ward.fault.reason, ward.fault.message) == ("CardError", "it is lost")
+    assert ward.until_healthy() == 20
+
+
+def test_a_card_that_stays_gone_under_its_pods_is_one_fault_however_long() -> None:
+    ward = Ward(held=("GPU-1",))
+    ward.see(Reading(cards=(card(0),)))
+    before = ward.fault
+    for _ in range(4):
+        ward.see(Reading(cards=(card(0),)), after=50_000)
+        assert ward.fault == before
+
+
+def test_a_card_that_waits_for_its_first_answer_is_closed_and_has_no_fault(ward: Ward) -> None:
+    waiting: dict[str, Any] = {"healthy": False, "unproven": True, "reason": "not answered yet"}
+    assert not ward.look(**waiting)
+    assert not ward.health.faults
+    assert ward_reason(ward, **waiting) == "not answered yet"
+    assert ward.look()
+    ward.look(79)
+    assert not ward.look(after=2 * QUIET, **waiting)
 
 
 def test_a_clock_that_was_wrong_delays_by_the_quiet_time_at_most(ward: Ward) -> None:

@@ -3,6 +3,8 @@
 import pytest
 from tests.samples.plugin import GIB, card
 
+from gpushare_core.api.names import SIMULATED_LOAD_ANNOTATION
+from gpushare_plugin.decide.pods import MOST_LOAD, read_metadata
 from gpushare_plugin.devices.simulated_use import SimulatedUse, read_load
 from gpushare_plugin.devices.use import Load, Use, UseQuestion
 
@@ -69,3 +71,9 @@ async def test_a_load_that_makes_no_sense_is_ignored_and_told() -> None:
 async def test_containers_are_told_only_where_they_are_asked_for() -> None:
     use = await measured(load("2Gi"), by_container=False)
     assert (use.cards["GPU-0"], list(use.containers)) == (2 * GIB, [])
+
+
+def test_a_long_annotation_takes_no_memory_of_the_plugin() -> None:
+    metadata = {"name": "a", "namespace": "default", "uid": "u"}
+    metadata["annotations"] = {SIMULATED_LOAD_ANNOTATION: "x" * 262_000}  # type: ignore[assignment]
+    assert len(read_metadata({"metadata": metadata}, "key").simulated_load) == MOST_LOAD
