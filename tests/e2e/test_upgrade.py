@@ -13,7 +13,7 @@ from tests.e2e.books import read_books
 from tests.e2e.fixtures import await_agreement
 from tests.e2e.observe import PODS, Json, get, watch_until
 from tests.e2e.outcomes import is_running
-from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
+from tests.e2e.product import MANIFESTS, SYSTEM, Product, named, policy
 from tests.e2e.workloads import create, pod
 from tests.releases.release import PACKAGES, last_release
 
@@ -51,7 +51,8 @@ class Versions:
         path.with_suffix(".new").rename(path)
 
     def manifests(self, version: Version) -> Path:
-        return (self.released if version is Version.RELEASED else ROOT) / "manifests"
+        """One operator at a time: which version is at work is read from its process."""
+        return self.released / "manifests" if version is Version.RELEASED else MANIFESTS
 
     def _sources(self) -> str:
         return ":".join(str(self.released / each) for each in PACKAGES)

@@ -89,6 +89,7 @@ async def test_the_extender_places_nobody_on_it_in_any_mode(
     await cordon(node, "0")
     ledger = extender.api.ledger
     await until_open(node, ledger, FIRST, is_open=False)
+    await node.kubelet.until("its list", lambda it: "Healthy" in it.devices_of(resource).values())
     assert await bind(node, extender, "a", container(units=amount, resource=resource)) == ""
     admitted = await node.kubelet.admit(node.api.pod("a"))
     assert admitted.variables["main"]["GPUSHARE_CARD"] == SECOND

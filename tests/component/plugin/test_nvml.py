@@ -282,7 +282,7 @@ async def test_pods_on_cards_of_nvml_stay_booked_while_one_is_lost(
     node.agent.state.changed.set()
     await node.until("the word", lambda: node.condition("CardsHealthy") == ("False", "CardsUnhealthy"))
     assert "card 1 (GPU-b): it has fallen off the bus" in node.message("CardsHealthy")
-    assert list(node.kubelet.devices.values()).count("Unhealthy") == 32
+    await node.kubelet.until("the list", lambda it: list(it.devices.values()).count("Unhealthy") == 32)
     assert node.on_cards() == {"a": {"GPU-b": 20}}
     driver.recover()
     node.agent.state.changed.set()
