@@ -113,9 +113,10 @@ class LeaseHolder:
         left = self._observer.seconds_left(now=self.clock())
         if not left:
             return
-        if present is None:
+        if present is None or not present.holder:
+            what = "deleted" if present is None else "emptied by somebody while it was held"
             raise NotHeldError(
-                f"the Lease {self.name} was deleted: this {self.program} may go on in {left:.0f} s, when "
+                f"the Lease {self.name} was {what}: this {self.program} may go on in {left:.0f} s, when "
                 "nobody relies on it any more"
             )
         self._valid_until = float("-inf")

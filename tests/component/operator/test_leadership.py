@@ -131,6 +131,18 @@ async def test_one_that_was_paused_writes_no_more_when_it_goes_on(
         await one.leadership._renew()
 
 
+async def test_a_lease_that_is_replaced_by_that_of_the_manifests_makes_no_second_operator(
+    api: FakeApi, one: Operator, two: Operator
+) -> None:
+    """As ``helm upgrade --force`` and ``kubectl replace`` do."""
+    api.put(LEASES, {"metadata": {"name": "gpushare-operator"}})
+    two.clock.now += TIMES.look
+    await api.wait_for("another look", lambda: "nobody relies on it" in two.leadership.waits_for)
+    await one.write()
+    with pytest.raises(NotSentError):
+        await two.write()
+
+
 async def test_a_write_that_could_outlast_the_lease_is_not_sent(one: Operator) -> None:
     one.clock.now += TIMES.lease - TIMES.fence
     await one.write()
