@@ -14,7 +14,7 @@ from gpushare_core.json_object import Json
 RELEASED_SECONDS = 1
 """Duration of a Lease that its holder gave back, as client-go's leader election writes it, too."""
 MOST_TRANSITIONS = 2**31 - 1
-"""What the API takes. Somebody may have written that number, and would else have stopped everybody for ever."""
+"""What the API takes. Who wrote that number into a Lease would else have stopped everybody for ever."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,9 @@ def observer(*states: tuple[float, LeaseState | None]) -> LeaseObserver:
         pytest.param(
             observer((70.0, OTHERS), (75.0, LeaseState("8")), (99.0, LeaseState("8"))), 0.0, id="long empty"
         ),
-        pytest.param(observer((70.0, LeaseState("7", "me")), (99.0, LeaseState("8"))), 0.0, id="ours, emptied"),
+        pytest.param(
+            observer((70.0, LeaseState("7", "me")), (99.0, LeaseState("8"))), 0.0, id="ours, emptied"
+        ),
         pytest.param(observer((99.0, LeaseState("7", "me"))), 0.0, id="ours"),
         pytest.param(observer((100.0, OTHERS)), 20.0, id="seen for the first time: it may be new"),
         pytest.param(observer((85.0, OTHERS), (95.0, OTHERS)), 5.0, id="unchanged since it was seen first"),
