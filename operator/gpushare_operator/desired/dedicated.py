@@ -6,7 +6,16 @@ from gpushare_operator.cluster.labels import SCHEDULER
 from gpushare_operator.desired.daemon_sets import LOOPBACK, UNPRIVILEGED, health_port
 from gpushare_operator.desired.hostctl_job import SchedulerSettings
 from gpushare_operator.desired.names import Installation, labels, selector
-from gpushare_operator.desired.pod_template import confined, mount, of_pods, probe, with_digest
+from gpushare_operator.desired.pod_template import (
+    confined,
+    mount,
+    of_pods,
+    probe,
+    pull_secrets,
+    pulled,
+    resources_of,
+    with_digest,
+)
 
 REPLICAS = 2
 """One leads; the other one takes over within seconds."""
@@ -46,6 +55,7 @@ def scheduler_deployment(installation: Installation, settings: SchedulerSettings
 def _pod(installation: Installation, settings: SchedulerSettings, version: str) -> Json:
     return {
         "serviceAccountName": DEDICATED_SCHEDULER,
+        **pull_secrets(installation),
         "priorityClassName": "system-cluster-critical",
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "affinity": _apart(),
@@ -79,7 +89,7 @@ def _apart() -> Json:
 def _preparation(installation: Installation, settings: SchedulerSettings) -> Json:
     return {
         "name": "preparation",
-        "image": installation.image,
+        **pulled(installation),
         "command": ["gpushare-hostctl"],
         "args": [
             "dedicated",
@@ -94,7 +104,7 @@ def _preparation(installation: Installation, settings: SchedulerSettings) -> Jso
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": confined(),
         "volumeMounts": [mount("shared", FOLDER)],
-        "resources": RESOURCES,
+        "resources": resources_of(installation.programs.extender, RESOURCES),
     }
 
 
@@ -123,7 +133,7 @@ def _extender(installation: Installation, port: int) -> Json:
     health = health_port([port])
     return {
         "name": "extender",
-        "image": installation.image,
+        **pulled(installation),
         "command": ["gpushare-extender"],
         "args": [
             "--listen",
@@ -149,5 +159,5 @@ def _extender(installation: Installation, port: int) -> Json:
         "ports": [{"name": "health", "containerPort": health, "protocol": "TCP"}],
         "livenessProbe": probe("/healthz", health),
         "readinessProbe": probe("/readyz", health, period=2),
-        "resources": RESOURCES,
+        "resources": resources_of(installation.programs.extender, RESOURCES),
     }
