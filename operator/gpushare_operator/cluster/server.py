@@ -30,8 +30,8 @@ VERSION_SETTLES = timedelta(minutes=5)
 class ServerVersions:
     """Which versions replicas of the API server have lately said.
 
-    While they are upgraded it differs from call to call. kube-scheduler may not be newer than any of them, and
-    must not be rolled out anew with every call.
+    While they are upgraded it differs from call to call. kube-scheduler may not be newer than any of them,
+    and must not be rolled out anew with every call.
     """
 
     _said: dict[str, datetime] = field(default_factory=dict)
