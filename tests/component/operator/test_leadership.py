@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -11,7 +12,7 @@ from tests.fakes.api_server import LEASES, FakeApi, cut, fake_api, status
 from tests.fakes.extender_clock import FakeClock
 
 from gpushare_core.json_object import Json
-from gpushare_core.kube.errors import NotSentError, UnreachableError
+from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 from gpushare_operator.leadership import LeaderClient, Leadership, LeadershipLostError, LeaseTimes
 from gpushare_operator.main import identity, parser
 
@@ -226,15 +227,30 @@ async def test_a_write_whose_caller_is_cancelled_ends_before_the_client_does(api
         assert holder(api) is None
 
 
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param((cut, cut), id="cut off"),  # aiohttp tries once more
+        pytest.param((status(504),), id="given up by the server: its store may have it"),
+    ],
+)
 async def test_with_a_write_that_may_still_land_the_lease_is_not_given_back(
-    api: FakeApi, one: Operator
+    api: FakeApi, one: Operator, answers: tuple[Any, ...]
 ) -> None:
-    api.fail("DELETE", NODE, cut, cut)  # aiohttp tries once more
-    with pytest.raises(UnreachableError):
+    api.fail("DELETE", NODE, *answers)
+    with pytest.raises((ApiError, UnreachableError)):
         await one.client.delete(NODE)
     await one.leadership.give_up()
     assert holder(api) == "one"
     one.clock.now += TIMES.fence
+    await one.leadership.give_up()
+    assert holder(api) is None
+
+
+async def test_after_a_write_that_was_refused_the_lease_is_given_back(api: FakeApi, one: Operator) -> None:
+    api.fail("DELETE", NODE, status(403))
+    with pytest.raises(ApiError):
+        await one.client.delete(NODE)
     await one.leadership.give_up()
     assert holder(api) is None
 
