@@ -17,7 +17,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
-from gpushare_core.kube.lease_holder import LeaseHolder, NotHeldError
+from gpushare_core.kube.lease_holder import LeaseHolder, NotHeldError, UnknownHolderError
 
 LEASE_NAME = "gpushare-operator"
 LEASE_SECONDS = 30
@@ -70,6 +70,8 @@ class Leadership:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     waits_for: str = field(default="", init=False)
     """Why it stands by, for people; empty once it is at work."""
+    can_take_over: bool = field(default=False, init=False)
+    """While it stands by: whether it sees who is at work. Without the right to, it waits for ever."""
     unclear_until: float = field(default=float("-inf"), init=False)
     """Until then a write of which no answer came may still take effect."""
     _is_lost: bool = field(default=False, init=False)
@@ -111,6 +113,7 @@ class Leadership:
                 await self.lease.ensure(self.times.lease - self.times.renew)
                 self.waits_for = ""
             except NotHeldError as error:
+                self.can_take_over = not isinstance(error, UnknownHolderError)
                 self._say(str(error))
                 await self.sleep(self.times.look)
 

@@ -196,6 +196,21 @@ async def test_back_at_work_after_somebody_else_it_ends_as_well(api: FakeApi, on
 
 
 @pytest.mark.usefixtures("one")
+async def test_one_that_may_not_see_who_is_at_work_could_not_take_over(api: FakeApi) -> None:
+    """As with an image that is newer than the manifests."""
+    api.fail("GET", LEASE, status(403))
+    async with operator(api, "two") as two:
+        task = asyncio.create_task(two.leadership.win())
+        await api.wait_for("a look", lambda: "cannot read the Lease" in two.leadership.waits_for)
+        assert not two.leadership.can_take_over
+        two.clock.now += TIMES.look
+        await api.wait_for("another look", lambda: "one is at work" in two.leadership.waits_for)
+        assert two.leadership.can_take_over
+        task.cancel()
+        await asyncio.wait([task])
+
+
+@pytest.mark.usefixtures("one")
 async def test_a_container_that_is_started_again_waits_for_nobody(api: FakeApi) -> None:
     async with operator(api, "one") as again:
         await asyncio.wait_for(again.leadership.win(), 5)
