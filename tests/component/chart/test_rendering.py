@@ -92,6 +92,16 @@ def test_the_operator_runs_as_the_values_say() -> None:
     assert parser().parse_args(container["args"]).log_level == "debug"
 
 
+def test_several_operators_and_the_image_of_kube_scheduler_are_as_the_values_say() -> None:
+    values: Json = {"operator": {"replicas": 2}, "schedulerImage": "mirror.example/kube-scheduler"}
+    assert one(render(**values), *OPERATOR)["spec"]["replicas"] == 2
+    (container,) = operator_pod(**values)["containers"]
+    assert parser().parse_args(container["args"]).scheduler_image == "mirror.example/kube-scheduler"
+    assert "--scheduler-image=mirror.example/kube-scheduler" in container["args"], (
+        "the admission policy reads it"
+    )
+
+
 def test_what_is_said_of_plugin_and_extender_reaches_the_operator() -> None:
     resources = {"requests": {"memory": "100Mi"}, "limits": {"cpu": 1}}
     (container,) = operator_pod(
@@ -171,7 +181,8 @@ def test_no_custom_resource_definition_is_in_the_folder_that_helm_never_upgrades
     ("values", "problem"),
     [
         pytest.param({"replicaCount": 2}, "replicaCount", id="no such value"),
-        pytest.param({"operator": {"replicas": 2}}, "replicas", id="more operators than there may be"),
+        pytest.param({"operator": {"replicas": 0}}, "replicas", id="no operator"),
+        pytest.param({"schedulerImage": "a b"}, "schedulerImage", id="no image"),
         pytest.param({"logLevel": "loud"}, "logLevel", id="no such level"),
         pytest.param({"plugin": {"tolerations": []}}, "tolerations", id="what is not up to them"),
         pytest.param(
