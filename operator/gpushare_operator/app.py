@@ -103,8 +103,10 @@ class App:
         """Returns what it is ready for: to work, or to take over.
 
         Raises:
-            StalledError: it has not read the cluster yet, or stops.
+            StalledError: it has not read the cluster yet, or stops, or could not take over.
         """
+        if self.leadership.waits_for and not self.leadership.can_take_over:
+            raise StalledError(self.leadership.waits_for)
         if self.leadership.waits_for:
             return f"standing by: {self.leadership.waits_for}"
         if not self._queue.is_running:

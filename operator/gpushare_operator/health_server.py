@@ -32,8 +32,9 @@ class HealthServer:
     registry: CollectorRegistry
 
     @asynccontextmanager
-    async def serving(self, port: int, *, host: str = "0.0.0.0") -> AsyncIterator[None]:  # noqa: S104
-        """Serves while it is entered: the kubelet and Prometheus ask on the pod's address.
+    async def serving(self, port: int, *, host: str | None = None) -> AsyncIterator[None]:
+        """Serves while it is entered. Listens on all addresses unless ``host`` is given: the kubelet and
+        Prometheus ask on the pod's, which may be of either family.
 
         Raises:
             CannotServeError: the port cannot be had.
@@ -70,7 +71,7 @@ class HealthServer:
         return web.Response(body=exposition(self.registry), headers={"Content-Type": CONTENT_TYPE})
 
 
-async def _listen(runner: web.AppRunner, host: str, port: int) -> None:
+async def _listen(runner: web.AppRunner, host: str | None, port: int) -> None:
     try:
         await web.TCPSite(runner, host, port).start()
     except OSError as error:

@@ -9,14 +9,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 from types import TracebackType
 
 from gpushare_core.clock import steady_seconds
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import Credentials
-from gpushare_core.kube.errors import NotSentError, UnreachableError
-from gpushare_core.kube.lease_holder import LeaseHolder, NotHeldError
+from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
+from gpushare_core.kube.lease_holder import LeaseHolder, NotHeldError, UnknownHolderError
 
 LEASE_NAME = "gpushare-operator"
 LEASE_SECONDS = 30
@@ -69,6 +70,8 @@ class Leadership:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     waits_for: str = field(default="", init=False)
     """Why it stands by, for people; empty once it is at work."""
+    can_take_over: bool = field(default=False, init=False)
+    """While it stands by: whether it sees who is at work. Without the right to, it waits for ever."""
     unclear_until: float = field(default=float("-inf"), init=False)
     """Until then a write of which no answer came may still take effect."""
     _is_lost: bool = field(default=False, init=False)
@@ -110,6 +113,7 @@ class Leadership:
                 await self.lease.ensure(self.times.lease - self.times.renew)
                 self.waits_for = ""
             except NotHeldError as error:
+                self.can_take_over = not isinstance(error, UnknownHolderError)
                 self._say(str(error))
                 await self.sleep(self.times.look)
 
@@ -188,13 +192,20 @@ class LeaderClient(KubeClient):
             raise NotSentError(f"{request}: the Lease was not renewed, another operator may be at work")
         try:
             return await super().send(replace(request, params=params, timeout=seconds))
-        except NotSentError:
-            raise
-        except (UnreachableError, asyncio.CancelledError):
-            self._leadership.unclear_until = begun + self._leadership.times.fence
+        except (ApiError, UnreachableError, asyncio.CancelledError) as error:
+            if _may_take_effect(error):
+                self._leadership.unclear_until = begun + self._leadership.times.fence
             raise
 
     def _ended(self, task: "asyncio.Task[Json]") -> None:
         self._under_way.discard(task)
         if not task.cancelled():
             task.exception()  # where nobody waits for it any more
+
+
+def _may_take_effect(error: BaseException) -> bool:
+    """Returns whether a write that ended with ``error`` may still be carried out: also where the server gave
+    it up (504), for the store may have it by then, or something between gave the server up."""
+    if isinstance(error, ApiError):
+        return error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    return not isinstance(error, NotSentError)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ from gpushare_operator.cluster.objects import (
     VolcanoLocation,
 )
 from gpushare_operator.cluster.readers import is_static, read_scheduler, read_volcano_config
-from gpushare_operator.cluster.server import read_server_facts
+from gpushare_operator.cluster.server import ServerVersions, read_server_facts
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan, target
 from gpushare_operator.decide.cluster_plan import plan_cluster
@@ -79,6 +79,7 @@ class Reconciler:
     log_level: str = LogLevel.INFO
     """Where no policy says another one."""
     repetitions: Repetitions = field(default_factory=Repetitions)
+    server_versions: ServerVersions = field(default_factory=ServerVersions)
 
     async def work(self, key: str) -> float | None:
         """Returns the seconds until ``key`` is due again by itself, if it is.
@@ -148,7 +149,10 @@ class Reconciler:
     async def _look_at_server(self) -> None:
         """Reads what a kube-scheduler of our own depends on, while it matters to anybody."""
         forsaken = forsaken_scheduler(self.cache.snapshot())
-        self.cache.replace_server_facts(await read_server_facts(self.api, forsaken) if forsaken else None)
+        facts = await read_server_facts(self.api, forsaken) if forsaken else None
+        if facts:
+            facts = replace(facts, version=self.server_versions.lowest(facts.version, self.now()))
+        self.cache.replace_server_facts(facts)
 
     async def _read(self, kind: Kind[Any]) -> tuple[Listing[Any], str]:
         """Returns all objects of ``kind`` and the resource version they are of."""

@@ -31,6 +31,9 @@ LONGEST_DELAY_AFTER_FAILURE = 60.0
 KUBELET_MEMORY = 310.0
 """Seconds. So long the kubelet writes back what a plugin offered (``endpointStopGracePeriod`` of its device
 manager, and some slack): it is waited for, and it is no fight."""
+FREE_TURNS, TURN_SECONDS = 10, 3.0
+"""So often at once, and then once in so many seconds, an object may be asked for something else than before:
+a policy that changes does that, and so does a fight in which two parts of the operator take turns."""
 CONTESTED_FROM = 5
 """Attempts without a lasting effect after which people are told."""
 MEMORY = timedelta(minutes=1)
@@ -49,6 +52,16 @@ class _Entry:
     """Why the last attempt was refused; empty when it was not."""
     rival: str = ""
     """Who undoes it, in words, as far as it can be told."""
+    turns: float = 0.0
+    """How often something else was asked of the object; one is forgotten every ``TURN_SECONDS``."""
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether the object is asked for one thing and another too often for people to be at it."""
+        return self.turns > FREE_TURNS
+
+    def turns_at(self, now: datetime) -> float:
+        return max(0.0, self.turns - (now - self.last).total_seconds() / TURN_SECONDS)
 
     @property
     def is_remembered(self) -> bool:
@@ -84,21 +97,28 @@ class Repetitions:
         self._forget(now)
         due = Due()
         for action in actions:
-            entry = self._entry(action)
-            wait = (entry.last + entry.delay - now).total_seconds() if entry else 0.0
-            if entry is None or wait <= 0:
+            wait = self._wait(action, now)
+            if wait <= 0:
                 due.actions.append(action)
                 continue
             due.retry_after = min(wait, due.retry_after or wait)
         return due
 
+    def _wait(self, action: Action, now: datetime) -> float:
+        """Returns the seconds until ``action`` may be done."""
+        if entry := self._entry(action):
+            return (entry.last + entry.delay - now).total_seconds()
+        former = self._entries.get(target(action))
+        return (former.turns_at(now) - FREE_TURNS) * TURN_SECONDS if former else 0.0
+
     def note(self, key: str, action: Action, now: datetime, *, error: str = "", rival: str = "") -> None:
         """Takes down one more attempt."""
-        entry = self._entry(action)
+        entry, former = self._entry(action), self._entries.get(target(action))
         attempts = entry.attempts + 1 if entry else 1
         said = rival or (entry.rival if entry else "")
+        turns = former.turns_at(now) + (entry is None) if former else 0.0
         self._entries[target(action)] = entry = _Entry(
-            key, action, _digest(action), wishes(action), attempts, now, error, said
+            key, action, _digest(action), wishes(action), attempts, now, error, said, turns
         )
         self._wanted.update(entry.wishes)
 
@@ -118,15 +138,16 @@ class Repetitions:
         return sorted(self._contested(keys))
 
     def _contested(self, keys: Iterable[str]) -> Iterator[str]:
-        for entry in filter(self._holds, self._entries.values()):
-            fights = entry.attempts >= CONTESTED_FROM and not entry.error and not entry.is_remembered
-            if entry.key in keys and fights:
+        for entry in self._entries.values():
+            repeats = entry.attempts >= CONTESTED_FROM and not entry.is_remembered and self._holds(entry)
+            if entry.key in keys and not entry.error and (repeats or entry.takes_turns):
                 yield f"{describe(entry.action)} has no lasting effect: {entry.rival or 'somebody undoes it'}"
 
     def is_contested(self, action: Action) -> bool:
         """Returns whether the next attempt at ``action`` is one of many."""
-        entry = self._entry(action)
-        return entry is not None and entry.attempts + 1 >= CONTESTED_FROM
+        entry, former = self._entry(action), self._entries.get(target(action))
+        repeats = entry is not None and entry.attempts + 1 >= CONTESTED_FROM
+        return repeats or (former is not None and former.takes_turns)
 
     def _entry(self, action: Action) -> _Entry | None:
         """Returns what is known of the very same action; another one on the object begins anew."""

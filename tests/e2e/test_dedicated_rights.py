@@ -100,6 +100,7 @@ FORGERIES = (
     (image(0, "registry.k8s.io/kube-scheduler:v1.36.3@sha256:0"), "may run only", "a digest behind it"),
     (image(1, "evil"), "may run only", "another image for the extender"),
     (lambda pod: pod["initContainers"][0].update(image="evil"), "may run only", "another one before both"),
+    (lambda pod: pod.update(imagePullSecrets=[{"name": "theirs"}]), "may run only", "a pull secret"),
     (lambda pod: pod["containers"].append(CONTAINER), PROGRAMS, "another container"),
     (lambda pod: pod["initContainers"].append(CONTAINER), PROGRAMS, "another one before"),
     (lambda pod: pod["containers"][0].update(command=["sh"]), PROGRAMS, "another program"),

@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.observe import NODES, POLICIES, SHARE_NODES, Json, get, watch_until
 from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
 
-from gpushare_core.api.names import SCHEDULER_LABEL
+from gpushare_core.api.names import EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
@@ -162,14 +162,14 @@ def test_what_is_not_served_yet_is_said_and_breaks_nothing(cluster: LocalCluster
     product.delete("unserved")
 
 
-def as_operator(cluster: LocalCluster, call: str, path: str, body: Any) -> None:
+def as_operator(cluster: LocalCluster, call: str, path: str, body: Any, **options: Any) -> None:
     """Do what somebody could who has the operator's token. Raises ``ApiError`` when it is refused."""
     token = cluster.kubectl("create", "token", "gpushare-operator", "-n", SYSTEM)
     credentials = dataclasses.replace(from_kubeconfig(cluster.kubeconfig), token=lambda: token)
 
     async def send() -> None:
         async with KubeClient(credentials, field_manager="gpushare-operator") as client:
-            await getattr(client, call)(path, body)
+            await getattr(client, call)(path, body, **options)
 
     asyncio.run(send())
 
@@ -217,6 +217,22 @@ def test_the_operators_account_changes_of_nodes_only_what_is_ours(
 ) -> None:
     with pytest.raises(ApiError, match=refusal):
         as_operator(cluster, "merge", f"{NODES}/gpu-2{subresource}", patch)
+
+
+def test_the_operators_account_marks_hosts_that_people_have_labelled_for_backend_external(
+    cluster: LocalCluster,
+) -> None:
+    """They need be no control planes; and hostctl is not sent there: the mark says so."""
+    cluster.kubectl("label", "node", "gpu-2", f"{EXTERNAL_SCHEDULER_LABEL}=")
+
+    def mark(value: str) -> None:
+        patch = {"metadata": {"labels": {SCHEDULER_LABEL: value}}}
+        as_operator(cluster, "merge", f"{NODES}/gpu-2", patch, dry_run=True)
+
+    mark("external")
+    with pytest.raises(ApiError, match="on control planes only, and as 'external'"):
+        mark("1")
+    cluster.kubectl("label", "node", "gpu-2", f"{EXTERNAL_SCHEDULER_LABEL}-")
 
 
 def test_the_operator_runs_on_a_control_plane(cluster: LocalCluster) -> None:

@@ -11,6 +11,11 @@ import msgspec
 
 from gpushare_core.json_object import Json
 
+RELEASED_SECONDS = 1
+"""Duration of a Lease that its holder gave back, as client-go's leader election writes it, too."""
+MOST_TRANSITIONS = 2**31 - 1
+"""What the API takes. Who wrote that number into a Lease would else have stopped everybody for ever."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
@@ -62,14 +67,18 @@ def held_lease(before: LeaseState | None, *, name: str, identity: str, seconds: 
         "leaseDurationSeconds": seconds,
         "acquireTime": before.acquired if before and keeps else _micro_time(now),
         "renewTime": _micro_time(now),
-        "leaseTransitions": before.transitions + (not keeps) if before else 0,
+        "leaseTransitions": min(before.transitions + (not keeps), MOST_TRANSITIONS) if before else 0,
     }
     return _lease(name, before, spec)
 
 
 def released_lease(before: LeaseState, *, name: str, now: datetime) -> Json:
     """Returns the Lease that nobody holds, to be written over ``before``."""
-    spec = {"leaseDurationSeconds": 1, "renewTime": _micro_time(now), "leaseTransitions": before.transitions}
+    spec = {
+        "leaseDurationSeconds": RELEASED_SECONDS,
+        "renewTime": _micro_time(now),
+        "leaseTransitions": before.transitions,
+    }
     return _lease(name, before, spec)
 
 
@@ -99,20 +108,29 @@ class LeaseObserver:
     """How long others rely on a Lease that does not say so, or that was deleted."""
     _seen: LeaseState | None = field(default=None, init=False)
     _since: float | None = field(default=None, init=False)
+    _relied_on: int = field(default=0, init=False)
+    """How long somebody else may rely on it from ``_since`` on."""
 
     def observe(self, state: LeaseState | None, *, now: float) -> None:
         """``state`` was read at ``now``, in seconds of our clock; None: there is no Lease."""
         if self._since is None or state != self._seen:
+            self._relied_on = self._reliance(state)
             self._seen, self._since = state, now
 
-    def seconds_left(self, *, now: float) -> float:
-        """Returns how long somebody else may still rely on the Lease; 0 when it is ours to take.
+    def _reliance(self, state: LeaseState | None) -> int:
+        """Returns how long others may rely on a Lease that has just become ``state``.
 
         The Lease comes with the manifests: where there is none, it may have been deleted while it was held.
+        Who replaces it by that of the manifests (``helm upgrade --force``) empties it while it is held.
         """
+        if state is None:
+            return max(self._relied_on, self.seconds)
+        if state.holder:
+            return 0 if state.holder == self.identity else state.seconds or self.seconds
+        return 0 if state.seconds == RELEASED_SECONDS else self._relied_on
+
+    def seconds_left(self, *, now: float) -> float:
+        """Returns how long somebody else may still rely on the Lease; 0 when it is ours to take."""
         if self._since is None:
             return float(self.seconds)
-        if self._seen and self._seen.holder in ("", self.identity):
-            return 0.0
-        relied_on = (self._seen and self._seen.seconds) or self.seconds
-        return max(0.0, self._since + relied_on - now)
+        return max(0.0, self._since + self._relied_on - now)

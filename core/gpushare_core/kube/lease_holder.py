@@ -19,6 +19,10 @@ class NotHeldError(Exception):
     """Another process may hold the Lease, or nobody can tell; the text says why, for people."""
 
 
+class UnknownHolderError(NotHeldError):
+    """The Lease could not be read or written: without that it never will be ours."""
+
+
 @dataclass(slots=True, kw_only=True)
 class LeaseHolder:
     """The Lease ``name`` in ``namespace``, for ``identity``. One call at a time: the caller sees to that.
@@ -79,7 +83,7 @@ class LeaseHolder:
             state = await self._send(Request(path=self._path, timeout=self.call_seconds))
         except ApiError as error:
             if not error.is_not_found:
-                raise NotHeldError(f"cannot read the Lease {self.name}: {error}") from error
+                raise UnknownHolderError(f"cannot read the Lease {self.name}: {error}") from error
         self._observer.observe(state, now=self.clock())
         return state
 
@@ -113,9 +117,10 @@ class LeaseHolder:
         left = self._observer.seconds_left(now=self.clock())
         if not left:
             return
-        if present is None:
+        if present is None or not present.holder:
+            what = "deleted" if present is None else "emptied by somebody while it was held"
             raise NotHeldError(
-                f"the Lease {self.name} was deleted: this {self.program} may go on in {left:.0f} s, when "
+                f"the Lease {self.name} was {what}: this {self.program} may go on in {left:.0f} s, when "
                 "nobody relies on it any more"
             )
         self._valid_until = float("-inf")
@@ -134,7 +139,8 @@ class LeaseHolder:
         except ApiError as error:
             if error.is_final:
                 self._written, self._valid_until = None, float("-inf")
-            raise NotHeldError(f"cannot write the Lease {self.name}: {error}") from error
+            kind = NotHeldError if error.is_conflict else UnknownHolderError
+            raise kind(f"cannot write the Lease {self.name}: {error}") from error
         self._observer.observe(written, now=self.clock())
         return written
 
@@ -142,7 +148,7 @@ class LeaseHolder:
         try:
             return (await self.client.read(request, shape=Lease)).state()
         except UnreachableError as error:
-            raise NotHeldError(f"cannot tell which {self.program} {self.does}: {error}") from error
+            raise UnknownHolderError(f"cannot tell which {self.program} {self.does}: {error}") from error
 
     @property
     def _path(self) -> str:

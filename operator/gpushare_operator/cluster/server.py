@@ -4,6 +4,8 @@ What it serves is asked, never concluded from its version: beta kinds may be swi
 """
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from gpushare_core.json_object import Json
@@ -18,6 +20,35 @@ POD_POLICY = "gpushare-scheduler"
 POLICY_KINDS = ("mutatingadmissionpolicies", "mutatingadmissionpolicybindings")
 STRAYS = 100
 """Pods that are read at most: a condition counts them, and names a few."""
+
+
+VERSION_SETTLES = timedelta(minutes=5)
+"""After an upgrade: so long nobody may have said the older version."""
+
+
+@dataclass(slots=True)
+class ServerVersions:
+    """Which versions replicas of the API server have lately said.
+
+    While they are upgraded it differs from call to call. kube-scheduler may not be newer than any of them,
+    and must not be rolled out anew with every call.
+    """
+
+    _said: dict[str, datetime] = field(default_factory=dict)
+    """Version -> when somebody said it last."""
+
+    def lowest(self, version: str, now: datetime) -> str:
+        """Returns the lowest that was said since ``VERSION_SETTLES`` before ``now``, when it was ``version``;
+        empty when none was."""
+        last = {each: min(moment, now) for each, moment in self._said.items()}  # the clock may be set back
+        self._said = {each: moment for each, moment in last.items() if now - moment < VERSION_SETTLES}
+        if version:
+            self._said[version] = now
+        return min(self._said, key=_order, default="")
+
+
+def _order(version: str) -> list[int]:
+    return [int(part) for part in version.removeprefix("v").split(".") if part.isdecimal()]
 
 
 class Reader(Protocol):

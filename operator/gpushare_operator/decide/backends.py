@@ -12,7 +12,7 @@ from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import teardown
 from gpushare_operator.decide.actions import Plan
 from gpushare_operator.decide.backend_choice import needed_backend
-from gpushare_operator.decide.dedicated import plan_dedicated
+from gpushare_operator.decide.dedicated import may_be_made, plan_dedicated
 from gpushare_operator.decide.external import plan_external
 from gpushare_operator.decide.leftovers import Teardown
 from gpushare_operator.decide.scheduler import plan_connection
@@ -27,6 +27,8 @@ class SchedulerBackend:
     name: Backend
     connect: Callable[[Snapshot, Installation, datetime], Plan]
     """Returns what is due now to have it connected, while a policy needs it."""
+    may_be_connected: Callable[[Snapshot], bool] = lambda _: True
+    """Whether nothing is in the way that only people can remove: until then what is in force stays."""
 
     def disconnect(self, situation: Teardown) -> Plan:
         """Returns what is due now to take it back; the steps are those of a policy's teardown."""
@@ -41,7 +43,7 @@ BACKENDS: Mapping[Backend, SchedulerBackend] = {
     backend.name: backend
     for backend in (
         SchedulerBackend(Backend.KUBE_SCHEDULER, plan_connection),
-        SchedulerBackend(Backend.DEDICATED, plan_dedicated),
+        SchedulerBackend(Backend.DEDICATED, plan_dedicated, may_be_made),
         SchedulerBackend(Backend.EXTERNAL, plan_external),
         SchedulerBackend(Backend.VOLCANO, plan_volcano),
     )
@@ -49,15 +51,27 @@ BACKENDS: Mapping[Backend, SchedulerBackend] = {
 
 
 def plan_backends(situation: Teardown) -> Plan:
-    """Returns what is due now of all backends: one is connected only when nothing of any other is left."""
+    """Returns what is due now of all backends: one is connected only when nothing of any other is left.
+
+    What is in force is taken back only for one that can be connected.
+    """
     snapshot = situation.snapshot
     needed = needed_backend(snapshot)
     if needed is None:
         return teardown.plan_teardown(situation, teardown.Scope.SCHEDULER)
     former = former_backends(snapshot, needed)
     if former:
-        return former[0].disconnect(situation)
+        may_go = BACKENDS[needed].may_be_connected(snapshot)
+        return former[0].disconnect(situation) if may_go else Plan()
     return BACKENDS[needed].connect(snapshot, situation.installation, situation.now)
+
+
+def placing_backend(snapshot: Snapshot) -> Backend | None:
+    """Returns the backend that new pods are to come to; None when no policy needs one."""
+    needed = needed_backend(snapshot)
+    former = former_backends(snapshot, needed) if needed else []
+    stays = needed and former and not BACKENDS[needed].may_be_connected(snapshot)
+    return former[0].name if stays else needed
 
 
 def former_backends(snapshot: Snapshot, needed: Backend) -> list[SchedulerBackend]:

@@ -15,10 +15,16 @@ from gpushare_operator.desired.drift import has_drifted
 from gpushare_operator.desired.names import Installation
 
 
+def may_be_made(snapshot: Snapshot) -> bool:
+    """Returns whether the server's version is known, and people have given the rights to it."""
+    facts = snapshot.server
+    return facts is not None and bool(facts.version) and facts.strays is not None
+
+
 def plan_dedicated(snapshot: Snapshot, installation: Installation, _: datetime) -> Plan:
     """Returns what keeps the Deployment as it is wanted, once the server's version is known, and people have
     given the rights to it."""
-    if snapshot.server is None or not snapshot.server.version or snapshot.server.strays is None:
+    if snapshot.server is None or not may_be_made(snapshot):
         return Plan()
     desired = scheduler_deployment(installation, scheduler_settings(snapshot), snapshot.server.version)
     present = snapshot.deployments.get(DEDICATED_SCHEDULER)

@@ -43,6 +43,12 @@ def own_names(node: NodeObject) -> tuple[str, ...]:
     return _shown(node, names_of(recorded_dialect(node)))
 
 
+def shows_units(node: NodeObject, dialect: Dialect) -> bool:
+    """Returns whether the kubelet of ``node`` shows units in ``dialect``: what a plugin has registered is
+    to be seen some seconds later."""
+    return not node.zeros.issuperset(_shown(node, frozenset(dialect.resources)))
+
+
 def _shown(node: NodeObject, names: frozenset[str]) -> tuple[str, ...]:
     """Returns what of ``names`` is on ``node``, but for what another plugin offers there: a name that others
     use, too, in a mode in which ours does not."""

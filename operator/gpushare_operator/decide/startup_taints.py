@@ -1,16 +1,18 @@
 """Taking the startup taint off nodes: as long as they have it, autoscalers do not count them as ready.
 
 Whoever makes the nodes puts it on them, so that no moment is without it. It is off again as soon as nobody
-has to be waited for: the plugin offers the node's cards, or no policy wants them.
+has to be waited for: the node shows the units that its plugin has registered, or no policy wants its cards.
 """
 
 from collections.abc import Iterator
 
 from gpushare_core.api.enums import StartupTaint
 from gpushare_core.api.names import REGISTERED
+from gpushare_core.dialects.table import DIALECTS
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import RemoveStartupTaint
+from gpushare_operator.decide.dialect_names import recorded_dialect, shows_units
 from gpushare_operator.decide.node_assignment import assign
 
 
@@ -45,12 +47,14 @@ def _wanted(snapshot: Snapshot, policy: PolicyObject) -> set[str]:
 
 
 def _is_offered(snapshot: Snapshot, node: NodeObject) -> bool:
-    """Whether the plugin of a policy that takes the taint off has registered what is asked for now."""
+    """Whether the plugin of a policy that takes the taint off has registered what is asked for now, and the
+    node shows it. What is said of a Node that was of the same name says nothing of this one."""
     share = snapshot.share_nodes.get(node.name)
     if share is None or share.deleting or share.observed_generation != share.generation:
         return False
     policy, registered = snapshot.policies.get(share.policy), share.conditions.get(REGISTERED)
-    return bool(policy and _removes(policy) and registered and registered.status == "True")
+    is_registered = policy and _removes(policy) and registered and registered.status == "True"
+    return bool(is_registered) and shows_units(node, DIALECTS.get(share.dialect) or recorded_dialect(node))
 
 
 def _removes(policy: PolicyObject) -> bool:

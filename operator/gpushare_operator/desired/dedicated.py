@@ -13,6 +13,7 @@ from gpushare_operator.desired.pod_template import (
     probe,
     pull_secrets,
     pulled,
+    resources_of,
     with_digest,
 )
 
@@ -54,6 +55,7 @@ def scheduler_deployment(installation: Installation, settings: SchedulerSettings
 def _pod(installation: Installation, settings: SchedulerSettings, version: str) -> Json:
     return {
         "serviceAccountName": DEDICATED_SCHEDULER,
+        **pull_secrets(installation),
         "priorityClassName": "system-cluster-critical",
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "affinity": _apart(),
@@ -103,7 +105,7 @@ def _preparation(installation: Installation, settings: SchedulerSettings) -> Jso
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": confined(),
         "volumeMounts": [mount("shared", FOLDER)],
-        "resources": RESOURCES,
+        "resources": resources_of(installation.programs.extender, RESOURCES),
     }
 
 
@@ -158,5 +160,5 @@ def _extender(installation: Installation, port: int) -> Json:
         "ports": [{"name": "health", "containerPort": health, "protocol": "TCP"}],
         "livenessProbe": probe("/healthz", health),
         "readinessProbe": probe("/readyz", health, period=2),
-        "resources": RESOURCES,
+        "resources": resources_of(installation.programs.extender, RESOURCES),
     }

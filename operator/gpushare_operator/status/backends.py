@@ -32,7 +32,8 @@ def scheduler_configured(
     needed = needed_backend(snapshot)
     if policy.deleting:
         return CONDITIONS[_backend_that_goes(snapshot, policy, needed)](snapshot, policy, installation, now)
-    if needed and (former := former_backends(snapshot, needed)):
+    former = former_backends(snapshot, needed) if needed else []
+    if needed and former and BACKENDS[needed].may_be_connected(snapshot):
         leaving = CONDITIONS[former[0].name]
         return _disconnecting(
             needed, former[0].name, leaving(snapshot, _as_deleted(policy), installation, now)

@@ -9,7 +9,7 @@ from gpushare_core.api.served import Problem
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import policy_problems
-from gpushare_operator.decide.backend_choice import needed_backend
+from gpushare_operator.decide.backends import placing_backend
 from gpushare_operator.decide.node_assignment import Assignment, assign
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status.backends import scheduler_configured
@@ -53,7 +53,7 @@ def policy_status(
     before, generation = policy.status.conditions, policy.generation
     return PolicyStatus(
         observed_generation=generation,
-        backend=needed_backend(snapshot) or "",
+        backend=placing_backend(snapshot) or "",
         conditions=dated_conditions(states, before=before, generation=generation, now=now),
         nodes=totals.nodes,
         cards=totals.cards,

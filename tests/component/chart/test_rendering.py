@@ -92,6 +92,10 @@ def test_the_operator_runs_as_the_values_say() -> None:
     assert parser().parse_args(container["args"]).log_level == "debug"
 
 
+def test_there_are_as_many_operators_as_the_values_say() -> None:
+    assert one(render(operator={"replicas": 3}), *OPERATOR)["spec"]["replicas"] == 3
+
+
 def test_what_is_said_of_plugin_and_extender_reaches_the_operator() -> None:
     resources = {"requests": {"memory": "100Mi"}, "limits": {"cpu": 1}}
     (container,) = operator_pod(

@@ -253,6 +253,28 @@ async def test_a_queue_that_stands_still_fails_liveness(unused_port: int) -> Non
         assert (await session.get(f"http://127.0.0.1:{unused_port}/readyz")).status == 503
 
 
+async def test_one_that_could_not_take_over_is_not_ready_and_says_why() -> None:
+    app = idle()
+    app.leadership.waits_for = "cannot read the Lease gpushare-operator: 403 Forbidden"
+    with pytest.raises(StalledError, match="cannot read the Lease gpushare-operator: 403"):
+        app.readiness()
+    assert await app.probe() == 0.0, "to start it anew would change nothing"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        pytest.param(
+            "[::1]", marks=pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="no IPv6 here")
+        ),
+    ],
+)
+async def test_the_kubelet_may_ask_at_an_address_of_either_family(unused_port: int, host: str) -> None:
+    async with idle().health.serving(unused_port), aiohttp.ClientSession() as session:
+        assert (await session.get(f"http://{host}:{unused_port}/readyz")).status == 503
+
+
 async def test_a_queue_that_does_not_run_fails_the_probe() -> None:
     with pytest.raises(StalledError, match="has stopped"):
         await idle().probe()

@@ -22,7 +22,7 @@ from tests.fakes.operator_cluster import (
     converge,
 )
 
-from gpushare_core.api.names import CONTROL_PLANE_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, POLICY_LABEL
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
@@ -502,6 +502,30 @@ async def test_a_webhook_that_rewrites_a_daemon_set_is_not_fought_and_named() ->
     await converge(cluster)
     (degraded,) = conditions(cluster, "Degraded")
     assert degraded["status"] == "False"
+
+
+@pytest.mark.parametrize("collection", [paths.NODES, paths.SHARE_NODES])
+async def test_somebody_who_makes_two_parts_of_the_operator_take_turns_is_not_fought_for_ever(
+    collection: str,
+) -> None:
+    """What names another policy is taken away for that policy, which is gone, and made anew for this one."""
+    cluster = workers_and_control_planes()
+    apply(cluster, "default")
+    await converge(cluster)
+
+    def rewrite(kind: str, body: dict[str, Any]) -> None:
+        place = body["metadata"]["labels"] if kind == paths.NODES else body.get("spec", {})
+        key = POLICY_LABEL if kind == paths.NODES else "policy"
+        if kind == collection and body["metadata"]["name"] == "gpu-1" and place.get(key) == "default":
+            place[key] = "old"
+
+    cluster.api.rewrite = rewrite
+    cluster.api.change(collection, "gpu-1", {"metadata": {"annotations": {"touched": "yes"}}})
+    verb = "merge" if collection == paths.NODES else "apply"
+    written = await writes_in_a_minute(cluster, f"{verb} {collection}/gpu-1")
+    assert written < 36, written
+    (degraded,) = conditions(cluster, "Degraded")
+    assert degraded["reason"] == "ChangesContested"
 
 
 async def test_a_field_that_a_newer_crd_fills_in_is_left_alone() -> None:

@@ -1,5 +1,6 @@
 """Backend Dedicated on servers of several versions: what they serve is asked, never concluded."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -133,3 +134,25 @@ async def test_pods_that_nobody_places_are_counted_until_they_are_gone() -> None
     cluster.api.remove(paths.PODS, "ours")
     await looked_again(cluster, operator)
     assert said(cluster, "Degraded").startswith("False ")
+
+
+async def test_while_replicas_of_the_server_are_upgraded_nothing_is_rolled_out() -> None:
+    """They answer in turns, and kube-scheduler may not be newer than any of them."""
+    cluster = cluster_with("v1.36.3")
+    operator = Operator(cluster)
+    await looked_again(cluster, operator)
+    path = f"apply {DEPLOYMENTS}/{OURS}"
+    written = cluster.api.writes.count(path)
+    for second in range(0, 600, 10):
+        cluster.serve(("v1.36.3", "v1.36.10")[second // 10 % 2])
+        await operator.work(SCHEDULERS)
+        await operator.work("*")
+        operator.now += timedelta(seconds=10)
+    assert cluster.api.writes.count(path) == written
+    for _ in range(40):
+        await operator.work(SCHEDULERS)
+        await operator.work("*")
+        operator.now += timedelta(seconds=10)
+    assert cluster.api.writes.count(path) == written + 1
+    containers = cluster.api.of(DEPLOYMENTS)[OURS]["spec"]["template"]["spec"]["containers"]
+    assert containers[0]["image"] == "registry.k8s.io/kube-scheduler:v1.36.10"

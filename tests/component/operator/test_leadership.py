@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -11,7 +12,7 @@ from tests.fakes.api_server import LEASES, FakeApi, cut, fake_api, status
 from tests.fakes.extender_clock import FakeClock
 
 from gpushare_core.json_object import Json
-from gpushare_core.kube.errors import NotSentError, UnreachableError
+from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 from gpushare_operator.leadership import LeaderClient, Leadership, LeadershipLostError, LeaseTimes
 from gpushare_operator.main import identity, parser
 
@@ -131,6 +132,18 @@ async def test_one_that_was_paused_writes_no_more_when_it_goes_on(
         await one.leadership._renew()
 
 
+async def test_a_lease_that_is_replaced_by_that_of_the_manifests_makes_no_second_operator(
+    api: FakeApi, one: Operator, two: Operator
+) -> None:
+    """As ``helm upgrade --force`` and ``kubectl replace`` do."""
+    api.put(LEASES, {"metadata": {"name": "gpushare-operator"}})
+    two.clock.now += TIMES.look
+    await api.wait_for("another look", lambda: "nobody relies on it" in two.leadership.waits_for)
+    await one.write()
+    with pytest.raises(NotSentError):
+        await two.write()
+
+
 async def test_a_write_that_could_outlast_the_lease_is_not_sent(one: Operator) -> None:
     one.clock.now += TIMES.lease - TIMES.fence
     await one.write()
@@ -183,6 +196,21 @@ async def test_back_at_work_after_somebody_else_it_ends_as_well(api: FakeApi, on
 
 
 @pytest.mark.usefixtures("one")
+async def test_one_that_may_not_see_who_is_at_work_could_not_take_over(api: FakeApi) -> None:
+    """As with an image that is newer than the manifests."""
+    api.fail("GET", LEASE, status(403))
+    async with operator(api, "two") as two:
+        task = asyncio.create_task(two.leadership.win())
+        await api.wait_for("a look", lambda: "cannot read the Lease" in two.leadership.waits_for)
+        assert not two.leadership.can_take_over
+        two.clock.now += TIMES.look
+        await api.wait_for("another look", lambda: "one is at work" in two.leadership.waits_for)
+        assert two.leadership.can_take_over
+        task.cancel()
+        await asyncio.wait([task])
+
+
+@pytest.mark.usefixtures("one")
 async def test_a_container_that_is_started_again_waits_for_nobody(api: FakeApi) -> None:
     async with operator(api, "one") as again:
         await asyncio.wait_for(again.leadership.win(), 5)
@@ -214,15 +242,30 @@ async def test_a_write_whose_caller_is_cancelled_ends_before_the_client_does(api
         assert holder(api) is None
 
 
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param((cut, cut), id="cut off"),  # aiohttp tries once more
+        pytest.param((status(504),), id="given up by the server: its store may have it"),
+    ],
+)
 async def test_with_a_write_that_may_still_land_the_lease_is_not_given_back(
-    api: FakeApi, one: Operator
+    api: FakeApi, one: Operator, answers: tuple[Any, ...]
 ) -> None:
-    api.fail("DELETE", NODE, cut, cut)  # aiohttp tries once more
-    with pytest.raises(UnreachableError):
+    api.fail("DELETE", NODE, *answers)
+    with pytest.raises((ApiError, UnreachableError)):
         await one.client.delete(NODE)
     await one.leadership.give_up()
     assert holder(api) == "one"
     one.clock.now += TIMES.fence
+    await one.leadership.give_up()
+    assert holder(api) is None
+
+
+async def test_after_a_write_that_was_refused_the_lease_is_given_back(api: FakeApi, one: Operator) -> None:
+    api.fail("DELETE", NODE, status(403))
+    with pytest.raises(ApiError):
+        await one.client.delete(NODE)
     await one.leadership.give_up()
     assert holder(api) is None
 

@@ -172,6 +172,18 @@ def test_the_deployment_of_our_scheduler_is_what_its_admission_policy_lets_pass(
         assert f"{container['name']}={container['command'][0]}" in text
 
 
+@pytest.mark.parametrize("folder", [MANIFEST.parent, DEDICATED / "scheduler"], ids=lambda each: each.name)
+def test_a_lease_that_a_program_holds_goes_with_the_manifests(folder: Path) -> None:
+    """One that the program makes by itself nobody would delete."""
+    bodies = [body for path in sorted(folder.glob("*.yaml")) for body in bodies_of(path)]
+    rules = [rule for body in bodies if body["kind"] == "Role" for rule in body["rules"]]
+    held = {
+        name for rule in rules if rule["resources"] == ["leases"] for name in rule.get("resourceNames", ())
+    }
+    assert held
+    assert held == {body["metadata"]["name"] for body in bodies if body["kind"] == "Lease"}
+
+
 def volcano_life() -> list[str]:
     return whole_life(scheduler={"backend": "Volcano"}, dialect="volcano.sh")
 

@@ -48,11 +48,32 @@ async def test_it_goes_when_the_plugin_has_registered_and_others_stay(cluster: C
     assert taints(cluster) == [OTHER]
 
 
+@pytest.mark.parametrize("amount", [None, "0"])
+async def test_it_stays_until_the_node_shows_the_units_that_its_plugin_has_registered(
+    cluster: Cluster, amount: str | None
+) -> None:
+    """Until the kubelet has written its status an autoscaler would see a node without them. A Node that was
+    made anew under the name of one that had them has none either."""
+    cluster.add_policy("default", rule("gpu-1"), startupTaint="Remove")
+    operator = await converge(cluster)
+    shown = cluster.api.of(paths.NODES)["gpu-1"]["status"]
+    late = {part: {"gpushare.io/memory": amount} if amount else {} for part in ("capacity", "allocatable")}
+    body = cluster.api.of(paths.NODES)["gpu-1"]
+    cluster.api.put(paths.NODES, {**body, "spec": {"taints": [STARTING]}, "status": {**shown, **late}})
+    await converge(cluster, operator)
+    assert taints(cluster) == [STARTING]
+    cluster.api.change(paths.NODES, "gpu-1", {"status": shown})
+    await converge(cluster, operator)
+    assert taints(cluster) == []
+
+
 async def test_it_goes_once_and_what_others_do_meanwhile_is_kept(cluster: Cluster) -> None:
     """The list can only be replaced as a whole: what the operator has not seen must not be lost."""
     cluster.add_policy("default", rule("gpu-1"), startupTaint="Remove")
     operator = await converge(cluster, Operator(cluster))
+    shown = cluster.api.of(paths.NODES)["gpu-1"]["status"]
     add_node(cluster, "gpu-1", STARTING)
+    cluster.api.of(paths.NODES)["gpu-1"]["status"] = shown
     await operator.resync()
     added = cluster.api.of(paths.NODES)["gpu-1"]
     cluster.api.put(paths.NODES, {**added, "spec": {"taints": [STARTING, OTHER]}})

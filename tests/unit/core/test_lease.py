@@ -1,5 +1,6 @@
 """When the Lease is free, and what is written to it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -32,7 +33,18 @@ def observer(*states: tuple[float, LeaseState | None]) -> LeaseObserver:
         pytest.param(observer((99.0, None)), 23.0, id="there is none: somebody may rely on a deleted one"),
         pytest.param(observer((70.0, None), (99.0, None)), 0.0, id="there has been none for long"),
         pytest.param(observer((70.0, OTHERS), (99.0, None)), 23.0, id="deleted, perhaps just renewed"),
-        pytest.param(observer((90.0, LeaseState("7", ""))), 0.0, id="given back"),
+        pytest.param(
+            observer((70.0, replace(OTHERS, seconds=60)), (99.0, None)), 59.0, id="deleted, of a longer one"
+        ),
+        pytest.param(observer((90.0, LeaseState("7", ""))), 0.0, id="nobody had it yet"),
+        pytest.param(observer((98.0, OTHERS), (99.0, LeaseState("8", "", 1))), 0.0, id="given back"),
+        pytest.param(observer((70.0, OTHERS), (99.0, LeaseState("8"))), 19.0, id="emptied by a third party"),
+        pytest.param(
+            observer((70.0, OTHERS), (75.0, LeaseState("8")), (99.0, LeaseState("8"))), 0.0, id="long empty"
+        ),
+        pytest.param(
+            observer((70.0, LeaseState("7", "me")), (99.0, LeaseState("8"))), 0.0, id="ours, emptied"
+        ),
         pytest.param(observer((99.0, LeaseState("7", "me"))), 0.0, id="ours"),
         pytest.param(observer((100.0, OTHERS)), 20.0, id="seen for the first time: it may be new"),
         pytest.param(observer((85.0, OTHERS), (95.0, OTHERS)), 5.0, id="unchanged since it was seen first"),
@@ -55,6 +67,12 @@ def test_taking_over_counts_and_says_since_when() -> None:
         "renewTime": "2026-11-21T10:00:00.005000Z",
         "leaseTransitions": 4,
     }
+
+
+def test_whatever_somebody_wrote_into_it_it_can_be_taken() -> None:
+    """Source: validation of ``coordination.k8s.io/v1``: an int32 from 0 on."""
+    lease = held_lease(replace(OTHERS, transitions=2**31 - 1), name="x", identity="me", seconds=24, now=NOW)
+    assert lease["spec"]["leaseTransitions"] < 2**31
 
 
 def test_a_renewal_keeps_when_it_was_taken() -> None:

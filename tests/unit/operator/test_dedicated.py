@@ -76,6 +76,11 @@ def deployed(action: Action) -> str:
             id="somebody deleted it, and it is going",
         ),
         pytest.param(
+            snapshot(dedicated_policy(), server(strays=None), control_plane(), installed()),
+            [],
+            id="without the rights to it the backend before it stays",
+        ),
+        pytest.param(
             snapshot(dedicated_policy(), server(), dedicated(), control_plane(), installed()),
             ["restore a host"],
             id="hosts that were edited are restored first",
@@ -117,6 +122,11 @@ def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
             snapshot(dedicated_policy(), server(version="")),
             "False SchedulerNotReady: waiting for the version of the API server",
             id="no version",
+        ),
+        pytest.param(
+            snapshot(dedicated_policy(), server(strays=None), control_plane(), installed()),
+            "False RightsMissing: the operator may not run a kube-scheduler",
+            id="without the rights to it, another one in force",
         ),
         pytest.param(
             snapshot(dedicated_policy(), server()),
@@ -163,6 +173,14 @@ def test_settled(seen: Snapshot, unsettled: set[Backend]) -> None:
 )
 def test_the_condition_says_what_there_is_and_what_to_do(seen: Snapshot, said: str) -> None:
     assert said in line(seen, "SchedulerConfigured")
+
+
+@pytest.mark.parametrize(
+    ("rights", "backend"), [(None, Backend.KUBE_SCHEDULER), ((), Backend.DEDICATED)], ids=["missing", "given"]
+)
+def test_pods_are_pointed_at_it_once_it_may_be_made(rights: tuple[str, ...] | None, backend: Backend) -> None:
+    seen = snapshot(dedicated_policy(), server(strays=rights), control_plane(), installed())
+    assert policy_status(seen, seen.policies["default"], INSTALLATION, now=NOW).backend == backend
 
 
 WAITING = ("a/x", "a/y")

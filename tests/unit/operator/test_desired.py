@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy, rule, spec
 
 from gpushare_core.api.share_node import NodeSpec
+from gpushare_core.json_object import Json
 from gpushare_extender.main import DRAIN_SECONDS
 from gpushare_operator.cluster.labels import HASH_ANNOTATION
 from gpushare_operator.desired.daemon_sets import extender_daemon_set, plugin_daemon_set
+from gpushare_operator.desired.dedicated import scheduler_deployment
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings, hostctl_job
 from gpushare_operator.desired.names import Installation, job_name
 from gpushare_operator.desired.plugin_platform import PluginPlatform
@@ -82,6 +84,17 @@ def test_image_and_priority_are_as_the_installation_says(body: Any, priority: st
     assert pod["imagePullSecrets"] == [{"name": "registry"}, {"name": "mirror"}]
     assert pod["containers"][0]["imagePullPolicy"] == "Always"
     assert pod["priorityClassName"] == priority
+
+
+def test_our_own_kube_scheduler_is_made_of_the_same_image_pulled_in_the_same_way() -> None:
+    programs = Programs(extender=Program(resources=Resources(requests=Amounts(memory="1Gi"))))
+    chosen = dataclasses.replace(CHOSEN, programs=programs)
+    pod: Json = scheduler_deployment(chosen, SETTINGS, "v1.36.3")["spec"]["template"]["spec"]
+    scheduler, ours = pod["containers"][0], [pod["containers"][1], pod["initContainers"][0]]
+    assert pod["imagePullSecrets"] == [{"name": "registry"}, {"name": "mirror"}]
+    assert [each["imagePullPolicy"] for each in ours] == ["Always", "Always"]
+    assert [each["resources"] for each in ours] == [{"requests": {"memory": "1Gi"}}] * 2
+    assert "imagePullPolicy" not in scheduler, "another image"
 
 
 def test_resources_are_those_that_were_chosen_else_the_usual_ones() -> None:

@@ -147,3 +147,23 @@ def test_a_label_that_somebody_else_sets_again_is_a_fight_whatever_becomes_of_ot
         for action in (remove, other):
             repetitions.note("default", action, NOW + timedelta(seconds=turn))
     assert len(repetitions.contested("default")) == 2
+
+
+def test_two_wishes_that_take_turns_without_end_are_slowed_down_and_told() -> None:
+    """A rival changes the label as soon as it is ours, and we take off what the rival wrote."""
+    ours = LabelNode("gpu-1", "uid", {"gpushare.io/policy": "default"})
+    off = LabelNode("gpu-1", "uid", {"gpushare.io/policy": None})
+    repetitions, number = Repetitions(), 0
+    for tenth in range(600):
+        now, action = NOW + timedelta(seconds=tenth / 10), (ours, off)[number % 2]
+        due = repetitions.due([action], now)
+        if due.actions:
+            repetitions.note("default", action, now)
+            number += 1
+        else:
+            assert 0 < (due.retry_after or 0) <= 3
+    assert number <= 32
+    assert repetitions.contested("default")
+    assert repetitions.is_contested(ours)
+    assert repetitions.due([ours], now + timedelta(seconds=60)).actions == [ours]
+    assert repetitions.contested("default") == []
