@@ -15,3 +15,12 @@ class FakeClock:
     async def sleep(self, seconds: float) -> None:
         self.now += seconds
         await asyncio.sleep(0)
+
+
+class HandClock(FakeClock):
+    """Sleepers go on when a test says so."""
+
+    async def sleep(self, seconds: float) -> None:
+        due = self.now + seconds
+        while self.now < due:  # noqa: ASYNC110 - time has no events of its own
+            await asyncio.sleep(0.001)

@@ -20,6 +20,7 @@ from gpushare_operator.desired.pod_template import (
     pull_secrets,
     pulled,
     resources_of,
+    unprivileged,
 )
 from gpushare_operator.desired.share_nodes import owner_reference
 
@@ -27,8 +28,6 @@ PLUGIN_HEALTH_PORT = 9640
 LOOPBACK = "127.0.0.1"
 NODE_CRITICAL = "system-node-critical"
 """Priority class of what its node needs: without it no pod that shares cards starts or is placed there."""
-UNPRIVILEGED = 65532
-"""User and group of programs that need no rights of their own."""
 HOST_FOLDER = "/etc/kubernetes/gpushare"
 """On control planes: where hostctl keeps what is ours, kube-scheduler's configuration too."""
 KEYS_FOLDER = f"{HOST_FOLDER}/extender"
@@ -129,12 +128,7 @@ def extender_daemon_set(installation: Installation, ports: Sequence[int]) -> Jso
             "tolerations": EVERYWHERE,
             # It answers what has come, ends the binds under way (15 s each), gives its Lease back.
             "terminationGracePeriodSeconds": 40,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": UNPRIVILEGED,
-                "runAsGroup": UNPRIVILEGED,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            "securityContext": unprivileged(),
             "containers": [_extender_container(installation, ports)],
             # The kubelet starts it once hostctl has made the folder: see docs/scheduler-edit.md.
             "volumes": [host_path("keys", KEYS_FOLDER)],

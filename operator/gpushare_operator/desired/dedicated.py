@@ -3,7 +3,7 @@
 from gpushare_core.api.names import DEDICATED_SCHEDULER
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import SCHEDULER
-from gpushare_operator.desired.daemon_sets import LOOPBACK, UNPRIVILEGED, health_port
+from gpushare_operator.desired.daemon_sets import LOOPBACK, health_port
 from gpushare_operator.desired.hostctl_job import SchedulerSettings
 from gpushare_operator.desired.names import Installation, labels, selector
 from gpushare_operator.desired.pod_template import (
@@ -14,6 +14,7 @@ from gpushare_operator.desired.pod_template import (
     pull_secrets,
     pulled,
     resources_of,
+    unprivileged,
     with_digest,
 )
 
@@ -61,12 +62,7 @@ def _pod(installation: Installation, settings: SchedulerSettings, version: str) 
         "affinity": _apart(),
         # The extender answers what has come, ends the binds under way (15 s each), gives its Lease back.
         "terminationGracePeriodSeconds": 40,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": UNPRIVILEGED,
-            "runAsGroup": UNPRIVILEGED,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": unprivileged(),
         "initContainers": [_preparation(installation, settings)],
         "containers": [
             _scheduler(installation, version),

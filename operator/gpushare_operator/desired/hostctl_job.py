@@ -24,10 +24,11 @@ from gpushare_operator.cluster.labels import (
     SEQUENCE_LABEL,
 )
 from gpushare_operator.cluster.objects import NodeObject
-from gpushare_operator.desired.daemon_sets import NODE_CRITICAL, UNPRIVILEGED
+from gpushare_operator.desired.daemon_sets import NODE_CRITICAL
 from gpushare_operator.desired.names import Installation, job_name, labels
 from gpushare_operator.desired.pod_template import (
     EVERYWHERE,
+    UNPRIVILEGED,
     confined,
     digest,
     host_path,

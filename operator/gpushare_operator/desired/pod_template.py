@@ -19,6 +19,10 @@ UNCHANGED_ANNOTATIONS = {"linkerd.io/inject": "disabled"}
 """On pods: what usually adds containers or variables leaves them alone. Our admission policy refuses both."""
 
 
+UNPRIVILEGED = 65532
+"""User and group of programs that need no rights of their own."""
+
+
 def confined(**extra: Any) -> Json:
     """Returns a container's security context: no more rights than its user has by itself."""
     return {
@@ -26,6 +30,16 @@ def confined(**extra: Any) -> Json:
         "capabilities": {"drop": ["ALL"]},
         "readOnlyRootFilesystem": True,
         **extra,
+    }
+
+
+def unprivileged() -> Json:
+    """Returns the security context of a pod whose programs need no rights of their own."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": UNPRIVILEGED,
+        "runAsGroup": UNPRIVILEGED,
+        "seccompProfile": {"type": "RuntimeDefault"},
     }
 
 

@@ -17,7 +17,7 @@ from tests.fakes.api_server import (
     json_answer,
     status,
 )
-from tests.fakes.extender_clock import FakeClock
+from tests.fakes.extender_clock import HandClock
 from tests.samples.extender import pod_json, reference, share_node_json
 
 from gpushare_core.json_object import Json
@@ -37,15 +37,6 @@ from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_extender.main import Extender, Options
 
 LEASE = f"{LEASES}/gpushare-extender"
-
-
-class HandClock(FakeClock):
-    """Sleepers go on when a test says so."""
-
-    async def sleep(self, seconds: float) -> None:
-        due = self.now + seconds
-        while self.now < due:  # noqa: ASYNC110 - time has no events of its own
-            await asyncio.sleep(0.001)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.fakes.api_server import LEASES, FakeApi, cut, fake_api, status
-from tests.fakes.extender_clock import FakeClock
+from tests.fakes.extender_clock import HandClock
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
@@ -19,15 +19,6 @@ from gpushare_operator.main import identity, parser
 LEASE = f"{LEASES}/gpushare-operator"
 NODE = "/api/v1/nodes/gpu-1"
 TIMES = LeaseTimes(30)
-
-
-class HandClock(FakeClock):
-    """Sleepers go on when a test says so."""
-
-    async def sleep(self, seconds: float) -> None:
-        due = self.now + seconds
-        while self.now < due:  # noqa: ASYNC110 - time has no events of its own
-            await asyncio.sleep(0.001)
 
 
 @dataclass

@@ -1,12 +1,10 @@
 """What NVML tells of the health of cards: Xid events, failed remapping, recovery actions."""
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import pynvml
 import pytest
-from tests.component.plugin.test_nvml import ERRORS, GOOD, health, read_until, reason_of
+from tests.component.plugin.test_nvml import ERRORS, GOOD, driver, health, library, read_until, reason_of
 from tests.fakes.nvml_driver import StubDriver
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
@@ -18,30 +16,13 @@ from gpushare_plugin.devices.nvml_library import NvmlLibrary
 
 EVENTS = ["nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait_v2", "nvmlEventSetFree"]
 PROOFS = ["nvmlDeviceGetRemappedRows", "nvmlDeviceGetFieldValues", "RecoveryAction"]
+__all__ = ["driver", "library"]
 NOT_KNOWN = {
     "NVML_ERROR_NOT_SUPPORTED",
     "NVML_ERROR_FUNCTION_NOT_FOUND",
     "NVML_ERROR_INVALID_ARGUMENT",
 }
 each_error = pytest.mark.parametrize("error", sorted(ERRORS))
-
-
-@pytest.fixture
-def driver(tmp_path: Path) -> StubDriver:
-    """Of two cards."""
-    driver = StubDriver(tmp_path)
-    driver.add_card("GPU-a")
-    driver.add_card("GPU-b", gib=32, numa=1)
-    driver.install()
-    return driver
-
-
-@pytest.fixture
-def library(driver: StubDriver) -> Iterator[NvmlLibrary]:
-    library = NvmlLibrary(str(driver.library))
-    yield library
-    driver.recover()
-    library.close()
 
 
 @pytest.fixture
