@@ -6,7 +6,7 @@ ARG BASE=docker.io/library/python:3.11-slim
 
 FROM ${BASE} AS build
 ARG SOURCE_DATE_EPOCH=0
-# Where pip fetches from, for whoever has no way to pypi.org (see docs/image.md). Everything is known by its hash.
+# Where pip fetches from, for whoever has no way to the Python Package Index (see docs/image.md). Everything is known by its hash.
 ARG PIP_INDEX_URL
 ARG PIP_FIND_LINKS
 ARG PIP_NO_INDEX
