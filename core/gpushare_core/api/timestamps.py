@@ -8,6 +8,11 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def micro_time(moment: datetime) -> str:
+    """Returns ``moment`` in UTC with microseconds, as ``metav1.MicroTime`` is written."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def read_rfc3339(text: str) -> datetime | None:
     """Returns the moment that ``text`` says, or None where it says none."""
     try:

@@ -5,10 +5,11 @@ duration before our eyes, as in client-go's leader election.
 """
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
+from gpushare_core.api.timestamps import micro_time
 from gpushare_core.json_object import Json
 
 RELEASED_SECONDS = 1
@@ -65,8 +66,8 @@ def held_lease(before: LeaseState | None, *, name: str, identity: str, seconds: 
     spec = {
         "holderIdentity": identity,
         "leaseDurationSeconds": seconds,
-        "acquireTime": before.acquired if before and keeps else _micro_time(now),
-        "renewTime": _micro_time(now),
+        "acquireTime": before.acquired if before and keeps else micro_time(now),
+        "renewTime": micro_time(now),
         "leaseTransitions": min(before.transitions + (not keeps), MOST_TRANSITIONS) if before else 0,
     }
     return _lease(name, before, spec)
@@ -76,7 +77,7 @@ def released_lease(before: LeaseState, *, name: str, now: datetime) -> Json:
     """Returns the Lease that nobody holds, to be written over ``before``."""
     spec = {
         "leaseDurationSeconds": RELEASED_SECONDS,
-        "renewTime": _micro_time(now),
+        "renewTime": micro_time(now),
         "leaseTransitions": before.transitions,
     }
     return _lease(name, before, spec)
@@ -92,11 +93,6 @@ def _lease(name: str, before: LeaseState | None, spec: Json) -> Json:
         "metadata": {"name": name, **version},
         "spec": spec,
     }
-
-
-def _micro_time(now: datetime) -> str:
-    """Source: ``metav1.MicroTime``."""
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @dataclass(slots=True)

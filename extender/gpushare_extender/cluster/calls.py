@@ -6,9 +6,10 @@ What is written is a Lease that nobody competes for: who was called, where, and 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from gpushare_core.api.names import CALLED_PORT_ANNOTATION, CALLS_COMPONENT, CALLS_LEASE, COMPONENT_LABEL
+from gpushare_core.api.timestamps import micro_time
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import lease_path
@@ -68,6 +69,6 @@ def _lease(port: int, identity: str, moment: datetime) -> Json:
         },
         "spec": {
             "holderIdentity": identity,
-            "renewTime": moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "renewTime": micro_time(moment),
         },
     }

@@ -3,8 +3,9 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
+from gpushare_core.api.timestamps import micro_time
 from gpushare_core.json_object import Json
 from gpushare_extender.ledger.pod_reference import PodReference
 
@@ -28,7 +29,7 @@ class PodEvent:
 
     def to_json(self, now: datetime) -> Json:
         """Returns an Event of ``events.k8s.io/v1``. Its name makes a repetition collide with the first."""
-        moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        moment = micro_time(now)
         seed = f"{self.pod.uid}/{self.reason}/{self.note}/{moment}"
         digest = hashlib.sha256(seed.encode()).hexdigest()[:16]
         related = {"related": _reference(self.related)} if self.related else {}

@@ -2,8 +2,9 @@
 
 import hashlib
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
+from gpushare_core.api.timestamps import micro_time
 from gpushare_core.json_object import Json
 from gpushare_plugin.decide.pods import PodName
 
@@ -27,7 +28,7 @@ class PodEvent:
 
     def to_json(self, node: str, now: datetime) -> Json:
         """Returns an Event of ``events.k8s.io/v1``. Its name makes a repetition collide with the first."""
-        moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        moment = micro_time(now)
         seed = f"{self.uid}/{self.reason}/{self.occasion or f'{self.note}/{moment}'}"
         digest = hashlib.sha256(seed.encode()).hexdigest()[:16]
         name, namespace = self.pod.name, self.pod.namespace
