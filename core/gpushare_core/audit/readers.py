@@ -21,6 +21,7 @@ from gpushare_core.audit.books import (
     StatusHolder,
 )
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
+from gpushare_core.dialects.legacy import is_number
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.placement.modes import class_of_lock
@@ -149,7 +150,7 @@ def read_environment(variables: Mapping[str, str]) -> SeenCards | None:
     units = variables.get(Dialect.units_variable, "")
     return SeenCards(
         cards=tuple(cards.split(",")),
-        units=int(units) if units.isdecimal() else None,
+        units=int(units) if is_number(units) else None,
         unit=variables.get(Dialect.unit_variable, ""),
         others={name: variables[name] for name in _VISIBLE if name in variables},
     )
