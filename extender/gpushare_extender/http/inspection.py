@@ -1,10 +1,16 @@
 """The ledger as ``GET /gpushare/inspect`` shows it."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
 import msgspec
 
+from gpushare_core.audit.difference import Difference
 from gpushare_core.placement.card_choice import Card
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
+
+NOTHING_DIFFERS: Mapping[str, Sequence[Difference]] = MappingProxyType({})
 
 
 class Units(msgspec.Struct):
@@ -39,7 +45,8 @@ class CardView(msgspec.Struct):
 
 
 class NodeView(msgspec.Struct):
-    """``refusal`` says why the node takes no pods; empty if it does."""
+    """``refusal`` says why the node takes no pods; empty if it does. ``differences``: in a sentence each, where
+    its books have differed for some seconds."""
 
     name: str
     unit: str
@@ -47,19 +54,22 @@ class NodeView(msgspec.Struct):
     refusal: str
     units: Units
     cards: list[CardView]
+    differences: list[str] = []
 
 
 class Inspection(msgspec.Struct):
     nodes: list[NodeView]
 
 
-def inspect_all(ledger: Ledger) -> Inspection:
-    """Returns every node that shares cards, sorted by name."""
-    views = (inspect_node(ledger, name) for name in ledger.node_names())
+def inspect_all(
+    ledger: Ledger, differing: Mapping[str, Sequence[Difference]] = NOTHING_DIFFERS
+) -> Inspection:
+    """Returns every node that shares cards, sorted by name. ``differing``: node -> where its books differ."""
+    views = (inspect_node(ledger, name, differing.get(name, ())) for name in ledger.node_names())
     return Inspection([view for view in views if view])
 
 
-def inspect_node(ledger: Ledger, name: str) -> NodeView | None:
+def inspect_node(ledger: Ledger, name: str, differences: Sequence[Difference] = ()) -> NodeView | None:
     """Returns None when node ``name`` does not share cards."""
     node = ledger.node(name)
     if node is None or node.share_node is None:
@@ -72,6 +82,7 @@ def inspect_node(ledger: Ledger, name: str) -> NodeView | None:
         refusal=node.closed_reason,
         units=Units(sum(card.units for card in cards), sum(card.allocated for card in cards)),
         cards=[_card(ledger, node, card) for card in cards],
+        differences=[each.sentence for each in differences],
     )
 
 

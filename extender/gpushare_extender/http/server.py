@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from gpushare_core.audit.difference import Difference
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
@@ -67,6 +68,8 @@ class ExtenderApi:
     metrics: ExtenderMetrics = field(
         default_factory=lambda: ExtenderMetrics(CollectorRegistry()), kw_only=True
     )
+    differing: Mapping[str, Sequence[Difference]] = field(default_factory=dict, kw_only=True)
+    """Node -> where its books differ, by the extender's audit."""
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -180,11 +183,11 @@ class ExtenderApi:
         )
 
     async def inspect(self, _: web.Request) -> web.Response:
-        return _json(inspect_all(self.ledger))
+        return _json(inspect_all(self.ledger, self.differing))
 
     async def inspect_node(self, request: web.Request) -> web.Response:
         name = request.match_info["node"]
-        if view := inspect_node(self.ledger, name):
+        if view := inspect_node(self.ledger, name, self.differing.get(name, ())):
             return _json(view)
         return _json({"error": f"node {name} does not share GPU cards"}, status=404)
 

@@ -1,0 +1,145 @@
+"""What the extender knows of a node, as the auditor reads it: its sums, annotations, and the GPUShareNode.
+
+It keeps no containers, only what a pod has of a card: here each pod is one container without a name.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from gpushare_core.audit.books import (
+    ContainerKey,
+    LedgerBook,
+    LedgerCard,
+    LedgerShare,
+    NodeBooks,
+    PodBook,
+    PodKey,
+    ShareNodeBook,
+    StatusCard,
+    StatusHolder,
+)
+from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.placement.card_choice import Card
+from gpushare_core.placement.quantity import format_memory
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import CardPart, Meaning
+from gpushare_extender.ledger.holder import Holder
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.node_ledger import NodeLedger
+from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard, node_unit
+
+NO_CONTAINER = ""
+
+
+def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
+    """Returns None for a node without a GPUShareNode: there is nothing to compare."""
+    node = ledger.node(name)
+    if node is None or node.share_node is None:
+        return None
+    return NodeBooks(
+        node=name,
+        share_node=_share_node(node, node.share_node),
+        pods={holder.uid: _pod(holder, node.share_node) for holder in _bound(ledger, node)},
+        ledger=_ledger_book(ledger, node, node.share_node),
+    )
+
+
+def _bound(ledger: Ledger, node: NodeLedger) -> Iterator[Holder]:
+    """Yields the pods of which a watch has shown an annotation, and that are there still."""
+    for uid, holder in node.holders.items():
+        if ledger.holder(uid) is holder and not ledger.is_reserved(uid):
+            yield holder
+
+
+def _pod(holder: Holder, share_node: ShareNode) -> PodBook:
+    key = PodKey(holder.namespace, holder.name, holder.uid)
+    annotations = {Dialect.allocation_annotation: _annotation(holder, share_node)}
+    return PodBook(key=key, node=holder.node, annotations=annotations)
+
+
+def _annotation(holder: Holder, share_node: ShareNode) -> str:
+    """Returns what its annotation said, as far as the ledger has kept that."""
+    units = {card: _unit_text(holder.meaning_of(card)) or share_node.unit for card, _ in holder.cards}
+    first = next(iter(units.values()), share_node.unit)
+    shares: dict[str, int] = {}
+    for card, amount in holder.cards:
+        shares[card] = shares.get(card, 0) + amount
+    allocation = Allocation(
+        node=holder.node,
+        uid=holder.uid,
+        at="",
+        unit=first,
+        containers={NO_CONTAINER: shares},
+        other_units={card: text for card, text in units.items() if text != first},
+    )
+    return encode_allocation(allocation)
+
+
+@lru_cache(maxsize=256)
+def _unit_text(meaning: Meaning | None) -> str:
+    """Returns the unit as annotations write it; empty for that of the node."""
+    if meaning is None:
+        return ""
+    resource, size = meaning
+    if resource is ResourceClass.MEMORY:
+        return format_memory(size, like="1Gi")
+    return CardPart(resource, size).text
+
+
+def _share_node(node: NodeLedger, share_node: ShareNode) -> ShareNodeBook:
+    return ShareNodeBook(
+        name=share_node.name,
+        unit=node_unit(share_node.unit),
+        dialect=share_node.dialect.name,
+        cards=tuple(_status_card(node, card) for card in share_node.cards),
+    )
+
+
+def _status_card(node: NodeLedger, card: ShareNodeCard) -> StatusCard:
+    """Of a pod whose init containers lend units it is what the pod holds as a whole."""
+    given = node.given(card)
+    holders = (
+        StatusHolder(
+            key=ContainerKey(PodKey(each.namespace, each.name, each.uid), NO_CONTAINER),
+            units=given[each.uid],
+            orphaned=each.orphaned,
+        )
+        for each in card.holders
+    )
+    return StatusCard(
+        uuid=card.uuid,
+        index=card.index,
+        memory=card.memory,
+        units=card.units,
+        allocated=card.allocated,
+        lock=card.lock,
+        offers=card.offers,
+        healthy=card.healthy,
+        cordoned=card.cordoned,
+        holders=tuple(holders),
+    )
+
+
+def _ledger_book(ledger: Ledger, node: NodeLedger, share_node: ShareNode) -> LedgerBook:
+    cards = tuple(_ledger_card(ledger, node, card) for card in node.cards())
+    return LedgerBook(unit=node_unit(share_node.unit), cards=cards)
+
+
+def _ledger_card(ledger: Ledger, node: NodeLedger, card: Card) -> LedgerCard:
+    shares = (
+        LedgerShare(
+            pod=PodKey(share.namespace, share.name, share.uid),
+            units=share.units,
+            reserved=ledger.is_reserved(share.uid),
+        )
+        for share in node.shares(card.uuid)
+        if share.units
+    )
+    return LedgerCard(
+        uuid=card.uuid,
+        units=card.units,
+        allocated=card.allocated,
+        lock=node.lock_of(card.uuid),
+        shares=tuple(shares),
+    )
