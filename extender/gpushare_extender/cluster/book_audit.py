@@ -90,12 +90,16 @@ class BookAudit:
         """Looks at nodes when they are due; never returns."""
         while True:
             await self._until_due()
-            before = dict(self._found)
-            for node, is_quiet in self.nodes.take_due(AT_ONCE):
-                self._look(node, is_quiet=is_quiet)
-            if before != self._found:
-                self.told()
+            self.look_at_due()
             await self.sleep(PAUSE_SECONDS)
+
+    def look_at_due(self) -> None:
+        """Looks at some of the nodes that are due."""
+        before = dict(self._found)
+        for node, is_quiet in self.nodes.take_due(AT_ONCE):
+            self._look(node, is_quiet=is_quiet)
+        if before != self._found:
+            self.told()
 
     async def _until_due(self) -> None:
         while True:

@@ -72,11 +72,12 @@ class BooksReport:
         if not self._stands:
             await self._due.wait()
             return
+        waiting = {asyncio.ensure_future(self._due.wait()), asyncio.ensure_future(self.sleep(RENEW_SECONDS))}
         try:
-            async with asyncio.timeout(RENEW_SECONDS):
-                await self._due.wait()
-        except TimeoutError:
-            return
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
 
     async def _write_at_last(self) -> None:
         """Writes what differs by then, until the API server has it."""

@@ -4,7 +4,6 @@ It keeps no containers, only what a pod has of a card: here each pod is one cont
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from gpushare_core.audit.books import (
     ContainerKey,
@@ -21,9 +20,6 @@ from gpushare_core.audit.books import (
 from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.card_choice import Card
-from gpushare_core.placement.quantity import format_memory
-from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.placement.units import CardPart, Meaning
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
@@ -40,9 +36,22 @@ def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
     return NodeBooks(
         node=name,
         share_node=_share_node(node, node.share_node),
-        pods={holder.uid: _pod(holder, node.share_node) for holder in _bound(ledger, node)},
+        pods={
+            **_without_annotation(node.share_node),
+            **{holder.uid: _pod(holder, node, node.share_node) for holder in _bound(ledger, node)},
+        },
         ledger=_ledger_book(ledger, node, node.share_node),
     )
+
+
+def _without_annotation(share_node: ShareNode) -> dict[str, PodBook]:
+    """Returns the pods that the plugin knows by the API; of each no annotation may have been seen."""
+    return {
+        each.uid: PodBook(key=PodKey(each.namespace, each.name, each.uid), node=share_node.name)
+        for card in share_node.cards
+        for each in card.holders
+        if not each.orphaned
+    }
 
 
 def _bound(ledger: Ledger, node: NodeLedger) -> Iterator[Holder]:
@@ -52,39 +61,31 @@ def _bound(ledger: Ledger, node: NodeLedger) -> Iterator[Holder]:
             yield holder
 
 
-def _pod(holder: Holder, share_node: ShareNode) -> PodBook:
+def _pod(holder: Holder, node: NodeLedger, share_node: ShareNode) -> PodBook:
     key = PodKey(holder.namespace, holder.name, holder.uid)
-    annotations = {Dialect.allocation_annotation: _annotation(holder, share_node)}
+    annotations = {Dialect.allocation_annotation: _annotation(holder, node, share_node)}
     return PodBook(key=key, node=holder.node, annotations=annotations)
 
 
-def _annotation(holder: Holder, share_node: ShareNode) -> str:
-    """Returns what its annotation said, as far as the ledger has kept that."""
-    units = {card: _unit_text(holder.meaning_of(card)) or share_node.unit for card, _ in holder.cards}
+def _annotation(holder: Holder, node: NodeLedger, share_node: ShareNode) -> str:
+    """Returns what its annotation said, in the node's units."""
+    units = {card: _unit(holder, card, share_node) for card, _ in holder.cards}
     first = next(iter(units.values()), share_node.unit)
-    shares: dict[str, int] = {}
-    for card, amount in holder.cards:
-        shares[card] = shares.get(card, 0) + amount
     allocation = Allocation(
         node=holder.node,
         uid=holder.uid,
         at="",
         unit=first,
-        containers={NO_CONTAINER: shares},
+        containers={NO_CONTAINER: {card: node.booked(holder.uid, card) for card in units}},
         other_units={card: text for card, text in units.items() if text != first},
     )
     return encode_allocation(allocation)
 
 
-@lru_cache(maxsize=256)
-def _unit_text(meaning: Meaning | None) -> str:
-    """Returns the unit as annotations write it; empty for that of the node."""
-    if meaning is None:
-        return ""
-    resource, size = meaning
-    if resource is ResourceClass.MEMORY:
-        return format_memory(size, like="1Gi")
-    return CardPart(resource, size).text
+def _unit(holder: Holder, card: str, share_node: ShareNode) -> str:
+    meaning = holder.meaning_of(card)
+    classes = [meaning[0]] if meaning else [*share_node.classes]
+    return next((unit for each in classes if (unit := share_node.unit_of(each))), share_node.unit)
 
 
 def _share_node(node: NodeLedger, share_node: ShareNode) -> ShareNodeBook:

@@ -10,7 +10,9 @@ from gpushare_core.placement.card_choice import Card
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
 
-NOTHING_DIFFERS: Mapping[str, Sequence[Difference]] = MappingProxyType({})
+Differing = Mapping[str, Sequence[Difference]]
+"""Node -> where its books differ."""
+NOTHING_DIFFERS: Differing = MappingProxyType({})
 
 
 class Units(msgspec.Struct):
@@ -45,8 +47,8 @@ class CardView(msgspec.Struct):
 
 
 class NodeView(msgspec.Struct):
-    """``refusal`` says why the node takes no pods; empty if it does. ``differences``: in a sentence each, where
-    its books have differed for some seconds."""
+    """``refusal`` says why the node takes no pods; empty if it does. ``differences``: where books have
+    differed for some seconds, in sentences."""
 
     name: str
     unit: str
@@ -61,10 +63,8 @@ class Inspection(msgspec.Struct):
     nodes: list[NodeView]
 
 
-def inspect_all(
-    ledger: Ledger, differing: Mapping[str, Sequence[Difference]] = NOTHING_DIFFERS
-) -> Inspection:
-    """Returns every node that shares cards, sorted by name. ``differing``: node -> where its books differ."""
+def inspect_all(ledger: Ledger, differing: Differing = NOTHING_DIFFERS) -> Inspection:
+    """Returns every node that shares cards, sorted by name."""
     views = (inspect_node(ledger, name, differing.get(name, ())) for name in ledger.node_names())
     return Inspection([view for view in views if view])
 

@@ -1,19 +1,18 @@
 """What Prometheus reads of the extender: how long kube-scheduler waits, what is refused, what is bound."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from gpushare_core.audit.difference import Difference
 from gpushare_core.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
 from gpushare_extender.bind.binder import BindResult
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.decide.figures import LEDGER_GAUGES, ledger_figures
 from gpushare_extender.http.connection import Handler
-from gpushare_extender.http.inspection import NOTHING_DIFFERS
+from gpushare_extender.http.inspection import NOTHING_DIFFERS, Differing
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal
 from gpushare_extender.preempt.eviction_call import EvictionOutcome
@@ -100,9 +99,9 @@ def show_figures(
     *,
     watches: Iterable[WatchHealth],
     binds_under_way: Callable[[], int],
-    differing: Mapping[str, Sequence[Difference]] = NOTHING_DIFFERS,
+    differing: Differing = NOTHING_DIFFERS,
 ) -> None:
-    """Lets ``registry`` show what ledger, watches and ``differing`` (by node) are at the moment of reading."""
+    """Lets ``registry`` show what all of these are at the moment of reading."""
 
     def read() -> Iterator[Sample]:
         yield BINDS.at(binds_under_way())

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -10,7 +10,6 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from gpushare_core.audit.difference import Difference
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
@@ -27,7 +26,7 @@ from gpushare_extender.http.connection import Handler, read_in_time
 from gpushare_extender.http.dialect_inspection import inspect_dialect
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.health import json_response as _json
-from gpushare_extender.http.inspection import inspect_all, inspect_node
+from gpushare_extender.http.inspection import Differing, inspect_all, inspect_node
 from gpushare_extender.http.metrics import ExtenderMetrics
 from gpushare_extender.http.wire import (
     BINDING_ARGS,
@@ -68,8 +67,8 @@ class ExtenderApi:
     metrics: ExtenderMetrics = field(
         default_factory=lambda: ExtenderMetrics(CollectorRegistry()), kw_only=True
     )
-    differing: Mapping[str, Sequence[Difference]] = field(default_factory=dict, kw_only=True)
-    """Node -> where its books differ, by the extender's audit."""
+    differing: Differing = field(default_factory=dict, kw_only=True)
+    """By the extender's audit."""
 
     def routes(self) -> list[web.RouteDef]:
         return [
