@@ -122,7 +122,7 @@ class Reconciler:
         health = self.state.health
         dues = (
             seconds_until_due(health, now=self.now()) if health else None,
-            self._audit.lasting.seconds_until_due(now=self.clock()),
+            self._audit.seconds_until_due(now=self.clock()),
         )
         return min((due for due in dues if due is not None), default=None)
 

@@ -36,6 +36,8 @@ from gpushare_plugin.devices.card import PhysicalCard
 
 TOO_MUCH = frozenset({Kind.OVER_CAPACITY, Kind.TWO_CLASSES, Kind.GRANTED_TWICE})
 """Kinds that a pod on its way never makes."""
+APART_SECONDS = 1.0
+"""Between two audits, however much changes: where a node has hundreds of thousands of units one takes long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,18 +61,29 @@ class NodeAudit:
     _seen: Sequence[Difference] = field(default=(), init=False)
     _audited: object = field(default=None, init=False)
     """What they are of."""
+    _at: float = field(default=float("-inf"), init=False)
+    _pending: bool = field(default=False, init=False)
+    """Whether something has changed since that was not audited yet."""
 
     def look(self, given: AuditInput, *, now: float) -> list[Difference]:
         """Returns what differs by ``given``; ``now``: in seconds of a steady clock."""
         identity = _identity(given)
-        if identity != self._audited:
+        self._pending = identity != self._audited
+        if self._pending and now - self._at >= APART_SECONDS:
             self._seen, self._audited = node_differences(node_books(given)), identity
+            self._at, self._pending = now, False
         lasting = {each.identity for each in self.lasting.look(self._seen, now=now)}
         return [each for each in self._seen if each.kind in TOO_MUCH or each.identity in lasting]
 
+    def seconds_until_due(self, *, now: float) -> float | None:
+        """Returns the seconds until another look may find something by time alone; None: none will."""
+        lasting = self.lasting.seconds_until_due(now=now)
+        pending = max(0.0, self._at + APART_SECONDS - now) if self._pending else None
+        return min((due for due in (lasting, pending) if due is not None), default=None)
+
     def nothing_known(self) -> None:
         """The kubelet does not tell, or what it tells is not understood: nothing is compared."""
-        self._seen, self._audited = (), None
+        self._seen, self._audited, self._pending = (), None, False
         self.lasting.look((), now=0.0)
 
 

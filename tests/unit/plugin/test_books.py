@@ -107,7 +107,7 @@ def test_books_that_agree(seen: AuditInput) -> None:
         ),
         pytest.param(
             given(devices=told_another_card()),
-            ["EnvironmentDiffers default/a"],
+            ["EnvironmentDiffers default/a", "SharesDiffer default/a", "Uncounted"],
             id="its environment names another card",
         ),
         pytest.param(
