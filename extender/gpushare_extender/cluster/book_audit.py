@@ -18,9 +18,9 @@ from gpushare_extender.ledger.ledger import Ledger
 
 LONGEST_SECONDS = 30.0
 """After which a node is looked at although it keeps changing."""
-AT_ONCE = 10
-"""Nodes that are looked at before others have their turn: a millisecond or two each."""
-PAUSE_SECONDS = 0.05
+AT_ONCE = 4
+"""Nodes that are looked at before others have their turn: up to a millisecond each."""
+PAUSE_SECONDS = 0.02
 """Between two such groups: after a start thousands of nodes are due, and kube-scheduler waits for answers."""
 
 _log = logging.getLogger(__name__)
