@@ -11,12 +11,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.samples.extender import pod_update, reporting, share_node
+from tests.samples.extender import reporting, share_node
 
 from gpushare_core.audit.differences import status_differences
 from gpushare_core.audit.readers import read_share_node
 from gpushare_core.json_object import Json
 from gpushare_extender.cluster.book_audit import BookAudit, ChangedNodes
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.ledger import Ledger
 
 NODES, CARDS = 5000, 8
@@ -44,7 +45,9 @@ def fill(ledger: Ledger) -> None:
         for card in range(CARDS):
             uid = f"p-{number}-{card}"
             present = reporting(present, card, **{uid: 4})
-            ledger.set_pod(pod_update(uid, node=name, **{f"c{card}": 4}))
+            cards = (CardUnits(f"{name}-{card}", 4),)
+            holder = Holder(uid=uid, namespace="default", name=uid, node=name, cards=cards)
+            ledger.set_pod(PodUpdate(uid, holder))
         ledger.set_share_node(present)
 
 
@@ -73,7 +76,9 @@ def of_extender() -> None:
 def of_operator() -> None:
     body = _share_node_json()
     per_node = milliseconds(lambda: [status_differences(read_share_node(body)) for _ in range(500)]) / 500
-    print(f"operator: a version of a GPUShareNode {per_node:.2f} ms, of all {NODES} {per_node * NODES:.0f} ms")
+    print(
+        f"operator: a version of a GPUShareNode {per_node:.2f} ms, of all {NODES} {per_node * NODES:.0f} ms"
+    )
 
 
 def _share_node_json() -> Json:

@@ -37,7 +37,7 @@ from gpushare_plugin.devices.card import PhysicalCard
 TOO_MUCH = frozenset({Kind.OVER_CAPACITY, Kind.TWO_CLASSES, Kind.GRANTED_TWICE})
 """Kinds that a pod on its way never makes."""
 APART_SECONDS = 1.0
-"""Between two audits, however much changes: where a node has hundreds of thousands of units one takes long."""
+"""Between two audits, however much changes: of hundreds of thousands of units one takes a while."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
