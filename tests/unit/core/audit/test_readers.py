@@ -109,7 +109,7 @@ def test_a_pod() -> None:
     )
     assert (pod.key, pod.node, pod.kubelet_uid, pod.ended) == (A, "gpu-1", "uid-a", True)
     assert pod.request
-    assert (pod.request.total, pod.request.init_containers) == (4, {"init"})
+    assert (pod.request.total, pod.request.init_containers) == (4, frozenset({"init"}))
     assert pod.annotations.keys() == {"gpushare.io/allocation", "volcano.sh/gpu-index"}
 
 
