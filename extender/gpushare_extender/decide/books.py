@@ -23,7 +23,7 @@ from gpushare_core.placement.card_choice import Card
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
-from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard, node_unit
+from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode, ShareNodeCard, node_unit
 
 NO_CONTAINER = ""
 
@@ -98,12 +98,11 @@ def _share_node(node: NodeLedger, share_node: ShareNode) -> ShareNodeBook:
 
 
 def _status_card(node: NodeLedger, card: ShareNodeCard) -> StatusCard:
-    """Of a pod whose init containers lend units it is what the pod holds as a whole."""
     given = node.given(card)
     holders = (
         StatusHolder(
             key=ContainerKey(PodKey(each.namespace, each.name, each.uid), NO_CONTAINER),
-            units=given[each.uid],
+            units=_as_a_whole(each, card, node.booked(each.uid, card.uuid), given[each.uid]),
             orphaned=each.orphaned,
         )
         for each in card.holders
@@ -120,6 +119,13 @@ def _status_card(node: NodeLedger, card: ShareNodeCard) -> StatusCard:
         cordoned=card.cordoned,
         holders=tuple(holders),
     )
+
+
+def _as_a_whole(reported: ReportedHolder, card: ShareNodeCard, booked: int, given: int) -> int:
+    """Returns what a pod has of ``card`` by its GPUShareNode, which tells of containers: where those lend
+    each other units, and it can be what is ``booked``, that."""
+    lends = sum(each.units for each in card.holders) > card.allocated
+    return booked if lends and reported.least <= booked <= reported.units else given
 
 
 def _ledger_book(ledger: Ledger, node: NodeLedger, share_node: ShareNode) -> LedgerBook:

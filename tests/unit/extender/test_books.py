@@ -37,6 +37,14 @@ def lending(present: ShareNode) -> ShareNode:
     return replace(present, cards=cards)
 
 
+def lending_to_two() -> ShareNode:
+    """An init container of 4 units, then a sidecar of 3 and a container of 2: 5 are held."""
+    first, *others = reporting(share_node(), 0, a=5).cards
+    (reported,) = first.holders
+    cards = (replace(first, holders=(reported._replace(units=9, least=4),)), *others)
+    return replace(share_node(), cards=cards)
+
+
 def mixed() -> ShareNode:
     card = share_node("n1", 16, unit="1Gi, 1/2 card, 1 card", mode=NODE_MODES["Mixed"]).cards[0]
     offers = {ResourceClass.MEMORY: 16, ResourceClass.SLICE: 2, ResourceClass.CARD: 1}
@@ -51,6 +59,7 @@ def mixed() -> ShareNode:
         pytest.param(ledger(share_node()), id="nobody"),
         pytest.param(ledger(ADMITTED, pod_update("a", c0=4)), id="admitted"),
         pytest.param(ledger(lending(ADMITTED), pod_update("a", c0=4)), id="an init container lends"),
+        pytest.param(ledger(lending_to_two(), pod_update("a", c0=5)), id="an init container lends to two"),
         pytest.param(ledger(cordoning(ADMITTED, 0), pod_update("a", c0=4)), id="cordoned"),
         pytest.param(ledger(mixed(), pod_update("a", c0=4)), id="one of three classes"),
         pytest.param(
