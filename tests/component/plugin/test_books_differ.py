@@ -1,5 +1,6 @@
 """A plugin whose kubelet holds what it should not says so, and says when it is over."""
 
+from tests.fakes.api_server import PODS
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, ids, name_of, pod_json
 
@@ -8,10 +9,11 @@ from gpushare_plugin.devices.simulated import card_uuid
 CARDS = [card_uuid(NODE, index) for index in range(2)]
 
 
-async def is_read_again(node: Node, name: str) -> None:
-    """The kubelet's books are read after each admission."""
-    text = annotation({"main": {CARDS[1]: 1}})
-    await node.run_pod(pod_json(name, container(units=1), annotation=text))
+async def is_read_again(node: Node) -> None:
+    """The kubelet's books are read whenever a pod has gone."""
+    node.api.put(PODS, pod_json("passing", container(units=1)))
+    await node.until("the passing pod", lambda: node.knows("passing"))
+    node.api.delete(PODS, "passing", "default")
 
 
 async def test_units_on_another_card_than_the_container_was_told_are_named(node: Node) -> None:
@@ -21,7 +23,7 @@ async def test_units_on_another_card_than_the_container_was_told_are_named(node:
     await node.until("agreement", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     right = admitted.held["main"]
     admitted.held["main"] = ids(*range(16, 28))  # of the other card
-    await is_read_again(node, "b")
+    await is_read_again(node)
     await node.until("the word", lambda: node.condition("LedgerInSync")[0] == "False")
     assert node.condition("LedgerInSync")[1] == "BooksDiffer"
     message = node.message("LedgerInSync")
@@ -29,6 +31,6 @@ async def test_units_on_another_card_than_the_container_was_told_are_named(node:
     assert CARDS[1] in message
     assert "delete the pod" in message
     admitted.held["main"] = right
-    await is_read_again(node, "c")
+    await is_read_again(node)
     await node.until("agreement again", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     assert node.kubelet.pods[name_of("a")] is admitted
