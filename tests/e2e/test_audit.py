@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -56,11 +57,23 @@ def test_books_that_agree(cluster: LocalCluster, namespace: str) -> None:
     assert "PodResources, checkpoint, stored environments" in done.stdout
 
 
-def test_with_the_ledger_on_a_control_plane_node(cluster: LocalCluster, namespace: str) -> None:
+@pytest.fixture
+def kubeconfig_there(cluster: LocalCluster) -> Iterator[str]:
+    """A control-plane node has one of its own, as kubeadm makes it."""
+    path = "/etc/kubernetes/admin-of-test.conf"
+    file = cluster.node_path("control-plane-1", path)
+    file.write_bytes(cluster.kubeconfig.read_bytes())
+    yield path
+    file.unlink()
+
+
+def test_with_the_ledger_on_a_control_plane_node(
+    cluster: LocalCluster, namespace: str, kubeconfig_there: str
+) -> None:
     run_pod(cluster, namespace, "audited")
     program = str(COMMANDS / "kubectl-gpushare")
     url = f"https://127.0.0.1:{EXTENDER_PORT}"
-    options = ["audit", "--kubeconfig", str(cluster.kubeconfig), "--extender", url]
+    options = ["audit", "--kubeconfig", kubeconfig_there, "--extender", url]
     done = cluster.node_exec("control-plane-1", [sys.executable, program, *options])
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No difference. Compared on 3 nodes" in done.stdout

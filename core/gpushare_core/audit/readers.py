@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from gpushare_core.api.names import MIRROR_ANNOTATION
 from gpushare_core.audit.books import (
     NO_HOST,
     Books,
@@ -28,9 +29,6 @@ from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass, read_request
 from gpushare_core.placement.units import NodeUnit, parse_node_unit
-
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-"""On the API server's picture of a static pod: the UID that the kubelet knows it by."""
 
 _VISIBLE = tuple(
     dict.fromkeys(name for each in DIALECTS.values() for name in each.card_variables if name != CARD_VARIABLE)
