@@ -91,6 +91,11 @@ class BooksReport:
                 await self._write(self._text(found) if found else None)
             except (ApiError, UnreachableError) as error:
                 _log.warning("cannot make known where books differ: %s", error)
+                if not found and isinstance(error, ApiError) and error.is_forbidden:
+                    self._stands = (
+                        False  # manifests of an earlier version: none of this host ever wrote there
+                    )
+                    return
                 await backoff.wait()
             else:
                 return

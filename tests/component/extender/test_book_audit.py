@@ -247,3 +247,19 @@ async def test_an_extender_that_ends_takes_back_what_it_said(
     await extender.api.wait_for("the report", lambda: extender.writes == 2)
     await extender.report.withdraw()
     assert extender.said() == {}
+
+
+async def test_without_the_right_an_extender_that_has_nothing_to_say_does_not_insist(api: FakeApi) -> None:
+    """As beside manifests of an earlier version."""
+    clock = HandClock()
+    api.fail("PATCH", f"{LEASES}/{BOOKS_LEASE}", status(403))
+    async with kube_client(api.credentials()) as client:
+        report = BooksReport(client, "gpushare-system", "cp-1_x", list, lambda: NOW, clock.sleep)
+        extender, task = Reporting(api, report, clock), asyncio.create_task(report.run())
+        await api.wait_for("the attempt", lambda: extender.writes == 1)
+        for _ in range(10):
+            clock.now += 100
+            await asyncio.sleep(0.005)
+        assert extender.writes == 1
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
