@@ -93,7 +93,7 @@ class BooksReport:
                 _log.warning("cannot make known where books differ: %s", error)
                 if not found and isinstance(error, ApiError) and error.is_forbidden:
                     self._stands = (
-                        False  # manifests of an earlier version: none of this host ever wrote there
+                        False  # manifests of an earlier version: nobody ever wrote there
                     )
                     return
                 await backoff.wait()
