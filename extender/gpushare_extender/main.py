@@ -32,6 +32,8 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.lease import BindLease
 from gpushare_extender.bind.node_pauses import NodePauses
 from gpushare_extender.bind.stale_reservations import StaleReservations
+from gpushare_extender.cluster.book_audit import BookAudit, ChangedNodes
+from gpushare_extender.cluster.books_report import BooksReport
 from gpushare_extender.cluster.calls import CallReport
 from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.cluster.wake_up import WakeUp
@@ -129,13 +131,19 @@ class Extender:
     wake_up: WakeUp
     preemptions: Preemptions
     calls: CallReport
+    audit: BookAudit
+    books: BooksReport
     watches: tuple[Watch, Watch]
 
     @classmethod
     def create(cls, client: KubeClient, options: Options) -> "Extender":
         timing = BindTiming()
         wake_up = WakeUp(client, options.namespace, RefusedPods(), timing.now)
-        ledger = Ledger(wake_up.has_room, wake_up.fits, wake_up.card_has_room)
+        changes = ChangedNodes(timing.clock)
+        ledger = Ledger(wake_up.has_room, wake_up.fits, wake_up.card_has_room, changes.note)
+        audit = BookAudit(ledger, changes)
+        books = BooksReport(client, options.namespace, options.identity, audit.differences, timing.now)
+        audit.told = books.changed
         pods, share_nodes = WatchHealth("pods"), WatchHealth("gpusharenodes")
         pauses = NodePauses(client, ledger, timing)
         levels = LogLevels(options.log_level)
@@ -149,7 +157,13 @@ class Extender:
         registry = new_registry("gpushare-extender")
         metrics = ExtenderMetrics(registry)
         binder = Binder(client, ledger, lease.hold, timing, bound=pauses.bound, ended=metrics.bind_ended)
-        show_figures(registry, ledger, watches=(pods, share_nodes), binds_under_way=lambda: binder.under_way)
+        show_figures(
+            registry,
+            ledger,
+            watches=(pods, share_nodes),
+            binds_under_way=lambda: binder.under_way,
+            differing=audit.found,
+        )
         lease.in_use = binder.may_be_binding
         health = HealthApi(
             (pods, share_nodes),
@@ -158,7 +172,9 @@ class Extender:
             registry=registry,
         )
         calls = CallReport(client, options.namespace, options.identity, timing.now, timing.clock)
-        api = ExtenderApi(ledger, binder, health, wake_up.refused, calls.called, metrics=metrics)
+        api = ExtenderApi(
+            ledger, binder, health, wake_up.refused, calls.called, metrics=metrics, differing=audit.found
+        )
         preemptions = Preemptions(
             client=client,
             ledger=ledger,
@@ -169,7 +185,7 @@ class Extender:
             timing=timing,
             attempted=metrics.eviction_attempted,
         )
-        return cls(api, lease, pauses, wake_up, preemptions, calls, watches)
+        return cls(api, lease, pauses, wake_up, preemptions, calls, audit, books, watches)
 
     def tasks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """Returns what runs as long as the extender does."""
@@ -182,6 +198,8 @@ class Extender:
             self.wake_up.run(),
             self.preemptions.run(),
             self.calls.run(),
+            self.audit.run(),
+            self.books.run(),
             *([tls.end_when_gone()] if (tls := self.api.health.tls) else []),
             StaleReservations(binder.client, self.api.ledger, binder.timing).release(),
         )
@@ -189,6 +207,7 @@ class Extender:
     async def finish(self) -> None:
         """Sees the binds under way to their end; only then another extender may bind at once."""
         left = await self.api.binder.drain(DRAIN_SECONDS)
+        await self.books.withdraw()
         if self.lease.in_use():
             _log.warning("of %d binds it is not known how they end: the Lease has to expire", max(left, 1))
             return

@@ -32,6 +32,7 @@ from gpushare_operator.decide.rivals import rival
 from gpushare_operator.decide.volcano import locations
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.repetitions import Repetitions
+from gpushare_operator.status.books import seconds_until_reports_end
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
 
@@ -192,7 +193,8 @@ class Reconciler:
         outcome = await self._perform(name, snapshot, plan)
         await self._report(name)
         self._conclude(outcome)
-        return _earliest(plan.retry_after, outcome.retry_after)
+        stale = seconds_until_reports_end(snapshot, self.now())
+        return _earliest(plan.retry_after, outcome.retry_after, stale)
 
     async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
         """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""

@@ -2,16 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
 from pydantic import ValidationError
 
+from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.enums import Mode
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode, NodeStatus
+from gpushare_core.audit.difference import Difference
 from gpushare_core.clock import utc_now
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.kube.client import KubeClient
@@ -23,9 +26,9 @@ from gpushare_plugin.decide.allocations import (
     every_allocation,
     forgotten_allocations,
     node_locks,
-    overcommitted_cards,
 )
 from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
+from gpushare_plugin.decide.books import AuditInput, NodeAudit
 from gpushare_plugin.decide.card_health import (
     examine,
     faults_of,
@@ -57,7 +60,7 @@ from gpushare_plugin.decide.offering import (
 from gpushare_plugin.decide.pods import read_metadata
 from gpushare_plugin.decide.reported_use import ReportedUse, recorded_use, reported_use
 from gpushare_plugin.decide.stand_ins import doubtful_units
-from gpushare_plugin.decide.status import kept_status, node_status
+from gpushare_plugin.decide.status import kept_status, node_status, with_conditions
 from gpushare_plugin.devices.card import DeviceSource, Reading
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.device_stream import DeviceStream
@@ -86,6 +89,8 @@ class Reconciler:
     meter: UseMeter
     events: EventWriter
     now: Callable[[], datetime] = utc_now
+    clock: Callable[[], float] = time.monotonic
+    """In steady seconds."""
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while a status is made and written: none is overtaken by an older one."""
     _sent_locks: Locks = field(default_factory=dict, init=False)
@@ -94,6 +99,7 @@ class Reconciler:
     """Units of cordoned cards that are healthy in the lists."""
     _differing: tuple[str, ...] = field(default=(), init=False)
     """Pods whose annotation could not be repaired in the last round."""
+    _audit: NodeAudit = field(default_factory=NodeAudit, init=False)
 
     async def reconcile(self) -> bool:
         """Looks at the cards, decides what to offer, repairs annotations, writes the status.
@@ -111,8 +117,14 @@ class Reconciler:
         return await self.write_status() and offered
 
     def seconds_until_due(self) -> float | None:
-        """Returns the seconds until a round may find a card fit or sick by time alone; None: none will."""
-        return seconds_until_due(self.state.health, now=self.now()) if self.state.health else None
+        """Returns the seconds until a round may find something by time alone, such as a card fit or sick, or
+        books that have differed for long; None: none will."""
+        health = self.state.health
+        dues = (
+            seconds_until_due(health, now=self.now()) if health else None,
+            self._audit.seconds_until_due(now=self.clock()),
+        )
+        return min((due for due in dues if due is not None), default=None)
 
     def _stand_by(self) -> None:
         """What IDs mean is the other plugin's affair now: once that leaves, what it has recorded."""
@@ -350,41 +362,61 @@ class Reconciler:
         return reported_use(recorded, measured, memory) if measured else recorded
 
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
-        state, assignments = self.state, self._node_assignments(offering)
+        state, use = self.state, self._use(share_node)
+        faults = faults_of(state.health or recorded_health(share_node))
+        if offering.layout_unknown:
+            conditions = self._conditions(share_node, offering, use, self._audited(offering, None))
+            return kept_status(share_node, conditions, faults=faults, now=self.now())
+        assignments = self._node_assignments(offering)
         allocations = every_allocation(assignments, state.pods) if assignments else []
+        locks = node_locks(assignments, state.pods, allocations) if assignments else {}
+        status = node_status(
+            share_node, offering, allocations, locks=locks, use=use, faults=faults, now=self.now()
+        )
+        conditions = self._conditions(share_node, offering, use, self._audited(offering, status))
+        return with_conditions(status, share_node, conditions, now=self.now())
+
+    def _audited(self, offering: Offering, status: NodeStatus | None) -> list[Difference]:
+        """Returns where the books of this node differ; ``status``: as it is to be written, None where it is
+        not known what units in use mean."""
+        state = self.state
+        if status is None or offering.layout is None or not state.pod_resources_available:
+            self._audit.nothing_known()
+            return []
+        given = AuditInput(
+            node=state.name,
+            status=status,
+            pods=state.pods,
+            assigned=state.assigned,
+            cards=state.reading.cards if state.reading else (),
+        )
+        return self._audit.look(given, now=self.clock())
+
+    def _conditions(
+        self,
+        share_node: GPUShareNode,
+        offering: Offering,
+        use: ReportedUse,
+        differences: Sequence[Difference],
+    ) -> list[ConditionState]:
+        state, assignments = self.state, self._node_assignments(offering)
         forgotten = forgotten_allocations(assignments, state.pods.values()) if assignments else []
         annotations = AnnotationState(
             state.pod_resources_available,
             self._differing,
             state.assigned.checkpoint_problem,
             [str(each.pod.name) for each in forgotten],
-            overcommitted_cards(offering.layout, allocations),
             doubtful_units(offering.layout, state.assigned),
+            differences,
         )
-        reading = state.reading or Reading()
-        use = self._use(share_node)
-        conditions = node_conditions(
+        return node_conditions(
             share_node.spec,
             offering,
             self.registration(),
             annotations,
-            reading=reading,
+            reading=state.reading or Reading(),
             cordon=state.cordon,
             excess=excess_conditions(share_node.spec, state.measured, use),
-        )
-        faults = faults_of(state.health or recorded_health(share_node))
-        if offering.layout_unknown:
-            return kept_status(share_node, conditions, faults=faults, now=self.now())
-        locks = node_locks(assignments, state.pods, allocations) if assignments else {}
-        return node_status(
-            share_node,
-            offering,
-            allocations,
-            conditions,
-            locks=locks,
-            use=use,
-            faults=faults,
-            now=self.now(),
         )
 
 

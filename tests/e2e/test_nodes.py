@@ -1,11 +1,16 @@
 """Nodes that come, leave and change under a policy, and units of every size."""
 
+import json
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.e2e.books import read_books
-from tests.e2e.observe import NODES, PODS, SHARE_NODES, condition, is_true, watch_until
+from tests.e2e.observe import NODES, PODS, POLICIES, SHARE_NODES, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import Product, named, policy
 from tests.e2e.workloads import MEMORY, create, pod
@@ -233,6 +238,66 @@ def test_a_pod_that_the_kubelet_forgot_keeps_its_card(
         "gpu-1", lambda node: condition(node, "LedgerInSync").get("reason") == "InSync", what="it is over"
     )
     product.delete("forget")
+
+
+def paused_plugin(cluster: LocalCluster, node: str) -> int:
+    """Returns the process of the plugin on ``node``, stopped: whoever calls lets it go on."""
+    namespace = Path(f"/proc/{cluster.node_pid(node)}/ns/pid").readlink()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            is_plugin = any(word.endswith(b"gpushare-plugin") for word in words[:2])
+            if is_plugin and (process / "ns" / "pid").readlink() == namespace:
+                os.kill(int(process.name), signal.SIGSTOP)
+                return int(process.name)
+    pytest.fail(f"no plugin runs on {node}")
+
+
+def books_of(policies: Any, name: str) -> Any:
+    return next((condition(each, "BooksAgree") for each in policies if named(each, name)), {})
+
+
+def await_books(cluster: LocalCluster, name: str, status: str) -> str:
+    """Returns the message of the condition once it has ``status``."""
+    seen = watch_until(
+        cluster,
+        POLICIES,
+        lambda policies: books_of(policies, name).get("status") == status,
+        what=f"BooksAgree of {name} is {status}",
+        seconds=90,
+        describe=lambda policies: books_of(policies, name),
+    )
+    return str(books_of(seen, name)["message"])
+
+
+def test_a_status_that_somebody_edits_while_the_plugin_stands_still_is_noticed(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    """By nobody but the extender: the edited status goes together in itself, and frees units that are in
+    use. The policy says so, and says when it is over."""
+    product.apply(policy("edited", nodes=["gpu-1"], cards=1))
+    product.await_ready("edited")
+    create(cluster, namespace, [pod("a", {"main": 12}, on="gpu-1")])
+    await_running(cluster, namespace, "a")
+    true = product.share_node("gpu-1", allocated(12), what="the plugin has counted it")
+    assert await_books(cluster, "edited", "True") == "those of 1 node"
+    (card,) = true["status"]["cards"]
+    forged = {"units": {"allocated": 0}, "cards": [{**card, "allocatedUnits": 0, "pods": []}]}
+    plugin = paused_plugin(cluster, "gpu-1")
+    try:
+        patch = ("patch", "gpusharenode", "gpu-1", "--subresource=status", "--type=merge", "-p")
+        cluster.kubectl(*patch, json.dumps({"status": forged}))
+        message = await_books(cluster, "edited", "False")
+        shown = cluster.kubectl("get", "gpushare")
+    finally:
+        os.kill(plugin, signal.SIGCONT)
+    assert message.startswith("gpu-1: the extender of ")
+    assert f"{namespace}/a" in message
+    assert card["uuid"] in message
+    assert "BOOKS" in shown
+    assert await_books(cluster, "edited", "True") == "those of 1 node"
+    cluster.kubectl("delete", "pod", "a", "-n", namespace)
+    product.delete("edited")
 
 
 def test_a_policy_follows_nodes_that_appear_and_leave(cluster: LocalCluster, product: Product) -> None:

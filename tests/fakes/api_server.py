@@ -213,7 +213,7 @@ class FakeApi:
         app.router.add_get(LEASES + "/{name}", self._read_lease)
         app.router.add_put(LEASES + "/{name}", self._update_lease)
         app.router.add_patch(STORAGE_CAPACITIES + "/{name}", self._touch_capacity)
-        app.router.add_patch(LEASES + "/{name}", self._apply_lease)
+        app.router.add_patch(LEASES + "/{name}", self._patch_lease)
         app.router.add_route("*", "/{rest:.*}", self._missing)
         app.middlewares.append(self._intercept)
         return app
@@ -293,8 +293,20 @@ class FakeApi:
         assert request.query["fieldManager"]
         return web.json_response(self.put(STORAGE_CAPACITIES, await request.json()))
 
-    async def _apply_lease(self, request: web.Request) -> web.Response:
-        return web.json_response(self.put(LEASES, await request.json()))
+    async def _patch_lease(self, request: web.Request) -> web.StreamResponse:
+        """Server-side apply creates what is not there; a merge patch is one of annotations alone."""
+        body = await request.json()
+        if "apply-patch" in request.headers["Content-Type"]:
+            return web.json_response(self.put(LEASES, body))
+        present = self.objects[LEASES].get(("", request.match_info["name"]))
+        if present is None:
+            return await self._missing(request)
+        metadata = present["metadata"]
+        merged = {**(metadata.get("annotations") or {}), **body["metadata"]["annotations"]}
+        annotations = {key: text for key, text in merged.items() if text is not None}
+        return web.json_response(
+            self.put(LEASES, {**present, "metadata": {**metadata, "annotations": annotations}})
+        )
 
     async def _read_lease(self, request: web.Request) -> web.StreamResponse:
         lease = self.objects[LEASES].get(("", request.match_info["name"]))

@@ -48,7 +48,7 @@ def share_node(
 ) -> ShareNode:
     """A node with a card for each of ``units``, named ``<node>-<index>``; two of 16 if none is given."""
     cards = tuple(
-        ShareNodeCard(f"{name}-{index}", index, size, index not in sick)
+        ShareNodeCard(f"{name}-{index}", index, size, index not in sick, memory=size * GI)
         for index, size in enumerate(units or (16, 16))
     )
     return ShareNode(
@@ -103,7 +103,13 @@ def share_node_json(name: str = "n1", *, cards: int = 2, units: int = 16) -> Jso
             "memoryUnit": "1Gi",
             "conditions": [{"type": "Registered", "status": "True", "message": ""}],
             "cards": [
-                {"index": index, "uuid": f"{name}-{index}", "units": units, "health": "Healthy"}
+                {
+                    "index": index,
+                    "uuid": f"{name}-{index}",
+                    "units": units,
+                    "memory": f"{units}Gi",
+                    "health": "Healthy",
+                }
                 for index in range(cards)
             ],
         },

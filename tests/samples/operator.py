@@ -121,7 +121,7 @@ def share(name: str, owner: PolicyObject, **extra: Any) -> ShareNodeObject:
         "spec": spec,
         "spec_hash": digest(spec),
         "observed_generation": 1,
-        "conditions": share_condition("Registered"),
+        "conditions": {**share_condition("Registered"), **share_condition("LedgerInSync")},
         "unit": "1Gi",
         "units": UnitTotals(total=32),
         "memory": MemoryTotals(total="32Gi"),

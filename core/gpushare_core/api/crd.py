@@ -14,6 +14,7 @@ import yaml
 from gpushare_core.api.api_model import ApiModel, rule
 from gpushare_core.api.names import (
     GROUP,
+    LEDGER_IN_SYNC,
     NODE_KIND,
     NODE_PLURAL,
     POLICY_KIND,
@@ -82,6 +83,7 @@ POLICY = CustomResource(
         Column("Cards", ".status.cards.total", "integer"),
         Column("Unit", ".status.units.unit"),
         Column("Allocated", ".status.units.summary"),
+        Column("Books", _condition("BooksAgree")),
         Column("Reason", _condition("Ready", "reason")),
         AGE,
         Column("Dialect", ".spec.dialect", wide=True),
@@ -103,6 +105,7 @@ NODE = CustomResource(
         Column("Unit", ".status.memoryUnit"),
         Column("Units", ".status.units.total", "integer"),
         Column("Allocated", ".status.units.allocated", "integer"),
+        Column("Books", _condition(LEDGER_IN_SYNC)),
         Column("Per Card", ".status.summary"),
         AGE,
         Column("Dialect", ".spec.dialect", wide=True),

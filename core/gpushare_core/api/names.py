@@ -58,6 +58,11 @@ CALLS_COMPONENT = "extender-calls"
 CALLED_PORT_ANNOTATION = f"{GROUP}/called-port"
 """On that Lease: where it was called."""
 
+BOOKS_LEASE = "gpushare-extender-books"
+"""The Lease on which extenders make known where their ledger differs from the other books."""
+BOOKS_ANNOTATION_PREFIX = f"books.{GROUP}/"
+"""On that Lease: one annotation for each extender, see ``audit.extender_report``."""
+
 DEDICATED_SCHEDULER = "gpushare-scheduler"
 """With backend Dedicated: name of the kube-scheduler of our own, as pods write it in ``schedulerName``. Its
 Deployment, its account and its Lease are called so, too."""

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gpushare_core.audit.books import NodeBooks, PodKey, Shares
+from gpushare_core.audit.books import ContainerKey, NodeBooks, PodKey, Shares
 from gpushare_core.audit.claims import Claim
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.holdings import Holding, shares_of
@@ -127,7 +127,7 @@ def _difference(books: NodeBooks, pod: PodKey, container: str, said: Mapping[str
         pod=str(pod),
         uid=pod.uid,
         container=container,
-        sentence=f"of {pod}, container {container}: {words}. {_meaning(said)}",
+        sentence=f"of {ContainerKey(pod, container)}: {words}. {_meaning(said)}",
     )
 
 

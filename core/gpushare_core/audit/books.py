@@ -31,13 +31,13 @@ class PodKey(NamedTuple):
 
 
 class ContainerKey(NamedTuple):
-    """A container of a pod."""
+    """A container of a pod; without a name where a book knows pods alone."""
 
     pod: PodKey
     container: str
 
     def __str__(self) -> str:
-        return f"{self.pod}, container {self.container}"
+        return f"{self.pod}, container {self.container}" if self.container else str(self.pod)
 
 
 # The GPUShareNode

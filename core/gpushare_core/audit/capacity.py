@@ -126,10 +126,9 @@ def _distinct_overfull(books: NodeBooks, held: list[Holding], units: UnitMap) ->
     distinct: dict[tuple[str, ResourceClass], set[int]] = defaultdict(set)
     names: dict[tuple[str, ResourceClass], list[str]] = defaultdict(list)
     for each in held:
-        for number in each.numbers if books.hardware else ():
-            if block := units.block(number):
-                distinct[block.card, block.resource].add(number)
-                names[block.card, block.resource].append(str(each.key.pod))
+        for block, numbers in units.by_block(each.numbers).items() if books.hardware else ():
+            distinct[block.card, block.resource].update(numbers)
+            names[block.card, block.resource].append(str(each.key.pod))
     uses = (
         Use(card=card, resource=resource, units=len(numbers), holder=list_text(names[card, resource]))
         for (card, resource), numbers in distinct.items()

@@ -35,7 +35,10 @@ class Holding:
         return any(each.foreign for each in self.units)
 
     @property
-    def numbers(self) -> list[int]:
+    def numbers(self) -> Sequence[int]:
+        """Returns them in ascending order; of one resource they are so already."""
+        if len(self.units) == 1:
+            return self.units[0].numbers
         return sorted(number for each in self.units for number in each.numbers)
 
     def blocks(self, units: UnitMap) -> dict[Block, int]:

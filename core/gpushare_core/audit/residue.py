@@ -26,8 +26,8 @@ from gpushare_core.json_object import Json
 ALLOWED = (
     (
         "what was installed: namespace, CustomResourceDefinitions, ServiceAccounts, RBAC, admission policies,"
-        " the operator's Deployment, the Leases gpushare-operator, gpushare-extender and"
-        " gpushare-extender-calls, the CSIStorageCapacity gpushare-wake-up"
+        " the operator's Deployment, the Leases gpushare-operator, gpushare-extender,"
+        " gpushare-extender-calls and gpushare-extender-books, the CSIStorageCapacity gpushare-wake-up"
     ),
     "annotations of pods that run: they keep their cards until they end, and their annotations with them",
     "the kubelet's checkpoint, which is the kubelet's own",

@@ -129,10 +129,9 @@ def uncounted(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iter
     distinct: dict[str, set[int]] = defaultdict(set)
     pods: dict[str, set[str]] = defaultdict(set)
     for each in held:
-        for number in each.numbers:
-            if block := units.block(number):
-                distinct[block.card].add(number)
-                pods[block.card].add(str(each.key.pod))
+        for block, numbers in units.by_block(each.numbers).items():
+            distinct[block.card].update(numbers)
+            pods[block.card].add(str(each.key.pod))
     for card in share_node.cards:
         count = len(distinct[card.uuid])
         if count > card.allocated:

@@ -1,7 +1,6 @@
 """Which unit lies on which card, and of which class it is, by what the status of a node records."""
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,16 +35,28 @@ class UnitMap:
 
     def shares(self, numbers: Sequence[int]) -> dict[Block, int]:
         """Returns how many of ``numbers`` (ascending) lie where; those of no card are left out."""
+        return {block: len(each) for block, each in self.by_block(numbers).items()}
+
+    def by_block(self, numbers: Sequence[int]) -> dict[Block, Sequence[int]]:
+        """Returns which of ``numbers`` (ascending) lie where; those of no card are left out.
+
+        Nearly always they lie in one block: a node can have hundreds of thousands of units.
+        """
         if not numbers:
             return {}
         lowest = self.block(numbers[0])
         if lowest and numbers[-1] < lowest.stop:
-            return {lowest: len(numbers)}
-        blocks = (self.block(number) for number in numbers)
-        return dict(Counter(block for block in blocks if block))
+            return {lowest: numbers}
+        found: dict[Block, list[int]] = {}
+        for number in numbers:
+            if block := self.block(number):
+                found.setdefault(block, []).append(number)
+        return {**found}
 
     def unknown(self, numbers: Sequence[int]) -> list[int]:
         """Returns those of ``numbers`` that lie on no card."""
+        if sum(self.shares(numbers).values()) == len(numbers):
+            return []
         return [number for number in numbers if self.block(number) is None]
 
 

@@ -1,10 +1,18 @@
 """The ledger as ``GET /gpushare/inspect`` shows it."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
 import msgspec
 
+from gpushare_core.audit.difference import Difference
 from gpushare_core.placement.card_choice import Card
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
+
+Differing = Mapping[str, Sequence[Difference]]
+"""Node -> where its books differ."""
+NOTHING_DIFFERS: Differing = MappingProxyType({})
 
 
 class Units(msgspec.Struct):
@@ -39,7 +47,8 @@ class CardView(msgspec.Struct):
 
 
 class NodeView(msgspec.Struct):
-    """``refusal`` says why the node takes no pods; empty if it does."""
+    """``refusal`` says why the node takes no pods; empty if it does. ``differences``: where books have
+    differed for some seconds, in sentences."""
 
     name: str
     unit: str
@@ -47,19 +56,20 @@ class NodeView(msgspec.Struct):
     refusal: str
     units: Units
     cards: list[CardView]
+    differences: list[str] = []
 
 
 class Inspection(msgspec.Struct):
     nodes: list[NodeView]
 
 
-def inspect_all(ledger: Ledger) -> Inspection:
+def inspect_all(ledger: Ledger, differing: Differing = NOTHING_DIFFERS) -> Inspection:
     """Returns every node that shares cards, sorted by name."""
-    views = (inspect_node(ledger, name) for name in ledger.node_names())
+    views = (inspect_node(ledger, name, differing.get(name, ())) for name in ledger.node_names())
     return Inspection([view for view in views if view])
 
 
-def inspect_node(ledger: Ledger, name: str) -> NodeView | None:
+def inspect_node(ledger: Ledger, name: str, differences: Sequence[Difference] = ()) -> NodeView | None:
     """Returns None when node ``name`` does not share cards."""
     node = ledger.node(name)
     if node is None or node.share_node is None:
@@ -72,6 +82,7 @@ def inspect_node(ledger: Ledger, name: str) -> NodeView | None:
         refusal=node.closed_reason,
         units=Units(sum(card.units for card in cards), sum(card.allocated for card in cards)),
         cards=[_card(ledger, node, card) for card in cards],
+        differences=[each.sentence for each in differences],
     )
 
 

@@ -12,6 +12,7 @@ from gpushare_extender.bind.binder import BindResult
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.decide.figures import LEDGER_GAUGES, ledger_figures
 from gpushare_extender.http.connection import Handler
+from gpushare_extender.http.inspection import NOTHING_DIFFERS, Differing
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal
 from gpushare_extender.preempt.eviction_call import EvictionOutcome
@@ -20,6 +21,8 @@ VERBS = MappingProxyType({f"/gpushare/{verb}": verb for verb in ("filter", "prio
 """Path -> verb: what kube-scheduler calls."""
 
 BINDS = Gauge("gpushare_extender_binds_under_way", "Binds whose outcome is not known yet.")
+DIFFERENCES = Gauge("gpushare_extender_books_differences", "Differences between books that have lasted.")
+DIFFERING_NODES = Gauge("gpushare_extender_books_differing_nodes", "Nodes whose books differ.")
 SILENCE = Gauge(
     "gpushare_watch_silence_seconds", "Since the last attempt or sign of the server.", ("collection",)
 )
@@ -96,14 +99,19 @@ def show_figures(
     *,
     watches: Iterable[WatchHealth],
     binds_under_way: Callable[[], int],
+    differing: Differing = NOTHING_DIFFERS,
 ) -> None:
-    """Lets ``registry`` show what the ledger and the watches are at the moment of reading."""
+    """Lets ``registry`` show what all of these are at the moment of reading."""
 
     def read() -> Iterator[Sample]:
         yield BINDS.at(binds_under_way())
+        yield DIFFERENCES.at(sum(map(len, differing.values())))
+        yield DIFFERING_NODES.at(len(differing))
         for watch in watches:
             yield WATCH_LISTED.at(watch.listed, watch.collection)
             yield SILENCE.at(watch.silence, watch.collection)
         yield from ledger_figures(ledger)
 
-    registry.register(SnapshotCollector((BINDS, WATCH_LISTED, SILENCE, *LEDGER_GAUGES), read))
+    registry.register(
+        SnapshotCollector((BINDS, DIFFERENCES, DIFFERING_NODES, WATCH_LISTED, SILENCE, *LEDGER_GAUGES), read)
+    )

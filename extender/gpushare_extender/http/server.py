@@ -26,7 +26,7 @@ from gpushare_extender.http.connection import Handler, read_in_time
 from gpushare_extender.http.dialect_inspection import inspect_dialect
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.health import json_response as _json
-from gpushare_extender.http.inspection import inspect_all, inspect_node
+from gpushare_extender.http.inspection import Differing, inspect_all, inspect_node
 from gpushare_extender.http.metrics import ExtenderMetrics
 from gpushare_extender.http.wire import (
     BINDING_ARGS,
@@ -67,6 +67,8 @@ class ExtenderApi:
     metrics: ExtenderMetrics = field(
         default_factory=lambda: ExtenderMetrics(CollectorRegistry()), kw_only=True
     )
+    differing: Differing = field(default_factory=dict, kw_only=True)
+    """By the extender's audit."""
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -180,11 +182,11 @@ class ExtenderApi:
         )
 
     async def inspect(self, _: web.Request) -> web.Response:
-        return _json(inspect_all(self.ledger))
+        return _json(inspect_all(self.ledger, self.differing))
 
     async def inspect_node(self, request: web.Request) -> web.Response:
         name = request.match_info["node"]
-        if view := inspect_node(self.ledger, name):
+        if view := inspect_node(self.ledger, name, self.differing.get(name, ())):
             return _json(view)
         return _json({"error": f"node {name} does not share GPU cards"}, status=404)
 

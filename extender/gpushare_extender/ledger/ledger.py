@@ -40,13 +40,16 @@ class Ledger:
         has_room: Callable[[str, int], None] = lambda _name, _amount: None,
         held_is_free: Callable[[str], None] = lambda _uid: None,
         card_has_room: Callable[[], None] = lambda: None,
+        node_changed: Callable[[str], None] = lambda _node: None,
     ) -> None:
         """``has_room`` is told which amount of which resource, by its name, fits a node, if more than before;
         ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed;
-        ``card_has_room`` that any card of a node of several resources has more room."""
+        ``card_has_room`` that any card of a node of several resources has more room; ``node_changed`` the
+        name of a node whenever anything of it changes."""
         self._has_room = has_room
         self._held_is_free = held_is_free
         self._card_has_room = card_has_room
+        self._node_changed = node_changed
         self.holds = Holds()
         """For reading only."""
         self._nodes: dict[str, NodeLedger] = {}
@@ -400,6 +403,7 @@ class Ledger:
 
     def _update_index(self, node: str) -> None:
         """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
+        self._node_changed(node)
         node_ledger = self._nodes[node]
         room, before = node_ledger.room(), self._rooms.pop(node, ())
         for name in {each.name for each in before}.difference(each.name for each in room or ()):

@@ -282,6 +282,14 @@ class NodeLedger:
             compute_score=share_node.compute_score,
         )
 
+    def booked(self, uid: str, card: str) -> int:
+        """Returns what the pod has of ``card`` (UUID) by annotation or reservation, in the node's unit."""
+        return self._booked.get(card, {}).get(uid, 0)
+
+    def given(self, card: ShareNodeCard) -> Mapping[str, int]:
+        """Returns what the kubelet has given to each pod of ``card``, by UID, each pod as a whole."""
+        return card.given(self._booked.get(card.uuid, {}))
+
     def shares(self, card: str) -> Iterator[Share]:
         """Yields what each pod has of ``card`` (UUID), in the node's unit, in no particular order."""
         booked = self._booked.get(card, {})

@@ -16,6 +16,7 @@ from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MEMORY, NODE_MODES, class_of_lock, mode_dividing
+from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Meaning, NodeUnit, parse_node_unit, parse_unit
 
@@ -37,6 +38,8 @@ class ReportedHolder(NamedTuple):
     """The sum over its containers: more than it holds where an init container lends to the next ones."""
     least: int
     """The most that one of its containers has."""
+    orphaned: bool = False
+    """Whether the plugin does not know the pod by the API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class ShareNodeCard:
     """Whether people want no new pod on it."""
     offers: Mapping[ResourceClass, int] = field(default_factory=dict)
     """What a card that is open to several classes offers of each while nothing of it is in use."""
+    memory: int = 0
+    """Bytes; 0 when unknown."""
 
     @property
     def is_open(self) -> bool:
@@ -178,6 +183,7 @@ class _PodShare(msgspec.Struct):
     units: int
     namespace: str = ""
     name: str = ""
+    orphaned: bool = False
 
 
 class _Card(msgspec.Struct):
@@ -193,6 +199,7 @@ class _Card(msgspec.Struct):
     link_group: int = msgspec.field(name="linkGroup", default=-1)
     lock: str = ""
     offers: dict[str, int] | None = None
+    memory: str = ""
 
 
 class _Status(msgspec.Struct):
@@ -275,6 +282,15 @@ def _offers(units: tuple[tuple[str, int], ...]) -> Mapping[ResourceClass, int]:
     return {resource: by_name[resource] for resource in ResourceClass if resource in by_name}
 
 
+@lru_cache(maxsize=256)
+def _memory(quantity: str) -> int:
+    """Returns bytes; 0 for what cannot be read. Cards of a whole cluster have few different sizes."""
+    try:
+        return parse_memory(quantity)
+    except ValueError:
+        return 0
+
+
 def _card(card: _Card) -> ShareNodeCard:
     return ShareNodeCard(
         sys.intern(card.uuid),
@@ -288,6 +304,7 @@ def _card(card: _Card) -> ShareNodeCard:
         class_of_lock(card.lock),
         card.cordoned,
         _offers(tuple((card.offers or {}).items())),
+        _memory(card.memory),
     )
 
 
@@ -300,7 +317,12 @@ def _holders(shares: Iterable[_PodShare]) -> Iterable[ReportedHolder]:
         units = [share.units for share in containers]
         first = containers[0]
         yield ReportedHolder(
-            sys.intern(uid), sys.intern(first.namespace), sys.intern(first.name), sum(units), max(units)
+            sys.intern(uid),
+            sys.intern(first.namespace),
+            sys.intern(first.name),
+            sum(units),
+            max(units),
+            first.orphaned,
         )
 
 

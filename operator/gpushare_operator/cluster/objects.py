@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from gpushare_core.api.conditions import Condition
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
+from gpushare_core.audit.difference import Difference
+from gpushare_core.audit.extender_report import ExtenderReport
 from gpushare_core.json_object import Json
 
 UNIT_SEPARATOR = ", "
@@ -99,6 +101,8 @@ class ShareNodeObject:
     unhealthy_cards: int = 0
     closed_cards: tuple[int, ...] = ()
     """Indices of those that take no new pods: unhealthy ones, and cordoned ones."""
+    differences: tuple[Difference, ...] = ()
+    """What does not go together within the object."""
 
     @property
     def policy(self) -> str:
@@ -213,7 +217,7 @@ class SchedulerObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallsObject:
-    """What the extender makes known about calls of kube-schedulers."""
+    """What extenders make known: calls of kube-schedulers, and differences between their books."""
 
     name: str
     port: int = 0
@@ -222,6 +226,8 @@ class CallsObject:
     """Which extender was called."""
     at: datetime | None = None
     """When it was written, by the API server's clock."""
+    reports: tuple[ExtenderReport, ...] = ()
+    """In order of their annotations."""
 
     @property
     def host(self) -> str:

@@ -18,6 +18,9 @@ from gpushare_core.api.names import (
     STARTUP_TAINT,
 )
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
+from gpushare_core.audit import readers as audited
+from gpushare_core.audit.differences import status_differences
+from gpushare_core.audit.extender_report import decode_reports
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import (
@@ -187,6 +190,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         cards=len(cards),
         unhealthy_cards=sum(card.get("health") == "Unhealthy" for card in cards),
         closed_cards=tuple(sorted(card.get("index", 0) for card in cards if _is_closed(card))),
+        differences=tuple(status_differences(audited.read_share_node(body))),
     )
 
 
@@ -339,15 +343,17 @@ def read_pod(body: Json) -> PodObject:
 
 
 def read_calls(body: Json) -> CallsObject:
-    """Returns what the extender's Lease says. The time is the server's, whatever the host's clock."""
+    """Returns what a Lease of extenders says. The time is the server's, whatever the host's clock."""
     metadata = body["metadata"]
+    annotations = metadata.get("annotations") or {}
     written = [read_time(entry.get("time")) for entry in metadata.get("managedFields") or ()]
-    port = (metadata.get("annotations") or {}).get(CALLED_PORT_ANNOTATION, "")
+    port = annotations.get(CALLED_PORT_ANNOTATION, "")
     return CallsObject(
         name=metadata["name"],
         port=_whole_number(port),
         by=str((body.get("spec") or {}).get("holderIdentity") or ""),
         at=max((time for time in written if time), default=None) if port else None,
+        reports=tuple(report for _, report in sorted(decode_reports(annotations).items())),
     )
 
 

@@ -9,6 +9,7 @@ SCHEDULER_CONFIGURED = "SchedulerConfigured"
 CONFLICTED = "Conflicted"
 UNIT_CHANGE_BLOCKED = "UnitChangeBlocked"
 DEGRADED = "Degraded"
+BOOKS_AGREE = "BooksAgree"
 
 AS_EXPECTED = "AsExpected"
 SERVING = "Serving"
@@ -53,5 +54,9 @@ UNIT_TOO_FINE = "UnitTooFine"
 CARDS_UNHEALTHY = "CardsUnhealthy"
 PODS_NOT_SCHEDULED = "PodsNotScheduled"
 CARDS_OFFERED_TWICE = "CardsOfferedTwice"
+
+BOOKS_SAY_THE_SAME = "BooksSayTheSame"
+BOOKS_DIFFER = "BooksDiffer"
+BOOKS_NOT_SEEN = "BooksNotSeen"
 
 DELETING = "Deleting"

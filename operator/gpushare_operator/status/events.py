@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator
 from datetime import datetime
 
-from gpushare_core.api.conditions import TRUE, Condition
+from gpushare_core.api.conditions import FALSE, TRUE, Condition
 from gpushare_core.api.names import API_VERSION, POLICY_KIND
 from gpushare_core.api.policy import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
@@ -22,6 +22,8 @@ EVENT_NAMESPACE = "default"
 
 NORMAL_WHEN_TRUE = frozenset({conditions.READY, conditions.SCHEDULER_CONFIGURED})
 """Condition types."""
+NORMAL_WHEN_TRUE_AGAIN = frozenset({conditions.BOOKS_AGREE})
+"""Those of which only the return is told."""
 WARNING_WHEN_TRUE = frozenset({conditions.CONFLICTED, conditions.UNIT_CHANGE_BLOCKED, conditions.DEGRADED})
 WARNING_REASONS = frozenset(
     {
@@ -35,6 +37,7 @@ WARNING_REASONS = frozenset(
         conditions.CONFIG_MAP_MISSING,
         conditions.CONFIG_MAP_FORBIDDEN,
         conditions.NO_NODES_SELECTED,
+        conditions.BOOKS_DIFFER,
     }
 )
 
@@ -55,7 +58,8 @@ def _event_types(old: Condition | None, new: Condition) -> Iterator[str]:
     is_true = new.status == TRUE
     # Ready repeats the reason of another condition.
     is_bad = new.type != conditions.READY and new.reason in WARNING_REASONS
-    if is_true and new.type in NORMAL_WHEN_TRUE:
+    is_back = old is not None and old.status == FALSE and new.type in NORMAL_WHEN_TRUE_AGAIN
+    if is_true and (is_back or new.type in NORMAL_WHEN_TRUE):
         yield "Normal"
     elif is_bad or (is_true and new.type in WARNING_WHEN_TRUE):
         yield "Warning"

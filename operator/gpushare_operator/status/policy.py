@@ -13,6 +13,7 @@ from gpushare_operator.decide.backends import placing_backend
 from gpushare_operator.decide.node_assignment import Assignment, assign
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status.backends import scheduler_configured
+from gpushare_operator.status.books import books_agree
 from gpushare_operator.status.dedicated import forsaken_pods
 from gpushare_operator.status.nodes import (
     api_problems,
@@ -48,7 +49,8 @@ def policy_status(
         *other_plugins(snapshot, assignment.sharing),
         *forsaken_pods(snapshot),
     ]
-    parts = _conditions(snapshot, policy, assignment, problems, scheduler)
+    books = books_agree(snapshot, assignment, now)
+    parts = _conditions(snapshot, policy, assignment, problems, scheduler, books)
     states = [policy_ready(snapshot, policy, parts), *parts.states]
     before, generation = policy.status.conditions, policy.generation
     return PolicyStatus(
@@ -68,6 +70,7 @@ def _conditions(
     assignment: Assignment,
     problems: Sequence[Problem],
     scheduler: ConditionState,
+    books: ConditionState,
 ) -> PolicyConditions:
     shares = [snapshot.share_nodes[name] for name in assignment.sharing if name in snapshot.share_nodes]
     return PolicyConditions(
@@ -77,4 +80,5 @@ def _conditions(
         conflicted=conflicted(snapshot, policy, assignment),
         unit_change_blocked=unit_change_blocked(shares),
         degraded=degraded(policy, assignment, shares, problems),
+        books_agree=books,
     )

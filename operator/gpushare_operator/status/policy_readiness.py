@@ -15,7 +15,7 @@ from gpushare_operator.status.wording import listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyConditions:
-    """What Ready is made of."""
+    """What a policy says beside Ready, and what that is made of."""
 
     is_served: bool
     nodes_ready: ConditionState
@@ -23,6 +23,7 @@ class PolicyConditions:
     conflicted: ConditionState
     unit_change_blocked: ConditionState
     degraded: ConditionState
+    books_agree: ConditionState
 
     @property
     def states(self) -> tuple[ConditionState, ...]:
@@ -32,6 +33,7 @@ class PolicyConditions:
             self.conflicted,
             self.unit_change_blocked,
             self.degraded,
+            self.books_agree,
         )
 
 

@@ -5,7 +5,7 @@ UIDs, ordinary init containers, and the card that each container was given.
 """
 
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -22,7 +22,7 @@ from gpushare_plugin.decide.foreign_units import (
     foreign_shares,
     sort_ids,
 )
-from gpushare_plugin.decide.layout import Layout, PlacedCard
+from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.locks import locks_of_units
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
@@ -381,29 +381,6 @@ def _is_known(assignment: PodAssignment, pods: Pods) -> bool:
     """Whether the API server has this very pod."""
     pod = pods.get(assignment.name)
     return pod is not None and assignment.uid in ("", pod.kubelet_uid)
-
-
-def overcommitted_cards(layout: Layout | None, allocations: Iterable[PodAllocation]) -> list[str]:
-    """Returns a word on each card of which pods hold more than its whole memory, or units of two classes."""
-    if layout is None:
-        return []
-    held: dict[str, Counter[ResourceClass]] = defaultdict(Counter)
-    for allocation in allocations:
-        for card, units in allocation.cards.items():
-            held[card][allocation.classes.get(card, layout.classes[0])] += units
-    words = (_overcommitted(placed, held[placed.uuid], layout) for placed in layout.cards)
-    return [word for word in words if word]
-
-
-def _overcommitted(placed: PlacedCard, held: Mapping[ResourceClass, int], layout: Layout) -> str:
-    card = f"card {placed.card.index} ({placed.uuid})"
-    if layout.is_mixed and len(held) > 1:
-        return f"{' and '.join(f'{units} of {resource}' for resource, units in held.items())} of {card}"
-    for resource, units in held.items():
-        room = layout.of(resource).room_of(placed.uuid)
-        if units > room:
-            return f"{units} of {room} units of {card}"
-    return ""
 
 
 def every_allocation(assignments: NodeAssignments, pods: Pods) -> list[PodAllocation]:

@@ -19,8 +19,10 @@ from gpushare_core.api.names import (
     UNIT_TOO_FINE,
 )
 from gpushare_core.api.share_node import NodeSpec
+from gpushare_core.audit.difference import Difference
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
+from gpushare_plugin.decide.books import TOO_MUCH
 from gpushare_plugin.decide.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.offering import KUBELET_SILENT, LAYOUT_UNKNOWN, Offering, desired_unit
@@ -58,15 +60,17 @@ class AnnotationState:
     """Why the kubelet's checkpoint cannot be read."""
     forgotten: Sequence[str] = ()
     """Running pods whose units the kubelet does not know (any more)."""
-    overcommitted: Sequence[str] = ()
-    """Cards of which more is held than they have, for people."""
     doubtful: Sequence[str] = ()
     """Foreign units that may be fewer than they count as, and why."""
+    differences: Sequence[Difference] = ()
+    """What the auditor finds, and that counts."""
 
 
 NOTHING_READ = Reading()
 _MOST_WORDS = 5
 """Unknown words of an annotation that are said again to people."""
+_MOST_DIFFERENCES = 3
+"""Differences of books that are told in a sentence each."""
 _NONE_CORDONED = condition_false(CARDS_CORDONED, "NoneCordoned")
 
 
@@ -216,11 +220,8 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
         return condition_false(LEDGER_IN_SYNC, LAYOUT_UNKNOWN, message)
     if not annotations.pod_resources_available:
         return condition_unknown(LEDGER_IN_SYNC, KUBELET_SILENT.reason, KUBELET_SILENT.message)
-    if annotations.overcommitted:
-        message = (
-            f"more is held than there is: {'; '.join(annotations.overcommitted)}; delete some of the pods"
-        )
-        return condition_false(LEDGER_IN_SYNC, "OverCommitted", message)
+    if too_much := [each for each in annotations.differences if each.kind in TOO_MUCH]:
+        return condition_false(LEDGER_IN_SYNC, "OverCommitted", _told(too_much))
     if annotations.differing:
         message = (
             "annotations that differ from the kubelet's books and could not be set right, which is tried"
@@ -239,7 +240,16 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
             f" {'; '.join(annotations.doubtful)}; set memoryUnit to that plugin's, or delete these pods"
         )
         return condition_false(LEDGER_IN_SYNC, "ForeignUnits", message)
+    if annotations.differences:
+        return condition_false(LEDGER_IN_SYNC, "BooksDiffer", _told(annotations.differences))
     return condition_true(LEDGER_IN_SYNC, "InSync", _without_checkpoint(annotations.checkpoint_problem))
+
+
+def _told(differences: Sequence[Difference]) -> str:
+    """Returns the first few in their own words, and how many more there are."""
+    more = len(differences) - _MOST_DIFFERENCES
+    rest = f"; and {more} more" if more > 0 else ""
+    return "; ".join(each.sentence for each in differences[:_MOST_DIFFERENCES]) + rest
 
 
 def _without_checkpoint(problem: str) -> str:

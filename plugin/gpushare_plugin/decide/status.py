@@ -32,7 +32,7 @@ def node_status(
     share_node: GPUShareNode,
     offering: Offering,
     allocations: Sequence[PodAllocation],
-    conditions: Iterable[ConditionState],
+    conditions: Iterable[ConditionState] = (),
     *,
     locks: Locks = NO_LOCKS,
     faults: Sequence[CardFault] = (),
@@ -43,24 +43,28 @@ def node_status(
     layout = offering.layout
     placed = sorted(layout.cards, key=lambda each: each.card.index) if layout else []
     cards = [_card(each, layout, allocations, locks, use) for each in placed] if layout else []
-    return NodeStatus(
+    status = NodeStatus(
         observed_generation=share_node.metadata.generation,
         plugin_version=VERSION,
         memory_unit=layout.unit.text if layout else "",
         dialect=offering.dialect.name if layout else "",
         summary=_summary(layout, cards),
-        conditions=dated_conditions(
-            conditions,
-            before=share_node.status.conditions,
-            generation=share_node.metadata.generation,
-            now=now,
-        ),
         units=_units(cards),
         memory=_memory(layout, cards, use),
         resources=[*_resources(layout, cards)] if layout and layout.is_mixed else [],
         cards=cards,
         faults=[*faults],
     )
+    return with_conditions(status, share_node, conditions, now=now)
+
+
+def with_conditions(
+    status: NodeStatus, share_node: GPUShareNode, states: Iterable[ConditionState], *, now: datetime
+) -> NodeStatus:
+    """Returns ``status`` with other conditions, each with its times."""
+    before, generation = share_node.status.conditions, share_node.metadata.generation
+    dated = dated_conditions(states, before=before, generation=generation, now=now)
+    return status.model_copy(update={"conditions": dated})
 
 
 def kept_status(
@@ -71,11 +75,9 @@ def kept_status(
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write where it is not known who has what: what was recorded stays."""
-    generation, before = share_node.metadata.generation, share_node.status
-    dated = dated_conditions(conditions, before=before.conditions, generation=generation, now=now)
-    update = {"observed_generation": generation, "plugin_version": VERSION, "conditions": dated}
-    update["faults"] = [*faults]
-    return before.model_copy(update=update)
+    kept = {"observed_generation": share_node.metadata.generation, "plugin_version": VERSION}
+    status = share_node.status.model_copy(update={**kept, "faults": [*faults]})
+    return with_conditions(status, share_node, conditions, now=now)
 
 
 def _card(

@@ -209,7 +209,7 @@ async def test_many_binds_cost_one_write_of_the_lease_and_one_list(api: FakeApi,
     lists = len(api.requests("GET", PODS))
     answers = await asyncio.gather(*(one.bind(f"p{number}") for number in range(40)))
     assert set(answers) == {""}
-    writes = [each for each in api.seen if each.path.startswith(LEASES) and each.method != "GET"]
+    writes = [each for each in api.seen if each.path == LEASE and each.method != "GET"]
     assert len(writes) == 1
     assert sum(not each.is_watch for each in api.requests("GET", PODS)[lists:]) == 1
 
@@ -294,7 +294,7 @@ async def test_a_deleted_lease_is_made_anew_by_its_holder(api: FakeApi, one: Run
     assert await one.bind("a") == ""
     api.delete(LEASES, "gpushare-extender")
     one.clock.now += RENEW_SECONDS
-    await api.wait_for("the Lease", lambda: bool(api.objects[LEASES]))
+    await api.wait_for("the Lease", lambda: ("", "gpushare-extender") in api.objects[LEASES])
     assert holder(api) == "one"
     assert api.requests("POST", LEASES) == [], "no right by name allows that"
 

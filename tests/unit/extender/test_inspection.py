@@ -25,6 +25,7 @@ def test_a_node_shows_its_cards_and_who_has_what() -> None:
         "unit": "1Gi",
         "strategy": "Binpack",
         "refusal": "",
+        "differences": [],
         "units": {"total": 24, "allocated": 10},
         "cards": [
             {

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.samples.extender import RESOURCE, asked, reference, reporting, share_node
 
+from gpushare_core.audit.differences import node_differences
+from gpushare_extender.decide.books import node_books
 from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
@@ -302,6 +304,9 @@ class LedgerMachine(RuleBasedStateMachine):
             sums = self.ledger.node(node)
             assert sums is not None
             assert sums.holders == {uid: each for uid, each in self.running.items() if each.node == node}
+            books = node_books(self.ledger, node)
+            assert books is not None
+            assert node_differences(books) == []
 
 
 LedgerMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

@@ -26,7 +26,9 @@ def read(node: Json) -> ShareNode:
 def test_a_registered_node_takes_pods() -> None:
     assert read(share_node_json(cards=2, units=16)) == ShareNode(
         name="n1",
-        cards=(ShareNodeCard("n1-0", 0, 16, healthy=True), ShareNodeCard("n1-1", 1, 16, healthy=True)),
+        cards=tuple(
+            ShareNodeCard(f"n1-{index}", index, 16, healthy=True, memory=16 * GI) for index in range(2)
+        ),
         unit="1Gi",
         meanings=((ResourceClass.MEMORY, GI),),
         strategy=Strategy.BINPACK,

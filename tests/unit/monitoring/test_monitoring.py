@@ -18,7 +18,7 @@ SHOWN = all_shown()
 OF_THE_TARGET = {"pod", "namespace", "job", "instance", "container"}
 """Labels that Prometheus adds."""
 PROMQL = {"sum", "max", "rate", "increase", "absent", "histogram_quantile", "by", "on", "group_left"}
-CONDITIONS = {"Ready", "NodesReady", "Registered", "CardsHealthy", "LedgerInSync"}
+CONDITIONS = {"Ready", "NodesReady", "BooksAgree", "Registered", "CardsHealthy", "LedgerInSync"}
 
 Selector = tuple[str, dict[str, tuple[str, str]]]
 

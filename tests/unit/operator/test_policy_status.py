@@ -64,6 +64,7 @@ def test_a_policy_in_force_is_ready() -> None:
         "Conflicted": "False",
         "UnitChangeBlocked": "False",
         "Degraded": "False",
+        "BooksAgree": "True",
     }
     assert line(conditions["Ready"]) == "True Serving: 1 node ready"
 

@@ -8,7 +8,6 @@ from tests.samples.plugin import (
     assigned,
     card,
     container,
-    layout,
     name_of,
     node_assignments,
     pod,
@@ -25,7 +24,6 @@ from gpushare_plugin.decide.allocations import (
     PodAssignment,
     forgotten_allocations,
     forgotten_units,
-    overcommitted_cards,
     pod_allocation,
     promised_units,
 )
@@ -191,21 +189,3 @@ def test_units_of_a_container_are_forgotten_although_another_one_was_given_its_o
     (forgotten,) = forgotten_allocations(listed, [running])
     assert forgotten.cards == {"GPU-1": 6}
     assert forgotten_units([running], listed.assigned) == {"GPU-1": 2}
-
-
-@pytest.mark.parametrize(
-    ("units", "expected"),
-    [
-        pytest.param([8, 8], [], id="full"),
-        pytest.param([8, 9], ["17 of 16 units of card 1 (GPU-1)"], id="more than there is"),
-    ],
-)
-def test_a_card_is_overcommitted_when_pods_hold_more_than_its_memory(
-    units: list[int], expected: list[str]
-) -> None:
-    held = [
-        PodAllocation(pod("a", container(units=each)), {"main": {"GPU-1": each}}, {"GPU-1": each})
-        for each in units
-    ]
-    assert overcommitted_cards(layout(reserved=2**30), held) == expected
-    assert overcommitted_cards(None, held) == []

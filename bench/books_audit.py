@@ -1,0 +1,109 @@
+"""What it costs to see whether books agree, at 5,000 nodes of 8 cards and 40,000 pods: CPU of one process.
+
+Run it by `python bench/books_audit.py` in the virtual environment of the checkout.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.samples.extender import reporting, share_node
+
+from gpushare_core.audit.differences import status_differences
+from gpushare_core.audit.readers import read_share_node
+from gpushare_core.json_object import Json
+from gpushare_extender.cluster.book_audit import BookAudit, ChangedNodes
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
+from gpushare_extender.ledger.ledger import Ledger
+
+NODES, CARDS = 5000, 8
+
+
+def milliseconds(work: Callable[[], object]) -> float:
+    begun = time.process_time()
+    work()
+    return 1000 * (time.process_time() - begun)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def fill(ledger: Ledger) -> None:
+    """One pod on each card."""
+    for number in range(NODES):
+        name = f"n{number}"
+        present = share_node(name, *[16] * CARDS)
+        for card in range(CARDS):
+            uid = f"p-{number}-{card}"
+            present = reporting(present, card, **{uid: 4})
+            cards = (CardUnits(f"{name}-{card}", 4),)
+            holder = Holder(uid=uid, namespace="default", name=uid, node=name, cards=cards)
+            ledger.set_pod(PodUpdate(uid, holder))
+        ledger.set_share_node(present)
+
+
+def of_extender() -> None:
+    clock = Clock()
+    nodes = ChangedNodes(clock)
+    ledger = Ledger(node_changed=nodes.note)
+    audit = BookAudit(ledger, nodes)
+    without = milliseconds(lambda: fill(Ledger()))
+    noted = milliseconds(lambda: fill(ledger))
+    print(f"extender: filling the ledger {without:.0f} ms, with notes of what changed {noted:.0f} ms")
+    clock.now = 10.0
+
+    def look_at_all() -> None:
+        while nodes.seconds_until_due() is not None:
+            audit.look_at_due()
+
+    print(f"extender: {NODES} nodes after a start {milliseconds(look_at_all):.0f} ms")
+    assert not audit.found
+    ledger.set_share_node(reporting(share_node("n1", *[16] * CARDS), 0, a=4))
+    clock.now = 20.0
+    print(f"extender: one node that changed {milliseconds(look_at_all):.2f} ms")
+    print(f"extender: nothing changed {milliseconds(nodes.seconds_until_due):.3f} ms")
+
+
+def of_operator() -> None:
+    body = _share_node_json()
+    per_node = milliseconds(lambda: [status_differences(read_share_node(body)) for _ in range(500)]) / 500
+    print(
+        f"operator: a version of a GPUShareNode {per_node:.2f} ms, of all {NODES} {per_node * NODES:.0f} ms"
+    )
+
+
+def _share_node_json() -> Json:
+    cards = [
+        {
+            "uuid": f"n1-{index}",
+            "index": index,
+            "memory": "16Gi",
+            "units": 16,
+            "allocatedUnits": 4,
+            "firstUnit": 16 * index,
+            "pods": [
+                {"namespace": "d", "name": f"p{index}", "uid": f"u{index}", "container": "main", "units": 4}
+            ],
+        }
+        for index in range(CARDS)
+    ]
+    status = {"memoryUnit": "1Gi", "units": {"total": 128, "allocated": 32}, "cards": cards}
+    return {"metadata": {"name": "n1"}, "status": status}
+
+
+async def main() -> None:
+    of_extender()
+    of_operator()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,191 @@
+"""The books of this node as the plugin has them, audited by the rules of all.
+
+That is what the API server has of its pods, PodResources, the checkpoint with the environment that each
+container was given, the status as it is to be written, and the cards themselves.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from gpushare_core.api.share_node import CardStatus, Health, NodeStatus
+from gpushare_core.audit.books import (
+    ContainerKey,
+    HeldUnits,
+    ListedContainer,
+    NodeBooks,
+    PodBook,
+    PodKey,
+    SeenCards,
+    ShareNodeBook,
+    StatusCard,
+    StatusHolder,
+    StoredContainer,
+)
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.differences import node_differences
+from gpushare_core.audit.lasting import LastingDifferences
+from gpushare_core.placement.modes import class_of_lock
+from gpushare_core.placement.quantity import parse_memory
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import parse_node_unit
+from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
+from gpushare_plugin.decide.checkpoint import CheckpointEntry
+from gpushare_plugin.decide.pods import Pod, Pods
+from gpushare_plugin.devices.card import PhysicalCard
+
+TOO_MUCH = frozenset({Kind.OVER_CAPACITY, Kind.TWO_CLASSES, Kind.GRANTED_TWICE})
+"""Kinds that a pod on its way never makes."""
+APART_SECONDS = 1.0
+"""Between two audits, however much changes: of hundreds of thousands of units one takes a while."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditInput:
+    """All that the books follow from."""
+
+    node: str
+    status: NodeStatus
+    """As it is to be written."""
+    pods: Pods
+    assigned: AssignedDevices
+    cards: Sequence[PhysicalCard]
+    """As they were found last."""
+
+
+@dataclass(slots=True)
+class NodeAudit:
+    """Audits what has changed, and tells what counts: too much given out at once, the rest when it lasts."""
+
+    lasting: LastingDifferences = field(default_factory=LastingDifferences)
+    _seen: Sequence[Difference] = field(default=(), init=False)
+    _audited: object = field(default=None, init=False)
+    """What they are of."""
+    _at: float = field(default=float("-inf"), init=False)
+    _pending: bool = field(default=False, init=False)
+    """Whether something has changed since that was not audited yet."""
+
+    def look(self, given: AuditInput, *, now: float) -> list[Difference]:
+        """Returns what differs by ``given``; ``now``: in seconds of a steady clock."""
+        identity = _identity(given)
+        self._pending = identity != self._audited
+        if self._pending and now - self._at >= APART_SECONDS:
+            self._seen, self._audited = node_differences(node_books(given)), identity
+            self._at, self._pending = now, False
+        lasting = {each.identity for each in self.lasting.look(self._seen, now=now)}
+        return [each for each in self._seen if each.kind in TOO_MUCH or each.identity in lasting]
+
+    def seconds_until_due(self, *, now: float) -> float | None:
+        """Returns the seconds until another look may find something by time alone; None: none will."""
+        lasting = self.lasting.seconds_until_due(now=now)
+        pending = max(0.0, self._at + APART_SECONDS - now) if self._pending else None
+        return min((due for due in (lasting, pending) if due is not None), default=None)
+
+    def nothing_known(self) -> None:
+        """The kubelet does not tell, or what it tells is not understood: nothing is compared."""
+        self._seen, self._audited, self._pending = (), None, False
+        self.lasting.look((), now=0.0)
+
+
+def _identity(given: AuditInput) -> object:
+    """Returns what is another one when the books are; memory in use is none of them."""
+    status = given.status
+    cards = tuple(each.model_copy(update={"used_memory": "", "pods": _held(each)}) for each in status.cards)
+    sizes = tuple((card.uuid, card.memory) for card in given.cards)
+    return (status.memory_unit, status.dialect, cards, sizes, tuple(given.pods.values()), given.assigned)
+
+
+def _held(card: CardStatus) -> list[object]:
+    """Returns the pods of ``card`` without what they use of it."""
+    return [
+        (each.uid, each.namespace, each.name, each.container, each.units, each.orphaned) for each in card.pods
+    ]
+
+
+def node_books(given: AuditInput) -> NodeBooks:
+    """Returns what the auditor reads."""
+    pods = {pod.uid: _pod(pod, given.node) for pod in given.pods.values()}
+    uids = {pod.kubelet_uid: pod.uid for pod in given.pods.values()}
+    return NodeBooks(
+        node=given.node,
+        share_node=_share_node(given.node, given.status),
+        pods=pods,
+        resources=[*chain.from_iterable(_listed(each, uids) for each in given.assigned.pods.values())],
+        checkpoint=None if given.assigned.checkpoint_problem else dict(_stored(given.assigned)),
+        hardware={card.uuid: card.memory for card in given.cards},
+    )
+
+
+def _pod(pod: Pod, node: str) -> PodBook:
+    return PodBook(
+        key=PodKey(pod.name.namespace, pod.name.name, pod.uid),
+        node=node,
+        kubelet_uid=pod.kubelet_uid,
+        phase="Running" if pod.running else "Pending",
+        deleting=pod.deleting,
+        request=pod.asked,
+        annotations=pod.annotations,
+    )
+
+
+def _share_node(node: str, status: NodeStatus) -> ShareNodeBook:
+    return ShareNodeBook(
+        name=node,
+        unit=parse_node_unit(status.memory_unit) if status.memory_unit else None,
+        dialect=status.dialect,
+        cards=tuple(map(_card, status.cards)),
+        units_total=status.units.total,
+        units_allocated=status.units.allocated,
+    )
+
+
+def _card(card: CardStatus) -> StatusCard:
+    return StatusCard(
+        uuid=card.uuid,
+        index=card.index,
+        memory=parse_memory(card.memory),
+        units=card.units,
+        allocated=card.allocated_units,
+        first_unit=card.first_unit,
+        lock=class_of_lock(card.lock),
+        offers={ResourceClass(name): units for name, units in card.offers.items()},
+        healthy=card.health is Health.HEALTHY,
+        cordoned=card.cordoned,
+        holders=tuple(
+            StatusHolder(
+                key=ContainerKey(PodKey(each.namespace, each.name, each.uid), each.container),
+                units=each.units,
+                orphaned=each.orphaned,
+            )
+            for each in card.pods
+        ),
+    )
+
+
+def _listed(assignment: PodAssignment, uids: Mapping[str, str]) -> Iterator[ListedContainer]:
+    """Which pod it is was found out when it was read; ``uids``: that of the kubelet -> that of the API."""
+    uid = uids.get(assignment.uid, assignment.uid)
+    name = min(assignment.names, default="")
+    for container, numbers in assignment.containers.items():
+        foreign = sum(each.count for each in assignment.foreign.get(container, ()))
+        if numbers or foreign:
+            key = ContainerKey(PodKey(assignment.name.namespace, assignment.name.name, uid), container)
+            held = HeldUnits(resource=name, numbers=sorted(numbers), foreign=foreign)
+            yield ListedContainer(key=key, units=(held,))
+
+
+def _stored(assigned: AssignedDevices) -> Iterator[tuple[ContainerKey, StoredContainer]]:
+    for uid, containers in assigned.stored.items():
+        for container, entry in containers.items():
+            foreign = sum(each.count for each in entry.foreign)
+            held = HeldUnits(resource=entry.name, numbers=entry.numbers, foreign=foreign)
+            yield (
+                ContainerKey(PodKey("", "", uid), container),
+                StoredContainer(units=(held,), told=_told(entry)),
+            )
+
+
+def _told(entry: CheckpointEntry) -> SeenCards | None:
+    if not entry.cards:
+        return None
+    return SeenCards(cards=tuple(each.uuid for each in entry.cards), unit=entry.unit)

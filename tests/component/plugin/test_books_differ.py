@@ -1,0 +1,36 @@
+"""A plugin whose kubelet holds what it should not says so, and says when it is over."""
+
+from tests.fakes.api_server import PODS
+from tests.fakes.plugin_node import Node
+from tests.samples.plugin import NODE, annotation, container, ids, name_of, pod_json
+
+from gpushare_plugin.devices.simulated import card_uuid
+
+CARDS = [card_uuid(NODE, index) for index in range(2)]
+
+
+async def is_read_again(node: Node) -> None:
+    """The kubelet's books are read whenever a pod has gone."""
+    node.api.put(PODS, pod_json("passing", container(units=1)))
+    await node.until("the passing pod", lambda: node.knows("passing"))
+    node.api.delete(PODS, "passing", "default")
+
+
+async def test_units_on_another_card_than_the_container_was_told_are_named(node: Node) -> None:
+    text = annotation({"main": {CARDS[0]: 12}})
+    admitted = await node.run_pod(pod_json("a", container(units=12), annotation=text))
+    await node.until("the pod", lambda: node.on_cards() == {"a": {CARDS[0]: 12}})
+    await node.until("agreement", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+    right = admitted.held["main"]
+    admitted.held["main"] = ids(*range(16, 28))  # of the other card
+    await is_read_again(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync")[0] == "False")
+    assert node.condition("LedgerInSync")[1] == "BooksDiffer"
+    message = node.message("LedgerInSync")
+    assert "default/a" in message
+    assert CARDS[1] in message
+    assert "delete the pod" in message
+    admitted.held["main"] = right
+    await is_read_again(node)
+    await node.until("agreement again", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+    assert node.kubelet.pods[name_of("a")] is admitted
