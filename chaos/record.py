@@ -30,8 +30,12 @@ class Record:
     slowest: dict[str, float] = field(default_factory=dict)
     """Kind -> seconds of its longest operation."""
 
+    last_number: int = 0
+    """Of the last operation that was begun."""
+
     def note(self, step: Step, outcome: str, *, seconds: float) -> None:
         kind = step.operation.kind
+        self.last_number = max(self.last_number, step.number)
         (self.faults if isinstance(step.operation, Fault) else self.operations)[kind] += 1
         self.outcomes.setdefault(kind, Counter())[_short(outcome)] += 1
         self.slowest[kind] = max(self.slowest.get(kind, 0.0), seconds)

@@ -15,8 +15,8 @@ from chaos.world import World
 from gpushare_core.audit.books import (
     Books,
     ContainerKey,
-    HeldUnits,
     LedgerBook,
+    ListedContainer,
     NodeBooks,
     PodBook,
     PodKey,
@@ -102,7 +102,7 @@ class Gatherer:
             if each.state == "running"
         }
 
-    async def _resources(self, node: str) -> dict[ContainerKey, tuple[HeldUnits, ...]] | None:
+    async def _resources(self, node: str) -> list[ListedContainer] | None:
         call = self._channels[node].unary_unary(
             LIST,
             request_serializer=api.ListPodResourcesRequest.SerializeToString,
