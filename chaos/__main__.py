@@ -38,7 +38,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--shrink-minutes",
         type=float,
         default=0.0,
-        help="after a difference, how long to look for the shortest prefix that still shows one (%(default)s)",
+        help="after a difference, how long to look for the shortest failing prefix (%(default)s)",
     )
     return parser.parse_args(arguments)
 

@@ -8,7 +8,8 @@ async def shortest_failing_prefix(
 ) -> int:
     """Returns the shortest length known to fail, ``length`` itself where none shorter was seen to.
 
-    Halves the range as long as ``may_go_on``. Real processes do not do the same twice: a prefix that happens to
+    Halves the range as long as ``may_go_on``. Real processes do not do the same twice: a prefix that happened
+    to
     pass only costs precision, for what is returned has been seen to fail.
     """
     passing, failing = 0, length

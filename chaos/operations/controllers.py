@@ -62,7 +62,7 @@ class DeleteController(Operation, frozen=True, kw_only=True, tag="controller.del
 
 
 class WriteStaticPod(Operation, frozen=True, kw_only=True, tag="static.write"):
-    """A file in a node's folder of manifests: a pod that no scheduler sees. Written anew it is another one."""
+    """A file in a node's folder of manifests: a pod that no scheduler sees. Written anew, another one."""
 
     node: str
     name: str
