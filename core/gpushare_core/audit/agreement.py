@@ -103,8 +103,11 @@ def _speaks(books: NodeBooks, book: str, uid: str, container: str, *, is_foreign
 
 
 def _lists(books: NodeBooks, uid: str, container: str) -> bool:
-    """Whether the kubelet's books would list the container: PodResources list no ordinary init containers, and
-    of a pod that the API server does not have nobody tells which they are."""
+    """Whether the kubelet's books would list the container.
+
+    PodResources list no ordinary init containers, and of a pod that the API server does not have nobody tells
+    which they are.
+    """
     pod = (books.pods or {}).get(uid)
     if books.checkpoint is not None:
         return True
@@ -124,11 +127,11 @@ def _difference(books: NodeBooks, pod: PodKey, container: str, said: Mapping[str
         pod=str(pod),
         uid=pod.uid,
         container=container,
-        sentence=f"of {pod}, container {container}: {words}. {_meaning(books, pod, said)}",
+        sentence=f"of {pod}, container {container}: {words}. {_meaning(said)}",
     )
 
 
-def _meaning(books: NodeBooks, pod: PodKey, said: Mapping[str, Shares]) -> str:
+def _meaning(said: Mapping[str, Shares]) -> str:
     kubelet = next((said[book] for book in (PODRESOURCES, CHECKPOINT) if book in said), None)
     if kubelet:
         return f"The kubelet is right: the plugin has to set the others right; {LOOK_AT_PLUGIN}"

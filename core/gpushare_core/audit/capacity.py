@@ -239,7 +239,7 @@ def _seen_uses(holder: str, seen: SeenCards) -> Iterator[Use]:
 
 
 def card_sizes(books: NodeBooks) -> Iterator[Difference]:
-    """Yields the cards that are not as large in the status as the hardware is, or share more than they have."""
+    """Yields the cards whose size differs from the hardware's, or that share more than they have."""
     share_node = books.share_node
     for card in share_node.cards if share_node else ():
         there = room(card, share_node.unit, None) if share_node and share_node.unit else card.units

@@ -1,4 +1,4 @@
-"""What annotations say that pods have: those of our own, as far as they are allocations of these very pods."""
+"""What our own annotations say that pods have, as far as they are allocations of these very pods."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

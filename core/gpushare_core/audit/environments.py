@@ -77,8 +77,8 @@ def _compared(
                 books,
                 held.key,
                 f"in {teller} of {held.key} {name} is {value!r}, and its cards are"
-                f" {', '.join(seen.cards)}: its runtime shows it other cards than it holds; take {name} out of"
-                " the pod's template if it is there, and delete the pod",
+                f" {', '.join(seen.cards)}: its runtime shows it other cards than it holds; take {name} out"
+                " of the pod's template if it is there, and delete the pod",
             )
 
 

@@ -81,8 +81,8 @@ def _missing(books: NodeBooks, claims: Mapping[str, Claim]) -> Iterator[Differen
                     card=card,
                     pod=str(claim.pod.key),
                     uid=uid,
-                    sentence=f"{card_name(books, card)}: {ANNOTATION} gives {claim.pod.key} {units} units, and"
-                    f" {LEDGER} counts none: it would promise them once more; {LOOK_AT_EXTENDER}",
+                    sentence=f"{card_name(books, card)}: {ANNOTATION} gives {claim.pod.key} {units} units,"
+                    f" and {LEDGER} counts none: it would promise them once more; {LOOK_AT_EXTENDER}",
                 )
 
 

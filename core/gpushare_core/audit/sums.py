@@ -1,4 +1,4 @@
-"""I3 and I4 card by card: the status' own sums, locks, and units that a book calls free and the kubelet holds."""
+"""I3 and I4 card by card: sums, locks, and units that a book calls free and the kubelet holds."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

@@ -13,7 +13,9 @@ LEDGER = "the extender"
 DRIVER = "the driver or the inventory"
 
 DELETE_PODS = "delete some of the pods on that card, and report a bug: this must never happen"
-LOOK_AT_PLUGIN = "if this stays, see the condition LedgerInSync of the node's GPUShareNode and the log of the node's plugin"
+LOOK_AT_PLUGIN = (
+    "if this stays, see the condition LedgerInSync of the GPUShareNode and the log of the node's plugin"
+)
 LOOK_AT_EXTENDER = "if this stays, see the extender's log; restarting the extender makes it count anew"
 
 
