@@ -136,6 +136,14 @@ class HeldUnits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedContainer:
+    """One container by PodResources. They know no UID: two pods of one name can be listed side by side."""
+
+    key: ContainerKey
+    units: tuple[HeldUnits, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeenCards:
     """What the environment of a container names."""
 
@@ -203,8 +211,8 @@ class NodeBooks:
     share_node: ShareNodeBook | None = None
     pods: Mapping[str, PodBook] | None = None
     """By the UID that the API server has: all pods that are bound to the node, ended ones too."""
-    resources: Mapping[ContainerKey, tuple[HeldUnits, ...]] | None = None
-    """PodResources: every container of every active pod that has units of ours; the pods have no UID."""
+    resources: Sequence[ListedContainer] | None = None
+    """PodResources: every container of every active pod that has units of ours."""
     checkpoint: Mapping[ContainerKey, StoredContainer] | None = None
     """The pods have a UID, and no name. It may show pods that have ended since it was written."""
     environments: Mapping[ContainerKey, SeenCards | None] | None = None
@@ -213,7 +221,8 @@ class NodeBooks:
     ledger: LedgerBook | None = None
     """Of a node that the extender does not know: an empty one."""
     hardware: Mapping[str, int] | None = None
-    """Card UUID -> bytes of its memory, by the driver or the inventory."""
+    """Card UUID -> bytes of its memory, by the driver or the inventory. Of a card that changed while units of
+    it were held: what it had when they were granted."""
 
 
 @dataclass(frozen=True, slots=True)

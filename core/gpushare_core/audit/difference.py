@@ -24,6 +24,8 @@ class Kind(StrEnum):
 
     OVER_CAPACITY = "OverCapacity"
     """A book grants more of a card than its memory has room for."""
+    OVER_COUNTED = "OverCounted"
+    """What annotations promise, or the extender counts, is more of a card than it has room for."""
     GRANTED_TWICE = "GrantedTwice"
     """The kubelet holds one unit for two containers that run side by side."""
     TWO_CLASSES = "TwoClasses"
@@ -78,6 +80,7 @@ class Kind(StrEnum):
 
 _RULES = {
     Kind.OVER_CAPACITY: Rule.CAPACITY,
+    Kind.OVER_COUNTED: Rule.CAPACITY,
     Kind.GRANTED_TWICE: Rule.CAPACITY,
     Kind.TWO_CLASSES: Rule.CAPACITY,
     Kind.WRONG_SHAPE: Rule.CAPACITY,

@@ -1,0 +1,152 @@
+"""What the kubelet holds for whom: PodResources and checkpoint put together, with the pods' full names."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpushare_core.audit.books import (
+    ContainerKey,
+    HeldUnits,
+    ListedContainer,
+    NodeBooks,
+    PodKey,
+    SeenCards,
+    StoredContainer,
+)
+from gpushare_core.audit.unit_map import Block, UnitMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """One container that the kubelet holds units for."""
+
+    key: ContainerKey
+    """The pod as the API server knows it, as far as that is known."""
+    units: tuple[HeldUnits, ...]
+    listed: bool
+    """Whether PodResources show it: they never show ordinary init containers."""
+    told: SeenCards | None = None
+    """What the checkpoint says that the plugin answered."""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether some of it are a replaced system's devices, which do not say their card."""
+        return any(each.foreign for each in self.units)
+
+    @property
+    def numbers(self) -> list[int]:
+        return sorted(number for each in self.units for number in each.numbers)
+
+    def blocks(self, units: UnitMap) -> dict[Block, int]:
+        """Returns how many units it has where; those of no card are left out."""
+        return units.shares(self.numbers)
+
+
+def shares_of(blocks: Mapping[Block, int]) -> dict[str, int]:
+    """Returns card UUID -> units."""
+    shares: dict[str, int] = {}
+    for block, units in blocks.items():
+        shares[block.card] = shares.get(block.card, 0) + units
+    return shares
+
+
+def holdings(books: NodeBooks) -> list[Holding]:
+    """Returns what the kubelet holds for every container of a pod that it has still; nothing where neither
+    of its books was read.
+
+    The checkpoint may show pods that have ended since it was written: of pods that no other book knows it is
+    not believed.
+    """
+    names = _Names.of(books)
+    stored = books.checkpoint or {}
+    found: list[Holding] = []
+    seen: set[ContainerKey] = set()
+    for each in books.resources or ():
+        key = names.key_of(each)
+        seen.add(key)
+        answer = stored.get(names.stored_key(key))
+        told = answer.told if answer else None
+        found.append(Holding(key=key, units=each.units, listed=True, told=told))
+    listed = {key.pod.uid for key in seen}
+    return [*found, *_stored_only(books, names, seen, listed)]
+
+
+def _stored_only(
+    books: NodeBooks, names: "_Names", seen: set[ContainerKey], listed: set[str]
+) -> Iterator[Holding]:
+    for key, each in (books.checkpoint or {}).items():
+        known = names.of_kubelet_uid.get(key.pod.uid)
+        if known is None or ContainerKey(known, key.container) in seen:
+            continue
+        if books.resources is None or known.uid in listed or _all_are_unlisted(books, known):
+            yield Holding(
+                key=ContainerKey(known, key.container), units=each.units, listed=False, told=each.told
+            )
+
+
+def _all_are_unlisted(books: NodeBooks, pod: PodKey) -> bool:
+    """Whether the kubelet may have ``pod`` although PodResources show nothing of it: its units are those of
+    ordinary init containers alone."""
+    known = (books.pods or {}).get(pod.uid)
+    if known is None or known.ended or known.request is None:
+        return False
+    return not known.request.running_containers
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Which pod it is that a book of the kubelet's shows."""
+
+    of_kubelet_uid: Mapping[str, PodKey]
+    by_name: Mapping[tuple[str, str], PodKey]
+    stored_uids: Mapping[tuple[str, int, int], str]
+    """Container, lowest of its units and how many they are -> UID in the checkpoint."""
+    kubelet_uids: Mapping[str, str]
+    """UID that the API server has -> that of the kubelet."""
+
+    @classmethod
+    def of(cls, books: NodeBooks) -> "_Names":
+        pods = [*(books.pods or {}).values()]
+        cards = books.share_node.cards if books.share_node else ()
+        reported = [holder.key.pod for card in cards for holder in card.holders]
+        own = {pod.kubelet_uid or pod.key.uid: pod.key for pod in pods if not pod.ended}
+        return cls(
+            of_kubelet_uid={**{key.uid: key for key in reported if key.uid}, **own},
+            by_name={
+                **{(key.namespace, key.name): key for key in reported},
+                **{(pod.key.namespace, pod.key.name): pod.key for pod in pods},
+            },
+            stored_uids=dict(_fingerprints(books.checkpoint or {})),
+            kubelet_uids={pod.key.uid: pod.kubelet_uid or pod.key.uid for pod in pods},
+        )
+
+    def key_of(self, listed: ListedContainer) -> ContainerKey:
+        """Returns the container under its pod's full name. The units tell; the name only where they do not:
+        names are used again."""
+        pod = listed.key.pod
+        if pod.uid:
+            return listed.key
+        for uid in _matching(listed, self.stored_uids):
+            known = self.of_kubelet_uid.get(uid, PodKey(pod.namespace, pod.name, uid))
+            return ContainerKey(known, listed.key.container)
+        known = self.by_name.get((pod.namespace, pod.name), pod)
+        return ContainerKey(known, listed.key.container)
+
+    def stored_key(self, key: ContainerKey) -> ContainerKey:
+        uid = self.kubelet_uids.get(key.pod.uid, key.pod.uid)
+        return ContainerKey(PodKey("", "", uid), key.container)
+
+
+def _fingerprints(
+    checkpoint: Mapping[ContainerKey, StoredContainer],
+) -> Iterator[tuple[tuple[str, int, int], str]]:
+    for key, each in checkpoint.items():
+        for units in each.units:
+            if units.numbers:
+                yield (key.container, units.numbers[0], len(units.numbers)), key.pod.uid
+
+
+def _matching(listed: ListedContainer, uids: Mapping[tuple[str, int, int], str]) -> Sequence[str]:
+    keys = (
+        (listed.key.container, each.numbers[0], len(each.numbers)) for each in listed.units if each.numbers
+    )
+    return [uids[key] for key in keys if key in uids]

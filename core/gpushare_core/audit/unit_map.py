@@ -1,0 +1,82 @@
+"""Which unit lies on which card, and of which class it is, by what the status of a node records."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpushare_core.audit.books import ShareNodeBook, StatusCard
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import NodeUnit
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The units of one class on one card: those from ``first`` up to ``stop``."""
+
+    first: int
+    stop: int
+    card: str
+    """UUID."""
+    resource: ResourceClass
+
+
+@dataclass(frozen=True, slots=True)
+class UnitMap:
+    """All units of a node."""
+
+    blocks: tuple[Block, ...]
+    """In the order of their units."""
+
+    def block(self, number: int) -> Block | None:
+        """Returns where the unit lies; None where no card has it."""
+        before = bisect_right(self.blocks, number, key=_first)
+        found = self.blocks[before - 1] if before else None
+        return found if found and number < found.stop else None
+
+    def shares(self, numbers: Sequence[int]) -> dict[Block, int]:
+        """Returns how many of ``numbers`` (ascending) lie where; those of no card are left out."""
+        if not numbers:
+            return {}
+        lowest = self.block(numbers[0])
+        if lowest and numbers[-1] < lowest.stop:
+            return {lowest: len(numbers)}
+        blocks = (self.block(number) for number in numbers)
+        return dict(Counter(block for block in blocks if block))
+
+    def unknown(self, numbers: Sequence[int]) -> list[int]:
+        """Returns those of ``numbers`` that lie on no card."""
+        return [number for number in numbers if self.block(number) is None]
+
+
+def _first(block: Block) -> int:
+    return block.first
+
+
+def unit_map(share_node: ShareNodeBook | None) -> UnitMap | None:
+    """Returns the map that ``share_node`` records; None where it records none."""
+    if share_node is None or share_node.unit is None:
+        return None
+    blocks = [block for card in share_node.cards for block in _blocks(card, share_node.unit)]
+    return UnitMap(tuple(sorted(blocks, key=_first)))
+
+
+def _blocks(card: StatusCard, unit: NodeUnit) -> list[Block]:
+    """A card has room for its whole memory, in one block for each class, one after another."""
+    if card.first_unit is None:
+        return []
+    blocks, first = [], card.first_unit
+    for part in unit.parts:
+        stop = first + part.units_in(card.memory)
+        if stop > first:
+            blocks.append(Block(first, stop, card.uuid, part.resource))
+        first = stop
+    return blocks
+
+
+def room(card: StatusCard, unit: NodeUnit, resource: ResourceClass | None, memory: int = 0) -> int:
+    """Returns how many units of ``resource`` the whole memory of ``card`` is, or so many bytes of ``memory``;
+    without a class those of the one that it serves now."""
+    wanted = resource or card.lock or unit.parts[0].resource
+    part = next((part for part in unit.parts if part.resource is wanted), None)
+    return part.units_in(memory or card.memory) if part else 0
