@@ -3,6 +3,12 @@
 from collections.abc import Sequence
 
 from chaos.operation import Kind
-from chaos.operations import pods
+from chaos.operations import cards, kubelets, machines, pods, programs
 
-KINDS: Sequence[Kind] = (*pods.KINDS,)
+KINDS: Sequence[Kind] = (
+    *pods.KINDS,
+    *programs.KINDS,
+    *kubelets.KINDS,
+    *machines.KINDS,
+    *cards.KINDS,
+)
