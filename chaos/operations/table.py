@@ -3,6 +3,14 @@
 from collections.abc import Sequence
 
 from chaos.operation import Kind
-from chaos.operations import controllers, forgeries, pods
+from chaos.operations import cards, controllers, forgeries, kubelets, machines, pods, programs
 
-KINDS: Sequence[Kind] = (*pods.KINDS, *forgeries.KINDS, *controllers.KINDS)
+KINDS: Sequence[Kind] = (
+    *pods.KINDS,
+    *forgeries.KINDS,
+    *controllers.KINDS,
+    *programs.KINDS,
+    *kubelets.KINDS,
+    *machines.KINDS,
+    *cards.KINDS,
+)

@@ -219,9 +219,47 @@ class LocalCluster:
         """Kills a node's kubelet, which is started again; its containers go on."""
         self._supervisor.post(f"/nodes/{name}/restart-kubelet")
 
+    def stop_kubelet(self, name: str) -> None:
+        """Ends a node's kubelet in good order until `start_kubelet` or a reboot; its containers go on."""
+        self._supervisor.post(f"/nodes/{name}/stop-kubelet")
+        wait_until(f"the kubelet of {name} has ended", lambda: self._kubelet_pid(name) is None)
+
+    def start_kubelet(self, name: str) -> None:
+        """Starts a kubelet that was stopped; one that runs goes on."""
+        self._supervisor.post(f"/nodes/{name}/start-kubelet")
+
+    def signal_kubelet(self, name: str, sent: signal.Signals) -> None:
+        """Sends a signal to a node's kubelet; one that ends by it is started again.
+
+        Raises LocalClusterError if none runs.
+        """
+        pid = self._kubelet_pid(name)
+        if pid is None:
+            raise LocalClusterError(f"No kubelet runs on node {name} at this moment.")
+        _send(pid, sent, to=f"the kubelet of {name}")
+
+    def _kubelet_pid(self, name: str) -> int | None:
+        ours = processes.below(list(processes.running()), self.node_pid(name))
+        return next((each.pid for each in ours if processes.program(each.pid) == "kubelet"), None)
+
+    # Components
+
     def kill_component(self, name: str) -> None:
         """Kills etcd, kube-apiserver or kube-controller-manager, which is started again."""
         self._supervisor.post(f"/components/{name}/kill")
+
+    def signal_component(self, name: str, sent: signal.Signals) -> None:
+        """Sends a signal to a component: one that ends by it ends the cluster.
+
+        Raises LocalClusterError if it is not running.
+        """
+        inner = self.status().components.get(name)
+        pid = self._host_pid(inner) if inner else None
+        if pid is None:
+            raise LocalClusterError(f"No {name} is running at this moment.")
+        _send(pid, sent, to=name)
+
+    # Looking into nodes
 
     def node(self, name: str) -> NodeStatus:
         """Returns the state of a node. Raises LocalClusterError if there is no such node."""
@@ -250,13 +288,17 @@ class LocalCluster:
         node = self.node(name)
         if not node.is_on:
             raise LocalClusterError(f"Node {name} is off: start it first.")
-        supervisor = self._supervisor_pid()
-        known = list(processes.running())
-        if supervisor is None or not (
-            pid := processes.host_pid(known, supervisor=supervisor, inner=node.pid)
-        ):
+        pid = self._host_pid(node.pid)
+        if pid is None:
             raise LocalClusterError(f"Node {name} ended a moment ago.")
         return pid
+
+    def _host_pid(self, inner: int) -> int | None:
+        """Returns the host's PID of what has PID `inner` in the cluster."""
+        supervisor = self._supervisor_pid()
+        if supervisor is None:
+            return None
+        return processes.host_pid(list(processes.running()), supervisor=supervisor, inner=inner)
 
     def node_command(self, name: str, arguments: Sequence[str]) -> list[str]:
         """Returns a command line that runs `arguments` on a node."""
@@ -298,7 +340,7 @@ class LocalCluster:
     def kill_container(
         self, *, namespace: str, pod: str, container: str, signal: signal.Signals = signal.SIGKILL
     ) -> None:
-        """Sends a signal to the first process of a running container."""
+        """Sends a signal to the first process of a running container. SIGSTOP pauses it until SIGCONT."""
         record = self.container(namespace=namespace, pod=pod, container=container)
         done = self.node_exec(record.node, ["kill", f"-{signal.value}", str(record.pid)])
         if done.returncode != 0:
@@ -337,6 +379,13 @@ class LocalCluster:
             return None
         # The supervisor writes its PID into the file that it holds locked.
         return int(self._lock_file.read_text())
+
+
+def _send(pid: int, sent: signal.Signals, *, to: str) -> None:
+    try:
+        os.kill(pid, sent)
+    except ProcessLookupError:
+        raise LocalClusterError(f"No {sent.name} for {to}: it has just ended.") from None
 
 
 def is_free(lock_file: Path) -> bool:

@@ -124,6 +124,16 @@ def test_a_cluster_s_process_is_found_on_the_host(supervisor: int, inner: int, p
     assert processes.host_pid(CLUSTER, supervisor=supervisor, inner=inner) == pid
 
 
+def test_descendants_are_those_of_one_process_only() -> None:
+    assert [each.pid for each in processes.below(CLUSTER, 100)] == [101, 107, 108]
+
+
+def test_a_program_goes_by_the_name_it_was_started_with(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "cmdline").write_bytes(b"/usr/bin/kubelet\0--v=2\0")
+    assert (processes.program(7, tmp_path), processes.program(8, tmp_path)) == ("kubelet", "")
+
+
 # Waiting
 
 
