@@ -7,7 +7,7 @@ How it fits together:
 - ``plan/``: draws the whole history up front from a seed, pure: it knows what it has ordered itself and never
   what the cluster answered. So a history is data (JSON lines), and every prefix of it can be replayed.
 - ``world.py``: the cluster, the product on it, and clients; what operations work on.
-- ``runner.py``: rounds. Faults and pod operations side by side, then faults end, quiet, agreement of the books.
+- ``runner.py``: rounds. Faults and pod operations side by side, then faults end, quiet, all books agree.
 - ``audit/``: reads the books while all this happens, and at every quiet.
 
 To add a kind: a frozen subclass of ``Operation`` or ``Fault`` with its ``tag``, and a row ``Kind`` in the

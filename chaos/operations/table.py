@@ -1,0 +1,8 @@
+"""All kinds, family by family."""
+
+from collections.abc import Sequence
+
+from chaos.operation import Kind
+from chaos.operations import pods
+
+KINDS: Sequence[Kind] = (*pods.KINDS,)

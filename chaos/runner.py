@@ -1,0 +1,119 @@
+"""Plays a history: faults and other operations side by side, then all is healed, quiet, and audited."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from chaos.audit.auditor import Auditor
+from chaos.findings import Finding, Findings
+from chaos.operation import Fault
+from chaos.plan.history import Step, rounds
+from chaos.quiet import NotQuietError, await_quiet
+from chaos.record import Record, Recovery
+from chaos.world import World
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_localcluster.errors import LocalClusterError
+
+QUIET_SECONDS = 240.0
+"""For programs to serve again and pods to arrive: past that something hangs."""
+AGREEMENT_SECONDS = 5.0
+"""From quiet on, until all books have to agree (I3)."""
+PATIENCE = 60.0
+"""How long it is looked whether they come to agree after all: what it says then is how late."""
+OPERATION_SECONDS = 90.0
+"""For one operation, most of which are one call."""
+
+
+class Runner:
+    """Plays one history on one world. ``say``: prints a line of progress."""
+
+    def __init__(
+        self,
+        world: World,
+        auditor: Auditor,
+        *,
+        findings: Findings,
+        record: Record,
+        say: Callable[[str], None],
+    ) -> None:
+        self._world = world
+        self._auditor = auditor
+        self._findings = findings
+        self._record = record
+        self._say = say
+
+    async def play(self, steps: Sequence[Step]) -> None:
+        """Ends early at the first finding, unless they are collected."""
+        for steps_of_round in rounds(steps):
+            if self._findings.are_enough:
+                return
+            await self._round(steps_of_round)
+
+    async def settle(self, *, faults: Sequence[str] = ()) -> None:
+        """Waits until all is quiet and all books agree, and notes how long that took after ``faults``."""
+        try:
+            quiet = await await_quiet(self._world, seconds=QUIET_SECONDS)
+        except NotQuietError as error:
+            self._findings.add(Finding(rule="quiet", sentence=str(error)))
+            return
+        agreement = await self._agreement()
+        self._record.recoveries.append(Recovery(tuple(faults), quiet.seconds, agreement))
+
+    async def _round(self, steps: Sequence[Step]) -> None:
+        begun, number = time.monotonic(), steps[0].round
+        healing = [asyncio.create_task(self._last(fault)) for fault in await self._operate(steps)]
+        for task in healing:
+            await task
+        faults = [step.operation.kind for step in steps if isinstance(step.operation, Fault)]
+        await self.settle(faults=faults)
+        self._say(
+            f"round {number}: {len(steps)} operations to number {steps[-1].number},"
+            f" {time.monotonic() - begun:.1f} s, faults: {', '.join(faults) or 'none'}"
+        )
+
+    async def _operate(self, steps: Sequence[Step]) -> list[tuple[Fault, float]]:
+        """Begins every operation at its time, and returns the faults that were begun, with when each ends."""
+        faults, running = list[tuple[Fault, float]](), list[asyncio.Task[None]]()
+        for step in steps:
+            await asyncio.sleep(step.after)
+            running.append(asyncio.create_task(self._run(step)))
+            if isinstance(step.operation, Fault):
+                faults.append((step.operation, time.monotonic() + step.operation.seconds))
+        for task in running:
+            await task
+        return faults
+
+    async def _run(self, step: Step) -> None:
+        """What the API server answers is an outcome; so is that it does not."""
+        operation, begun = step.operation, time.monotonic()
+        try:
+            await asyncio.wait_for(operation.run(self._world), OPERATION_SECONDS)
+            outcome = "done"
+        except (ApiError, UnreachableError, LocalClusterError, TimeoutError) as error:
+            outcome = f"{type(error).__name__}: {error}"
+        self._record.note(step, outcome, seconds=time.monotonic() - begun)
+
+    async def _last(self, fault: tuple[Fault, float]) -> None:
+        operation, until = fault
+        await asyncio.sleep(max(0.0, until - time.monotonic()))
+        await asyncio.wait_for(operation.heal(self._world), OPERATION_SECONDS)
+
+    async def _agreement(self) -> float:
+        """Returns the seconds until all books agreed."""
+        begun = time.monotonic()
+        while differences := await self._auditor.differences():
+            waited = time.monotonic() - begun
+            if waited > PATIENCE:
+                for each in differences:
+                    self._findings.add(
+                        Finding(rule=each.rule, sentence=f"still after {waited:.0f} s: {each}")
+                    )
+                return waited
+            last = differences
+            await asyncio.sleep(0.2)
+        seconds = time.monotonic() - begun
+        if seconds > AGREEMENT_SECONDS:
+            self._findings.add(
+                Finding(rule="I3", sentence=f"agreed only {seconds:.1f} s after quiet: {last[0]}")
+            )
+        return seconds

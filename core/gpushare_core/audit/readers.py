@@ -1,0 +1,210 @@
+"""Books out of the JSON of objects and answers, as whoever gathers them has it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from gpushare_core.audit.books import (
+    ContainerKey,
+    LedgerBook,
+    LedgerCard,
+    LedgerShare,
+    PodBook,
+    PodKey,
+    SeenCards,
+    ShareNodeBook,
+    StatusCard,
+    StatusHolder,
+)
+from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
+from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
+from gpushare_core.json_object import Json
+from gpushare_core.placement.modes import class_of_lock
+from gpushare_core.placement.quantity import parse_memory
+from gpushare_core.placement.requests import ResourceClass, read_request
+from gpushare_core.placement.units import NodeUnit, parse_node_unit
+
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+"""On the API server's picture of a static pod: the UID that the kubelet knows it by."""
+
+_VISIBLE = tuple(
+    dict.fromkeys(name for each in DIALECTS.values() for name in each.card_variables if name != CARD_VARIABLE)
+)
+"""Variables beside our own that name cards by UUID, in some dialect."""
+
+
+class _Share(msgspec.Struct):
+    namespace: str
+    name: str
+    units: int
+    uid: str = ""
+    container: str = ""
+    orphaned: bool = False
+    reserved: bool = False
+
+
+class _Card(msgspec.Struct, rename="camel"):
+    uuid: str
+    memory: str
+    units: int
+    index: int = 0
+    allocated_units: int = 0
+    first_unit: int | None = None
+    health: str = "Healthy"
+    cordoned: bool = False
+    lock: str = ""
+    offers: dict[str, int] | None = None
+    pods: list[_Share] | None = None
+
+
+class _Sums(msgspec.Struct):
+    total: int = 0
+    allocated: int = 0
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    memory_unit: str = ""
+    dialect: str = ""
+    units: _Sums | None = None
+    cards: list[_Card] | None = None
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    deletion_timestamp: str | None = None
+
+
+class _ShareNode(msgspec.Struct):
+    metadata: _Metadata
+    status: _Status | None = None
+
+
+def read_share_node(item: Json) -> ShareNodeBook:
+    """Returns what a GPUShareNode (as JSON) says; one that cannot be read says why."""
+    try:
+        node = msgspec.convert(item, _ShareNode)
+        return _share_node(node, node.status or _Status())
+    except (msgspec.ValidationError, ValueError) as error:
+        name = (item.get("metadata") or {}).get("name", "")
+        return ShareNodeBook(name=str(name), problem=str(error))
+
+
+def _share_node(node: _ShareNode, status: _Status) -> ShareNodeBook:
+    return ShareNodeBook(
+        name=node.metadata.name,
+        unit=parse_node_unit(status.memory_unit) if status.memory_unit else None,
+        dialect=status.dialect,
+        cards=tuple(_card(card) for card in status.cards or ()),
+        units_total=status.units.total if status.units else None,
+        units_allocated=status.units.allocated if status.units else None,
+        deleting=node.metadata.deletion_timestamp is not None,
+    )
+
+
+def _card(card: _Card) -> StatusCard:
+    return StatusCard(
+        uuid=card.uuid,
+        index=card.index,
+        memory=parse_memory(card.memory),
+        units=card.units,
+        allocated=card.allocated_units,
+        first_unit=card.first_unit,
+        lock=class_of_lock(card.lock),
+        offers={ResourceClass(name): units for name, units in (card.offers or {}).items()},
+        healthy=card.health == "Healthy",
+        cordoned=card.cordoned,
+        holders=tuple(_status_holder(share) for share in card.pods or ()),
+    )
+
+
+def _status_holder(share: _Share) -> StatusHolder:
+    pod = PodKey(share.namespace, share.name, share.uid)
+    return StatusHolder(key=ContainerKey(pod, share.container), units=share.units, orphaned=share.orphaned)
+
+
+def read_pod(item: Json) -> PodBook:
+    """Returns what the API server has of a pod; ``item``: the whole object as JSON, or its metadata alone."""
+    metadata, spec, status = item["metadata"], item.get("spec"), item.get("status") or {}
+    annotations = metadata.get("annotations") or {}
+    return PodBook(
+        key=PodKey(metadata["namespace"], metadata["name"], metadata["uid"]),
+        node=(spec or {}).get("nodeName", ""),
+        kubelet_uid=annotations.get(MIRROR_ANNOTATION) or metadata["uid"],
+        phase=status.get("phase", "Pending"),
+        deleting="deletionTimestamp" in metadata,
+        request=read_request(spec, RESOURCES) if spec is not None else None,
+        annotations={key: annotations[key] for key in ANNOTATION_KEYS if key in annotations},
+    )
+
+
+def read_environment(variables: Mapping[str, str]) -> SeenCards | None:
+    """Returns the cards that a container with these variables sees; None where it is told of none."""
+    cards = variables.get(CARD_VARIABLE, "")
+    if not cards:
+        return None
+    units = variables.get(Dialect.units_variable, "")
+    return SeenCards(
+        cards=tuple(cards.split(",")),
+        units=int(units) if units.isdecimal() else None,
+        unit=variables.get(Dialect.unit_variable, ""),
+        others={name: variables[name] for name in _VISIBLE if name in variables},
+    )
+
+
+class _LedgerCard(msgspec.Struct):
+    uuid: str
+    units: int
+    allocated: int
+    lock: str = ""
+    pods: list[_Share] | None = None
+
+
+class _LedgerNode(msgspec.Struct):
+    name: str
+    unit: str = ""
+    cards: list[_LedgerCard] | None = None
+
+
+class _Ledger(msgspec.Struct):
+    nodes: list[_LedgerNode] | None = None
+
+
+def read_ledger(answer: Json) -> dict[str, LedgerBook]:
+    """Returns node -> the extender's book, of what its path ``/gpushare/inspect`` answers.
+
+    Raises:
+        ValueError: no extender of ours answers that.
+    """
+    ledger = msgspec.convert(answer, _Ledger)
+    return {node.name: _ledger_node(node) for node in ledger.nodes or ()}
+
+
+def _ledger_node(node: _LedgerNode) -> LedgerBook:
+    return LedgerBook(unit=_node_unit(node.unit), cards=tuple(_ledger_cards(node.cards or ())))
+
+
+def _node_unit(text: str) -> NodeUnit | None:
+    return parse_node_unit(text) if text else None
+
+
+def _ledger_cards(cards: Iterable[_LedgerCard]) -> Iterator[LedgerCard]:
+    for card in cards:
+        yield LedgerCard(
+            uuid=card.uuid,
+            units=card.units,
+            allocated=card.allocated,
+            lock=_class(card.lock),
+            shares=tuple(
+                LedgerShare(
+                    pod=PodKey(share.namespace, share.name, share.uid),
+                    units=share.units,
+                    reserved=share.reserved,
+                )
+                for share in card.pods or ()
+            ),
+        )
+
+
+def _class(name: str) -> ResourceClass | None:
+    """Returns the class that the extender calls ``name``; nothing where a card serves none, or two."""
+    return ResourceClass(name) if name else None
