@@ -3,6 +3,6 @@
 from collections.abc import Sequence
 
 from chaos.operation import Kind
-from chaos.operations import pods
+from chaos.operations import api_faults, pods
 
-KINDS: Sequence[Kind] = (*pods.KINDS,)
+KINDS: Sequence[Kind] = (*pods.KINDS, *api_faults.KINDS)

@@ -41,7 +41,7 @@ def _verb(method: str, path: str, query: Mapping[str, str]) -> str:
 
 
 def _is_collection(path: str) -> bool:
-    """Whether, after ``/api/VERSION`` or ``/apis/GROUP/VERSION``, comes ``[namespaces/NAME/]PLURAL`` alone."""
+    """Whether ``[namespaces/NAME/]PLURAL`` alone follows ``/api/VERSION`` or ``/apis/GROUP/VERSION``."""
     parts = path.strip("/").split("/")
     rest = parts[2:] if parts[0] == "api" else parts[3:]
     if rest[:1] == ["namespaces"] and len(rest) > 2:

@@ -25,7 +25,7 @@ _PIECES = 8
 
 @dataclass(slots=True)
 class ApiProxy:
-    """Forwards to ``upstream`` with the caller's own token, or where it ``logs_in`` with that of ``upstream``."""
+    """Forwards to ``upstream`` with the caller's token, or where it ``logs_in`` with that of ``upstream``."""
 
     upstream: Credentials
     logs_in: bool = False
