@@ -23,7 +23,7 @@ def rule(node: str, mode: str, *, cards: int = CARDS, **more: object) -> Json:
     return {"names": [node], "mode": mode, "devices": devices, **more}
 
 
-DEFAULT = policy("default", [rule("gpu-1", "Memory"), rule("gpu-2", "Mixed")])
-DIALECT = policy("dialect", [rule("gpu-3", "Mixed")], dialect="aliyun.com")
+DEFAULT = policy("default", [rule("gpu-1", "Memory"), rule("gpu-2", "Mixed", slicesPerCard=2)])
+DIALECT = policy("dialect", [rule("gpu-3", "Mixed", slicesPerCard=4)], dialect="aliyun.com")
 
 POLICIES = (DEFAULT, DIALECT)

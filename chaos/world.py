@@ -100,7 +100,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 @asynccontextmanager
 async def started(folder: Path) -> AsyncIterator[World]:
-    """A cluster in ``folder`` with the product and the first policies; it ends with the block, logs stay."""
+    """A cluster in ``folder`` with the product and the first policies. Its logs stay."""
     cluster = LocalCluster(folder)
     try:
         await asyncio.to_thread(_start, cluster)
