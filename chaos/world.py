@@ -4,13 +4,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from chaos.operations.pod_shapes import HIGH
 from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.policies import POLICIES
+from chaos.proxy.process import ProxyProcess, proxy_process
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import from_kubeconfig
@@ -34,6 +35,8 @@ class World:
 
     cluster: LocalCluster
     client: KubeClient
+    api_proxy: ProxyProcess
+    """Between our programs and the API server."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What a family keeps between its operations, by keys that begin with the family's name."""
     before: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
@@ -101,8 +104,11 @@ async def started(folder: Path) -> AsyncIterator[World]:
     cluster = LocalCluster(folder)
     try:
         await asyncio.to_thread(_start, cluster)
-        async with KubeClient(from_kubeconfig(cluster.kubeconfig), field_manager="chaos") as client:
-            world = World(cluster, client)
+        async with (
+            KubeClient(from_kubeconfig(cluster.kubeconfig), field_manager="chaos") as client,
+            proxy_process(cluster, log=folder / "api-proxy.log") as api_proxy,
+        ):
+            world = World(cluster, client, api_proxy)
             world.before = await world.thread(world.control_plane_files)
             await _prepare(world)
             yield world
@@ -111,7 +117,8 @@ async def started(folder: Path) -> AsyncIterator[World]:
 
 
 def _start(cluster: LocalCluster) -> None:
-    cluster.start(ClusterConfig.of_size(workers=len(WORKERS), control_planes=len(CONTROL_PLANES)))
+    size = ClusterConfig.of_size(workers=len(WORKERS), control_planes=len(CONTROL_PLANES))
+    cluster.start(replace(size, free_service_address=True))
     cluster.wait_ready()
 
 
