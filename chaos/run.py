@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chaos.audit.auditor import Auditor
 from chaos.audit.gather import Gatherer
+from chaos.expectations import Expectations
 from chaos.findings import Findings
 from chaos.footprint import Footprint
 from chaos.plan.history import Step
@@ -51,11 +52,15 @@ async def run(
     begun, outcome = time.monotonic(), Outcome(Findings(say, collect))
     async with started(folder) as world, Gatherer(world) as gatherer:
         auditor = Auditor(gatherer, outcome.findings.add)
-        runner = Runner(world, auditor, findings=outcome.findings, record=outcome.record, say=say)
+        expectations = Expectations(world, findings=outcome.findings, record=outcome.record)
+        runner = Runner(
+            world, auditor, expectations, findings=outcome.findings, record=outcome.record, say=say
+        )
         await runner.settle()
         say(f"ready after {time.monotonic() - begun:.0f} s")
         outcome.record.recoveries.clear()
-        await _play(steps, world, runner, auditor, outcome)
+        async with expectations.following():
+            await _play(steps, world, runner, auditor, outcome)
         if keep and outcome.findings.all:
             say(f"the cluster stays up until Ctrl-C: export KUBECONFIG={world.cluster.kubeconfig}")
             await asyncio.Event().wait()
