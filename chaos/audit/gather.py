@@ -124,7 +124,8 @@ def without_abandoned(
 ) -> dict[ContainerKey, SeenCards | None]:
     """Returns the environments but for those of pods that both the API server and the kubelet have given up.
 
-    The kubelet (1.36) gives the units of a pod that was deleted by force to the next one at once, and ends its
+    The kubelet (1.36) gives the units of a pod that was deleted by force to the next one at once, and ends
+    its
     containers a moment later: nobody's book has them any more.
     """
     known = {each.kubelet_uid for each in pods} | {key.pod.uid for key in checkpoint or ()}
