@@ -17,6 +17,7 @@ import msgspec
 
 from chaos.proxy.fault import ActiveFaults, ApiFault
 from chaos.proxy.server import ApiProxy
+from gpushare_core.clock import utc_now
 from gpushare_core.kube.credentials import Credentials
 from gpushare_localcluster.cluster import API_ADDRESS, API_PORT, SERVICE_ADDRESS, LocalCluster
 
@@ -111,10 +112,14 @@ async def serve(cluster: LocalCluster) -> None:
 
 
 def obey(faults: ActiveFaults, command: Begin | End) -> Answer:
+    """Does what it says. The log tells of it, for people who look for the cause of something."""
+    answer = Answer()
     if isinstance(command, End):
-        return Answer(faults.end(command.number))
-    faults.begin(command.number, command.fault)
-    return Answer()
+        answer = Answer(faults.end(command.number))
+    else:
+        faults.begin(command.number, command.fault)
+    print(utc_now().isoformat(), command, answer, file=sys.stderr, flush=True)
+    return answer
 
 
 async def standard_input() -> asyncio.StreamReader:

@@ -7,7 +7,7 @@ import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import aiohttp
 from aiohttp import web
@@ -92,22 +92,25 @@ class ApiProxy:
         )
         fault = self.faults.of(asked)
         body = await request.read()
-        if fault is not None:
-            await self._before(fault, request)
-            if fault.manner is Manner.STATUS:
-                return refusal(fault)
+        if fault is not None and (instead := await self._instead(fault, request)) is not None:
+            return instead
         if asked.verb == "watch":
             return await self._watch(request, asked, fault)
         return await self._answer(request, asked, fault, body)
 
-    async def _before(self, fault: ApiFault, request: web.Request) -> None:
-        if fault.manner is Manner.HUNG:
-            await asyncio.Event().wait()
-        if fault.manner is Manner.SILENT:
-            await self._changes.until(lambda: fault not in self.faults)
-            give_up(request)
-        if fault.manner in (Manner.RESET, Manner.REFUSED):
-            give_up(request)
+    async def _instead(self, fault: ApiFault, request: web.Request) -> web.StreamResponse | None:
+        """Returns what a call is met with that does not reach the API server; None where it does."""
+        match fault.manner:
+            case Manner.STATUS:
+                return refusal(fault)
+            case Manner.RESET | Manner.REFUSED:
+                return given_up(request)
+            case Manner.SILENT:
+                await self._changes.until(lambda: fault not in self.faults)
+                return given_up(request)
+            case Manner.HUNG:
+                await asyncio.Event().wait()
+        return None
 
     async def _answer(
         self, request: web.Request, asked: Call, fault: ApiFault | None, body: bytes
@@ -116,12 +119,12 @@ class ApiProxy:
         forwarding = self._forward(request, asked, body, delay=delay)
         answer = await (self._whatever_the_caller_does(forwarding) if asked.is_write else forwarding)
         if answer is None:
-            give_up(request)
+            return given_up(request)
         status, headers, content = answer
         if fault is None:
             return web.Response(status=status, headers=headers, body=content)
         if fault.manner is Manner.LOST_ANSWER:
-            give_up(request)
+            return given_up(request)
         if fault.manner is Manner.TRUNCATED:
             return web.Response(status=status, headers=headers, body=content[: len(content) // 2])
         return await self._slowly(request, web.StreamResponse(status=status, headers=headers), content, fault)
@@ -157,10 +160,10 @@ class ApiProxy:
                 await response.prepare(request)
                 stream = Stream(call=asked, faults=self.faults, changes=self._changes, fault=fault)
                 if not await stream.relay(answer.content, response.write):
-                    give_up(request)
+                    reset(request.transport)
                 return response
         except (aiohttp.ClientError, OSError):
-            give_up(request)
+            return given_up(request)
 
     def _open(self, request: web.Request, body: bytes) -> Any:
         headers = kept(request.headers)
@@ -195,10 +198,10 @@ def refusal(fault: ApiFault) -> web.Response:
     return web.json_response(status_object(fault.status), status=fault.status, headers=after)
 
 
-def give_up(request: web.Request) -> NoReturn:
-    """Resets the caller's connection."""
+def given_up(request: web.Request) -> web.StreamResponse:
+    """Resets the caller's connection; returns the answer that it does not get."""
     reset(request.transport)
-    raise ConnectionResetError
+    return web.Response()
 
 
 def reset(transport: asyncio.BaseTransport | None) -> None:

@@ -14,7 +14,8 @@ def token(**claims: object) -> str:
 
 
 PLUGIN = token(
-    sub="system:serviceaccount:gpushare-system:gpushare-plugin", **{"kubernetes.io": {"node": {"name": "gpu-1"}}}
+    sub="system:serviceaccount:gpushare-system:gpushare-plugin",
+    **{"kubernetes.io": {"node": {"name": "gpu-1"}}},
 )
 PODS = "/api/v1/namespaces/default/pods"
 
