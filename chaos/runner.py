@@ -12,6 +12,7 @@ from chaos.plan.history import Step, rounds
 from chaos.quiet import NotQuietError, await_quiet
 from chaos.record import DONE, Record, Recovery
 from chaos.world import World
+from gpushare_core.audit.difference import Difference
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -46,6 +47,7 @@ class Runner:
         self._findings = findings
         self._record = record
         self._say = say
+        self._told = set[tuple[str, ...]]()
 
     async def play(self, steps: Sequence[Step]) -> None:
         """Ends early at the first finding, unless they are collected."""
@@ -67,7 +69,7 @@ class Runner:
         try:
             quiet = await await_quiet(self._world, seconds=QUIET_SECONDS)
         except NotQuietError as error:
-            self._findings.add(Finding(rule="quiet", sentence=str(error)))
+            self._find("quiet", str(error))
             return
         agreement = await self._agreement()
         self._record.recoveries.append(Recovery(tuple(faults), quiet.seconds, agreement))
@@ -113,20 +115,23 @@ class Runner:
 
     async def _agreement(self) -> float:
         """Returns the seconds until all books agreed."""
-        begun = time.monotonic()
-        while differences := await self._auditor.differences():
-            waited = time.monotonic() - begun
+        begun, last = time.monotonic(), ""
+        while differences := await self._new_differences():
+            waited, last = time.monotonic() - begun, str(differences[0])
             if waited > PATIENCE:
                 for each in differences:
-                    self._findings.add(
-                        Finding(rule=each.rule, sentence=f"still after {waited:.0f} s: {each}")
-                    )
+                    self._told.add(each.identity)
+                    self._find(each.rule, f"after {waited:.0f} s still: {each}")
                 return waited
-            last = differences
             await asyncio.sleep(0.2)
         seconds = time.monotonic() - begun
         if seconds > AGREEMENT_SECONDS:
-            self._findings.add(
-                Finding(rule="I3", sentence=f"agreed only {seconds:.1f} s after quiet: {last[0]}")
-            )
+            self._find("I3", f"agreed only {seconds:.1f} s after quiet: {last}")
         return seconds
+
+    def _find(self, rule: str, sentence: str) -> None:
+        self._findings.add(Finding(rule=rule, sentence=sentence))
+
+    async def _new_differences(self) -> list[Difference]:
+        """Returns those that are not told already: where all are collected, nobody waits for them again."""
+        return [each for each in await self._auditor.differences() if each.identity not in self._told]
