@@ -46,9 +46,13 @@ def status_card(books: NodeBooks, at: int, **changes: Any) -> NodeBooks:
     assert books.share_node
     cards = [*books.share_node.cards]
     cards[at] = replace(cards[at], **changes)
-    totals = {"units_total": sum(card.units for card in cards)}
-    totals["units_allocated"] = sum(card.allocated for card in cards)
-    return replace(books, share_node=replace(books.share_node, cards=tuple(cards), **totals))
+    share_node = replace(
+        books.share_node,
+        cards=tuple(cards),
+        units_total=sum(card.units for card in cards),
+        units_allocated=sum(card.allocated for card in cards),
+    )
+    return replace(books, share_node=share_node)
 
 
 def ledger_card(books: NodeBooks, at: int, **changes: Any) -> NodeBooks:
