@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from chaos.operation import Kind
-from chaos.operations import cards, kubelets, machines, pods, programs
+from chaos.operations import cards, disks, kubelets, machines, pods, programs
 
 KINDS: Sequence[Kind] = (
     *pods.KINDS,
@@ -11,4 +11,5 @@ KINDS: Sequence[Kind] = (
     *kubelets.KINDS,
     *machines.KINDS,
     *cards.KINDS,
+    *disks.KINDS,
 )
