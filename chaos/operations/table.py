@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 
 from chaos.operation import Kind
-from chaos.operations import api_faults, cards, controllers, forgeries, kubelets, machines, pods, programs
+from chaos.operations import (
+    api_faults,
+    cards,
+    controllers,
+    disks,
+    forgeries,
+    kubelets,
+    machines,
+    pods,
+    programs,
+)
 
 KINDS: Sequence[Kind] = (
     *pods.KINDS,
@@ -14,4 +24,5 @@ KINDS: Sequence[Kind] = (
     *machines.KINDS,
     *cards.KINDS,
     *api_faults.KINDS,
+    *disks.KINDS,
 )
