@@ -22,6 +22,8 @@ PATIENCE = 60.0
 """How long it is looked whether they come to agree after all: what it says then is how late."""
 OPERATION_SECONDS = 90.0
 """For one operation, most of which are one call."""
+HEALING_SECONDS = 240.0
+"""For one fault: what was deleted has to be gone before it comes again."""
 
 
 class Runner:
@@ -96,7 +98,7 @@ class Runner:
     async def _last(self, fault: tuple[Fault, float]) -> None:
         operation, until = fault
         await asyncio.sleep(max(0.0, until - time.monotonic()))
-        await asyncio.wait_for(operation.heal(self._world), OPERATION_SECONDS)
+        await asyncio.wait_for(operation.heal(self._world), HEALING_SECONDS)
 
     async def _agreement(self) -> float:
         """Returns the seconds until all books agreed."""

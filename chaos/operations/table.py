@@ -3,7 +3,18 @@
 from collections.abc import Sequence
 
 from chaos.operation import Kind
-from chaos.operations import api_faults, cards, controllers, forgeries, kubelets, machines, pods, programs
+from chaos.operations import (
+    api_faults,
+    cards,
+    controllers,
+    forgeries,
+    kubelets,
+    machines,
+    manifests,
+    pods,
+    policies,
+    programs,
+)
 
 KINDS: Sequence[Kind] = (
     *pods.KINDS,
@@ -14,4 +25,6 @@ KINDS: Sequence[Kind] = (
     *machines.KINDS,
     *cards.KINDS,
     *api_faults.KINDS,
+    *policies.KINDS,
+    *manifests.KINDS,
 )
