@@ -33,6 +33,8 @@ class Deadlines:
     """How long it is looked whether they come to agree after all: the finding says then how late."""
     operation: float = 90.0
     """For one operation, most of which are one call."""
+    healing: float = 240.0
+    """For one fault: what was deleted has to be gone before it comes again."""
 
 
 DEADLINES = Deadlines()
@@ -123,7 +125,7 @@ class Runner:
     async def _last(self, fault: tuple[Fault, float]) -> None:
         operation, until = fault
         await asyncio.sleep(max(0.0, until - time.monotonic()))
-        await asyncio.wait_for(operation.heal(self._world), self._deadlines.operation)
+        await asyncio.wait_for(operation.heal(self._world), self._deadlines.healing)
 
     async def _agreement(self) -> float:
         """Returns the seconds until all books agreed."""
