@@ -4,13 +4,14 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from chaos.audit.auditor import Auditor
 from chaos.expectations import Expectations
 from chaos.findings import Finding, Findings
 from chaos.operation import Fault
 from chaos.plan.history import Step, rounds
-from chaos.quiet import NotQuietError, await_quiet
+from chaos.quiet import NotQuietError, Quiet, await_quiet
 from chaos.record import DONE, Record, Recovery
 from chaos.world import World
 from gpushare_core.audit.difference import Difference
@@ -40,6 +41,12 @@ class Deadlines:
 DEADLINES = Deadlines()
 
 
+class AwaitQuiet(Protocol):
+    """As ``chaos.quiet.await_quiet``."""
+
+    async def __call__(self, world: World, /, *, seconds: float) -> Quiet: ...
+
+
 class Runner:
     """Plays one history on one world. ``say``: prints a line of progress."""
 
@@ -53,6 +60,7 @@ class Runner:
         record: Record,
         say: Callable[[str], None],
         deadlines: Deadlines = DEADLINES,
+        quiet: AwaitQuiet = await_quiet,
     ) -> None:
         self._world = world
         self._auditor = auditor
@@ -61,6 +69,7 @@ class Runner:
         self._record = record
         self._say = say
         self._deadlines = deadlines
+        self._await_quiet = quiet
         self._told = set[tuple[str, ...]]()
 
     async def play(self, steps: Sequence[Step]) -> None:
@@ -81,7 +90,7 @@ class Runner:
     async def settle(self, *, faults: Sequence[str] = ()) -> None:
         """Waits until all is quiet and all books agree, and notes how long that took after ``faults``."""
         try:
-            quiet = await await_quiet(self._world, seconds=self._deadlines.quiet)
+            quiet = await self._await_quiet(self._world, seconds=self._deadlines.quiet)
         except NotQuietError as error:
             self._find("quiet", str(error))
             return
