@@ -9,7 +9,7 @@ from pathlib import Path
 from chaos.audit.auditor import Auditor
 from chaos.audit.gather import Gatherer
 from chaos.expectations import Expectations
-from chaos.findings import Findings
+from chaos.findings import Finding, Findings
 from chaos.footprint import Footprint
 from chaos.plan.history import Step
 from chaos.record import Record
@@ -76,6 +76,8 @@ async def _play(
                     outcome.seconds = time.monotonic() - begun
             if not outcome.findings.are_enough:
                 await take_back(world, outcome.findings)
+        for name in traffic.waiting:
+            outcome.findings.add(Finding(rule="I6", sentence=f"ordinary pod {name} finds no node"))
     finally:
         measuring.cancel()
         outcome.longest_wait, outcome.ordinary_pods = traffic.longest, len(traffic.created)
