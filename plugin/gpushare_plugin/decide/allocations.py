@@ -200,9 +200,19 @@ def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> 
     return [
         PodAllocation(pod, allocation.containers, allocation.held(), classes=annotated_classes(allocation))
         for pod in pods
-        if (allocation := pod.allocation) and allocation.node == assignments.node
-        if forgotten_containers(pod, assignments.assigned)
+        if (allocation := pod.allocation) and _is_forgotten(pod, allocation, assignments)
     ]
+
+
+def _is_forgotten(pod: Pod, allocation: Allocation, assignments: NodeAssignments) -> bool:
+    """Whether a container that runs was given units once, and is listed without any.
+
+    Who asks for a class that this node does not serve never had some: bound by ``nodeName``, the kubelet
+    starts
+    it without a resource that it does not know.
+    """
+    had = (allocation.containers.get(name) for name in forgotten_containers(pod, assignments.assigned))
+    return allocation.node == assignments.node and any(had)
 
 
 def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
@@ -272,7 +282,8 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
         return None
     is_served = len(request.resources) == 1 or assignments.layout.is_mixed
     if request.crowded_containers or not is_served or assignment.foreign:
-        has_units = assignments.assigned.has_units(pod)
+        is_forgotten = pod.allocation is not None and _is_forgotten(pod, pod.allocation, assignments)
+        has_units = assignments.assigned.has_units(pod) and not is_forgotten
         return _seen_allocation(pod, assignment, assignments) if has_units else None
     parts = [_part_allocation(pod, part, assignment, assignments) for part in request.parts]
     if len(parts) == 1 or None in parts:

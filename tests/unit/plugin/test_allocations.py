@@ -23,6 +23,7 @@ from gpushare_plugin.decide.allocations import (
     AssignedDevices,
     PodAllocation,
     PodAssignment,
+    every_allocation,
     forgotten_allocations,
     forgotten_units,
     overcommitted_cards,
@@ -191,6 +192,28 @@ def test_units_of_a_container_are_forgotten_although_another_one_was_given_its_o
     (forgotten,) = forgotten_allocations(listed, [running])
     assert forgotten.cards == {"GPU-1": 6}
     assert forgotten_units([running], listed.assigned) == {"GPU-1": 2}
+
+
+TWO_CLASSES = (container("x", 2), container("y", 2), container("z", 1, resource=GPUSHARE.card_resource))
+
+
+@pytest.mark.parametrize(
+    ("held", "forgotten"),
+    [
+        pytest.param({"x": [16, 17], "y": [18, 19], "z": []}, 0, id="nobody served the other class"),
+        pytest.param({"x": [16, 17], "y": [], "z": []}, 1, id="units of one container are forgotten besides"),
+    ],
+)
+def test_a_pod_that_asks_for_a_class_that_the_node_does_not_serve_is_counted_once(
+    held: dict[str, list[int]], forgotten: int
+) -> None:
+    """The kubelet admits a pod that was bound by ``nodeName`` without a resource that it does not know."""
+    text = annotation({"x": {"GPU-1": 2}, "y": {"GPU-1": 2}})
+    running = replace(pod("a", *TWO_CLASSES, annotation=text), running=True)
+    listed = node_assignments(assigned(a=held))
+    every = every_allocation(listed, {running.name: running})
+    assert [each.cards for each in every] == [{"GPU-1": 4}]
+    assert len(forgotten_allocations(listed, [running])) == forgotten
 
 
 @pytest.mark.parametrize(
