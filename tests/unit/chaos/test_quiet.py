@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from chaos.quiet import on_their_way
+from chaos.quiet import on_their_way, unmirrored
 
 from gpushare_core.json_object import Json
 
@@ -32,3 +32,26 @@ REFUSED = [{"type": "PodScheduled", "status": "False"}]
 )
 def test_on_their_way(body: Json, doing: str) -> None:
     assert on_their_way([body]) == ([f"pod a {doing}"] if doing else [])
+
+
+def mirror(version: str) -> Json:
+    annotations = {"kubernetes.io/config.mirror": "hash", "chaos/version": version}
+    return {"metadata": {"name": "s-gpu-1", "annotations": annotations}}
+
+
+@pytest.mark.parametrize(
+    ("written", "pods", "on_its_way"),
+    [
+        pytest.param({"s-gpu-1": "2"}, [mirror("2")], False, id="as written"),
+        pytest.param({"s-gpu-1": "2"}, [mirror("1")], True, id="an earlier one"),
+        pytest.param({"s-gpu-1": "2"}, [], True, id="not yet"),
+        pytest.param({}, [mirror("2")], True, id="not gone yet"),
+        pytest.param({}, [pod("Running")], False, id="no static pod"),
+    ],
+)
+def test_static_pods_are_on_their_way_until_the_api_server_shows_them(
+    written: dict[str, str],
+    pods: list[Json],
+    on_its_way: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    assert bool(unmirrored(written, pods)) is on_its_way
