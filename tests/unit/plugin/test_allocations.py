@@ -23,6 +23,7 @@ from gpushare_plugin.decide.allocations import (
     AssignedDevices,
     PodAllocation,
     PodAssignment,
+    every_allocation,
     forgotten_allocations,
     forgotten_units,
     overcommitted_cards,
@@ -191,6 +192,15 @@ def test_units_of_a_container_are_forgotten_although_another_one_was_given_its_o
     (forgotten,) = forgotten_allocations(listed, [running])
     assert forgotten.cards == {"GPU-1": 6}
     assert forgotten_units([running], listed.assigned) == {"GPU-1": 2}
+
+
+def test_units_of_a_class_that_the_node_does_not_offer_are_not_forgotten() -> None:
+    """The kubelet admits a pod that was put on the node by name, and leaves out what the node does not have."""
+    text = annotation({"x": {"GPU-1": 4}})
+    bound = pod("a", container("x", 4), container("y", 1, SLICE), annotation=text)
+    running = replace(bound, running=True)
+    listed = node_assignments(assigned(a={"x": [16, 17, 18, 19], "y": []}))
+    assert [each.cards for each in every_allocation(listed, {running.name: running})] == [{"GPU-1": 4}]
 
 
 @pytest.mark.parametrize(
