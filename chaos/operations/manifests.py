@@ -1,8 +1,8 @@
 """kube-scheduler's manifest is edited by people, written anew by upgrades, and cannot be read for a while.
 
 ``World.before`` is kept as what every file would be without us: with each edit it changes, too.
-kube-scheduler restarts with every change, and does not run on its node while its manifest cannot be read: pods
-wait for the other one to lead, 15 s and more.
+kube-scheduler restarts with every change, and does not run on its node while its manifest cannot be read:
+pods wait for the other one to lead, 15 s and more.
 """
 
 from collections.abc import Sequence
