@@ -64,6 +64,7 @@ async def _missing(world: World) -> list[str]:
         *(f"Deployment {_name(each)} is not whole" for each in deployed if not _is_whole_deployment(each)),
         *(f"{_name(each)} is not Ready" for each in schedulers if not is_true(each, "Ready")),
         *(f"policy {_name(each)}: {_why(each)}" for each in policies if not _is_settled(each)),
+        *(f"not open again: {each}" for each in await world.api_proxy.broken_watches()),
         *on_their_way(ours),
         *unmirrored(world.static_pods, ours),
     ]

@@ -205,14 +205,8 @@ def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> 
 
 
 def _is_forgotten(pod: Pod, allocation: Allocation, assignments: NodeAssignments) -> bool:
-    """Whether a container that runs was given units once, and is listed without any.
-
-    Who asks for a class that this node does not serve never had some: bound by ``nodeName``, the kubelet
-    starts
-    it without a resource that it does not know.
-    """
-    had = (allocation.containers.get(name) for name in forgotten_containers(pod, assignments.assigned))
-    return allocation.node == assignments.node and any(had)
+    """Whether ``allocation`` counts for the pod, and not what the kubelet still lists of it."""
+    return allocation.node == assignments.node and bool(forgotten_containers(pod, assignments.assigned))
 
 
 def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
@@ -222,11 +216,15 @@ def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
 
 
 def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
-    """Returns the containers of ``pod`` that run, ask for units, and are listed without any.
+    """Returns the containers of ``pod`` that run, have units by its annotation, and are listed without any.
 
-    The kubelet has lost its checkpoint; it asks again only for a container that restarts.
+    The kubelet has lost its checkpoint; it asks again only for a container that restarts. What is not annotated
+    was never assigned: of a pod that was put here by name, the kubelet leaves out what this node does not offer.
     """
-    return containers_without_units(pod, assigned) if pod.running else []
+    annotated = pod.allocation.containers if pod.allocation and pod.running else {}
+    return (
+        [name for name in containers_without_units(pod, assigned) if name in annotated] if annotated else []
+    )
 
 
 def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int) -> Shares:
