@@ -1,21 +1,25 @@
-"""Break everything on purpose: ``python -m chaos --seed 1 --operations 1000``."""
+"""Break everything on purpose: ``python -m chaos --seed 1 --operations 1000`` (``make chaos``)."""
 
 import argparse
 import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from chaos.findings import Finding
 from chaos.operations.table import KINDS
 from chaos.plan import history
 from chaos.plan.generator import history as drawn
 from chaos.plan.history import Step
+from chaos.report import markdown, write_json
 from chaos.run import Outcome, run
+from chaos.shrink import shortest_failing_prefix
 from gpushare_localcluster.directories import cluster_folder
 
-NAME = "chaos"
+Say = Callable[[str], None]
+HISTORY = "history.jsonl"
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -25,23 +29,37 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--history", type=Path, help="play this file instead; --operations takes a prefix of it"
     )
-    parser.add_argument("--folder", type=Path, help="for the cluster, the history and the report")
+    parser.add_argument("--folder", type=Path, help="for the cluster with its logs, history and report")
     parser.add_argument(
         "--keep-going", action="store_true", help="collect differences, do not end at the first"
+    )
+    parser.add_argument("--keep", action="store_true", help="leave the cluster running after a difference")
+    parser.add_argument(
+        "--shrink-minutes",
+        type=float,
+        default=0.0,
+        help="after a difference, how long to look for the shortest failing prefix (%(default)s)",
     )
     return parser.parse_args(arguments)
 
 
 def main() -> int:
     options = parse(sys.argv[1:])
-    folder = options.folder or cluster_folder(f"{NAME}-{options.seed}")
+    folder = (options.folder or cluster_folder(f"chaos-{options.seed}")).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    steps = _steps(options)
-    history.write(folder / "history.jsonl", steps)
-    say = _sayer()
-    outcome = asyncio.run(run(steps, folder, say=say, collect=options.keep_going))
-    tell(outcome, say)
-    return 1 if outcome.findings.all else 0
+    steps, say = _steps(options), _sayer()
+    history.write(folder / HISTORY, steps)
+    say(f"seed {options.seed}, {len(steps)} operations; {folder / HISTORY} has them")
+    outcome = asyncio.run(run(steps, folder, say=say, collect=options.keep_going, keep=options.keep))
+    seed = str(options.history or options.seed)
+    print(markdown(outcome, seed=seed), flush=True)
+    write_json(folder / "report.json", outcome, seed=seed)
+    if not outcome.findings.all:
+        return 0
+    _tell_failure(outcome.findings.all, steps, folder=folder, seed=seed, say=say)
+    if options.shrink_minutes > 0:
+        asyncio.run(_shrink(steps, outcome, folder, minutes=options.shrink_minutes, say=say))
+    return 1
 
 
 def _steps(options: argparse.Namespace) -> list[Step]:
@@ -50,7 +68,7 @@ def _steps(options: argparse.Namespace) -> list[Step]:
     return drawn(options.seed, options.operations, KINDS)
 
 
-def _sayer() -> Callable[[str], None]:
+def _sayer() -> Say:
     begun = time.monotonic()
 
     def say(text: str) -> None:
@@ -59,15 +77,35 @@ def _sayer() -> Callable[[str], None]:
     return say
 
 
-def tell(outcome: Outcome, say: Callable[[str], None]) -> None:
-    say(
-        f"{outcome.record.operations.total()} operations, {outcome.record.faults.total()} faults in"
-        f" {outcome.seconds:.0f} s, {outcome.readings} readings of all books, longest wait of"
-        f" {outcome.ordinary_pods} ordinary pods {outcome.longest_wait:.1f} s,"
-        f" {len(outcome.findings.all)} differences"
+def _tell_failure(
+    findings: Sequence[Finding], steps: Sequence[Step], *, folder: Path, seed: str, say: Say
+) -> None:
+    say(f"{len(findings)} differences with seed {seed}, {len(steps)} operations:")
+    for each in findings:
+        say(f"  {each}")
+    say(f"history: {folder / HISTORY}; logs of the cluster: {folder / 'logs'} and {folder / 'nodes'}")
+    say(f"again: python -m chaos --history {folder / HISTORY} --operations {len(steps)}")
+
+
+async def _shrink(steps: list[Step], outcome: Outcome, folder: Path, *, minutes: float, say: Say) -> None:
+    deadline = time.monotonic() + 60 * minutes
+
+    async def fails(length: int) -> bool:
+        say(f"shrinking: the first {length} operations on a fresh cluster")
+        again = await run(steps[:length], folder / f"prefix-{length}", say=_silent)
+        return bool(again.findings.all)
+
+    length = await shortest_failing_prefix(
+        min(len(steps), outcome.record.last_number or len(steps)),
+        fails,
+        may_go_on=lambda: time.monotonic() < deadline,
     )
-    for kind, outcomes in sorted(outcome.record.outcomes.items()):
-        say(f"{kind}: {dict(outcomes.most_common(4))}")
+    say(f"the shortest prefix that was seen to fail has {length} operations")
+    say(f"again: python -m chaos --history {folder / HISTORY} --operations {length}")
+
+
+def _silent(_: str) -> None:
+    return
 
 
 if __name__ == "__main__":

@@ -4,8 +4,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from chaos.operation import Fault
+from chaos.operation import Fault, Operation
 from chaos.plan.history import Step
+
+DONE = "done"
+"""The outcome of an operation that was carried out, as far as its answer says."""
 
 
 class Recovery(NamedTuple):
@@ -30,9 +33,16 @@ class Record:
     slowest: dict[str, float] = field(default_factory=dict)
     """Kind -> seconds of its longest operation."""
 
+    done: list[tuple[Operation, bool]] = field(default_factory=list)
+    """Every operation in the order in which they ended, and whether it was done."""
+    last_number: int = 0
+    """Of the last operation that was begun."""
+
     def note(self, step: Step, outcome: str, *, seconds: float) -> None:
         kind = step.operation.kind
+        self.last_number = max(self.last_number, step.number)
         (self.faults if isinstance(step.operation, Fault) else self.operations)[kind] += 1
+        self.done.append((step.operation, outcome == DONE))
         self.outcomes.setdefault(kind, Counter())[_short(outcome)] += 1
         self.slowest[kind] = max(self.slowest.get(kind, 0.0), seconds)
 

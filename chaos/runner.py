@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable, Sequence
 
 from chaos.audit.auditor import Auditor
+from chaos.expectations import Expectations
 from chaos.findings import Finding, Findings
 from chaos.operation import Fault
 from chaos.plan.history import Step, rounds
 from chaos.quiet import NotQuietError, await_quiet
-from chaos.record import Record, Recovery
+from chaos.record import DONE, Record, Recovery
 from chaos.world import World
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_localcluster.errors import LocalClusterError
@@ -20,6 +21,8 @@ AGREEMENT_SECONDS = 5.0
 """From quiet on, until all books have to agree (I3)."""
 PATIENCE = 60.0
 """How long it is looked whether they come to agree after all: what it says then is how late."""
+THOROUGH = 5
+"""After so many rounds, and at the end, waiting pods are looked at: that takes longer than all books."""
 OPERATION_SECONDS = 90.0
 """For one operation, most of which are one call."""
 
@@ -31,6 +34,7 @@ class Runner:
         self,
         world: World,
         auditor: Auditor,
+        expectations: Expectations,
         *,
         findings: Findings,
         record: Record,
@@ -38,16 +42,25 @@ class Runner:
     ) -> None:
         self._world = world
         self._auditor = auditor
+        self._expectations = expectations
         self._findings = findings
         self._record = record
         self._say = say
 
     async def play(self, steps: Sequence[Step]) -> None:
         """Ends early at the first finding, unless they are collected."""
-        for steps_of_round in rounds(steps):
+        for number, steps_of_round in enumerate(rounds(steps), start=1):
             if self._findings.are_enough:
                 return
             await self._round(steps_of_round)
+            if number % THOROUGH == 0:
+                await self.expect()
+        await self.expect()
+
+    async def expect(self) -> None:
+        """Compares what there is with the model. All is to be quiet."""
+        await self._expectations.no_pod_is_lost()
+        await self._expectations.no_pod_waits_that_has_room()
 
     async def settle(self, *, faults: Sequence[str] = ()) -> None:
         """Waits until all is quiet and all books agree, and notes how long that took after ``faults``."""
@@ -88,7 +101,7 @@ class Runner:
         operation, begun = step.operation, time.monotonic()
         try:
             await asyncio.wait_for(operation.run(self._world), OPERATION_SECONDS)
-            outcome = "done"
+            outcome = DONE
         except (ApiError, UnreachableError, LocalClusterError, TimeoutError) as error:
             outcome = f"{type(error).__name__}: {error}"
         self._record.note(step, outcome, seconds=time.monotonic() - begun)

@@ -46,3 +46,22 @@ def _container(name: str, ask: Ask, life: Life) -> Json:
         "resources": {"limits": limits},
     }
     return {**body, "restartPolicy": "Always"} if ask.place is Place.SIDECAR else body
+
+
+def controller_body(kind: str, name: str, shape: PodShape, *, replicas: int) -> Json:
+    """Returns a Job, Deployment, DaemonSet or StatefulSet of such pods."""
+    labels = {LABEL: "pod", "owner": name}
+    spec = pod_spec(shape)
+    if shape.life is not Life.ENDS:
+        spec["restartPolicy"] = "Always"
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    selector = {"selector": {"matchLabels": {"owner": name}}}
+    more: dict[str, Json] = {
+        "Job": {"parallelism": replicas, "completions": replicas, "backoffLimit": 2},
+        "Deployment": {"replicas": replicas, **selector},
+        "DaemonSet": selector,
+        "StatefulSet": {"replicas": replicas, "serviceName": name, **selector},
+    }
+    version = "batch/v1" if kind == "Job" else "apps/v1"
+    body: Json = {"apiVersion": version, "kind": kind, "metadata": {"name": name}}
+    return {**body, "spec": {"template": template, **more[kind]}}

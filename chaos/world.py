@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from chaos.operations.pod_shapes import HIGH
 from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.policies import POLICIES
+from chaos.proxy.process import ProxyProcess, proxy_process
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import from_kubeconfig
@@ -37,6 +38,8 @@ class World:
 
     cluster: LocalCluster
     client: KubeClient
+    api_proxy: ProxyProcess
+    """Between our programs and the API server."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What a family keeps between its operations, by keys that begin with the family's name."""
     before: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
@@ -104,8 +107,11 @@ async def started(folder: Path) -> AsyncIterator[World]:
     cluster = LocalCluster(folder)
     try:
         await asyncio.to_thread(_start, cluster)
-        async with KubeClient(from_kubeconfig(cluster.kubeconfig), field_manager="chaos") as client:
-            world = World(cluster, client)
+        async with (
+            KubeClient(from_kubeconfig(cluster.kubeconfig), field_manager="chaos") as client,
+            proxy_process(cluster, log=folder / "api-proxy.log") as api_proxy,
+        ):
+            world = World(cluster, client, api_proxy)
             world.before = await world.thread(world.control_plane_files)
             await _prepare(world)
             yield world
@@ -121,7 +127,8 @@ def node_config(name: str) -> NodeConfig:
 
 
 def _start(cluster: LocalCluster) -> None:
-    cluster.start(ClusterConfig([node_config(name) for name in (*CONTROL_PLANES, *WORKERS)]))
+    nodes = [node_config(name) for name in (*CONTROL_PLANES, *WORKERS)]
+    cluster.start(ClusterConfig(nodes, free_service_address=True))
     cluster.wait_ready()
 
 

@@ -15,12 +15,13 @@ from chaos.world import World
 from gpushare_core.audit.books import (
     Books,
     ContainerKey,
-    HeldUnits,
     LedgerBook,
+    ListedContainer,
     NodeBooks,
     PodBook,
     PodKey,
     SeenCards,
+    StoredContainer,
 )
 from gpushare_core.audit.difference import Kind
 from gpushare_core.audit.readers import read_environment, read_pod, read_share_node
@@ -82,14 +83,16 @@ class Gatherer:
     ) -> NodeBooks:
         """The kubelet's own books last, as the auditor asks for."""
         environments = self._environments(node)
+        resources = await self._resources(node)
+        checkpoint = read_checkpoint(self._world.node_file(node, CHECKPOINT))
         return NodeBooks(
             node=node,
             share_node=read_share_node(status) if status else None,
             pods=pods,
             ledger=None if ledger is None else ledger.get(node, LedgerBook()),
-            environments=environments,
-            resources=await self._resources(node),
-            checkpoint=read_checkpoint(self._world.node_file(node, CHECKPOINT)),
+            environments=without_abandoned(environments, pods.values(), checkpoint),
+            resources=resources,
+            checkpoint=checkpoint,
         )
 
     def _environments(self, node: str) -> dict[ContainerKey, SeenCards | None]:
@@ -102,7 +105,7 @@ class Gatherer:
             if each.state == "running"
         }
 
-    async def _resources(self, node: str) -> dict[ContainerKey, tuple[HeldUnits, ...]] | None:
+    async def _resources(self, node: str) -> list[ListedContainer] | None:
         call = self._channels[node].unary_unary(
             LIST,
             request_serializer=api.ListPodResourcesRequest.SerializeToString,
@@ -112,6 +115,21 @@ class Gatherer:
             return read_resources(await call(api.ListPodResourcesRequest(), timeout=TIMEOUT))
         except grpc.aio.AioRpcError:
             return None
+
+
+def without_abandoned(
+    environments: Mapping[ContainerKey, SeenCards | None],
+    pods: Iterable[PodBook],
+    checkpoint: Mapping[ContainerKey, StoredContainer] | None,
+) -> dict[ContainerKey, SeenCards | None]:
+    """Returns the environments but for those of pods that both the API server and the kubelet have given up.
+
+    The kubelet (1.36) gives the units of a pod that was deleted by force to the next one at once, and ends
+    its
+    containers a moment later: nobody's book has them any more.
+    """
+    known = {each.kubelet_uid for each in pods} | {key.pod.uid for key in checkpoint or ()}
+    return {key: seen for key, seen in environments.items() if key.pod.uid in known}
 
 
 def _channel(socket: Path) -> grpc.aio.Channel:

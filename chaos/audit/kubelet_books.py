@@ -9,18 +9,23 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from gpushare_core.audit.books import ContainerKey, HeldUnits, PodKey, SeenCards, StoredContainer
+from gpushare_core.audit.books import (
+    ContainerKey,
+    HeldUnits,
+    ListedContainer,
+    PodKey,
+    SeenCards,
+    StoredContainer,
+)
 from gpushare_core.audit.readers import read_environment
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_plugin.decide.unit_ids import UnknownUnitError, decode_id
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2, podresources_pb2
 
 
-def read_resources(
-    answer: podresources_pb2.ListPodResourcesResponse,
-) -> dict[ContainerKey, tuple[HeldUnits, ...]]:
-    """Returns the units of every container that has some, by PodResources."""
-    found: dict[ContainerKey, tuple[HeldUnits, ...]] = {}
+def read_resources(answer: podresources_pb2.ListPodResourcesResponse) -> list[ListedContainer]:
+    """Returns every container that has units, by PodResources."""
+    found = []
     for pod in answer.pod_resources:
         for container in pod.containers:
             ids: dict[str, list[str]] = defaultdict(list)
@@ -28,7 +33,8 @@ def read_resources(
                 ids[each.resource_name].extend(each.device_ids)
             units = tuple(held(name, ids[name]) for name in ids if name in RESOURCES)
             if units:
-                found[ContainerKey(PodKey(pod.namespace, pod.name), container.name)] = units
+                key = ContainerKey(PodKey(pod.namespace, pod.name), container.name)
+                found.append(ListedContainer(key=key, units=units))
     return found
 
 

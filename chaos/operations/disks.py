@@ -1,7 +1,7 @@
 """Disks of nodes are full for a while: small ones of their own, which nothing else of the machine lies on.
 
-While a kubelet cannot write its checkpoint it refuses pods that ask for devices, and what it has written is old:
-PodResources alone tell what it holds.
+While a kubelet cannot write its checkpoint it refuses pods that ask for devices, and what it has written is
+old: PodResources alone tell what it holds.
 """
 
 from collections.abc import Callable

@@ -33,6 +33,11 @@ TOO_MANY_FILES_ADVICE = (
 FILLER = ".filler"
 """What fills a disk of a node's."""
 
+# Where the apiserver is for machines of the cluster, and where for pods (internal/network/network.go).
+API_ADDRESS = "172.30.0.1"
+SERVICE_ADDRESS = "10.96.0.1"
+API_PORT = 443
+
 # A node's folders that are the host's too, and survive its reboots.
 SHARED_FOLDERS = {
     "/var/lib/kubelet": "kubelet",
@@ -196,6 +201,22 @@ class LocalCluster:
         """Returns a command line that runs kubectl on this cluster."""
         return [str(self.binary.kubectl), f"--kubeconfig={self.kubeconfig}", *arguments]
 
+    def pki_file(self, name: str) -> Path:
+        """Returns where a file of the control plane's certificates lies, such as `apiserver.crt`."""
+        return self.directory / "pki" / name
+
+    def control_plane_command(self, arguments: Sequence[str]) -> list[str]:
+        """Returns a command line that runs `arguments` in the control plane's network, with the host's files.
+
+        Nobody listens there at SERVICE_ADDRESS where the cluster leaves that free; the apiserver is at
+        API_ADDRESS, as ever.
+        """
+        supervisor = self._supervisor_pid()
+        inside = supervisor and processes.cluster_pid(list(processes.running()), supervisor=supervisor)
+        if not inside:
+            raise NotRunningError(f"No cluster is running in {self.directory}: start it first.")
+        return ["nsenter", f"--target={inside}", "--net", "--", *arguments]
+
     # Nodes
 
     def add_node(self, node: NodeConfig) -> None:
@@ -275,7 +296,7 @@ class LocalCluster:
         )
 
     def node_path(self, name: str, path: str) -> Path:
-        """Returns where a file of a node lies on the host; on a disk of the node's, as long as the cluster runs.
+        """Returns where a file of a node lies on the host, for those on disks as long as the cluster runs.
 
         Raises LocalClusterError if it is in none of SHARED_FOLDERS.
         """

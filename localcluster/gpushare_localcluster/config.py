@@ -54,6 +54,8 @@ class ClusterConfig:
     command lines of `etcd`, `kube-apiserver`, `kube-controller-manager`, `kube-scheduler` and `kubelet`.
     Containers find the programs in `container_path` whatever image they name, and `readable` are the folders
     that containers without root rights must be able to reach.
+    `free_service_address` leaves the address that pods reach the API at to a proxy, see
+    `LocalCluster.control_plane_command`.
     """
 
     nodes: Sequence[NodeConfig]
@@ -62,6 +64,7 @@ class ClusterConfig:
     container_path: Sequence[Path] = field(default_factory=lambda: python_programs())
     readable: Sequence[Path] = field(default_factory=lambda: python_folders())
     containerd: Containerd | None = None
+    free_service_address: bool = False
 
     @classmethod
     def of_size(cls, *, workers: int, control_planes: int = 1) -> "ClusterConfig":
@@ -76,6 +79,7 @@ class ClusterConfig:
             "directory": str(directory),
             "listen": self.listen,
             "detach": detach,
+            "freeServiceAddress": self.free_service_address,
             "nodes": [node.as_json() for node in self.nodes],
             "componentFlags": {name: list(flags) for name, flags in self.component_flags.items()},
             "image": {

@@ -52,9 +52,14 @@ def below(processes: Sequence[Process], ancestor: int) -> Iterator[Process]:
             yield from below(processes, process.pid)
 
 
+def cluster_pid(processes: Sequence[Process], *, supervisor: int) -> int | None:
+    """Returns the host's PID of process 1 of the supervisor's cluster, or None."""
+    return next((process.pid for process in processes if process.parent == supervisor), None)
+
+
 def host_pid(processes: Sequence[Process], *, supervisor: int, inner: int) -> int | None:
     """Returns the host's PID of the process that has PID `inner` in the supervisor's cluster, or None."""
-    cluster = next((process.pid for process in processes if process.parent == supervisor), None)
+    cluster = cluster_pid(processes, supervisor=supervisor)
     return next(
         (
             process.pid

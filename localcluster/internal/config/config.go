@@ -19,6 +19,9 @@ type Cluster struct {
 	Listen string `json:"listen"`
 	Nodes  []Node `json:"nodes"`
 	Image  Image  `json:"image"`
+	// FreeServiceAddress leaves the address of Service `kubernetes` to a proxy that somebody puts there; what is
+	// not in a pod reaches the apiserver at its other address, as ever.
+	FreeServiceAddress bool `json:"freeServiceAddress"`
 	// Detach keeps the cluster when standard input closes; without it the cluster ends with its owner.
 	Detach bool `json:"detach"`
 	// ComponentFlags are added to the command lines of components, by program name.
