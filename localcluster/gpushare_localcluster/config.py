@@ -14,20 +14,14 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class NodeConfig:
-    """A node. A control-plane node runs kube-scheduler and carries the usual label and NoSchedule taint.
-
-    `disks` are small file systems in memory, so that one can be full: a folder in or below one that survives
-    reboots -> its size, such as 4m.
-    """
+    """A node. A control-plane node runs kube-scheduler and carries the usual label and NoSchedule taint."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     control_plane: bool = False
-    disks: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        node = {"name": self.name, "labels": dict(self.labels), "controlPlane": self.control_plane}
-        return {**node, "disks": dict(self.disks)} if self.disks else node
+        return {"name": self.name, "labels": dict(self.labels), "controlPlane": self.control_plane}
 
 
 @dataclass(frozen=True)
