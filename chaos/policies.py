@@ -13,7 +13,12 @@ def policy(name: str, rules: Sequence[Json], **spec: object) -> Json:
         "apiVersion": "gpushare.io/v1alpha1",
         "kind": "GPUSharePolicy",
         "metadata": {"name": name},
-        "spec": {"memoryUnit": "1Gi", "nodes": list(rules), **spec},
+        "spec": {
+            "memoryUnit": "1Gi",
+            "nodes": list(rules),
+            "plugin": {"logFolder": "/var/log/gpushare"},
+            **spec,
+        },
     }
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,12 +18,15 @@ from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import pod_path, pods
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_localcluster.config import ClusterConfig
+from gpushare_localcluster.config import ClusterConfig, NodeConfig
 
 SYSTEM = "gpushare-system"
 NAMESPACE = "chaos"
 OVERLAY = Path(__file__).with_name("overlay")
 KUBERNETES = "/etc/kubernetes"
+PLUGINS_DISK = "/var/lib/kubelet/device-plugins"
+LOG_DISK = "/var/log/gpushare"
+CONFIGURATION_DISK = KUBERNETES
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -116,9 +119,16 @@ async def started(folder: Path) -> AsyncIterator[World]:
         await asyncio.to_thread(cluster.stop)
 
 
+def node_config(name: str) -> NodeConfig:
+    """What may be full lies on small disks."""
+    if name in CONTROL_PLANES:
+        return NodeConfig(name, control_plane=True, disks={CONFIGURATION_DISK: "2m"})
+    return NodeConfig(name, disks={PLUGINS_DISK: "4m", LOG_DISK: "1m"})
+
+
 def _start(cluster: LocalCluster) -> None:
-    size = ClusterConfig.of_size(workers=len(WORKERS), control_planes=len(CONTROL_PLANES))
-    cluster.start(replace(size, free_service_address=True))
+    nodes = [node_config(name) for name in (*CONTROL_PLANES, *WORKERS)]
+    cluster.start(ClusterConfig(nodes, free_service_address=True))
     cluster.wait_ready()
 
 

@@ -7,9 +7,8 @@ from random import Random
 from chaos.operation import Fault, Kind, Operation
 from chaos.operations.recovery import await_node
 from chaos.plan.known import CONTROL_PLANES, WORKERS, Known
-from chaos.world import World
+from chaos.world import World, node_config
 from gpushare_core.kube.paths import NODES
-from gpushare_localcluster.config import NodeConfig
 from gpushare_localcluster.errors import LocalClusterError
 
 ETCD, CONTROLLER_MANAGER = "etcd", "kube-controller-manager"
@@ -65,8 +64,7 @@ class Replace(_Machine, frozen=True, kw_only=True, tag="node.replace"):
         await await_node(world, self.node)
 
     async def _add(self, world: World) -> None:
-        node = NodeConfig(self.node, control_plane=self.node in CONTROL_PLANES)
-        await world.thread(world.cluster.add_node, node)
+        await world.thread(world.cluster.add_node, node_config(self.node))
 
 
 class ForgetNode(_Machine, frozen=True, kw_only=True, tag="node.forget"):

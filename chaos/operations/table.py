@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 
 from chaos.operation import Kind
-from chaos.operations import api_faults, cards, controllers, forgeries, kubelets, machines, pods, programs
+from chaos.operations import (
+    api_faults,
+    cards,
+    controllers,
+    disks,
+    forgeries,
+    kubelets,
+    machines,
+    pods,
+    programs,
+)
 
 KINDS: Sequence[Kind] = (
     *pods.KINDS,
@@ -13,5 +23,6 @@ KINDS: Sequence[Kind] = (
     *kubelets.KINDS,
     *machines.KINDS,
     *cards.KINDS,
+    *disks.KINDS,
     *api_faults.KINDS,
 )

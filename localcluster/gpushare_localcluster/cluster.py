@@ -30,6 +30,9 @@ TOO_MANY_FILES_ADVICE = (
     "sysctl fs.inotify.max_user_instances"
 )
 
+FILLER = ".filler"
+"""What fills a disk of a node's."""
+
 # Where the apiserver is for machines of the cluster, and where for pods (internal/network/network.go).
 API_ADDRESS = "172.30.0.1"
 SERVICE_ADDRESS = "10.96.0.1"
@@ -293,16 +296,51 @@ class LocalCluster:
         )
 
     def node_path(self, name: str, path: str) -> Path:
-        """Returns where a file of a node lies on the host.
+        """Returns where a file of a node lies on the host, for those on disks as long as the cluster runs.
 
         Raises LocalClusterError if it is in none of SHARED_FOLDERS.
         """
         for folder, host_name in SHARED_FOLDERS.items():
             if Path(path).is_relative_to(folder):
-                return self.directory / "nodes" / name / host_name / Path(path).relative_to(folder)
+                place = self.directory / "nodes" / name / host_name / Path(path).relative_to(folder)
+                return self._on_disk(place) if self._disk_of(name, path) else place
         raise LocalClusterError(
             f"{path} of a node is not visible on the host; only {', '.join(SHARED_FOLDERS)} are."
         )
+
+    def fill_disk(self, name: str, path: str) -> None:
+        """Fills the disk of a node on which `path` lies: from now on there is no space left on it.
+
+        Raises LocalClusterError if there is no such disk.
+        """
+        if (disk := self._disk_of(name, path)) is None:
+            raise LocalClusterError(
+                f"{path} of node {name} lies on no disk of its own: see NodeConfig.disks."
+            )
+        fill(self.node_path(name, disk) / FILLER)
+
+    def empty_disk(self, name: str, path: str) -> None:
+        """Takes away what `fill_disk` has filled the disk with."""
+        if disk := self._disk_of(name, path):
+            (self.node_path(name, disk) / FILLER).unlink(missing_ok=True)
+
+    def _disk_of(self, name: str, path: str) -> str | None:
+        try:
+            disks = json.loads((self.directory / "nodes" / name / "disks.json").read_bytes())
+        except FileNotFoundError:
+            return None
+        return max((each for each in disks if Path(path).is_relative_to(each)), key=len, default=None)
+
+    def _on_disk(self, place: Path) -> Path:
+        """Disks are mounted where only the cluster's processes see them."""
+        return Path(f"/proc/{self._cluster_pid()}/root") / place.relative_to("/")
+
+    def _cluster_pid(self) -> int:
+        supervisor = self._supervisor_pid()
+        for process in processes.running():
+            if process.parent == supervisor:
+                return process.pid
+        raise NotRunningError(f"No cluster is running in {self.directory}.")
 
     def node_pid(self, name: str) -> int:
         """Returns the host's PID of a node's process 1. Raises LocalClusterError if the node is off."""
@@ -400,6 +438,15 @@ class LocalCluster:
             return None
         # The supervisor writes its PID into the file that it holds locked.
         return int(self._lock_file.read_text())
+
+
+def fill(file: Path) -> None:
+    """Writes to a file until its disk is full."""
+    with file.open("ab", buffering=0) as filler:
+        for size in (1 << 16, 1):
+            with contextlib.suppress(OSError):
+                while filler.write(b"\0" * size):
+                    pass
 
 
 def _send(pid: int, sent: signal.Signals, *, to: str) -> None:

@@ -14,14 +14,20 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class NodeConfig:
-    """A node. A control-plane node runs kube-scheduler and carries the usual label and NoSchedule taint."""
+    """A node. A control-plane node runs kube-scheduler and carries the usual label and NoSchedule taint.
+
+    `disks` are small file systems in memory, so that one can be full: a folder in or below one that survives
+    reboots -> its size, such as 4m.
+    """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     control_plane: bool = False
+    disks: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        return {"name": self.name, "labels": dict(self.labels), "controlPlane": self.control_plane}
+        node = {"name": self.name, "labels": dict(self.labels), "controlPlane": self.control_plane}
+        return {**node, "disks": dict(self.disks)} if self.disks else node
 
 
 @dataclass(frozen=True)

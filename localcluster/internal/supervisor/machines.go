@@ -250,7 +250,7 @@ func (ms *machines) remove(ctx context.Context, m *machine) error {
 	ms.mutex.Lock()
 	defer ms.mutex.Unlock()
 	ms.known = slices.DeleteFunc(ms.known, func(other *machine) bool { return other == m })
-	return os.RemoveAll(string(m.folder))
+	return errors.Join(m.unmountDisks(), os.RemoveAll(string(m.folder)))
 }
 
 func (m *machine) isOn() bool {
