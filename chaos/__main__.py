@@ -3,12 +3,13 @@
 import argparse
 import asyncio
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from chaos.findings import Finding
+from chaos.findings import Finding, Findings
 from chaos.operations.table import KINDS
 from chaos.plan import history
 from chaos.plan.generator import history as drawn
@@ -50,7 +51,13 @@ def main() -> int:
     steps, say = _steps(options), _sayer()
     history.write(folder / HISTORY, steps)
     say(f"seed {options.seed}, {len(steps)} operations; {folder / HISTORY} has them")
-    outcome = asyncio.run(run(steps, folder, say=say, collect=options.keep_going, keep=options.keep))
+    outcome = Outcome(Findings(say, collect=options.keep_going))
+    try:
+        asyncio.run(run(steps, folder, outcome, say=say, keep=options.keep))
+    except KeyboardInterrupt:
+        say("interrupted; this is what was seen until then")
+        outcome.findings.add(Finding(rule="run", sentence="it was interrupted"))
+        options.shrink_minutes = 0
     seed = str(options.history or options.seed)
     print(markdown(outcome, seed=seed), flush=True)
     write_json(folder / "report.json", outcome, seed=seed)
@@ -92,7 +99,8 @@ async def _shrink(steps: list[Step], outcome: Outcome, folder: Path, *, minutes:
 
     async def fails(length: int) -> bool:
         say(f"shrinking: the first {length} operations on a fresh cluster")
-        again = await run(steps[:length], folder / f"prefix-{length}", say=_silent)
+        again = Outcome(Findings(_silent))
+        await run(steps[:length], folder / f"prefix-{length}", again, say=_silent)
         return bool(again.findings.all)
 
     length = await shortest_failing_prefix(
@@ -110,4 +118,6 @@ def _silent(_: str) -> None:
 
 if __name__ == "__main__":
     os.environ.pop("KUBECONFIG", None)
+    # Whoever ends it from outside gets the report as well, and nothing stays.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

@@ -9,7 +9,7 @@ from pathlib import Path
 from chaos.audit.auditor import Auditor
 from chaos.audit.gather import Gatherer
 from chaos.expectations import Expectations
-from chaos.findings import Findings
+from chaos.findings import Finding, Findings
 from chaos.footprint import Footprint
 from chaos.plan.history import Step
 from chaos.record import Record
@@ -37,19 +37,14 @@ class Outcome:
 
 
 async def run(
-    steps: Sequence[Step],
-    folder: Path,
-    *,
-    say: Callable[[str], None],
-    collect: bool = False,
-    keep: bool = False,
-) -> Outcome:
-    """Plays ``steps`` in a fresh cluster that keeps its files in ``folder``.
+    steps: Sequence[Step], folder: Path, outcome: Outcome, *, say: Callable[[str], None], keep: bool = False
+) -> None:
+    """Plays ``steps`` in a fresh cluster that keeps its files in ``folder``, and fills ``outcome``.
 
     Ends at the first difference unless they are to be collected; with ``keep`` the cluster of a difference
     waits for Ctrl-C.
     """
-    begun, outcome = time.monotonic(), Outcome(Findings(say, collect))
+    begun = time.monotonic()
     async with started(folder) as world, Gatherer(world) as gatherer:
         auditor = Auditor(gatherer, outcome.findings.add)
         expectations = Expectations(world, findings=outcome.findings, record=outcome.record)
@@ -64,7 +59,6 @@ async def run(
         if keep and outcome.findings.all:
             say(f"the cluster stays up until Ctrl-C: export KUBECONFIG={world.cluster.kubeconfig}")
             await asyncio.Event().wait()
-    return outcome
 
 
 async def _play(
@@ -76,10 +70,14 @@ async def _play(
     try:
         async with traffic.flowing():
             async with auditor.watching():
-                await runner.play(steps)
-            outcome.seconds = time.monotonic() - begun
+                try:
+                    await runner.play(steps)
+                finally:
+                    outcome.seconds = time.monotonic() - begun
             if not outcome.findings.are_enough:
                 await take_back(world, outcome.findings)
+        for name in traffic.waiting:
+            outcome.findings.add(Finding(rule="I6", sentence=f"ordinary pod {name} finds no node"))
     finally:
         measuring.cancel()
         outcome.longest_wait, outcome.ordinary_pods = traffic.longest, len(traffic.created)

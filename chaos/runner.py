@@ -3,28 +3,48 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from chaos.audit.auditor import Auditor
 from chaos.expectations import Expectations
 from chaos.findings import Finding, Findings
 from chaos.operation import Fault
 from chaos.plan.history import Step, rounds
-from chaos.quiet import NotQuietError, await_quiet
+from chaos.quiet import NotQuietError, Quiet, await_quiet
 from chaos.record import DONE, Record, Recovery
 from chaos.world import World
+from gpushare_core.audit.difference import Difference
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_localcluster.errors import LocalClusterError
 
-QUIET_SECONDS = 240.0
-"""For programs to serve again and pods to arrive: past that something hangs."""
-AGREEMENT_SECONDS = 5.0
-"""From quiet on, until all books have to agree (I3)."""
-PATIENCE = 60.0
-"""How long it is looked whether they come to agree after all: what it says then is how late."""
 THOROUGH = 5
 """After so many rounds, and at the end, waiting pods are looked at: that takes longer than all books."""
-OPERATION_SECONDS = 90.0
-"""For one operation, most of which are one call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """In seconds."""
+
+    quiet: float = 240.0
+    """For programs to serve again and pods to arrive: past that something hangs."""
+    agreement: float = 5.0
+    """From quiet on, until all books have to agree (I3)."""
+    patience: float = 60.0
+    """How long it is looked whether they come to agree after all: the finding says then how late."""
+    operation: float = 90.0
+    """For one operation, most of which are one call."""
+    healing: float = 240.0
+    """For one fault: what was deleted has to be gone before it comes again."""
+
+
+DEADLINES = Deadlines()
+
+
+class AwaitQuiet(Protocol):
+    """As ``chaos.quiet.await_quiet``."""
+
+    async def __call__(self, world: World, /, *, seconds: float) -> Quiet: ...
 
 
 class Runner:
@@ -39,6 +59,8 @@ class Runner:
         findings: Findings,
         record: Record,
         say: Callable[[str], None],
+        deadlines: Deadlines = DEADLINES,
+        quiet: AwaitQuiet = await_quiet,
     ) -> None:
         self._world = world
         self._auditor = auditor
@@ -46,6 +68,9 @@ class Runner:
         self._findings = findings
         self._record = record
         self._say = say
+        self._deadlines = deadlines
+        self._await_quiet = quiet
+        self._told = set[tuple[str, ...]]()
 
     async def play(self, steps: Sequence[Step]) -> None:
         """Ends early at the first finding, unless they are collected."""
@@ -65,9 +90,9 @@ class Runner:
     async def settle(self, *, faults: Sequence[str] = ()) -> None:
         """Waits until all is quiet and all books agree, and notes how long that took after ``faults``."""
         try:
-            quiet = await await_quiet(self._world, seconds=QUIET_SECONDS)
+            quiet = await self._await_quiet(self._world, seconds=self._deadlines.quiet)
         except NotQuietError as error:
-            self._findings.add(Finding(rule="quiet", sentence=str(error)))
+            self._find("quiet", str(error))
             return
         agreement = await self._agreement()
         self._record.recoveries.append(Recovery(tuple(faults), quiet.seconds, agreement))
@@ -100,7 +125,7 @@ class Runner:
         """What the API server answers is an outcome; so is that it does not."""
         operation, begun = step.operation, time.monotonic()
         try:
-            await asyncio.wait_for(operation.run(self._world), OPERATION_SECONDS)
+            await asyncio.wait_for(operation.run(self._world), self._deadlines.operation)
             outcome = DONE
         except (ApiError, UnreachableError, LocalClusterError, TimeoutError) as error:
             outcome = f"{type(error).__name__}: {error}"
@@ -109,24 +134,27 @@ class Runner:
     async def _last(self, fault: tuple[Fault, float]) -> None:
         operation, until = fault
         await asyncio.sleep(max(0.0, until - time.monotonic()))
-        await asyncio.wait_for(operation.heal(self._world), OPERATION_SECONDS)
+        await asyncio.wait_for(operation.heal(self._world), self._deadlines.healing)
 
     async def _agreement(self) -> float:
         """Returns the seconds until all books agreed."""
-        begun = time.monotonic()
-        while differences := await self._auditor.differences():
-            waited = time.monotonic() - begun
-            if waited > PATIENCE:
+        begun, last = time.monotonic(), ""
+        while differences := await self._new_differences():
+            waited, last = time.monotonic() - begun, str(differences[0])
+            if waited > self._deadlines.patience:
                 for each in differences:
-                    self._findings.add(
-                        Finding(rule=each.rule, sentence=f"still after {waited:.0f} s: {each}")
-                    )
+                    self._told.add(each.identity)
+                    self._find(each.rule, f"after {waited:.0f} s still: {each}")
                 return waited
-            last = differences
             await asyncio.sleep(0.2)
         seconds = time.monotonic() - begun
-        if seconds > AGREEMENT_SECONDS:
-            self._findings.add(
-                Finding(rule="I3", sentence=f"agreed only {seconds:.1f} s after quiet: {last[0]}")
-            )
+        if seconds > self._deadlines.agreement:
+            self._find("I3", f"agreed only {seconds:.1f} s after quiet: {last}")
         return seconds
+
+    def _find(self, rule: str, sentence: str) -> None:
+        self._findings.add(Finding(rule=rule, sentence=sentence))
+
+    async def _new_differences(self) -> list[Difference]:
+        """Returns those that are not told already: where all are collected, nobody waits for them again."""
+        return [each for each in await self._auditor.differences() if each.identity not in self._told]

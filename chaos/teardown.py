@@ -1,15 +1,18 @@
 """The last policy goes, and nothing of ours may be left (I7)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from chaos.findings import Finding, Findings
+from chaos.plan.known import WORKERS
 from chaos.world import SYSTEM, World
+from gpushare_core.audit.residue import HostFile, residue
 from gpushare_core.json_object import Json
-from gpushare_core.kube.paths import NODES, SHARE_NODES, daemon_sets, jobs
+from gpushare_core.kube.paths import NODES, POLICIES, SHARE_NODES, daemon_sets, jobs, pods
 from gpushare_localcluster.errors import LocalClusterError
 
 SECONDS = 240.0
-OURS = "gpushare"
+KINDS = (NODES, POLICIES, SHARE_NODES, daemon_sets(SYSTEM), jobs(SYSTEM), pods(SYSTEM))
+WORKER_FOLDERS = ("/var/lib/kubelet/device-plugins", "/etc/kubernetes")
 
 
 async def take_back(world: World, findings: Findings) -> None:
@@ -26,35 +29,33 @@ async def take_back(world: World, findings: Findings) -> None:
 
 
 async def _left(world: World) -> list[str]:
-    nodes, share_nodes, sets, left_jobs = [
-        (await world.client.get(path))["items"]
-        for path in (NODES, SHARE_NODES, daemon_sets(SYSTEM), jobs(SYSTEM))
-    ]
+    """The auditor's rules for objects and workers; control planes byte by byte."""
+    objects = [item for path in KINDS for item in await _items(world, path)]
+    found = residue(objects, await world.thread(_worker_files, world))
+    files = differing_files(world.before, await world.thread(world.control_plane_files))
+    return [*(f"{each.where}: {each.sentence}" for each in found), *files]
+
+
+async def _items(world: World, path: str) -> list[Json]:
+    """Lists do not repeat the kind. Without a node's capacity: the kubelet shows zeros for a while."""
+    listed = await world.client.get(path)
+    kind = listed["kind"].removesuffix("List")
+    parts = ("metadata", "spec")
     return [
-        *(
-            f"{kind} {each['metadata']['name']} is left"
-            for kind, each in _objects(share_nodes, sets, left_jobs)
-        ),
-        *_marks(nodes),
-        *differing_files(world.before, await world.thread(world.control_plane_files)),
+        {"kind": kind, **({key: each.get(key) for key in parts} if kind == "Node" else each)}
+        for each in listed["items"]
     ]
 
 
-def _objects(
-    share_nodes: Iterable[Json], sets: Iterable[Json], left: Iterable[Json]
-) -> Iterator[tuple[str, Json]]:
-    for kind, items in (("GPUShareNode", share_nodes), ("DaemonSet", sets), ("Job", left)):
-        for each in items:
-            yield kind, each
-
-
-def _marks(nodes: Iterable[Json]) -> Iterator[str]:
-    for node in nodes:
-        metadata = node["metadata"]
-        for kind in ("labels", "annotations"):
-            for key in metadata.get(kind) or {}:
-                if OURS in key:
-                    yield f"node {metadata['name']} still has {key} among its {kind}"
+def _worker_files(world: World) -> dict[str, list[HostFile]]:
+    return {
+        node: [
+            HostFile(f"{folder[1:]}/{path.name}")
+            for folder in WORKER_FOLDERS
+            for path in world.node_file(node, folder).glob("*")
+        ]
+        for node in WORKERS
+    }
 
 
 def differing_files(

@@ -38,6 +38,11 @@ class Traffic:
         waiting = [time.monotonic() - at for name, at in self.created.items() if name not in self.waited]
         return max([*self.waited.values(), *waiting], default=0.0)
 
+    @property
+    def waiting(self) -> list[str]:
+        """Those that have no node."""
+        return sorted(self.created.keys() - self.waited.keys())
+
     @asynccontextmanager
     async def flowing(self) -> AsyncIterator[None]:
         """Has a pod created every INTERVAL while entered; the last ones find their nodes before it ends."""
@@ -82,7 +87,7 @@ class Traffic:
 
     async def _drain(self) -> None:
         deadline = time.monotonic() + PATIENCE
-        while self.created.keys() - self.waited.keys() and time.monotonic() < deadline:  # noqa: ASYNC110
+        while self.waiting and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
 
 

@@ -11,7 +11,9 @@ from chaos.operations import (
     forgeries,
     kubelets,
     machines,
+    manifests,
     pods,
+    policies,
     programs,
 )
 
@@ -22,7 +24,9 @@ KINDS: Sequence[Kind] = (
     *programs.KINDS,
     *kubelets.KINDS,
     *machines.KINDS,
-    *cards.KINDS,
     *disks.KINDS,
+    *cards.KINDS,
     *api_faults.KINDS,
+    *policies.KINDS,
+    *manifests.KINDS,
 )

@@ -30,13 +30,13 @@ TOO_MANY_FILES_ADVICE = (
     "sysctl fs.inotify.max_user_instances"
 )
 
-FILLER = ".filler"
-"""What fills a disk of a node's."""
-
 # Where the apiserver is for machines of the cluster, and where for pods (internal/network/network.go).
 API_ADDRESS = "172.30.0.1"
 SERVICE_ADDRESS = "10.96.0.1"
 API_PORT = 443
+
+FILLER = ".filler"
+"""What fills a disk of a node's."""
 
 # A node's folders that are the host's too, and survive its reboots.
 SHARED_FOLDERS = {

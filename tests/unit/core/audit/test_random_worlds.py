@@ -52,7 +52,8 @@ def _sharing(
 ) -> list[Have]:
     """Pods that share these cards."""
     room = {ResourceClass.MEMORY: memory, ResourceClass.SLICE: 4, ResourceClass.CARD: 1}[resource]
-    pods, first = [], 0
+    pods: list[Have] = []
+    first = 0
     while first < room and len(pods) < 3:
         units = draw(st.integers(1, room - first)) if resource is ResourceClass.MEMORY else 1
         name = f"pod-{serial + len(pods)}"
@@ -74,8 +75,8 @@ Change = Callable[[NodeBooks, str, int], NodeBooks]
 def _status(books: NodeBooks, at: str, change: Callable[[StatusCard], StatusCard]) -> NodeBooks:
     assert books.share_node
     cards = tuple(change(card) if card.uuid == at else card for card in books.share_node.cards)
-    totals = {"units_allocated": sum(card.allocated for card in cards)}
-    return replace(books, share_node=replace(books.share_node, cards=cards, **totals))
+    total = sum(card.allocated for card in cards)
+    return replace(books, share_node=replace(books.share_node, cards=cards, units_allocated=total))
 
 
 def status_forgets_a_holder(books: NodeBooks, card: str, at: int) -> NodeBooks:
