@@ -214,9 +214,14 @@ def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
 def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
     """Returns the containers of ``pod`` that run, ask for units, and are listed without any.
 
-    The kubelet has lost its checkpoint; it asks again only for a container that restarts.
+    The kubelet has lost its checkpoint; it asks again only for a container that restarts. One that has no
+    part in what is annotated asks for what its node does not offer: a kubelet admits that, and never had it.
     """
-    return containers_without_units(pod, assigned) if pod.running else []
+    if not pod.running:
+        return []
+    promised = pod.allocation.containers if pod.allocation else None
+    without = containers_without_units(pod, assigned)
+    return [name for name in without if promised is None or name in promised]
 
 
 def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int) -> Shares:
@@ -407,12 +412,26 @@ def _overcommitted(placed: PlacedCard, held: Mapping[ResourceClass, int], layout
 
 
 def every_allocation(assignments: NodeAssignments, pods: Pods) -> list[PodAllocation]:
-    """Returns what all pods have, also those that only the kubelet knows, or that it has forgotten."""
-    return [
-        *admitted_allocations(assignments, pods.values()),
-        *orphaned_allocations(assignments, pods),
-        *forgotten_allocations(assignments, pods.values()),
+    """Returns what all pods have, each once, also those that only the kubelet knows, or that it has
+    forgotten."""
+    forgotten = {each.pod.uid: each for each in forgotten_allocations(assignments, pods.values())}
+    admitted = [
+        _with_forgotten(seen, forgotten.pop(seen.pod.uid, None))
+        for seen in admitted_allocations(assignments, pods.values())
     ]
+    return [*admitted, *orphaned_allocations(assignments, pods), *forgotten.values()]
+
+
+def _with_forgotten(seen: PodAllocation, forgotten: PodAllocation | None) -> PodAllocation:
+    """Returns what a pod has of which the kubelet has forgotten some containers' units, and not all."""
+    if forgotten is None:
+        return seen
+    cards = {
+        card: max(seen.cards.get(card, 0), forgotten.cards.get(card, 0))
+        for card in (*seen.cards, *forgotten.cards)
+    }
+    containers = {**forgotten.containers, **seen.containers}
+    return replace(seen, containers=containers, cards=cards, classes={**forgotten.classes, **seen.classes})
 
 
 def node_locks(

@@ -23,6 +23,7 @@ from gpushare_plugin.decide.allocations import (
     AssignedDevices,
     PodAllocation,
     PodAssignment,
+    every_allocation,
     forgotten_allocations,
     forgotten_units,
     overcommitted_cards,
@@ -191,6 +192,31 @@ def test_units_of_a_container_are_forgotten_although_another_one_was_given_its_o
     (forgotten,) = forgotten_allocations(listed, [running])
     assert forgotten.cards == {"GPU-1": 6}
     assert forgotten_units([running], listed.assigned) == {"GPU-1": 2}
+
+
+CARD = GPUSHARE.card_resource
+
+
+def test_a_container_that_was_never_promised_units_has_forgotten_none() -> None:
+    """A node that offers memory alone admits a pod, bound past the scheduler, that asks for cards besides."""
+    both = pod(
+        "a", container("x", 4), container("y", 2, resource=CARD), annotation=annotation({"x": {"GPU-0": 4}})
+    )
+    running = replace(both, running=True)
+    listed = node_assignments(assigned(a={"x": [0, 1, 2, 3], "y": []}))
+    (counted,) = every_allocation(listed, {running.name: running})
+    assert counted.cards == {"GPU-0": 4}
+    assert forgotten_allocations(listed, [running]) == []
+
+
+def test_a_pod_that_the_kubelet_has_half_forgotten_is_counted_once() -> None:
+    """Of a pod whose request cannot be served here it is known by the units what it has, and what is gone."""
+    text = annotation({"x": {"GPU-0": 4}, "y": {"GPU-1": 2}})
+    both = pod("a", container("x", 4), container("y", 2), container("z", 1, resource=CARD), annotation=text)
+    running = replace(both, running=True)
+    listed = node_assignments(assigned(a={"x": [0, 1, 2, 3], "y": [], "z": []}))
+    (counted,) = every_allocation(listed, {running.name: running})
+    assert counted.cards == {"GPU-0": 4, "GPU-1": 2}
 
 
 @pytest.mark.parametrize(
