@@ -27,7 +27,6 @@ OVERLAY = Path(__file__).with_name("overlay")
 KUBERNETES = "/etc/kubernetes"
 VERSION = "chaos/version"
 """Annotation of static pods: which writing of the file it is."""
-PLUGINS_DISK = "/var/lib/kubelet/device-plugins"
 LOG_DISK = "/var/log/gpushare"
 CONFIGURATION_DISK = KUBERNETES
 
@@ -138,7 +137,7 @@ def node_config(name: str) -> NodeConfig:
     """What may be full lies on small disks."""
     if name in CONTROL_PLANES:
         return NodeConfig(name, control_plane=True, disks={CONFIGURATION_DISK: "2m"})
-    return NodeConfig(name, disks={PLUGINS_DISK: "4m", LOG_DISK: "1m"})
+    return NodeConfig(name, disks={LOG_DISK: "1m"})
 
 
 def _start(cluster: LocalCluster) -> None:

@@ -1,16 +1,11 @@
-"""Disks of nodes are full for a while: small ones of their own, which nothing else of the machine lies on.
-
-While a kubelet cannot write its checkpoint it refuses pods that ask for devices, and what it has written is
-old:
-PodResources alone tell what it holds.
-"""
+"""Disks of nodes are full for a while: small ones of their own, which nothing else lies on."""
 
 from collections.abc import Callable
 from random import Random
 
 from chaos.operation import Fault, Kind, Operation
 from chaos.plan.known import CONTROL_PLANES, WORKERS, Known
-from chaos.world import CONFIGURATION_DISK, LOG_DISK, PLUGINS_DISK, World
+from chaos.world import CONFIGURATION_DISK, LOG_DISK, World
 
 LASTS = (2.0, 8.0)
 """Seconds."""
@@ -29,12 +24,6 @@ class _Full(Fault, frozen=True, kw_only=True):
 
     async def heal(self, world: World) -> None:
         await world.thread(world.cluster.empty_disk, self.node, self.disk)
-
-
-class FullPluginsDisk(_Full, frozen=True, kw_only=True, tag="disk.plugins"):
-    """Of the kubelet's folder for device plugins, checkpoint and sockets."""
-
-    disk: str = PLUGINS_DISK
 
 
 class FullLogDisk(_Full, frozen=True, kw_only=True, tag="disk.log"):
@@ -59,7 +48,6 @@ def draw_full(operation: type[_Full], nodes: tuple[str, ...], disk: str) -> Draw
 
 
 KINDS = (
-    Kind(operation=FullPluginsDisk, weight=1, draw=draw_full(FullPluginsDisk, WORKERS, PLUGINS_DISK)),
     Kind(operation=FullLogDisk, weight=0.5, draw=draw_full(FullLogDisk, WORKERS, LOG_DISK)),
     Kind(
         operation=FullConfigurationDisk,

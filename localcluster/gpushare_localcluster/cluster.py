@@ -292,7 +292,7 @@ class LocalCluster:
         )
 
     def node_path(self, name: str, path: str) -> Path:
-        """Returns where a file of a node lies on the host; on a disk of the node's, as long as the cluster runs.
+        """Returns where a file of a node lies on the host, for those on disks as long as the cluster runs.
 
         Raises LocalClusterError if it is in none of SHARED_FOLDERS.
         """

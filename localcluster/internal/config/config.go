@@ -104,6 +104,10 @@ func (n Node) Check() error {
 		if _, err := NodeDirectory("").Place(path); err != nil {
 			return fmt.Errorf("disk of node %s: %w", n.Name, err)
 		}
+		// The kubelet mounts its folder over itself, without what is mounted below.
+		if strings.HasPrefix(path, "/var/lib/kubelet") {
+			return fmt.Errorf("disk of node %s: the kubelet would not see %s", n.Name, path)
+		}
 	}
 	return nil
 }

@@ -50,6 +50,9 @@ func TestAPathThatSurvivesRebootsHasItsPlaceInTheNodesFolder(t *testing.T) {
 	if err := (Node{Name: "a", Disks: map[string]string{"/srv": "1m"}}).Check(); err == nil {
 		t.Error("a disk where nothing survives was accepted")
 	}
+	if err := (Node{Name: "a", Disks: map[string]string{"/var/lib/kubelet/device-plugins": "1m"}}).Check(); err == nil {
+		t.Error("a disk that the kubelet would not see was accepted")
+	}
 }
 
 func TestForgetContainersLeavesTheOtherFolders(t *testing.T) {

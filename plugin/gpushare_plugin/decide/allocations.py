@@ -205,7 +205,7 @@ def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> 
 
 
 def _is_forgotten(pod: Pod, allocation: Allocation, assignments: NodeAssignments) -> bool:
-    """Whether ``allocation`` counts for the pod, and not what the kubelet still lists of it."""
+    """Whether ``allocation`` tells what the pod has, and not what the kubelet still lists of it."""
     return allocation.node == assignments.node and bool(forgotten_containers(pod, assignments.assigned))
 
 
@@ -216,15 +216,16 @@ def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
 
 
 def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
-    """Returns the containers of ``pod`` that run, have units by its annotation, and are listed without any.
+    """Returns the containers of ``pod`` that run, ask for units, and are listed without any.
 
-    The kubelet has lost its checkpoint; it asks again only for a container that restarts. What is not annotated
-    was never assigned: of a pod that was put here by name, the kubelet leaves out what this node does not offer.
+    The kubelet has lost its checkpoint; it asks again only for a container that restarts. One that has no
+    part in what is annotated asks for what its node does not offer: a kubelet admits that, and never had it.
     """
-    annotated = pod.allocation.containers if pod.allocation and pod.running else {}
-    return (
-        [name for name in containers_without_units(pod, assigned) if name in annotated] if annotated else []
-    )
+    if not pod.running:
+        return []
+    promised = pod.allocation.containers if pod.allocation else None
+    without = containers_without_units(pod, assigned)
+    return [name for name in without if promised is None or name in promised]
 
 
 def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int) -> Shares:
@@ -416,7 +417,8 @@ def _overcommitted(placed: PlacedCard, held: Mapping[ResourceClass, int], layout
 
 
 def every_allocation(assignments: NodeAssignments, pods: Pods) -> list[PodAllocation]:
-    """Returns what all pods have, also those that only the kubelet knows, or that it has forgotten."""
+    """Returns what all pods have, each once, also those that only the kubelet knows, or that it has
+    forgotten."""
     return [
         *admitted_allocations(assignments, pods.values()),
         *orphaned_allocations(assignments, pods),
