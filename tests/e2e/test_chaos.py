@@ -6,7 +6,6 @@
 from pathlib import Path
 
 import pytest
-
 from chaos.findings import Findings
 from chaos.operations.table import KINDS
 from chaos.plan.generator import history
