@@ -14,7 +14,7 @@ from chaos.run import Outcome, run
 
 pytestmark = pytest.mark.e2e
 
-SEED = 4
+SEED = 2
 OPERATIONS = 60
 LONGEST_WAIT = 60.0
 """Seconds that no ordinary pod may wait: a scheduler that ends without a word leaves its Lease for 15."""
