@@ -2,16 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from chaos.world import NAMESPACE, SYSTEM, World
+from chaos.world import NAMESPACE, SYSTEM, VERSION, World
 from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import NODES, POLICIES, daemon_sets, deployments, pods
 
 INTERVAL = 0.25
 SINK = "sink"
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
 class NotQuietError(Exception):
@@ -63,13 +64,32 @@ async def _missing(world: World) -> list[str]:
         *(f"Deployment {_name(each)} is not whole" for each in deployed if not _is_whole_deployment(each)),
         *(f"{_name(each)} is not Ready" for each in schedulers if not is_true(each, "Ready")),
         *(f"policy {_name(each)}: {_why(each)}" for each in policies if not _is_settled(each)),
+        *(f"not open again: {each}" for each in await world.api_proxy.broken_watches()),
         *on_their_way(ours),
+        *unmirrored(world.static_pods, ours),
     ]
 
 
 def on_their_way(pods: Iterable[Json]) -> list[str]:
     """Returns what each pod that is neither at rest nor waiting for room is doing."""
     return [f"pod {_name(each)} {doing}" for each in pods if (doing := _doing(each))]
+
+
+def unmirrored(written: Mapping[str, str], pods: Iterable[Json]) -> list[str]:
+    """Returns the static pods of which the API server shows nothing, an earlier one, or one that is gone.
+
+    Their kubelet starts and ends them without asking anybody.
+    """
+    shown = {
+        _name(pod): _annotations(pod).get(VERSION) for pod in pods if MIRROR_ANNOTATION in _annotations(pod)
+    }
+    names = sorted(written.keys() | shown.keys())
+    return [f"static pod {name} is on its way" for name in names if written.get(name) != shown.get(name)]
+
+
+def _annotations(pod: Json) -> Json:
+    annotations: Json = pod["metadata"].get("annotations") or {}
+    return annotations
 
 
 def _doing(pod: Json) -> str:

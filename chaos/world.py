@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ SYSTEM = "gpushare-system"
 NAMESPACE = "chaos"
 OVERLAY = Path(__file__).with_name("overlay")
 KUBERNETES = "/etc/kubernetes"
+VERSION = "chaos/version"
+"""Annotation of static pods: which writing of the file it is."""
 LOG_DISK = "/var/log/gpushare"
 CONFIGURATION_DISK = KUBERNETES
 
@@ -43,6 +46,9 @@ class World:
     """What a family keeps between its operations, by keys that begin with the family's name."""
     before: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     """Control plane -> file below /etc/kubernetes -> bytes, before the product came."""
+
+    static_pods: dict[str, str] = field(default_factory=dict)
+    """Name of the mirror pod of each static pod -> its ``VERSION``."""
 
     async def thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Runs a blocking call, such as those of ``cluster``, beside everything else."""
@@ -70,6 +76,15 @@ class World:
         except ApiError as error:
             if error.status != 404:
                 raise
+
+    def static_pod_written(self, node: str, name: str) -> str:
+        """Returns the ``VERSION`` that it has to bear."""
+        version = str(time.time_ns())
+        self.static_pods[f"{name}-{node}"] = version
+        return version
+
+    def static_pod_removed(self, node: str, name: str) -> None:
+        self.static_pods.pop(f"{name}-{node}", None)
 
     # Policies
 

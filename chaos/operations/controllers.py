@@ -7,7 +7,7 @@ from chaos.operation import Kind, Operation
 from chaos.operations.pod_shapes import Life, PodShape, draw_shape
 from chaos.plan.known import WORKERS, Known
 from chaos.workload import controller_body, pod_body
-from chaos.world import NAMESPACE, World
+from chaos.world import NAMESPACE, VERSION, World
 
 COLLECTIONS = {
     "Job": "/apis/batch/v1/namespaces/chaos/jobs",
@@ -75,6 +75,7 @@ class WriteStaticPod(Operation, frozen=True, kw_only=True, tag="static.write"):
     async def run(self, world: World) -> None:
         body = pod_body(self.name, self.shape)
         body["metadata"]["namespace"] = NAMESPACE
+        body["metadata"]["annotations"][VERSION] = world.static_pod_written(self.node, self.name)
         folder = world.node_file(self.node, MANIFESTS)
         folder.mkdir(parents=True, exist_ok=True)
         staged = folder.parent / f"{self.name}.json"
@@ -97,6 +98,7 @@ class RemoveStaticPod(Operation, frozen=True, kw_only=True, tag="static.remove")
 
     async def run(self, world: World) -> None:
         world.node_file(self.node, f"{MANIFESTS}/{self.name}.json").unlink(missing_ok=True)
+        world.static_pod_removed(self.node, self.name)
 
     def note(self, known: Known) -> None:
         known.notes.pop(f"{STATIC}/{self.node}/{self.name}", None)

@@ -21,6 +21,9 @@ class Call:
     program: str = ""
     node: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.program} on {self.node}: {self.verb} {self.path}"
+
     @property
     def is_write(self) -> bool:
         return self.verb not in _READS

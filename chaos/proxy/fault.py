@@ -1,6 +1,7 @@
 """Which calls are broken, and how."""
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -41,8 +42,14 @@ class Manner(StrEnum):
 
 
 ONLY_WATCHES = frozenset({Manner.CLOSED, Manner.EXPIRED, Manner.TWICE, Manner.LATE})
+ONLY_TAMPER = frozenset({Manner.SLOW, Manner.TWICE, Manner.LATE})
+"""What leaves a watch open."""
 ONLY_CALLS = frozenset({Manner.STATUS, Manner.LOST_ANSWER, Manner.RESET})
 """What never touches a watch once it is open."""
+
+
+RECONNECT_SECONDS = 35.0
+"""The longest backoff of our programs, kopf's, and a bit."""
 
 
 class ApiFault(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +106,10 @@ class ActiveFaults:
 
     changed: Callable[[], None] = lambda: None
     """Called after every change."""
+    clock: Callable[[], float] = time.monotonic
     _by_id: dict[int, _Active] = field(default_factory=dict)
+    _broken: dict[Call, float] = field(default_factory=dict)
+    """Watches that were hit and have not been opened since -> when that was."""
 
     def begin(self, number: int, fault: ApiFault) -> None:
         self._by_id[number] = _Active(fault)
@@ -113,12 +123,28 @@ class ActiveFaults:
 
     def of(self, call: Call) -> ApiFault | None:
         """Returns the fault that hits this call, and counts it."""
-        return next((each.fault for each in self._by_id.values() if each.hit(call)), None)
+        found = next((each.fault for each in self._by_id.values() if each.hit(call)), None)
+        return self._noted(call, found)
 
     def of_stream(self, call: Call) -> ApiFault | None:
         """Returns the fault that hits a watch which is open already, and counts it."""
         meant = (each for each in self._by_id.values() if each.fault.manner not in ONLY_CALLS)
-        return next((each.fault for each in meant if each.hit(call)), None)
+        return self._noted(call, next((each.fault for each in meant if each.hit(call)), None))
+
+    def broken_watches(self) -> list[Call]:
+        """Returns the watches that a fault has broken and nobody has opened again.
+
+        Only those that may still be: who has not tried for ``RECONNECT_SECONDS`` is gone.
+        """
+        earliest = self.clock() - RECONNECT_SECONDS
+        return [call for call, at in self._broken.items() if at >= earliest]
+
+    def _noted(self, call: Call, fault: ApiFault | None) -> ApiFault | None:
+        if call.verb == "watch":
+            self._broken.pop(call, None)
+            if fault is not None and fault.manner not in ONLY_TAMPER:
+                self._broken[call] = self.clock()
+        return fault
 
     def __iter__(self) -> Iterator[ApiFault]:
         return (each.fault for each in self._by_id.values())

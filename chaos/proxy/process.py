@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import ssl
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,9 +38,18 @@ class End(msgspec.Struct, frozen=True, tag="end", tag_field="command"):
     number: int
 
 
+class Look(msgspec.Struct, frozen=True, tag="look", tag_field="command"):
+    pass
+
+
+Command = Begin | End | Look
+
+
 class Answer(msgspec.Struct, frozen=True):
     hits: int = 0
     """Calls and open watches that the fault which ended has hit."""
+    broken_watches: tuple[str, ...] = ()
+    """Of whom and what: those that a fault has broken and that are not open again."""
 
 
 @dataclass(slots=True)
@@ -61,7 +70,11 @@ class ProxyProcess:
         """Returns how many calls and open watches were hit; 0 when it has ended before."""
         return (await self._command(End(number))).hits
 
-    async def _command(self, command: Begin | End) -> Answer:
+    async def broken_watches(self) -> Sequence[str]:
+        """Returns which watches a fault has broken that their programs have not opened again."""
+        return (await self._command(Look())).broken_watches
+
+    async def _command(self, command: Command) -> Answer:
         async with self._turn:
             assert self._process.stdin is not None
             self._process.stdin.write(msgspec.json.encode(command) + b"\n")
@@ -107,17 +120,20 @@ async def serve(cluster: LocalCluster) -> None:
         print(msgspec.json.encode(Answer()).decode(), flush=True)
         commands = await standard_input()
         while line := await commands.readline():
-            answer = obey(proxy.faults, msgspec.json.decode(line, type=Begin | End))
+            answer = obey(proxy.faults, msgspec.json.decode(line, type=Command))
             print(msgspec.json.encode(answer).decode(), flush=True)
 
 
-def obey(faults: ActiveFaults, command: Begin | End) -> Answer:
-    """Does what it says. The log tells of it, for people who look for the cause of something."""
-    answer = Answer()
-    if isinstance(command, End):
-        answer = Answer(faults.end(command.number))
-    else:
-        faults.begin(command.number, command.fault)
+def obey(faults: ActiveFaults, command: Command) -> Answer:
+    """Does what it says. The log tells of faults, for people who look for the cause of something."""
+    match command:
+        case Begin(number, fault):
+            faults.begin(number, fault)
+            answer = Answer()
+        case End(number):
+            answer = Answer(faults.end(number))
+        case Look():
+            return Answer(broken_watches=tuple(map(str, faults.broken_watches())))
     print(utc_now().isoformat(), command, answer, file=sys.stderr, flush=True)
     return answer
 

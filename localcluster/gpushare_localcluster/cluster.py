@@ -211,11 +211,7 @@ class LocalCluster:
         Nobody listens there at SERVICE_ADDRESS where the cluster leaves that free; the apiserver is at
         API_ADDRESS, as ever.
         """
-        supervisor = self._supervisor_pid()
-        inside = supervisor and processes.cluster_pid(list(processes.running()), supervisor=supervisor)
-        if not inside:
-            raise NotRunningError(f"No cluster is running in {self.directory}: start it first.")
-        return ["nsenter", f"--target={inside}", "--net", "--", *arguments]
+        return ["nsenter", f"--target={self._cluster_pid()}", "--net", "--", *arguments]
 
     # Nodes
 
@@ -337,10 +333,10 @@ class LocalCluster:
 
     def _cluster_pid(self) -> int:
         supervisor = self._supervisor_pid()
-        for process in processes.running():
-            if process.parent == supervisor:
-                return process.pid
-        raise NotRunningError(f"No cluster is running in {self.directory}.")
+        pid = supervisor and processes.cluster_pid(list(processes.running()), supervisor=supervisor)
+        if not pid:
+            raise NotRunningError(f"No cluster is running in {self.directory}: start it first.")
+        return pid
 
     def node_pid(self, name: str) -> int:
         """Returns the host's PID of a node's process 1. Raises LocalClusterError if the node is off."""

@@ -27,13 +27,14 @@ from gpushare_core.kube.paths import PODS as ALL_PODS
 from gpushare_localcluster.cluster import LocalCluster
 
 KUBELET = "/var/lib/kubelet"
-_INSPECT = """
+INSPECT = """
 import ssl, sys, urllib.request
 folder = "/etc/kubernetes/gpushare/"
 context = ssl.create_default_context(cafile=folder + "extender/authorities.pem")
 context.load_cert_chain(folder + "keys/client.pem")
 print(urllib.request.urlopen(sys.argv[1], timeout=5, context=context).read().decode())
 """
+"""Asks the extender of the host for a URL, as who has the host's keys."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -168,7 +169,7 @@ def read_extender(cluster: LocalCluster) -> dict[str, LedgerBook] | None:
     for node in cluster.status().nodes:
         if node.name.startswith("control-plane") and node.is_on:
             url = f"https://127.0.0.1:{EXTENDER_PORT}{GPUSHARE.inspect_path}"
-            answer = cluster.node_exec(node.name, [sys.executable, "-c", _INSPECT, url])
+            answer = cluster.node_exec(node.name, [sys.executable, "-c", INSPECT, url])
             if answer.returncode == 0:
                 return read_ledger(json.loads(answer.stdout))
     return None

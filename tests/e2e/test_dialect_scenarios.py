@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.e2e.books import INSPECT
 from tests.e2e.observe import PODS, Json, condition, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import Product, named, policy
@@ -27,14 +28,6 @@ from gpushare_core.dialects.table import DIALECTS
 from gpushare_localcluster.cluster import LocalCluster
 
 pytestmark = pytest.mark.e2e
-
-INSPECT = """
-import ssl, sys, urllib.request
-folder = "/etc/kubernetes/gpushare/"
-context = ssl.create_default_context(cafile=folder + "extender/authorities.pem")
-context.load_cert_chain(folder + "keys/client.pem")
-print(urllib.request.urlopen(sys.argv[1], timeout=5, context=context).read().decode())
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

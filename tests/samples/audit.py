@@ -92,7 +92,7 @@ class World:
         return sum(self.unit.units_in(memory * GIB) for memory in self.memories[:card])
 
     def numbers(self, pod: Have, container: str) -> list[int]:
-        found = []
+        found: list[int] = []
         for card, (first, count) in pod.containers[container].items():
             start = self.first_unit(card) + self._block(card, pod.resource)
             found += range(start + first, start + first + count)

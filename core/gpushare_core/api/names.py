@@ -44,6 +44,8 @@ EXTERNAL_SCHEDULER_LABEL = f"{GROUP}.node-restriction.kubernetes.io/kube-schedul
 """On nodes, by people: with backend External, the extender runs there besides the control planes."""
 STARTUP_TAINT = "startup-taint.cluster-autoscaler.kubernetes.io/gpushare"
 """On new nodes, by whoever makes them. By this prefix the cluster autoscaler knows that they are starting."""
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+"""Kubernetes' own, on the API server's picture of a static pod: the UID that its kubelet knows it by."""
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 COMPONENT_LABEL = "app.kubernetes.io/component"
 CONTROL_PLANE_LABEL = "node-role.kubernetes.io/control-plane"

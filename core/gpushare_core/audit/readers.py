@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from gpushare_core.api.names import MIRROR_ANNOTATION
 from gpushare_core.audit.books import (
     NO_HOST,
     Books,
@@ -21,15 +22,13 @@ from gpushare_core.audit.books import (
     StatusHolder,
 )
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
+from gpushare_core.dialects.legacy import is_number
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass, read_request
 from gpushare_core.placement.units import NodeUnit, parse_node_unit
-
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-"""On the API server's picture of a static pod: the UID that the kubelet knows it by."""
 
 _VISIBLE = tuple(
     dict.fromkeys(name for each in DIALECTS.values() for name in each.card_variables if name != CARD_VARIABLE)
@@ -149,7 +148,7 @@ def read_environment(variables: Mapping[str, str]) -> SeenCards | None:
     units = variables.get(Dialect.units_variable, "")
     return SeenCards(
         cards=tuple(cards.split(",")),
-        units=int(units) if units.isdecimal() else None,
+        units=int(units) if is_number(units) else None,
         unit=variables.get(Dialect.unit_variable, ""),
         others={name: variables[name] for name in _VISIBLE if name in variables},
     )

@@ -88,10 +88,10 @@ def _of_policy(item: Json) -> Iterator[str]:
 
 
 def _of_share_node(item: Json) -> Iterator[str]:
-    name = item["metadata"]["name"]
+    name, policy = item["metadata"]["name"], (item.get("spec") or {}).get("policy", "")
     yield (
-        "no policy has it any more, or will not for long: the operator deletes it when it runs; else kubectl"
-        f" delete gpusharenode {name}"
+        f"it goes with the policy {policy!r}: if that is gone, see that the operator runs, which deletes it;"
+        f" without an operator kubectl delete gpusharenode {name}"
     )
 
 

@@ -200,9 +200,13 @@ def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> 
     return [
         PodAllocation(pod, allocation.containers, allocation.held(), classes=annotated_classes(allocation))
         for pod in pods
-        if (allocation := pod.allocation) and allocation.node == assignments.node
-        if forgotten_containers(pod, assignments.assigned)
+        if (allocation := pod.allocation) and _is_forgotten(pod, allocation, assignments)
     ]
+
+
+def _is_forgotten(pod: Pod, allocation: Allocation, assignments: NodeAssignments) -> bool:
+    """Whether ``allocation`` tells what the pod has, and not what the kubelet still lists of it."""
+    return allocation.node == assignments.node and bool(forgotten_containers(pod, assignments.assigned))
 
 
 def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
@@ -277,7 +281,8 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
         return None
     is_served = len(request.resources) == 1 or assignments.layout.is_mixed
     if request.crowded_containers or not is_served or assignment.foreign:
-        has_units = assignments.assigned.has_units(pod)
+        is_forgotten = pod.allocation is not None and _is_forgotten(pod, pod.allocation, assignments)
+        has_units = assignments.assigned.has_units(pod) and not is_forgotten
         return _seen_allocation(pod, assignment, assignments) if has_units else None
     parts = [_part_allocation(pod, part, assignment, assignments) for part in request.parts]
     if len(parts) == 1 or None in parts:
@@ -414,24 +419,11 @@ def _overcommitted(placed: PlacedCard, held: Mapping[ResourceClass, int], layout
 def every_allocation(assignments: NodeAssignments, pods: Pods) -> list[PodAllocation]:
     """Returns what all pods have, each once, also those that only the kubelet knows, or that it has
     forgotten."""
-    forgotten = {each.pod.uid: each for each in forgotten_allocations(assignments, pods.values())}
-    admitted = [
-        _with_forgotten(seen, forgotten.pop(seen.pod.uid, None))
-        for seen in admitted_allocations(assignments, pods.values())
+    return [
+        *admitted_allocations(assignments, pods.values()),
+        *orphaned_allocations(assignments, pods),
+        *forgotten_allocations(assignments, pods.values()),
     ]
-    return [*admitted, *orphaned_allocations(assignments, pods), *forgotten.values()]
-
-
-def _with_forgotten(seen: PodAllocation, forgotten: PodAllocation | None) -> PodAllocation:
-    """Returns what a pod has of which the kubelet has forgotten some containers' units, and not all."""
-    if forgotten is None:
-        return seen
-    cards = {
-        card: max(seen.cards.get(card, 0), forgotten.cards.get(card, 0))
-        for card in (*seen.cards, *forgotten.cards)
-    }
-    containers = {**forgotten.containers, **seen.containers}
-    return replace(seen, containers=containers, cards=cards, classes={**forgotten.classes, **seen.classes})
 
 
 def node_locks(

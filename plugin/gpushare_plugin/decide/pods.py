@@ -4,16 +4,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from gpushare_core.api.names import SIMULATED_LOAD_ANNOTATION
+from gpushare_core.api.names import MIRROR_ANNOTATION, SIMULATED_LOAD_ANNOTATION
 from gpushare_core.books.allocation import Allocation, MalformedAllocationError, decode_allocation
 from gpushare_core.dialects.codec import Codec
 from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError
 from gpushare_core.dialects.table import ANNOTATION_KEYS
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
-
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-"""On the object that the kubelet makes for a static pod: the UID that the kubelet itself uses."""
 
 
 class PodName(NamedTuple):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from chaos.proxy.call import Call, call
-from chaos.proxy.fault import ActiveFaults, ApiFault, Manner
+from chaos.proxy.fault import RECONNECT_SECONDS, ActiveFaults, ApiFault, Manner
 
 
 def token(**claims: object) -> str:
@@ -103,3 +103,30 @@ def test_an_open_watch_goes_on_where_only_calls_are_refused() -> None:
     faults = ActiveFaults()
     faults.begin(1, ApiFault(manner=Manner.STATUS))
     assert faults.of_stream(WATCH) is None
+
+
+def test_a_broken_watch_is_told_of_until_it_is_open_again() -> None:
+    now = 100.0
+    faults = ActiveFaults(clock=lambda: now)
+    faults.begin(1, ApiFault(manner=Manner.CLOSED))
+    assert faults.of_stream(WATCH) is not None
+    faults.end(1)
+    assert faults.broken_watches() == [WATCH]
+    assert faults.of(WATCH) is None
+    assert faults.broken_watches() == []
+
+
+def test_a_broken_watch_whose_program_is_gone_is_not_told_of_for_ever() -> None:
+    now = 100.0
+    faults = ActiveFaults(clock=lambda: now)
+    faults.begin(1, ApiFault(manner=Manner.RESET))
+    assert faults.of(WATCH) is not None
+    now += RECONNECT_SECONDS + 1
+    assert faults.broken_watches() == []
+
+
+def test_a_watch_that_is_only_slow_is_open() -> None:
+    faults = ActiveFaults()
+    faults.begin(1, ApiFault(manner=Manner.LATE))
+    assert faults.of(WATCH) is not None
+    assert faults.broken_watches() == []

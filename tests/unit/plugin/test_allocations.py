@@ -1,6 +1,7 @@
 """What a pod has follows from its units, also where PodResources do not show them."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from tests.samples.plugin import (
@@ -30,6 +31,7 @@ from gpushare_plugin.decide.allocations import (
     pod_allocation,
     promised_units,
 )
+from gpushare_plugin.decide.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.layout import lay_out
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
@@ -217,6 +219,8 @@ def test_a_pod_that_the_kubelet_has_half_forgotten_is_counted_once() -> None:
     listed = node_assignments(assigned(a={"x": [0, 1, 2, 3], "y": [], "z": []}))
     (counted,) = every_allocation(listed, {running.name: running})
     assert counted.cards == {"GPU-0": 4, "GPU-1": 2}
+    # The annotation alone still tells of the units that are gone: it is not cut down to the others.
+    assert plan_repairs(listed, [running], GPUSHARE, now=datetime(2026, 1, 1, tzinfo=UTC)) == []
 
 
 @pytest.mark.parametrize(

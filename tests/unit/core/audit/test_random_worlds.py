@@ -17,7 +17,7 @@ from gpushare_core.audit.books import (
     StatusCard,
 )
 from gpushare_core.audit.difference import Kind
-from gpushare_core.audit.differences import differences, node_differences, released_early
+from gpushare_core.audit.differences import differences, node_differences, released_early, status_differences
 from gpushare_core.books.allocation import decode_allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
@@ -240,6 +240,16 @@ def test_books_that_agree_have_no_difference(world: World) -> None:
     books = world.books()
     assert differences(Books({NODE: books})) == []
     assert released_early(books, books) == []
+
+
+@settings(deadline=None)
+@given(worlds(), st.sampled_from(CHANGES), st.integers(0, 99))
+def test_the_status_alone_is_audited_as_among_all_books(world: World, change: Change, at: int) -> None:
+    cards = sorted({f"GPU-{card}" for pod in world.pods for card in pod.held()})
+    share_node = change(world.books(), cards[at % len(cards)], at).share_node
+    assert share_node
+    alone = NodeBooks(node=NODE, share_node=share_node)
+    assert status_differences(share_node) == node_differences(alone)
 
 
 @settings(deadline=None, max_examples=300)
