@@ -17,7 +17,8 @@ class _Full(Fault, frozen=True, kw_only=True):
 
     @property
     def touches(self) -> frozenset[str]:
-        return frozenset({f"disk/{self.node}"})
+        """Nor are manifests edited meanwhile: chaos itself would not know what to do."""
+        return frozenset({f"disk/{self.node}", f"node/{self.node}", "manifests"})
 
     async def run(self, world: World) -> None:
         await world.thread(world.cluster.fill_disk, self.node, self.disk)

@@ -51,6 +51,11 @@ class ShutDown(_Machine, frozen=True, kw_only=True, tag="node.shutdown"):
 class Replace(_Machine, frozen=True, kw_only=True, tag="node.replace"):
     """It leaves the cluster with its files, and another one joins under its name at once."""
 
+    @property
+    def touches(self) -> frozenset[str]:
+        """A control plane takes its manifests along."""
+        return super().touches | ({"manifests"} if self.node in CONTROL_PLANES else set())
+
     async def run(self, world: World) -> None:
         await world.thread(world.cluster.remove_node, self.node)
         await self._add(world)
@@ -65,6 +70,9 @@ class Replace(_Machine, frozen=True, kw_only=True, tag="node.replace"):
 
     async def _add(self, world: World) -> None:
         await world.thread(world.cluster.add_node, node_config(self.node))
+        if self.node in CONTROL_PLANES:
+            files = await world.thread(world.control_plane_files)
+            world.before = {**world.before, self.node: files[self.node]}
 
 
 class ForgetNode(_Machine, frozen=True, kw_only=True, tag="node.forget"):

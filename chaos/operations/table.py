@@ -9,6 +9,7 @@ from chaos.operations import (
     controllers,
     disks,
     forgeries,
+    hostctl_runs,
     kubelets,
     machines,
     manifests,
@@ -29,4 +30,5 @@ KINDS: Sequence[Kind] = (
     *api_faults.KINDS,
     *policies.KINDS,
     *manifests.KINDS,
+    *hostctl_runs.KINDS,
 )
