@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit check format crds protos chart lock image bench clean venv cluster volcano \
+.PHONY: help demo kubeconfig stop test unit check format crds protos chart lock image bench chaos clean venv cluster volcano \
   helm preflight
 
 PYTHON ?= python3
@@ -10,8 +10,12 @@ MODE ?= Memory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := core operator plugin extender hostctl cli localcluster image charts demo bench tests
+CODE := core operator plugin extender hostctl cli localcluster image charts demo bench chaos tests
 PYTEST_ARGS ?=
+SEED ?= 1
+OPERATIONS ?= 1000
+SHRINK_MINUTES ?= 30
+CHAOS_ARGS ?=
 OF_THE_LOCK := --constraints requirements.lock --universal --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --quiet
 # Each runs tests of its own, with a local cluster of its own where they need one.
@@ -81,6 +85,9 @@ volcano: preflight ## Build Volcano's scheduler, which its tests need (2 minutes
 
 helm: $(STAMP) ## Build Helm, which the chart's tests need (90 seconds the first time, cached likewise)
 	$(BIN)/localcluster build --ignore-preflight-errors --helm > /dev/null
+
+chaos: cluster ## Break everything on purpose, seeded: SEED=n OPERATIONS=n; fails at the first difference between books
+	$(BIN)/python -m chaos --seed "$(SEED)" --operations "$(OPERATIONS)" --shrink-minutes "$(SHRINK_MINUTES)" $(CHAOS_ARGS)
 
 clean: ## Remove what the targets made inside the checkout
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -31,6 +31,8 @@ NODE_COMMANDS = {
     "start": LocalCluster.start_node,
     "remove": LocalCluster.remove_node,
     "restart-kubelet": LocalCluster.restart_kubelet,
+    "stop-kubelet": LocalCluster.stop_kubelet,
+    "start-kubelet": LocalCluster.start_kubelet,
 }
 
 

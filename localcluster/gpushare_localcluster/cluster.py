@@ -30,6 +30,14 @@ TOO_MANY_FILES_ADVICE = (
     "sysctl fs.inotify.max_user_instances"
 )
 
+# Where the apiserver is for machines of the cluster, and where for pods (internal/network/network.go).
+API_ADDRESS = "172.30.0.1"
+SERVICE_ADDRESS = "10.96.0.1"
+API_PORT = 443
+
+FILLER = ".filler"
+"""What fills a disk of a node's."""
+
 # A node's folders that are the host's too, and survive its reboots.
 SHARED_FOLDERS = {
     "/var/lib/kubelet": "kubelet",
@@ -193,6 +201,18 @@ class LocalCluster:
         """Returns a command line that runs kubectl on this cluster."""
         return [str(self.binary.kubectl), f"--kubeconfig={self.kubeconfig}", *arguments]
 
+    def pki_file(self, name: str) -> Path:
+        """Returns where a file of the control plane's certificates lies, such as `apiserver.crt`."""
+        return self.directory / "pki" / name
+
+    def control_plane_command(self, arguments: Sequence[str]) -> list[str]:
+        """Returns a command line that runs `arguments` in the control plane's network, with the host's files.
+
+        Nobody listens there at SERVICE_ADDRESS where the cluster leaves that free; the apiserver is at
+        API_ADDRESS, as ever.
+        """
+        return ["nsenter", f"--target={self._cluster_pid()}", "--net", "--", *arguments]
+
     # Nodes
 
     def add_node(self, node: NodeConfig) -> None:
@@ -219,9 +239,47 @@ class LocalCluster:
         """Kills a node's kubelet, which is started again; its containers go on."""
         self._supervisor.post(f"/nodes/{name}/restart-kubelet")
 
+    def stop_kubelet(self, name: str) -> None:
+        """Ends a node's kubelet in good order until `start_kubelet` or a reboot; its containers go on."""
+        self._supervisor.post(f"/nodes/{name}/stop-kubelet")
+        wait_until(f"the kubelet of {name} has ended", lambda: self._kubelet_pid(name) is None)
+
+    def start_kubelet(self, name: str) -> None:
+        """Starts a kubelet that was stopped; one that runs goes on."""
+        self._supervisor.post(f"/nodes/{name}/start-kubelet")
+
+    def signal_kubelet(self, name: str, sent: signal.Signals) -> None:
+        """Sends a signal to a node's kubelet; one that ends by it is started again.
+
+        Raises LocalClusterError if none runs.
+        """
+        pid = self._kubelet_pid(name)
+        if pid is None:
+            raise LocalClusterError(f"No kubelet runs on node {name} at this moment.")
+        _send(pid, sent, to=f"the kubelet of {name}")
+
+    def _kubelet_pid(self, name: str) -> int | None:
+        ours = processes.below(list(processes.running()), self.node_pid(name))
+        return next((each.pid for each in ours if processes.program(each.pid) == "kubelet"), None)
+
+    # Components
+
     def kill_component(self, name: str) -> None:
         """Kills etcd, kube-apiserver or kube-controller-manager, which is started again."""
         self._supervisor.post(f"/components/{name}/kill")
+
+    def signal_component(self, name: str, sent: signal.Signals) -> None:
+        """Sends a signal to a component: one that ends by it ends the cluster.
+
+        Raises LocalClusterError if it is not running.
+        """
+        inner = self.status().components.get(name)
+        pid = self._host_pid(inner) if inner else None
+        if pid is None:
+            raise LocalClusterError(f"No {name} is running at this moment.")
+        _send(pid, sent, to=name)
+
+    # Looking into nodes
 
     def node(self, name: str) -> NodeStatus:
         """Returns the state of a node. Raises LocalClusterError if there is no such node."""
@@ -234,29 +292,68 @@ class LocalCluster:
         )
 
     def node_path(self, name: str, path: str) -> Path:
-        """Returns where a file of a node lies on the host.
+        """Returns where a file of a node lies on the host, for those on disks as long as the cluster runs.
 
         Raises LocalClusterError if it is in none of SHARED_FOLDERS.
         """
         for folder, host_name in SHARED_FOLDERS.items():
             if Path(path).is_relative_to(folder):
-                return self.directory / "nodes" / name / host_name / Path(path).relative_to(folder)
+                place = self.directory / "nodes" / name / host_name / Path(path).relative_to(folder)
+                return self._on_disk(place) if self._disk_of(name, path) else place
         raise LocalClusterError(
             f"{path} of a node is not visible on the host; only {', '.join(SHARED_FOLDERS)} are."
         )
+
+    def fill_disk(self, name: str, path: str) -> None:
+        """Fills the disk of a node on which `path` lies: from now on there is no space left on it.
+
+        Raises LocalClusterError if there is no such disk.
+        """
+        if (disk := self._disk_of(name, path)) is None:
+            raise LocalClusterError(
+                f"{path} of node {name} lies on no disk of its own: see NodeConfig.disks."
+            )
+        fill(self.node_path(name, disk) / FILLER)
+
+    def empty_disk(self, name: str, path: str) -> None:
+        """Takes away what `fill_disk` has filled the disk with."""
+        if disk := self._disk_of(name, path):
+            (self.node_path(name, disk) / FILLER).unlink(missing_ok=True)
+
+    def _disk_of(self, name: str, path: str) -> str | None:
+        try:
+            disks = json.loads((self.directory / "nodes" / name / "disks.json").read_bytes())
+        except FileNotFoundError:
+            return None
+        return max((each for each in disks if Path(path).is_relative_to(each)), key=len, default=None)
+
+    def _on_disk(self, place: Path) -> Path:
+        """Disks are mounted where only the cluster's processes see them."""
+        return Path(f"/proc/{self._cluster_pid()}/root") / place.relative_to("/")
+
+    def _cluster_pid(self) -> int:
+        supervisor = self._supervisor_pid()
+        pid = supervisor and processes.cluster_pid(list(processes.running()), supervisor=supervisor)
+        if not pid:
+            raise NotRunningError(f"No cluster is running in {self.directory}: start it first.")
+        return pid
 
     def node_pid(self, name: str) -> int:
         """Returns the host's PID of a node's process 1. Raises LocalClusterError if the node is off."""
         node = self.node(name)
         if not node.is_on:
             raise LocalClusterError(f"Node {name} is off: start it first.")
-        supervisor = self._supervisor_pid()
-        known = list(processes.running())
-        if supervisor is None or not (
-            pid := processes.host_pid(known, supervisor=supervisor, inner=node.pid)
-        ):
+        pid = self._host_pid(node.pid)
+        if pid is None:
             raise LocalClusterError(f"Node {name} ended a moment ago.")
         return pid
+
+    def _host_pid(self, inner: int) -> int | None:
+        """Returns the host's PID of what has PID `inner` in the cluster."""
+        supervisor = self._supervisor_pid()
+        if supervisor is None:
+            return None
+        return processes.host_pid(list(processes.running()), supervisor=supervisor, inner=inner)
 
     def node_command(self, name: str, arguments: Sequence[str]) -> list[str]:
         """Returns a command line that runs `arguments` on a node."""
@@ -298,7 +395,7 @@ class LocalCluster:
     def kill_container(
         self, *, namespace: str, pod: str, container: str, signal: signal.Signals = signal.SIGKILL
     ) -> None:
-        """Sends a signal to the first process of a running container."""
+        """Sends a signal to the first process of a running container. SIGSTOP pauses it until SIGCONT."""
         record = self.container(namespace=namespace, pod=pod, container=container)
         done = self.node_exec(record.node, ["kill", f"-{signal.value}", str(record.pid)])
         if done.returncode != 0:
@@ -337,6 +434,22 @@ class LocalCluster:
             return None
         # The supervisor writes its PID into the file that it holds locked.
         return int(self._lock_file.read_text())
+
+
+def fill(file: Path) -> None:
+    """Writes to a file until its disk is full."""
+    with file.open("ab", buffering=0) as filler:
+        for size in (1 << 16, 1):
+            with contextlib.suppress(OSError):
+                while filler.write(b"\0" * size):
+                    pass
+
+
+def _send(pid: int, sent: signal.Signals, *, to: str) -> None:
+    try:
+        os.kill(pid, sent)
+    except ProcessLookupError:
+        raise LocalClusterError(f"No {sent.name} for {to}: it has just ended.") from None
 
 
 def is_free(lock_file: Path) -> bool:

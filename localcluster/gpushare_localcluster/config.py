@@ -14,14 +14,20 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class NodeConfig:
-    """A node. A control-plane node runs kube-scheduler and carries the usual label and NoSchedule taint."""
+    """A node. A control-plane node runs kube-scheduler and carries the usual label and NoSchedule taint.
+
+    `disks` are small file systems in memory, so that one can be full: a folder in or below one that survives
+    reboots -> its size, such as 4m.
+    """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     control_plane: bool = False
+    disks: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        return {"name": self.name, "labels": dict(self.labels), "controlPlane": self.control_plane}
+        node = {"name": self.name, "labels": dict(self.labels), "controlPlane": self.control_plane}
+        return {**node, "disks": dict(self.disks)} if self.disks else node
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class ClusterConfig:
     command lines of `etcd`, `kube-apiserver`, `kube-controller-manager`, `kube-scheduler` and `kubelet`.
     Containers find the programs in `container_path` whatever image they name, and `readable` are the folders
     that containers without root rights must be able to reach.
+    `free_service_address` leaves the address that pods reach the API at to a proxy, see
+    `LocalCluster.control_plane_command`.
     """
 
     nodes: Sequence[NodeConfig]
@@ -56,6 +64,7 @@ class ClusterConfig:
     container_path: Sequence[Path] = field(default_factory=lambda: python_programs())
     readable: Sequence[Path] = field(default_factory=lambda: python_folders())
     containerd: Containerd | None = None
+    free_service_address: bool = False
 
     @classmethod
     def of_size(cls, *, workers: int, control_planes: int = 1) -> "ClusterConfig":
@@ -70,6 +79,7 @@ class ClusterConfig:
             "directory": str(directory),
             "listen": self.listen,
             "detach": detach,
+            "freeServiceAddress": self.free_service_address,
             "nodes": [node.as_json() for node in self.nodes],
             "componentFlags": {name: list(flags) for name, flags in self.component_flags.items()},
             "image": {

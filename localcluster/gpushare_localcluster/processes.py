@@ -36,9 +36,30 @@ def running(proc: Path = PROC) -> Iterator[Process]:
                 continue
 
 
+def program(pid: int, proc: Path = PROC) -> str:
+    """Returns the name that a process was started by, "" if it has ended."""
+    try:
+        return Path((proc / str(pid) / "cmdline").read_bytes().split(b"\0")[0].decode()).name
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def below(processes: Sequence[Process], ancestor: int) -> Iterator[Process]:
+    """Yields the children of a process, theirs, and so on."""
+    for process in processes:
+        if process.parent == ancestor:
+            yield process
+            yield from below(processes, process.pid)
+
+
+def cluster_pid(processes: Sequence[Process], *, supervisor: int) -> int | None:
+    """Returns the host's PID of process 1 of the supervisor's cluster, or None."""
+    return next((process.pid for process in processes if process.parent == supervisor), None)
+
+
 def host_pid(processes: Sequence[Process], *, supervisor: int, inner: int) -> int | None:
     """Returns the host's PID of the process that has PID `inner` in the supervisor's cluster, or None."""
-    cluster = next((process.pid for process in processes if process.parent == supervisor), None)
+    cluster = cluster_pid(processes, supervisor=supervisor)
     return next(
         (
             process.pid

@@ -271,6 +271,58 @@ def test_an_edited_manifest_restarts_the_scheduler_and_pods_are_scheduled_again(
 # Nodes
 
 
+def states(program: str) -> list[str]:
+    """The states (proc_pid_stat(5)) of the processes by that name below the test's own."""
+    ours = processes.below(list(processes.running()), os.getpid())
+    return [
+        Path(f"/proc/{each.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        for each in ours
+        if processes.program(each.pid) == program
+    ]
+
+
+def test_a_kubelet_stays_stopped_until_it_is_started(cluster: LocalCluster, namespace: str) -> None:
+    run(cluster, namespace, pod("resident", shell("sleep 3600"), nodeName="gpu-2"))
+    cluster.stop_kubelet("gpu-2")
+    with pytest.raises(LocalClusterError, match="No kubelet runs on node gpu-2"):
+        cluster.signal_kubelet("gpu-2", signal.SIGSTOP)
+    assert cluster.container(namespace=namespace, pod="resident", container="main").state == "running"
+    cluster.start_kubelet("gpu-2")
+    wait_until("the kubelet runs again", lambda: kubelet_pid(cluster, "gpu-2"))
+    cluster.wait_ready()
+
+
+def test_kubelets_and_components_are_paused_and_go_on(cluster: LocalCluster) -> None:
+    before = kubelet_pid(cluster, "gpu-2")
+    cluster.signal_kubelet("gpu-2", signal.SIGSTOP)
+    cluster.signal_component("kube-controller-manager", signal.SIGSTOP)
+    wait_until("one kubelet is paused", lambda: states("kubelet").count("T") == 1, timeout=5)
+    assert states("kube-controller-manager") == ["T"]
+    cluster.signal_component("kube-controller-manager", signal.SIGCONT)
+    cluster.signal_kubelet("gpu-2", signal.SIGCONT)
+    wait_until("both go on", lambda: "T" not in states("kubelet"), timeout=5)
+    assert kubelet_pid(cluster, "gpu-2") == before
+
+
+def test_a_disk_of_a_node_is_full_and_empty_again_and_survives_its_reboot(cluster: LocalCluster) -> None:
+    folder = "/var/log/small"
+    cluster.add_node(NodeConfig("gpu-small", disks={folder: "1m"}))
+    cluster.wait_ready()
+    cluster.fill_disk("gpu-small", f"{folder}/anything")
+
+    refused = cluster.node_exec("gpu-small", ["sh", "-c", f"echo new > {folder}/new"])
+    assert "No space left on device" in refused.stderr
+    cluster.empty_disk("gpu-small", folder)
+    cluster.node_path("gpu-small", f"{folder}/kept").write_text("by the host")
+    cluster.kill_node("gpu-small")
+    cluster.start_node("gpu-small")
+    kept = cluster.node_exec("gpu-small", ["cat", f"{folder}/kept"])
+    assert kept.stdout == "by the host", kept.stderr
+    cluster.remove_node("gpu-small")
+    with pytest.raises(LocalClusterError, match="lies on no disk of its own"):
+        cluster.fill_disk("gpu-2", folder)
+
+
 def test_a_node_survives_power_loss_with_its_files_but_without_its_containers(
     cluster: LocalCluster, namespace: str
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from tests.e2e.api_proxy import ApiProxy, api_proxy
+from tests.e2e.api_proxy import OwnProxy, api_proxy
 from tests.e2e.observe import Json, watch_until
 from tests.e2e.product import SYSTEM, Product, policy
 
@@ -36,7 +36,7 @@ class Operator:
 
     name: str
     process: "subprocess.Popen[bytes]"
-    proxy: ApiProxy
+    proxy: OwnProxy
     log: Path
 
     def await_end(self, seconds: float) -> int:

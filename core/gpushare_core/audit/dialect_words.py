@@ -23,7 +23,7 @@ def dialect_differences(books: NodeBooks, claims: Mapping[str, Claim]) -> Iterat
         return
     for uid, claim in claims.items():
         words = [key for key in dialect.codec.bind_keys if key in claim.pod.annotations]
-        if words and claim.allocation.node == books.node:
+        if words and claim.allocation.node == books.node and _speaks_of(dialect.codec, claim):
             ours = _indices(claim, share_node)
             theirs = _told(dialect.codec, claim.pod.annotations)
             if ours is not None and theirs != ours:
@@ -37,6 +37,11 @@ def dialect_differences(books: NodeBooks, claims: Mapping[str, Claim]) -> Iterat
                     f" {list_text(map(str, ours))}, and in the words of {dialect.name} ({list_text(words)})"
                     f" they are {said}: tools of {dialect.name} show what is not so; {LOOK_AT_PLUGIN}",
                 )
+
+
+def _speaks_of(codec: Codec, claim: Claim) -> bool:
+    """Whether the dialect has words for the class: its tools do not look at other pods."""
+    return bool(codec.assignment_annotations(claim.allocation.resource, 0))
 
 
 def _indices(claim: Claim, share_node: ShareNodeBook) -> frozenset[int] | None:

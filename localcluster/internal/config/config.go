@@ -19,6 +19,9 @@ type Cluster struct {
 	Listen string `json:"listen"`
 	Nodes  []Node `json:"nodes"`
 	Image  Image  `json:"image"`
+	// FreeServiceAddress leaves the address of Service `kubernetes` to a proxy that somebody puts there; what is
+	// not in a pod reaches the apiserver at its other address, as ever.
+	FreeServiceAddress bool `json:"freeServiceAddress"`
 	// Detach keeps the cluster when standard input closes; without it the cluster ends with its owner.
 	Detach bool `json:"detach"`
 	// ComponentFlags are added to the command lines of components, by program name.
@@ -46,6 +49,9 @@ type Node struct {
 	Name         string            `json:"name"`
 	Labels       map[string]string `json:"labels"`
 	ControlPlane bool              `json:"controlPlane"`
+	// Disks are small file systems of their own: folder below one that survives reboots -> size, as 4m. The host sees
+	// what is on them only through /proc/PID/root of the cluster's process 1.
+	Disks map[string]string `json:"disks"`
 }
 
 // Image describes what every container finds, whatever image its pod names: the host's own files.
@@ -89,10 +95,19 @@ func (c Cluster) check() error {
 	return nil
 }
 
-// Check tells what is wrong with a node's name.
+// Check tells what is wrong with a node's name or its disks.
 func (n Node) Check() error {
 	if problems := validation.IsDNS1123Label(n.Name); len(problems) > 0 {
 		return fmt.Errorf("node name %q: %s", n.Name, strings.Join(problems, "; "))
+	}
+	for path := range n.Disks {
+		if _, err := NodeDirectory("").Place(path); err != nil {
+			return fmt.Errorf("disk of node %s: %w", n.Name, err)
+		}
+		// The kubelet mounts its folder over itself, without what is mounted below.
+		if strings.HasPrefix(path, "/var/lib/kubelet") {
+			return fmt.Errorf("disk of node %s: the kubelet would not see %s", n.Name, path)
+		}
 	}
 	return nil
 }
@@ -141,6 +156,22 @@ const (
 func (d NodeDirectory) Join(parts ...string) string {
 	return filepath.Join(append([]string{string(d)}, parts...)...)
 }
+
+// surviving are a node's folders that its reboots leave alone, and where they lie in its NodeDirectory.
+var surviving = map[string]string{"/var/lib/kubelet": Kubelet, "/etc/kubernetes": Kubernetes, "/var/log": Log}
+
+// Place is where a path of the node lies, which must be in or below a folder that survives reboots.
+func (d NodeDirectory) Place(path string) (string, error) {
+	for folder, name := range surviving {
+		if relative, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(relative) {
+			return d.Join(name, relative), nil
+		}
+	}
+	return "", fmt.Errorf("%q is in no folder that survives reboots", path)
+}
+
+// Disks is the file that names the node's disks, for the harness.
+func (d NodeDirectory) Disks() string { return d.Join("disks.json") }
 
 // ForgetContainers deletes all records.
 func (d NodeDirectory) ForgetContainers() error {

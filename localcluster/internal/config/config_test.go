@@ -34,6 +34,27 @@ func TestReadFillsInAFreePort(t *testing.T) {
 	}
 }
 
+func TestAPathThatSurvivesRebootsHasItsPlaceInTheNodesFolder(t *testing.T) {
+	node := Directory("/cluster").Node("gpu-1")
+	for path, wanted := range map[string]string{
+		"/etc/kubernetes":              "/cluster/nodes/gpu-1/etc-kubernetes",
+		"/var/log/gpushare":            "/cluster/nodes/gpu-1/log/gpushare",
+		"/var/lib/kubelet/../../shady": "",
+		"/var/lib/kubelets":            "",
+		"/":                            "",
+	} {
+		if place, err := node.Place(path); place != wanted || (err != nil) != (wanted == "") {
+			t.Errorf("%s lies in %q, error %v", path, place, err)
+		}
+	}
+	if err := (Node{Name: "a", Disks: map[string]string{"/srv": "1m"}}).Check(); err == nil {
+		t.Error("a disk where nothing survives was accepted")
+	}
+	if err := (Node{Name: "a", Disks: map[string]string{"/var/lib/kubelet/device-plugins": "1m"}}).Check(); err == nil {
+		t.Error("a disk that the kubelet would not see was accepted")
+	}
+}
+
 func TestForgetContainersLeavesTheOtherFolders(t *testing.T) {
 	node := Directory(t.TempDir()).Node("gpu-1")
 	if err := node.Create(); err != nil {

@@ -35,7 +35,7 @@ func RunAgent() error {
 	if err := importImages(settings); err != nil {
 		return errors.Join(err, pending(served))
 	}
-	keeper := &kubeletKeeper{flags: kubeletFlags(settings)}
+	keeper := newKubeletKeeper(kubeletFlags(settings))
 	go keeper.run()
 	if err := handleSignals(keeper, served); err != nil {
 		return err
@@ -89,14 +89,20 @@ func awaitSocket() error {
 // handleSignals returns when the machine is switched off; an error means that the runtime ended by itself.
 func handleSignals(keeper *kubeletKeeper, served <-chan error) error {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, RestartKubelet)
+	signal.Notify(signals, passedOn...)
 	for {
 		select {
 		case received := <-signals:
-			if received == syscall.SIGTERM {
+			switch received {
+			case syscall.SIGTERM:
 				return nil
+			case RestartKubelet:
+				keeper.kill()
+			case StopKubelet:
+				keeper.hold()
+			case StartKubelet:
+				keeper.release()
 			}
-			keeper.kill()
 		case err := <-served:
 			return fmt.Errorf("the container runtime ended: %w", err)
 		}

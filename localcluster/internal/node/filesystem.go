@@ -66,6 +66,8 @@ func enterFilesystem(settings Settings) error {
 func mounts(settings Settings, root string) []mount {
 	in := func(path string) string { return filepath.Join(root, path) }
 	bind := func(source, path string) mount { return mount{source, in(path), "", unix.MS_BIND, ""} }
+	// With the disks that are mounted below.
+	tree := func(source, path string) mount { return mount{source, in(path), "", unix.MS_BIND | unix.MS_REC, ""} }
 	own := settings.Folder.Join
 	steps := []mount{
 		{"proc", in("/proc"), "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
@@ -74,9 +76,9 @@ func mounts(settings Settings, root string) []mount {
 		{"tmpfs", in("/tmp"), "tmpfs", 0, "mode=1777"},
 		{"/", in(imageFolder), "", unix.MS_BIND | unix.MS_REC, ""},
 		bind(own(config.Containers), recordFolder),
-		bind(own(config.Kubelet), "/var/lib/kubelet"),
-		bind(own(config.Kubernetes), "/etc/kubernetes"),
-		bind(own(config.Log), "/var/log"),
+		tree(own(config.Kubelet), "/var/lib/kubelet"),
+		tree(own(config.Kubernetes), "/etc/kubernetes"),
+		tree(own(config.Log), "/var/log"),
 		{"tmpfs", in("/dev"), "tmpfs", 0, "mode=0755"},
 		{"tmpfs", in("/dev/shm"), "tmpfs", 0, "mode=1777"},
 		{"devpts", in("/dev/pts"), "devpts", 0, "newinstance,ptmxmode=0666,mode=0620"},

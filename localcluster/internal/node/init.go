@@ -25,7 +25,14 @@ const (
 	AgentCommand = "node-agent"
 	// RestartKubelet makes a node kill its kubelet and start it again.
 	RestartKubelet = syscall.SIGHUP
+	// StopKubelet makes a node end its kubelet and leave it so; its containers go on.
+	StopKubelet = syscall.SIGUSR1
+	// StartKubelet makes a node start a kubelet that was stopped.
+	StartKubelet = syscall.SIGUSR2
 )
+
+// passedOn are the signals that a node's process 1 leaves to the agent.
+var passedOn = []os.Signal{syscall.SIGTERM, RestartKubelet, StopKubelet, StartKubelet}
 
 // Settings are what a node must know to boot.
 type Settings struct {
@@ -84,7 +91,7 @@ func startAgent(settings Settings) (*os.Process, error) {
 
 func forwardSignals(agent *os.Process) {
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, RestartKubelet)
+	signal.Notify(signals, passedOn...)
 	for received := range signals {
 		_ = agent.Signal(received)
 	}

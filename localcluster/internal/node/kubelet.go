@@ -11,18 +11,22 @@ import (
 
 const kubeletLog = "/var/log/kubelet.log"
 
-// kubeletKeeper keeps one kubelet running.
+// kubeletKeeper keeps one kubelet running, unless it is held back.
 type kubeletKeeper struct {
 	flags []string
 
-	mutex   sync.Mutex
-	current *exec.Cmd
-	stopped bool
+	mutex    sync.Mutex
+	current  *exec.Cmd
+	stopped  bool
+	released chan struct{} // not nil while the kubelet is held back; closed when it may start again
 }
+
+func newKubeletKeeper(flags []string) *kubeletKeeper { return &kubeletKeeper{flags: flags} }
 
 // run starts the kubelet again and again until stop.
 func (k *kubeletKeeper) run() {
 	for {
+		k.awaitRelease()
 		kubelet, err := k.start()
 		if kubelet == nil && err == nil {
 			return
@@ -32,6 +36,35 @@ func (k *kubeletKeeper) run() {
 		}
 		fmt.Fprintf(os.Stderr, "kubelet ended (%v), see %s\n", err, kubeletLog)
 		time.Sleep(restartPause)
+	}
+}
+
+// hold ends the kubelet as a service manager does, and keeps it from starting until release.
+func (k *kubeletKeeper) hold() {
+	k.mutex.Lock()
+	if k.released == nil {
+		k.released = make(chan struct{})
+	}
+	k.mutex.Unlock()
+	k.end()
+}
+
+// release lets a kubelet start that was held back.
+func (k *kubeletKeeper) release() {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	if k.released != nil {
+		close(k.released)
+		k.released = nil
+	}
+}
+
+func (k *kubeletKeeper) awaitRelease() {
+	k.mutex.Lock()
+	released := k.released
+	k.mutex.Unlock()
+	if released != nil {
+		<-released
 	}
 }
 
@@ -61,7 +94,14 @@ func (k *kubeletKeeper) stop() {
 	k.mutex.Lock()
 	k.stopped = true
 	k.mutex.Unlock()
+	k.release()
+	k.end()
+}
+
+// end returns when the kubelet has ended, the hard way if it takes too long. One that is paused takes no SIGTERM.
+func (k *kubeletKeeper) end() {
 	k.signal(syscall.SIGTERM)
+	k.signal(syscall.SIGCONT)
 	for deadline := time.Now().Add(kubeletPatience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if !k.signal(syscall.Signal(0)) {
 			return

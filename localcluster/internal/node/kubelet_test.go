@@ -3,15 +3,55 @@ package node
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"gpushare.io/localcluster/internal/config"
 )
 
 func TestAStoppedKeeperStartsNoKubelet(t *testing.T) {
-	keeper := &kubeletKeeper{}
+	keeper := newKubeletKeeper(nil)
 	keeper.stop()
 	if kubelet, err := keeper.start(); kubelet != nil || err != nil {
 		t.Errorf("started %v, error %v", kubelet, err)
+	}
+}
+
+func TestAKubeletThatIsHeldBackStartsWhenItIsReleased(t *testing.T) {
+	keeper := newKubeletKeeper(nil)
+	keeper.hold()
+	passed := make(chan struct{})
+	go func() {
+		keeper.awaitRelease()
+		close(passed)
+	}()
+	select {
+	case <-passed:
+		t.Fatal("it was not held back")
+	case <-time.After(50 * time.Millisecond):
+	}
+	keeper.release()
+	select {
+	case <-passed:
+	case <-time.After(5 * time.Second):
+		t.Fatal("it was not released")
+	}
+	keeper.awaitRelease() // and once released it stays so
+	keeper.release()
+}
+
+func TestAKeeperThatHoldsTheKubeletBackCanBeStopped(t *testing.T) {
+	keeper := newKubeletKeeper(nil)
+	keeper.hold()
+	ended := make(chan struct{})
+	go func() {
+		keeper.run()
+		close(ended)
+	}()
+	keeper.stop()
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second):
+		t.Fatal("it still waits")
 	}
 }
 

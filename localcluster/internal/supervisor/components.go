@@ -52,7 +52,7 @@ func (c *components) arguments(name string) []string {
 		},
 		apiserver: {
 			"--etcd-servers=" + etcdAddress,
-			"--bind-address=0.0.0.0", fmt.Sprintf("--secure-port=%d", apiPort), "--advertise-address=" + network.Gateway,
+			"--bind-address=" + c.apiAddress(), fmt.Sprintf("--secure-port=%d", apiPort), "--advertise-address=" + network.Gateway,
 			"--service-cluster-ip-range=" + network.ServiceRange,
 			"--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
 			"--client-ca-file=" + pki("ca.crt"), "--token-auth-file=" + pki("tokens.csv"),
@@ -79,6 +79,14 @@ func (c *components) arguments(name string) []string {
 		},
 	}
 	return append(flags[name], c.cluster.ComponentFlags[name]...)
+}
+
+// apiAddress is where the apiserver listens.
+func (c *components) apiAddress() string {
+	if c.cluster.FreeServiceAddress {
+		return network.Gateway
+	}
+	return "0.0.0.0"
 }
 
 func (c *components) start(name string) error {

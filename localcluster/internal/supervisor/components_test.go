@@ -3,10 +3,12 @@ package supervisor
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"gpushare.io/localcluster/internal/config"
+	"gpushare.io/localcluster/internal/network"
 )
 
 func TestExtraFlagsGoToTheirComponentAlone(t *testing.T) {
@@ -18,6 +20,16 @@ func TestExtraFlagsGoToTheirComponentAlone(t *testing.T) {
 		extra := arguments[len(arguments)-1] == "--controllers=*,-node-lifecycle-controller"
 		if extra != (name == controllerManager) {
 			t.Errorf("%s gets %q", name, arguments)
+		}
+	}
+}
+
+func TestTheServiceAddressIsLeftToAProxyOnRequest(t *testing.T) {
+	for wanted, cluster := range map[string]config.Cluster{
+		"--bind-address=0.0.0.0": {}, "--bind-address=" + network.Gateway: {FreeServiceAddress: true},
+	} {
+		if arguments := newComponents(cluster).arguments(apiserver); !slices.Contains(arguments, wanted) {
+			t.Errorf("%q lacks %s", arguments, wanted)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"gpushare.io/localcluster/internal/config"
+	"gpushare.io/localcluster/internal/node"
 )
 
 // Status is what GET /status answers. PIDs are those inside the cluster's own PID namespace.
@@ -62,7 +63,11 @@ func (i *inner) nodeAction(request *http.Request) error {
 	case "kill":
 		return machine.kill()
 	case "restart-kubelet":
-		return machine.restartKubelet()
+		return machine.signalAgent(node.RestartKubelet)
+	case "stop-kubelet":
+		return machine.signalAgent(node.StopKubelet)
+	case "start-kubelet":
+		return machine.signalAgent(node.StartKubelet)
 	case "remove":
 		return i.machines.remove(request.Context(), machine)
 	default:

@@ -132,7 +132,7 @@ func relay(listener net.Listener) {
 		}
 		go func() {
 			defer client.Close()
-			server, err := net.Dial("tcp", net.JoinHostPort(network.ServiceAddress, fmt.Sprint(apiPort)))
+			server, err := net.Dial("tcp", net.JoinHostPort(network.Gateway, fmt.Sprint(apiPort)))
 			if err != nil {
 				return
 			}

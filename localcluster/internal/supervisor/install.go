@@ -1,9 +1,13 @@
 package supervisor
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/kubernetes/cmd/kubeadm/app/constants"
 
 	"gpushare.io/localcluster/internal/config"
@@ -12,7 +16,7 @@ import (
 
 // install writes what an administrator would have put on the machine's disk. A reboot finds it as it was left.
 func (ms *machines) install(m *machine) error {
-	if err := m.folder.Create(); err != nil {
+	if err := errors.Join(m.folder.Create(), m.mountDisks(), m.folder.Create()); err != nil {
 		return err
 	}
 	kubernetes := m.folder.Join(config.Kubernetes)
@@ -29,6 +33,40 @@ func (ms *machines) install(m *machine) error {
 		return err
 	}
 	return node.WriteSchedulerManifest(m.folder, ms.cluster.ComponentFlags["kube-scheduler"])
+}
+
+// mountDisks mounts the machine's small file systems, where a reboot of the machine finds them again.
+func (m *machine) mountDisks() error {
+	for path, size := range m.Disks {
+		place, err := m.folder.Place(path)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(place, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount("tmpfs", place, "tmpfs", 0, "mode=0755,size="+size); err != nil {
+			return fmt.Errorf("mount the disk %s of %s: %w", path, m.Name, err)
+		}
+	}
+	if len(m.Disks) == 0 {
+		return nil
+	}
+	content, err := json.Marshal(m.Disks)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(m.folder.Disks(), content, 0o644)
+}
+
+// unmountDisks forgets what is on them. A machine that is off holds none of them.
+func (m *machine) unmountDisks() error {
+	var failures []error
+	for path := range m.Disks {
+		place, err := m.folder.Place(path)
+		failures = append(failures, err, unix.Unmount(place, unix.MNT_DETACH))
+	}
+	return errors.Join(failures...)
 }
 
 // installKubeletPKI writes what the kubelet trusts, logs in with and serves by.

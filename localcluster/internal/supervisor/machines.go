@@ -230,9 +230,9 @@ func (m *machine) kill() error {
 	return nil
 }
 
-// restartKubelet ends the kubelet the hard way; containers go on, and the node starts it again.
-func (m *machine) restartKubelet() error {
-	_, err := m.signal(node.RestartKubelet, false)
+// signalAgent tells a machine that is on what to do with its kubelet.
+func (m *machine) signalAgent(signal syscall.Signal) error {
+	_, err := m.signal(signal, false)
 	return err
 }
 
@@ -250,7 +250,7 @@ func (ms *machines) remove(ctx context.Context, m *machine) error {
 	ms.mutex.Lock()
 	defer ms.mutex.Unlock()
 	ms.known = slices.DeleteFunc(ms.known, func(other *machine) bool { return other == m })
-	return os.RemoveAll(string(m.folder))
+	return errors.Join(m.unmountDisks(), os.RemoveAll(string(m.folder)))
 }
 
 func (m *machine) isOn() bool {

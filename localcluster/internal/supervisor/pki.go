@@ -75,7 +75,7 @@ func kubeadmSettings(directory config.Directory, listen net.IP) kubeadm.InitConf
 		ClusterConfiguration: kubeadm.ClusterConfiguration{
 			ClusterName:          "local",
 			CertificatesDir:      directory.PKI(""),
-			ControlPlaneEndpoint: network.ServiceAddress,
+			ControlPlaneEndpoint: network.Gateway,
 			Networking:           kubeadm.Networking{ServiceSubnet: network.ServiceRange, DNSDomain: clusterDomain},
 			APIServer:            kubeadm.APIServer{CertSANs: alternativeNames},
 			EncryptionAlgorithm:  keyAlgorithm,

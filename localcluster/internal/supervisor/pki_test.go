@@ -140,7 +140,7 @@ func TestUsersAndGroupsAreInTheSubject(t *testing.T) {
 		if subject := certificates[0].Subject.String(); subject != wanted {
 			t.Errorf("%s: subject is %s", file, subject)
 		}
-		if login.Host != "https://10.96.0.1:443" {
+		if login.Host != "https://172.30.0.1:443" {
 			t.Errorf("%s speaks to %s", file, login.Host)
 		}
 		if _, err := tls.X509KeyPair(login.CertData, login.KeyData); err != nil {

@@ -200,9 +200,13 @@ def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> 
     return [
         PodAllocation(pod, allocation.containers, allocation.held(), classes=annotated_classes(allocation))
         for pod in pods
-        if (allocation := pod.allocation) and allocation.node == assignments.node
-        if forgotten_containers(pod, assignments.assigned)
+        if (allocation := pod.allocation) and _is_forgotten(pod, allocation, assignments)
     ]
+
+
+def _is_forgotten(pod: Pod, allocation: Allocation, assignments: NodeAssignments) -> bool:
+    """Whether ``allocation`` tells what the pod has, and not what the kubelet still lists of it."""
+    return allocation.node == assignments.node and bool(forgotten_containers(pod, assignments.assigned))
 
 
 def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
@@ -214,9 +218,14 @@ def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
 def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
     """Returns the containers of ``pod`` that run, ask for units, and are listed without any.
 
-    The kubelet has lost its checkpoint; it asks again only for a container that restarts.
+    The kubelet has lost its checkpoint; it asks again only for a container that restarts. One that has no
+    part in what is annotated asks for what its node does not offer: a kubelet admits that, and never had it.
     """
-    return containers_without_units(pod, assigned) if pod.running else []
+    if not pod.running:
+        return []
+    promised = pod.allocation.containers if pod.allocation else None
+    without = containers_without_units(pod, assigned)
+    return [name for name in without if promised is None or name in promised]
 
 
 def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int) -> Shares:
@@ -272,7 +281,8 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
         return None
     is_served = len(request.resources) == 1 or assignments.layout.is_mixed
     if request.crowded_containers or not is_served or assignment.foreign:
-        has_units = assignments.assigned.has_units(pod)
+        is_forgotten = pod.allocation is not None and _is_forgotten(pod, pod.allocation, assignments)
+        has_units = assignments.assigned.has_units(pod) and not is_forgotten
         return _seen_allocation(pod, assignment, assignments) if has_units else None
     parts = [_part_allocation(pod, part, assignment, assignments) for part in request.parts]
     if len(parts) == 1 or None in parts:
@@ -384,7 +394,8 @@ def _is_known(assignment: PodAssignment, pods: Pods) -> bool:
 
 
 def every_allocation(assignments: NodeAssignments, pods: Pods) -> list[PodAllocation]:
-    """Returns what all pods have, also those that only the kubelet knows, or that it has forgotten."""
+    """Returns what all pods have, each once, also those that only the kubelet knows, or that it has
+    forgotten."""
     return [
         *admitted_allocations(assignments, pods.values()),
         *orphaned_allocations(assignments, pods),

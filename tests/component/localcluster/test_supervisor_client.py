@@ -87,6 +87,7 @@ def test_the_status_names_nodes_that_are_on_and_off(cluster: LocalCluster) -> No
         pytest.param(LocalCluster.start_node, "/nodes/gpu-1/start", id="start"),
         pytest.param(LocalCluster.remove_node, "/nodes/gpu-1/remove", id="remove"),
         pytest.param(LocalCluster.restart_kubelet, "/nodes/gpu-1/restart-kubelet", id="restart-kubelet"),
+        pytest.param(LocalCluster.start_kubelet, "/nodes/gpu-1/start-kubelet", id="start-kubelet"),
         pytest.param(LocalCluster.kill_component, "/components/gpu-1/kill", id="kill a component"),
     ],
 )

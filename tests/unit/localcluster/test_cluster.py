@@ -35,6 +35,7 @@ def test_the_supervisor_gets_all_of_the_configuration() -> None:
         component_flags={"kubelet": ("--v=4",)},
         container_path=[Path("/venv/bin")],
         readable=[Path("/venv")],
+        free_service_address=True,
     )
     binary = Binary(path=Path("/cache/localcluster"), programs=Path("/cache/programs"))
     assert config.as_json(directory=Path("/state"), binary=binary, detach=True) == {
@@ -42,6 +43,7 @@ def test_the_supervisor_gets_all_of_the_configuration() -> None:
         "directory": "/state",
         "listen": "127.0.0.1:6443",
         "detach": True,
+        "freeServiceAddress": True,
         "nodes": [{"name": "gpu-1", "labels": {"zone": "west"}, "controlPlane": False}],
         "componentFlags": {"kubelet": ["--v=4"]},
         "image": {
@@ -122,6 +124,26 @@ CLUSTER = [
 )
 def test_a_cluster_s_process_is_found_on_the_host(supervisor: int, inner: int, pid: int | None) -> None:
     assert processes.host_pid(CLUSTER, supervisor=supervisor, inner=inner) == pid
+
+
+def test_a_cluster_is_the_child_of_its_supervisor() -> None:
+    found = [processes.cluster_pid(CLUSTER, supervisor=supervisor) for supervisor in (100, 999)]
+    assert found == [101, None]
+
+
+def test_nothing_is_run_in_the_network_of_a_cluster_that_does_not_run(tmp_path: Path) -> None:
+    with pytest.raises(NotRunningError, match="start it first"):
+        LocalCluster(tmp_path).control_plane_command(["true"])
+
+
+def test_descendants_are_those_of_one_process_only() -> None:
+    assert [each.pid for each in processes.below(CLUSTER, 100)] == [101, 107, 108]
+
+
+def test_a_program_goes_by_the_name_it_was_started_with(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "cmdline").write_bytes(b"/usr/bin/kubelet\0--v=2\0")
+    assert (processes.program(7, tmp_path), processes.program(8, tmp_path)) == ("kubelet", "")
 
 
 # Waiting

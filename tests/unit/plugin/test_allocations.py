@@ -1,6 +1,7 @@
 """What a pod has follows from its units, also where PodResources do not show them."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from tests.samples.plugin import (
@@ -22,11 +23,13 @@ from gpushare_plugin.decide.allocations import (
     AssignedDevices,
     PodAllocation,
     PodAssignment,
+    every_allocation,
     forgotten_allocations,
     forgotten_units,
     pod_allocation,
     promised_units,
 )
+from gpushare_plugin.decide.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.layout import lay_out
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
@@ -189,3 +192,30 @@ def test_units_of_a_container_are_forgotten_although_another_one_was_given_its_o
     (forgotten,) = forgotten_allocations(listed, [running])
     assert forgotten.cards == {"GPU-1": 6}
     assert forgotten_units([running], listed.assigned) == {"GPU-1": 2}
+
+
+CARD = GPUSHARE.card_resource
+
+
+def test_a_container_that_was_never_promised_units_has_forgotten_none() -> None:
+    """A node that offers memory alone admits a pod, bound past the scheduler, that asks for cards besides."""
+    both = pod(
+        "a", container("x", 4), container("y", 2, resource=CARD), annotation=annotation({"x": {"GPU-0": 4}})
+    )
+    running = replace(both, running=True)
+    listed = node_assignments(assigned(a={"x": [0, 1, 2, 3], "y": []}))
+    (counted,) = every_allocation(listed, {running.name: running})
+    assert counted.cards == {"GPU-0": 4}
+    assert forgotten_allocations(listed, [running]) == []
+
+
+def test_a_pod_that_the_kubelet_has_half_forgotten_is_counted_once() -> None:
+    """Of a pod whose request cannot be served here it is known by the units what it has, and what is gone."""
+    text = annotation({"x": {"GPU-0": 4}, "y": {"GPU-1": 2}})
+    both = pod("a", container("x", 4), container("y", 2), container("z", 1, resource=CARD), annotation=text)
+    running = replace(both, running=True)
+    listed = node_assignments(assigned(a={"x": [0, 1, 2, 3], "y": [], "z": []}))
+    (counted,) = every_allocation(listed, {running.name: running})
+    assert counted.cards == {"GPU-0": 4, "GPU-1": 2}
+    # The annotation alone still tells of the units that are gone: it is not cut down to the others.
+    assert plan_repairs(listed, [running], GPUSHARE, now=datetime(2026, 1, 1, tzinfo=UTC)) == []

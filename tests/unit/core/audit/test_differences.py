@@ -10,6 +10,7 @@ from tests.samples.audit import (
     MEMORY_WORLD,
     MIXED_WORLD,
     NODE,
+    Have,
     World,
     card_pod,
     lending_pod,
@@ -428,6 +429,14 @@ def test_two_pods_of_one_name_stand_side_by_side() -> None:
     books = status_card(books, 0, holders=(holder(old, 4, orphaned=True), holder(new, 4)))
     books = ledger_card(books, 0, shares=(share(old, 4), share(new, 4)))
     assert node_differences(books) == []
+
+
+def test_what_an_author_writes_in_words_that_nobody_reads_is_no_difference() -> None:
+    """aliyun.com has no words for whole cards: its tools do not look at such pods."""
+    card = Have("a", ResourceClass.CARD, {"main": {0: (0, 1)}})
+    books = World("Exclusive", (16,), (card,), dialect="aliyun.com").books()
+    annotations = {**(books.pods or {})[UID].annotations, "ALIYUN_COM_GPU_MEM_ASSIGNED": "false"}
+    assert node_differences(pod(books, annotations=annotations)) == []
 
 
 def test_the_checkpoint_may_show_pods_that_have_ended() -> None:

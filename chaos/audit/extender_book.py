@@ -1,0 +1,70 @@
+"""The extender's ledger, asked from inside the network of its node with kube-scheduler's own key."""
+
+import ctypes
+import http.client
+import json
+import os
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from chaos.plan.known import CONTROL_PLANES
+from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.audit.books import LedgerBook
+from gpushare_core.audit.readers import read_ledger
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+
+PATH = "/gpushare/inspect"
+KEYS = "/etc/kubernetes/gpushare"
+TIMEOUT = 3.0
+CLONE_NEWNET = 0x40000000
+
+
+def read_extenders(cluster: LocalCluster) -> Mapping[str, LedgerBook] | None:
+    """Returns the ledger of the first extender that answers, by node; None where none does."""
+    for node in CONTROL_PLANES:
+        try:
+            return read_ledger(_ask(cluster, node))
+        except (OSError, ValueError, http.client.HTTPException, LocalClusterError):
+            continue
+    return None
+
+
+def _ask(cluster: LocalCluster, node: str) -> dict[str, object]:
+    """Raises ``OSError``, ``HTTPException``, ``ValueError`` or ``LocalClusterError``."""
+    connection = http.client.HTTPConnection("127.0.0.1", EXTENDER_PORT, timeout=TIMEOUT)
+    with _inside_network(cluster.node_pid(node)):
+        plain = socket.create_connection(("127.0.0.1", EXTENDER_PORT), timeout=TIMEOUT)
+    tls = _tls(cluster.node_path(node, KEYS))
+    with plain, tls.wrap_socket(plain, server_hostname="127.0.0.1") as connection.sock:
+        connection.request("GET", PATH)
+        answer: dict[str, object] = json.loads(connection.getresponse().read())
+        return answer
+
+
+def _tls(folder: Path) -> ssl.SSLContext:
+    """Raises ``OSError`` where the keys are not there (yet)."""
+    context = ssl.create_default_context(cafile=str(folder / "extender" / "authorities.pem"))
+    context.load_cert_chain(folder / "keys" / "client.pem")
+    context.check_hostname = False
+    return context
+
+
+@contextmanager
+def _inside_network(pid: int) -> Iterator[None]:
+    """This thread is in the network of process ``pid`` while entered: sockets made there stay there."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path("/proc/thread-self/ns/net").open() as own, Path(f"/proc/{pid}/ns/net").open() as other:
+        _enter(libc, other.fileno())
+        try:
+            yield
+        finally:
+            _enter(libc, own.fileno())
+
+
+def _enter(libc: ctypes.CDLL, namespace: int) -> None:
+    if libc.setns(namespace, CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -1,0 +1,143 @@
+"""Every book of the local cluster, read from where it is kept: the kubelets' own last."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import grpc
+import grpc.aio
+
+from chaos.audit.extender_book import read_extenders
+from chaos.audit.kubelet_books import read_checkpoint, read_resources
+from chaos.plan.known import WORKERS
+from chaos.world import World
+from gpushare_core.audit.books import (
+    Books,
+    ContainerKey,
+    LedgerBook,
+    ListedContainer,
+    NodeBooks,
+    PodBook,
+    PodKey,
+    SeenCards,
+    StoredContainer,
+)
+from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.readers import read_environment, read_pod, read_share_node
+from gpushare_core.json_object import Json
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.paths import PODS, SHARE_NODES
+from gpushare_localcluster.containers import read_records
+from gpushare_plugin.kubelet.pod_resources import LIST
+from gpushare_plugin.kubelet.proto import podresources_pb2 as api
+
+SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
+CHECKPOINT = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
+TIMEOUT = 5.0
+
+
+class UnreadableBooksError(Exception):
+    """A book that everything else is compared with cannot be read now."""
+
+    kind = Kind.UNREADABLE
+
+
+class Gatherer:
+    """Use as an asynchronous context manager."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def __aenter__(self) -> "Gatherer":
+        self._channels = {node: _channel(self._world.node_file(node, SOCKET)) for node in WORKERS}
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for channel in self._channels.values():
+            await channel.close()
+
+    async def read(self) -> Books:
+        """Raises ``UnreadableBooksError`` where the API server does not answer.
+
+        Other books may be missing: of a node that is off, of a kubelet that is away.
+        """
+        try:
+            pods, share_nodes = await asyncio.gather(
+                self._world.client.get(PODS), self._world.client.get(SHARE_NODES)
+            )
+        except (ApiError, UnreachableError) as error:
+            raise UnreadableBooksError(f"the API server does not answer: {error}") from error
+        ledger = await asyncio.to_thread(read_extenders, self._world.cluster)
+        bound = _by_node(pods["items"])
+        statuses = {each["metadata"]["name"]: each for each in share_nodes["items"]}
+        nodes = [await self._node(node, bound[node], statuses.get(node), ledger) for node in WORKERS]
+        return Books({each.node: each for each in nodes})
+
+    async def _node(
+        self,
+        node: str,
+        pods: Mapping[str, PodBook],
+        status: Json | None,
+        ledger: Mapping[str, LedgerBook] | None,
+    ) -> NodeBooks:
+        """The kubelet's own books last, as the auditor asks for."""
+        environments = self._environments(node)
+        resources = await self._resources(node)
+        checkpoint = read_checkpoint(self._world.node_file(node, CHECKPOINT))
+        return NodeBooks(
+            node=node,
+            share_node=read_share_node(status) if status else None,
+            pods=pods,
+            ledger=None if ledger is None else ledger.get(node, LedgerBook()),
+            environments=without_abandoned(environments, pods.values(), checkpoint),
+            resources=resources,
+            checkpoint=checkpoint,
+        )
+
+    def _environments(self, node: str) -> dict[ContainerKey, SeenCards | None]:
+        folder = self._world.cluster.directory / "nodes" / node / "containers"
+        return {
+            ContainerKey(PodKey(each.namespace, each.pod, each.pod_uid), each.container): read_environment(
+                each.env
+            )
+            for each in read_records(node, folder)
+            if each.state == "running"
+        }
+
+    async def _resources(self, node: str) -> list[ListedContainer] | None:
+        call = self._channels[node].unary_unary(
+            LIST,
+            request_serializer=api.ListPodResourcesRequest.SerializeToString,
+            response_deserializer=api.ListPodResourcesResponse.FromString,
+        )
+        try:
+            return read_resources(await call(api.ListPodResourcesRequest(), timeout=TIMEOUT))
+        except grpc.aio.AioRpcError:
+            return None
+
+
+def without_abandoned(
+    environments: Mapping[ContainerKey, SeenCards | None],
+    pods: Iterable[PodBook],
+    checkpoint: Mapping[ContainerKey, StoredContainer] | None,
+) -> dict[ContainerKey, SeenCards | None]:
+    """Returns the environments but for those of pods that both the API server and the kubelet have given up.
+
+    The kubelet (1.36) gives the units of a pod that was deleted by force to the next one at once, and ends
+    its
+    containers a moment later: nobody's book has them any more.
+    """
+    known = {each.kubelet_uid for each in pods} | {key.pod.uid for key in checkpoint or ()}
+    return {key: seen for key, seen in environments.items() if key.pod.uid in known}
+
+
+def _channel(socket: Path) -> grpc.aio.Channel:
+    return grpc.aio.insecure_channel(f"unix:{socket}", options=(("grpc.max_reconnect_backoff_ms", 500),))
+
+
+def _by_node(pods: Iterable[Json]) -> dict[str, dict[str, PodBook]]:
+    found: dict[str, dict[str, PodBook]] = defaultdict(dict)
+    for pod in map(read_pod, pods):
+        found[pod.node][pod.key.uid] = pod
+    return found

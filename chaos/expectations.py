@@ -1,0 +1,94 @@
+"""The state of the cluster compared with the model: no pod is lost, none waits that has room."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from chaos.findings import Finding, Findings
+from chaos.model.census import Census, lost_pods
+from chaos.model.room import node_with_room
+from chaos.quiet import SINK, condition
+from chaos.record import Record
+from chaos.world import NAMESPACE, World
+from gpushare_core.audit.readers import read_share_node
+from gpushare_core.json_object import Json
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.paths import NODES, SHARE_NODES, pods
+
+ROOM_SECONDS = 60.0
+"""kube-scheduler tries a refused pod again after 10 s of backoff at most, or when something changes."""
+
+
+class Expectations:
+    """Of one world; ``following`` keeps the census."""
+
+    def __init__(self, world: World, *, findings: Findings, record: Record) -> None:
+        self._world = world
+        self._findings = findings
+        self._record = record
+        self._census = Census()
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[None]:
+        """Sees every pod that comes and goes while entered."""
+        task = asyncio.create_task(self._follow())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def no_pod_is_lost(self) -> None:
+        """Call it when all is quiet."""
+        listed = await self._world.client.get(pods(NAMESPACE))
+        present = {each["metadata"]["name"] for each in listed["items"]}
+        lost = [each for each in lost_pods(self._census, self._record.done) if each.split()[1] not in present]
+        for sentence in lost:
+            self._findings.add(Finding(rule="model", sentence=sentence))
+
+    async def no_pod_waits_that_has_room(self) -> None:
+        """Waits for those that have room to run, or reports them."""
+        begun = time.monotonic()
+        while waiting := await self._waiting_with_room():
+            if time.monotonic() - begun > ROOM_SECONDS:
+                for sentence in waiting:
+                    self._findings.add(Finding(rule="model", sentence=sentence))
+                return
+            await asyncio.sleep(0.5)
+
+    async def _waiting_with_room(self) -> list[str]:
+        try:
+            nodes, share_nodes, listed = await asyncio.gather(
+                *(self._world.client.get(path) for path in (NODES, SHARE_NODES, pods(NAMESPACE)))
+            )
+        except (ApiError, UnreachableError):
+            return ["the API server does not answer"]
+        by_name = {each["metadata"]["name"]: each for each in nodes["items"]}
+        books = [read_share_node(each) for each in share_nodes["items"]]
+        pairs = [(by_name[book.name], book) for book in books if book.name in by_name and book.name != SINK]
+        return [
+            f"pod {_name(pod)} waits, and {node} has room for it; the scheduler says:"
+            f" {condition(pod, 'PodScheduled').get('message', 'nothing')}"
+            for pod in listed["items"]
+            if _waits(pod) and (node := node_with_room(pod, pairs))
+        ]
+
+    async def _follow(self) -> None:
+        async for event in follow(self._world.client, Collection(pods(NAMESPACE))):
+            if isinstance(event, Listed):
+                self._census.listed(event.items)
+            elif event.kind == "DELETED":
+                self._census.lose(event.item)
+            else:
+                self._census.see(event.item)
+
+
+def _waits(pod: Json) -> bool:
+    is_ours = pod["spec"].get("schedulerName") == "default-scheduler"
+    return is_ours and not pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
+
+
+def _name(pod: Json) -> str:
+    return str(pod["metadata"]["name"])

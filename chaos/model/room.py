@@ -1,0 +1,78 @@
+"""Whether a waiting pod has room somewhere: then it may not wait (pure).
+
+Deliberately simple, and only where there is no doubt: one class of units, free healthy cards, nothing that
+stands in the pod's way beside cards.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from gpushare_core.audit.books import ShareNodeBook, StatusCard
+from gpushare_core.json_object import Json
+from gpushare_core.placement.requests import ResourceClass
+
+RESOURCES: Mapping[str, Mapping[str, ResourceClass]] = {
+    "gpushare.io": {
+        "gpushare.io/memory": ResourceClass.MEMORY,
+        "gpushare.io/slice": ResourceClass.SLICE,
+        "gpushare.io/card": ResourceClass.CARD,
+    },
+    "aliyun.com": {
+        "aliyun.com/gpu-mem": ResourceClass.MEMORY,
+        "gpushare.io/slice": ResourceClass.SLICE,
+        "gpushare.io/card": ResourceClass.CARD,
+    },
+}
+"""Dialect -> what its nodes serve, by the product's documentation."""
+
+
+def node_with_room(pod: Json, nodes: Iterable[tuple[Json, ShareNodeBook]]) -> str:
+    """Returns the name of a node that has room for the pod as it stands, "" where none surely has."""
+    asked = _asked(pod["spec"])
+    if len(asked) != 1:
+        return ""
+    ((resource, amount),) = asked.items()
+    for node, books in nodes:
+        if _takes_pods(node, books) and _has_room(books, resource, amount):
+            return books.name
+    return ""
+
+
+def _takes_pods(node: Json, books: ShareNodeBook) -> bool:
+    spec = node["spec"]
+    return not (spec.get("unschedulable") or spec.get("taints") or books.deleting or books.problem)
+
+
+def _asked(spec: Json) -> dict[str, int]:
+    """Returns what all containers ask together: at least what the pod needs at once."""
+    asked: dict[str, int] = {}
+    for container in (*spec["containers"], *spec.get("initContainers", ())):
+        for name, amount in _limits(container):
+            asked[name] = asked.get(name, 0) + amount
+    return asked
+
+
+def _limits(container: Json) -> list[tuple[str, int]]:
+    limits = container.get("resources", {}).get("limits", {})
+    return [(name, int(amount)) for name, amount in limits.items() if "/" in name]
+
+
+def _has_room(books: ShareNodeBook, resource: str, amount: int) -> bool:
+    served = RESOURCES.get(books.dialect, {}).get(resource)
+    if served is None or books.unit is None:
+        return False
+    free = [_free(card, books, served) for card in books.cards if card.healthy and not card.cordoned]
+    if served is ResourceClass.MEMORY:
+        return any(units >= amount for units in free)
+    return sum(units > 0 for units in free) >= amount
+
+
+def _free(card: StatusCard, books: ShareNodeBook, served: ResourceClass) -> int:
+    """Returns how many units of that class are free on the card."""
+    classes = {part.resource for part in books.unit.parts} if books.unit else set()
+    if served not in classes:
+        return 0
+    if card.allocated == 0 and card.offers:
+        return card.offers.get(served, 0)
+    if len(classes) > 1 and card.lock is not served:
+        return 0
+    return card.units - card.allocated

@@ -1,0 +1,66 @@
+"""What is said of a node that was away is old: waiting until its kubelet has told what is true now."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from chaos.world import World
+from gpushare_core.api.timestamps import read_rfc3339
+from gpushare_core.clock import utc_now
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import Request
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.paths import PODS, lease_path
+
+NODE_LEASES = "kube-node-lease"
+PATIENCE = 75.0
+"""Seconds: a kubelet that begins while the API server is away tries ever less often."""
+INTERVAL = 0.3
+
+
+class NodeStaysAwayError(Exception):
+    """A node that was started does not come back; the text says what is missing."""
+
+
+async def await_node(world: World, node: str) -> None:
+    """Returns when the kubelet of ``node``, started before, is heard of and its pods are as it says.
+
+    Raises ``NodeStaysAwayError``.
+    """
+    begun, deadline = utc_now(), asyncio.get_running_loop().time() + PATIENCE
+    while missing := await _missing(world, node, begun):
+        if asyncio.get_running_loop().time() > deadline:
+            raise NodeStaysAwayError(f"node {node} is not back after {PATIENCE:g} s: {missing}")
+        await asyncio.sleep(INTERVAL)
+
+
+async def _missing(world: World, node: str, since: datetime) -> str:
+    try:
+        lease = await world.client.get(lease_path(NODE_LEASES, node))
+        here = await world.client.send(Request(path=PODS, params={"fieldSelector": f"spec.nodeName={node}"}))
+    except (ApiError, UnreachableError) as error:
+        return str(error)
+    if not is_renewed(lease, since):
+        return "its kubelet has not renewed its Lease"
+    records = await world.thread(world.cluster.containers)
+    alive = {each.id for each in records if each.node == node and each.state == "running"}
+    return ", ".join(outdated(here["items"], alive))
+
+
+def is_renewed(lease: Json, since: datetime) -> bool:
+    renewed = read_rfc3339(lease["spec"].get("renewTime") or "")
+    return renewed is not None and renewed > since
+
+
+def outdated(pods: Iterable[Json], alive: set[str]) -> Iterator[str]:
+    """Yields the pods of which the API server says that a container runs, and it does not."""
+    for pod in pods:
+        if any(each not in alive for each in _running(pod)):
+            yield f"{pod['metadata']['namespace']}/{pod['metadata']['name']} is said to run"
+
+
+def _running(pod: Json) -> Iterator[str]:
+    status = pod.get("status", {})
+    for each in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        if "running" in each.get("state", {}):
+            yield each.get("containerID", "").rpartition("://")[2]

@@ -1,0 +1,150 @@
+"""Which calls are broken, and how."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from http import HTTPStatus
+
+import msgspec
+
+from chaos.proxy.call import Call
+
+
+class Manner(StrEnum):
+    """What happens to a call. Where the API server has carried a call out nevertheless, it is said."""
+
+    REFUSED = "refused"
+    """Nobody listens, and all connections are reset: whoever calls, whatever for."""
+    RESET = "reset"
+    """The connection is reset when the call has come in."""
+    SILENT = "silent"
+    """Never answered; an open watch carries nothing. All of them are reset when the fault ends."""
+    HUNG = "hung"
+    """As SILENT, and for ever: the client has to give the connection up by itself."""
+    SLOW = "slow"
+    """Carried out ``seconds`` late, though the client may have given up, and answered slowly."""
+    STATUS = "status"
+    """Answered with ``status``, not carried out. An open watch goes on."""
+    CLOSED = "closed"
+    """Watches end at once, in good order."""
+    EXPIRED = "expired"
+    """Watches carry an ERROR event with code ``status``, then end."""
+    TRUNCATED = "truncated"
+    """Carried out, and the answer ends half-way in good order; a watch ends within an event."""
+    LOST_ANSWER = "lost-answer"
+    """Writes are carried out and the connection reset instead of the answer."""
+    TWICE = "twice"
+    """Every event of a watch comes twice."""
+    LATE = "late"
+    """Every event of a watch comes ``seconds`` late, in order."""
+
+
+ONLY_WATCHES = frozenset({Manner.CLOSED, Manner.EXPIRED, Manner.TWICE, Manner.LATE})
+ONLY_TAMPER = frozenset({Manner.SLOW, Manner.TWICE, Manner.LATE})
+"""What leaves a watch open."""
+ONLY_CALLS = frozenset({Manner.STATUS, Manner.LOST_ANSWER, Manner.RESET})
+"""What never touches a watch once it is open."""
+
+
+RECONNECT_SECONDS = 35.0
+"""The longest backoff of our programs, kopf's, and a bit."""
+
+
+class ApiFault(msgspec.Struct, frozen=True, kw_only=True):
+    """Empty lists and texts stand for everything.
+
+    ``path`` is a regular expression searched for in a call's path; every ``every``-th of the calls that match
+    is hit, the first one included.
+    """
+
+    manner: Manner
+    programs: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ()
+    path: str = ""
+    every: int = 1
+    seconds: float = 0.0
+    status: int = HTTPStatus.INTERNAL_SERVER_ERROR
+    retry_after: int = 0
+    """Seconds, in the header of an answer with ``status``; 0 for none."""
+
+    def matches(self, call: Call) -> bool:
+        return (
+            _names(self.programs, call.program)
+            and _names(self.nodes, call.node)
+            and _names(self.verbs, call.verb)
+            and (call.verb == "watch" or self.manner not in ONLY_WATCHES)
+            and (call.is_write or self.manner is not Manner.LOST_ANSWER)
+            and re.search(self.path, call.path) is not None
+        )
+
+
+def _names(meant: tuple[str, ...], name: str) -> bool:
+    return not meant or name in meant
+
+
+@dataclass(slots=True)
+class _Active:
+    fault: ApiFault
+    matched: int = 0
+    hits: int = 0
+
+    def hit(self, call: Call) -> bool:
+        if not self.fault.matches(call):
+            return False
+        self.matched += 1
+        is_hit = (self.matched - 1) % self.fault.every == 0
+        self.hits += is_hit
+        return is_hit
+
+
+@dataclass(slots=True)
+class ActiveFaults:
+    """The faults that are on. Of several that match a call the one begun first hits it."""
+
+    changed: Callable[[], None] = lambda: None
+    """Called after every change."""
+    clock: Callable[[], float] = time.monotonic
+    _by_id: dict[int, _Active] = field(default_factory=dict)
+    _broken: dict[Call, float] = field(default_factory=dict)
+    """Watches that were hit and have not been opened since -> when that was."""
+
+    def begin(self, number: int, fault: ApiFault) -> None:
+        self._by_id[number] = _Active(fault)
+        self.changed()
+
+    def end(self, number: int) -> int:
+        """Returns how many calls and open watches were hit. A fault that is not on has hit none."""
+        ended = self._by_id.pop(number, None)
+        self.changed()
+        return ended.hits if ended else 0
+
+    def of(self, call: Call) -> ApiFault | None:
+        """Returns the fault that hits this call, and counts it."""
+        found = next((each.fault for each in self._by_id.values() if each.hit(call)), None)
+        return self._noted(call, found)
+
+    def of_stream(self, call: Call) -> ApiFault | None:
+        """Returns the fault that hits a watch which is open already, and counts it."""
+        meant = (each for each in self._by_id.values() if each.fault.manner not in ONLY_CALLS)
+        return self._noted(call, next((each.fault for each in meant if each.hit(call)), None))
+
+    def broken_watches(self) -> list[Call]:
+        """Returns the watches that a fault has broken and nobody has opened again.
+
+        Only those that may still be: who has not tried for ``RECONNECT_SECONDS`` is gone.
+        """
+        earliest = self.clock() - RECONNECT_SECONDS
+        return [call for call, at in self._broken.items() if at >= earliest]
+
+    def _noted(self, call: Call, fault: ApiFault | None) -> ApiFault | None:
+        if call.verb == "watch":
+            self._broken.pop(call, None)
+            if fault is not None and fault.manner not in ONLY_TAMPER:
+                self._broken[call] = self.clock()
+        return fault
+
+    def __iter__(self) -> Iterator[ApiFault]:
+        return (each.fault for each in self._by_id.values())

@@ -1,0 +1,149 @@
+"""The proxy as a process of its own in the network of a local cluster's control plane, and its commands.
+
+One line of JSON for each command on its standard input, one for each answer on its standard output. It ends
+with its standard input, and so with whoever started it.
+"""
+
+import asyncio
+import itertools
+import ssl
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from chaos.proxy.fault import ActiveFaults, ApiFault
+from chaos.proxy.server import ApiProxy
+from gpushare_core.clock import utc_now
+from gpushare_core.kube.credentials import Credentials
+from gpushare_localcluster.cluster import API_ADDRESS, API_PORT, SERVICE_ADDRESS, LocalCluster
+
+START_SECONDS = 30.0
+COMMAND_SECONDS = 15.0
+
+
+class ProxyGoneError(Exception):
+    """The proxy's process has ended or does not answer."""
+
+
+class Begin(msgspec.Struct, frozen=True, tag="begin", tag_field="command"):
+    number: int
+    fault: ApiFault
+
+
+class End(msgspec.Struct, frozen=True, tag="end", tag_field="command"):
+    number: int
+
+
+class Look(msgspec.Struct, frozen=True, tag="look", tag_field="command"):
+    pass
+
+
+Command = Begin | End | Look
+
+
+class Answer(msgspec.Struct, frozen=True):
+    hits: int = 0
+    """Calls and open watches that the fault which ended has hit."""
+    broken_watches: tuple[str, ...] = ()
+    """Of whom and what: those that a fault has broken and that are not open again."""
+
+
+@dataclass(slots=True)
+class ProxyProcess:
+    """The commands of one that runs."""
+
+    _process: asyncio.subprocess.Process
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def begin(self, fault: ApiFault) -> int:
+        """Returns the number by which it is ended."""
+        number = next(self._numbers)
+        await self._command(Begin(number, fault))
+        return number
+
+    async def end(self, number: int) -> int:
+        """Returns how many calls and open watches were hit; 0 when it has ended before."""
+        return (await self._command(End(number))).hits
+
+    async def broken_watches(self) -> Sequence[str]:
+        """Returns which watches a fault has broken that their programs have not opened again."""
+        return (await self._command(Look())).broken_watches
+
+    async def _command(self, command: Command) -> Answer:
+        async with self._turn:
+            assert self._process.stdin is not None
+            self._process.stdin.write(msgspec.json.encode(command) + b"\n")
+            return await self.answer(COMMAND_SECONDS)
+
+    async def answer(self, seconds: float) -> Answer:
+        assert self._process.stdout is not None
+        try:
+            line = await asyncio.wait_for(self._process.stdout.readline(), seconds)
+            return msgspec.json.decode(line, type=Answer)
+        except (TimeoutError, msgspec.DecodeError, OSError) as error:
+            code = self._process.returncode
+            raise ProxyGoneError(f"the API proxy does not answer ({error!r}, exit code {code})") from error
+
+
+@asynccontextmanager
+async def proxy_process(cluster: LocalCluster, *, log: Path) -> AsyncIterator[ProxyProcess]:
+    """Runs the proxy at the address that pods have of the API. The cluster must have left that free."""
+    command = cluster.control_plane_command(
+        [sys.executable, "-m", "chaos.proxy.process", str(cluster.directory)]
+    )
+    pipe = asyncio.subprocess.PIPE
+    with log.open("ab") as errors:
+        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=errors)
+    try:
+        running = ProxyProcess(process)
+        await running.answer(START_SECONDS)
+        yield running
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def serve(cluster: LocalCluster) -> None:
+    """Serves in this process until its standard input ends."""
+    # As the API server does it: with its own certificate, which names this address too.
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(cluster.pki_file("apiserver.crt"), cluster.pki_file("apiserver.key"))
+    trusted = ssl.create_default_context(cafile=cluster.pki_file("ca.crt"))
+    upstream = Credentials(f"https://{API_ADDRESS}:{API_PORT}", trusted, lambda: None)
+    async with ApiProxy(upstream).serving(SERVICE_ADDRESS, API_PORT, tls=tls) as proxy:
+        print(msgspec.json.encode(Answer()).decode(), flush=True)
+        commands = await standard_input()
+        while line := await commands.readline():
+            answer = obey(proxy.faults, msgspec.json.decode(line, type=Command))
+            print(msgspec.json.encode(answer).decode(), flush=True)
+
+
+def obey(faults: ActiveFaults, command: Command) -> Answer:
+    """Does what it says. The log tells of faults, for people who look for the cause of something."""
+    match command:
+        case Begin(number, fault):
+            faults.begin(number, fault)
+            answer = Answer()
+        case End(number):
+            answer = Answer(faults.end(number))
+        case Look():
+            return Answer(broken_watches=tuple(map(str, faults.broken_watches())))
+    print(utc_now().isoformat(), command, answer, file=sys.stderr, flush=True)
+    return answer
+
+
+async def standard_input() -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(LocalCluster(Path(sys.argv[1]))))

@@ -1,0 +1,150 @@
+"""Whether the cluster is quiet: all programs serve, and no pod is on its way."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from chaos.world import NAMESPACE, SYSTEM, VERSION, World
+from gpushare_core.json_object import Json
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.paths import NODES, POLICIES, daemon_sets, deployments, pods
+
+INTERVAL = 0.25
+SINK = "sink"
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+
+
+class NotQuietError(Exception):
+    """It does not become quiet in time; the text says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """``seconds``: how long it took; ``at_once``: it was quiet when it was asked for."""
+
+    seconds: float
+    at_once: bool = False
+
+
+async def await_quiet(world: World, *, seconds: float) -> Quiet:
+    """Raises ``NotQuietError`` after ``seconds``."""
+    begun, at_once = time.monotonic(), True
+    while missing := await _missing(world):
+        at_once = False
+        if time.monotonic() - begun > seconds:
+            raise NotQuietError(f"not quiet after {seconds:g} s: {'; '.join(missing[:8])}")
+        await asyncio.sleep(INTERVAL)
+    return Quiet(time.monotonic() - begun, at_once)
+
+
+async def _missing(world: World) -> list[str]:
+    try:
+        answers = await asyncio.gather(
+            *(
+                world.client.get(path)
+                for path in (
+                    NODES,
+                    daemon_sets(SYSTEM),
+                    deployments(SYSTEM),
+                    pods("kube-system"),
+                    POLICIES,
+                    pods(NAMESPACE),
+                )
+            )
+        )
+    except (ApiError, UnreachableError) as error:
+        return [f"the API server does not answer: {error}"]
+    nodes, sets, deployed, schedulers, policies, ours = (answer["items"] for answer in answers)
+    return [
+        *(
+            f"node {_name(each)} is not Ready"
+            for each in nodes
+            if not _is_sink(each) and not is_true(each, "Ready")
+        ),
+        *(f"DaemonSet {_name(each)} is not whole" for each in sets if not _is_whole_set(each)),
+        *(f"Deployment {_name(each)} is not whole" for each in deployed if not _is_whole_deployment(each)),
+        *(f"{_name(each)} is not Ready" for each in schedulers if not is_true(each, "Ready")),
+        *(f"policy {_name(each)}: {_why(each)}" for each in policies if not _is_settled(each)),
+        *(f"not open again: {each}" for each in await world.api_proxy.broken_watches()),
+        *on_their_way(ours),
+        *unmirrored(world.static_pods, ours),
+    ]
+
+
+def on_their_way(pods: Iterable[Json]) -> list[str]:
+    """Returns what each pod that is neither at rest nor waiting for room is doing."""
+    return [f"pod {_name(each)} {doing}" for each in pods if (doing := _doing(each))]
+
+
+def unmirrored(written: Mapping[str, str], pods: Iterable[Json]) -> list[str]:
+    """Returns the static pods of which the API server shows nothing, an earlier one, or one that is gone.
+
+    Their kubelet starts and ends them without asking anybody.
+    """
+    shown = {
+        _name(pod): _annotations(pod).get(VERSION) for pod in pods if MIRROR_ANNOTATION in _annotations(pod)
+    }
+    names = sorted(written.keys() | shown.keys())
+    return [f"static pod {name} is on its way" for name in names if written.get(name) != shown.get(name)]
+
+
+def _annotations(pod: Json) -> Json:
+    annotations: Json = pod["metadata"].get("annotations") or {}
+    return annotations
+
+
+def _doing(pod: Json) -> str:
+    status = pod.get("status", {})
+    if "deletionTimestamp" in pod["metadata"]:
+        return "ends"
+    if status.get("phase") in ("Failed", "Succeeded"):
+        return ""
+    if not pod["spec"].get("nodeName"):
+        return "" if condition(pod, "PodScheduled").get("status") == "False" else "waits for the scheduler"
+    if status.get("phase") == "Running":
+        return "" if pod["spec"]["restartPolicy"] == "Always" else "is about to end"
+    return f"starts on {pod['spec']['nodeName']}"
+
+
+def condition(item: Json, kind: str) -> Json:
+    """The condition of that type, or an empty one."""
+    conditions: list[Json] = item.get("status", {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == kind), {})
+
+
+def is_true(item: Json, kind: str) -> bool:
+    return condition(item, kind).get("status") == "True"
+
+
+def _name(item: Json) -> str:
+    return str(item["metadata"]["name"])
+
+
+def _is_sink(node: Json) -> bool:
+    return _name(node) == SINK
+
+
+def _is_whole_set(item: Json) -> bool:
+    status = item.get("status", {})
+    wanted = status.get("desiredNumberScheduled")
+    is_observed = status.get("observedGeneration") == item["metadata"]["generation"]
+    is_updated = status.get("updatedNumberScheduled", 0) == wanted
+    return bool(is_observed and is_updated and status.get("numberReady") == wanted)
+
+
+def _is_whole_deployment(item: Json) -> bool:
+    return bool(item.get("status", {}).get("readyReplicas", 0) == item["spec"]["replicas"])
+
+
+def _is_settled(policy: Json) -> bool:
+    """Ready, or not for a reason that lies in what was asked for."""
+    if policy.get("status", {}).get("observedGeneration") != policy["metadata"]["generation"]:
+        return False
+    kinds = ("Ready", "Conflicted", "UnitChangeBlocked")
+    return any(is_true(policy, kind) for kind in kinds)
+
+
+def _why(policy: Json) -> str:
+    ready = condition(policy, "Ready")
+    return f"{ready.get('reason', 'not seen yet')}: {ready.get('message', '')}"

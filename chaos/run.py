@@ -1,0 +1,84 @@
+"""One history on one fresh cluster, from its start to what is left after the last policy."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chaos.audit.auditor import Auditor
+from chaos.audit.gather import Gatherer
+from chaos.expectations import Expectations
+from chaos.findings import Finding, Findings
+from chaos.footprint import Footprint
+from chaos.plan.history import Step
+from chaos.record import Record
+from chaos.runner import Runner
+from chaos.teardown import take_back
+from chaos.traffic import Traffic
+from chaos.world import World, started
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a history; seconds."""
+
+    findings: Findings
+    record: Record = field(default_factory=Record)
+    seconds: float = 0.0
+    """Of the history alone, all its quiet included."""
+    longest_wait: float = 0.0
+    """Of an ordinary pod."""
+    ordinary_pods: int = 0
+    readings: int = 0
+    """How often all books were read."""
+    memory: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """Program and node -> resident MiB, in order of time."""
+
+
+async def run(
+    steps: Sequence[Step], folder: Path, outcome: Outcome, *, say: Callable[[str], None], keep: bool = False
+) -> None:
+    """Plays ``steps`` in a fresh cluster that keeps its files in ``folder``, and fills ``outcome``.
+
+    Ends at the first difference unless they are to be collected; with ``keep`` the cluster of a difference
+    waits for Ctrl-C.
+    """
+    begun = time.monotonic()
+    async with started(folder) as world, Gatherer(world) as gatherer:
+        auditor = Auditor(gatherer, outcome.findings.add)
+        expectations = Expectations(world, findings=outcome.findings, record=outcome.record)
+        runner = Runner(
+            world, auditor, expectations, findings=outcome.findings, record=outcome.record, say=say
+        )
+        await runner.settle()
+        say(f"ready after {time.monotonic() - begun:.0f} s")
+        outcome.record.recoveries.clear()
+        async with expectations.following():
+            await _play(steps, world, runner, auditor, outcome)
+        if keep and outcome.findings.all:
+            say(f"the cluster stays up until Ctrl-C: export KUBECONFIG={world.cluster.kubeconfig}")
+            await asyncio.Event().wait()
+
+
+async def _play(
+    steps: Sequence[Step], world: World, runner: Runner, auditor: Auditor, outcome: Outcome
+) -> None:
+    traffic, footprint, begun = Traffic(world.client), Footprint(), time.monotonic()
+    outcome.memory = footprint.memory
+    measuring = asyncio.create_task(footprint.watch(world))
+    try:
+        async with traffic.flowing():
+            async with auditor.watching():
+                try:
+                    await runner.play(steps)
+                finally:
+                    outcome.seconds = time.monotonic() - begun
+            if not outcome.findings.are_enough:
+                await take_back(world, outcome.findings)
+        for name in traffic.waiting:
+            outcome.findings.add(Finding(rule="I6", sentence=f"ordinary pod {name} finds no node"))
+    finally:
+        measuring.cancel()
+        outcome.longest_wait, outcome.ordinary_pods = traffic.longest, len(traffic.created)
+        outcome.readings = auditor.readings

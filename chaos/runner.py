@@ -1,0 +1,168 @@
+"""Plays a history: faults and other operations side by side, then all is healed, quiet, and audited."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from chaos.audit.auditor import Auditor
+from chaos.expectations import Expectations
+from chaos.findings import Finding, Findings
+from chaos.operation import Fault
+from chaos.plan.history import Step, rounds
+from chaos.quiet import NotQuietError, Quiet, await_quiet
+from chaos.record import DONE, Record, Recovery
+from chaos.world import World
+from gpushare_core.audit.difference import Difference
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_localcluster.errors import LocalClusterError
+
+THOROUGH = 5
+"""After so many rounds, and at the end, waiting pods are looked at: that takes longer than all books."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """In seconds."""
+
+    quiet: float = 240.0
+    """For programs to serve again and pods to arrive: past that something hangs."""
+    agreement: float = 5.0
+    """From quiet on, until all books have to agree (I3)."""
+    patience: float = 60.0
+    """How long it is looked whether they come to agree after all: the finding says then how late."""
+    operation: float = 90.0
+    """For one operation, most of which are one call."""
+    healing: float = 240.0
+    """For one fault: what was deleted has to be gone before it comes again."""
+
+
+DEADLINES = Deadlines()
+
+
+class AwaitQuiet(Protocol):
+    """As ``chaos.quiet.await_quiet``."""
+
+    async def __call__(self, world: World, /, *, seconds: float) -> Quiet: ...
+
+
+class Runner:
+    """Plays one history on one world. ``say``: prints a line of progress."""
+
+    def __init__(
+        self,
+        world: World,
+        auditor: Auditor,
+        expectations: Expectations,
+        *,
+        findings: Findings,
+        record: Record,
+        say: Callable[[str], None],
+        deadlines: Deadlines = DEADLINES,
+        quiet: AwaitQuiet = await_quiet,
+    ) -> None:
+        self._world = world
+        self._auditor = auditor
+        self._expectations = expectations
+        self._findings = findings
+        self._record = record
+        self._say = say
+        self._deadlines = deadlines
+        self._await_quiet = quiet
+        self._told = set[tuple[str, ...]]()
+
+    async def play(self, steps: Sequence[Step]) -> None:
+        """Ends early at the first finding, unless they are collected."""
+        for number, steps_of_round in enumerate(rounds(steps), start=1):
+            if self._findings.are_enough:
+                return
+            await self._round(steps_of_round)
+            if number % THOROUGH == 0:
+                await self.expect()
+        await self.expect()
+
+    async def expect(self) -> None:
+        """Compares what there is with the model. All is to be quiet."""
+        await self._expectations.no_pod_is_lost()
+        await self._expectations.no_pod_waits_that_has_room()
+
+    async def settle(self, *, faults: Sequence[str] = ()) -> None:
+        """Waits until all is quiet and all books agree, and notes how long that took after ``faults``."""
+        try:
+            quiet = await self._await_quiet(self._world, seconds=self._deadlines.quiet)
+            agreement = await self._agreement()
+        except NotQuietError as error:
+            self._find("quiet", str(error))
+            return
+        self._record.recoveries.append(Recovery(tuple(faults), quiet.seconds, agreement))
+
+    async def _round(self, steps: Sequence[Step]) -> None:
+        begun, number = time.monotonic(), steps[0].round
+        healing = [asyncio.create_task(self._last(fault)) for fault in await self._operate(steps)]
+        for task in healing:
+            await task
+        faults = [step.operation.kind for step in steps if isinstance(step.operation, Fault)]
+        await self.settle(faults=faults)
+        self._say(
+            f"round {number}: {len(steps)} operations to number {steps[-1].number},"
+            f" {time.monotonic() - begun:.1f} s, faults: {', '.join(faults) or 'none'}"
+        )
+
+    async def _operate(self, steps: Sequence[Step]) -> list[tuple[Fault, float]]:
+        """Begins every operation at its time, and returns the faults that were begun, with when each ends."""
+        faults, running = list[tuple[Fault, float]](), list[asyncio.Task[None]]()
+        for step in steps:
+            await asyncio.sleep(step.after)
+            running.append(asyncio.create_task(self._run(step)))
+            if isinstance(step.operation, Fault):
+                faults.append((step.operation, time.monotonic() + step.operation.seconds))
+        for task in running:
+            await task
+        return faults
+
+    async def _run(self, step: Step) -> None:
+        """What the API server answers is an outcome; so is that it does not."""
+        operation, begun = step.operation, time.monotonic()
+        try:
+            await asyncio.wait_for(operation.run(self._world), self._deadlines.operation)
+            outcome = DONE
+        except (ApiError, UnreachableError, LocalClusterError, TimeoutError) as error:
+            outcome = f"{type(error).__name__}: {error}"
+        self._record.note(step, outcome, seconds=time.monotonic() - begun)
+
+    async def _last(self, fault: tuple[Fault, float]) -> None:
+        operation, until = fault
+        await asyncio.sleep(max(0.0, until - time.monotonic()))
+        await asyncio.wait_for(operation.heal(self._world), self._deadlines.healing)
+
+    async def _agreement(self) -> float:
+        """Returns the seconds until all books agreed, of the quiet that lasted so long.
+
+        It may end by itself: a controller makes another pod, kube-scheduler tries one again. Then it is
+        waited
+        for anew. Raises ``NotQuietError``.
+        """
+        asked = begun = time.monotonic()
+        last = ""
+        while differences := await self._new_differences():
+            last = str(differences[0])
+            if (waited := time.monotonic() - asked) > self._deadlines.patience:
+                for each in differences:
+                    self._told.add(each.identity)
+                    self._find(each.rule, f"after {waited:.0f} s still: {each}")
+                return waited
+            await asyncio.sleep(0.2)
+            if not (await self._await_quiet(self._world, seconds=self._deadlines.quiet)).at_once:
+                begun = time.monotonic()
+        seconds = time.monotonic() - begun
+        if seconds > self._deadlines.agreement:
+            self._find("I3", f"agreed only {seconds:.1f} s after quiet: {last}")
+        return seconds
+
+    def _find(self, rule: str, sentence: str) -> None:
+        self._findings.add(Finding(rule=rule, sentence=sentence))
+
+    async def _new_differences(self) -> list[Difference]:
+        """Returns those that are not told already: where all are collected, nobody waits for them again."""
+        return [each for each in await self._auditor.differences() if each.identity not in self._told]

@@ -1,0 +1,72 @@
+"""The last policy goes, and nothing of ours may be left (I7)."""
+
+from collections.abc import Iterator, Mapping
+
+from chaos.findings import Finding, Findings
+from chaos.plan.known import WORKERS
+from chaos.world import SYSTEM, World
+from gpushare_core.audit.residue import HostFile, residue
+from gpushare_core.json_object import Json
+from gpushare_core.kube.paths import NODES, POLICIES, SHARE_NODES, daemon_sets, jobs, pods
+from gpushare_localcluster.errors import LocalClusterError
+
+SECONDS = 240.0
+KINDS = (NODES, POLICIES, SHARE_NODES, daemon_sets(SYSTEM), jobs(SYSTEM), pods(SYSTEM))
+WORKER_FOLDERS = ("/var/lib/kubelet/device-plugins", "/etc/kubernetes")
+
+
+async def take_back(world: World, findings: Findings) -> None:
+    """Deletes all policies and reports what is left of ours."""
+    try:
+        await world.thread(
+            world.cluster.kubectl, "delete", "gpusharepolicies", "--all", f"--timeout={SECONDS:g}s"
+        )
+    except LocalClusterError as error:
+        findings.add(Finding(rule="I7", sentence=f"policies are not gone after {SECONDS:g} s: {error}"))
+        return
+    for sentence in await _left(world):
+        findings.add(Finding(rule="I7", sentence=sentence))
+
+
+async def _left(world: World) -> list[str]:
+    """The auditor's rules for objects and workers; control planes byte by byte."""
+    objects = [item for path in KINDS for item in await _items(world, path)]
+    found = residue(objects, await world.thread(_worker_files, world))
+    files = differing_files(world.before, await world.thread(world.control_plane_files))
+    return [*(f"{each.where}: {each.sentence}" for each in found), *files]
+
+
+async def _items(world: World, path: str) -> list[Json]:
+    """Lists do not repeat the kind. Without a node's capacity: the kubelet shows zeros for a while."""
+    listed = await world.client.get(path)
+    kind = listed["kind"].removesuffix("List")
+    parts = ("metadata", "spec")
+    return [
+        {"kind": kind, **({key: each.get(key) for key in parts} if kind == "Node" else each)}
+        for each in listed["items"]
+    ]
+
+
+def _worker_files(world: World) -> dict[str, list[HostFile]]:
+    return {
+        node: [
+            HostFile(f"{folder[1:]}/{path.name}")
+            for folder in WORKER_FOLDERS
+            for path in world.node_file(node, folder).glob("*")
+        ]
+        for node in WORKERS
+    }
+
+
+def differing_files(
+    before: Mapping[str, Mapping[str, bytes]], after: Mapping[str, Mapping[str, bytes]]
+) -> Iterator[str]:
+    """Yields a sentence for every file of a control plane that is not as it was."""
+    for node, files in before.items():
+        for path in sorted(files.keys() | after[node].keys()):
+            if path not in after[node]:
+                yield f"{node}: /etc/kubernetes/{path} is gone"
+            elif path not in files:
+                yield f"{node}: /etc/kubernetes/{path} is left"
+            elif files[path] != after[node][path]:
+                yield f"{node}: /etc/kubernetes/{path} is not what it was"

@@ -1,0 +1,119 @@
+"""Ordinary pods all the time, and how long each waited for its node (I6)."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from chaos.quiet import SINK, condition
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_core.kube.paths import NODES, pods
+
+INTERVAL = 1.0
+"""Seconds between two pods."""
+NAMESPACE = "ordinary"
+PATIENCE = 90.0
+"""Seconds for the last ones."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Pods that ask for nothing of ours, to a node without a kubelet: when each was created and bound.
+
+    Times are of ``time.monotonic``, from when the API server had taken the pod: while it is away, nobody can
+    schedule.
+    """
+
+    client: KubeClient
+    created: dict[str, float] = field(default_factory=dict)
+    waited: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def longest(self) -> float:
+        """Seconds, those that still wait included."""
+        waiting = [time.monotonic() - at for name, at in self.created.items() if name not in self.waited]
+        return max([*self.waited.values(), *waiting], default=0.0)
+
+    @property
+    def waiting(self) -> list[str]:
+        """Those that have no node."""
+        return sorted(self.created.keys() - self.waited.keys())
+
+    @asynccontextmanager
+    async def flowing(self) -> AsyncIterator[None]:
+        """Has a pod created every INTERVAL while entered; the last ones find their nodes before it ends."""
+        await self.client.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        await self.client.create(NODES, _sink())
+        following = asyncio.create_task(self._follow())
+        creating = asyncio.create_task(self._create())
+        try:
+            yield
+            creating.cancel()
+            await self._drain()
+        finally:
+            for task in (creating, following):
+                task.cancel()
+            await asyncio.gather(creating, following, return_exceptions=True)
+        await self.client.delete(f"{NODES}/{SINK}")
+
+    async def _create(self) -> None:
+        for number in range(1_000_000):
+            name = f"ordinary-{number}"
+            try:
+                await self.client.create(pods(NAMESPACE), _pod(name))
+            except (ApiError, UnreachableError):
+                pass
+            else:
+                self.created[name] = time.monotonic()
+            await asyncio.sleep(INTERVAL)
+
+    async def _follow(self) -> None:
+        async for event in follow(self.client, Collection(pods(NAMESPACE))):
+            for pod in _present(event):
+                name = pod["metadata"]["name"]
+                if name not in self.waited and condition(pod, "PodScheduled").get("status") == "True":
+                    self.waited[name] = time.monotonic() - self.created.setdefault(name, time.monotonic())
+                    await self._delete(name)
+
+    async def _delete(self, name: str) -> None:
+        try:
+            await self.client.delete(f"{pods(NAMESPACE)}/{name}")
+        except (ApiError, UnreachableError):
+            return
+
+    async def _drain(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while self.waiting and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
+def _present(event: Listed[Json] | Changed[Json]) -> Sequence[Json]:
+    if isinstance(event, Listed):
+        return event.items
+    return [] if event.kind == "DELETED" else [event.item]
+
+
+def _sink() -> Json:
+    room = {"pods": "100000", "cpu": "100000", "memory": "100000Gi"}
+    return {
+        "metadata": {"name": SINK, "labels": {"kubernetes.io/hostname": SINK}},
+        "spec": {"taints": [{"key": "chaos", "value": "sink", "effect": "NoSchedule"}]},
+        "status": {"capacity": room, "allocatable": room},
+    }
+
+
+def _pod(name: str) -> Json:
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "containers": [{"name": "main", "image": "busybox:stable"}],
+            "nodeSelector": {"kubernetes.io/hostname": SINK},
+            "tolerations": [{"operator": "Exists"}],
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+        },
+    }

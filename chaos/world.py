@@ -1,0 +1,156 @@
+"""The cluster that operations work on, with the product installed and its policies in force."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from chaos.operations.pod_shapes import HIGH
+from chaos.plan.known import CONTROL_PLANES, WORKERS
+from chaos.policies import POLICIES
+from chaos.proxy.process import ProxyProcess, proxy_process
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.paths import pod_path, pods
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.config import ClusterConfig, NodeConfig
+
+SYSTEM = "gpushare-system"
+NAMESPACE = "chaos"
+OVERLAY = Path(__file__).with_name("overlay")
+KUBERNETES = "/etc/kubernetes"
+VERSION = "chaos/version"
+"""Annotation of static pods: which writing of the file it is."""
+LOG_DISK = "/var/log/gpushare"
+CONFIGURATION_DISK = KUBERNETES
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class World:
+    """What operations work on. ``client`` goes to the API server itself, past every injected fault."""
+
+    cluster: LocalCluster
+    client: KubeClient
+    api_proxy: ProxyProcess
+    """Between our programs and the API server."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What a family keeps between its operations, by keys that begin with the family's name."""
+    before: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
+    """Control plane -> file below /etc/kubernetes -> bytes, before the product came."""
+
+    static_pods: dict[str, str] = field(default_factory=dict)
+    """Name of the mirror pod of each static pod -> its ``VERSION``."""
+
+    async def thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """Runs a blocking call, such as those of ``cluster``, beside everything else."""
+        return await asyncio.to_thread(call, *args, **options)
+
+    async def together(self, calls: Iterable[Coroutine[Any, Any, object]]) -> None:
+        """Makes all calls at once. Raises the first error, after all have ended."""
+        for outcome in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    # Pods of the namespace that chaos works in
+
+    def pod_path(self, name: str) -> str:
+        return pod_path(NAMESPACE, name)
+
+    async def create_pod(self, body: Json) -> None:
+        await self.client.create(pods(NAMESPACE), body)
+
+    async def delete_pod(self, name: str, *, grace: int | None = None) -> None:
+        """``grace`` in seconds, 0: by force, None: as the pod says. Gone already is no error."""
+        body: Json = {} if grace is None else {"gracePeriodSeconds": grace}
+        try:
+            await self.client.send(Request(method="DELETE", path=self.pod_path(name), body=body))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    def static_pod_written(self, node: str, name: str) -> str:
+        """Returns the ``VERSION`` that it has to bear."""
+        version = str(time.time_ns())
+        self.static_pods[f"{name}-{node}"] = version
+        return version
+
+    def static_pod_removed(self, node: str, name: str) -> None:
+        self.static_pods.pop(f"{name}-{node}", None)
+
+    # Policies
+
+    async def apply_policy(self, policy: Json) -> None:
+        await self.thread(self.cluster.kubectl, "apply", "-f", "-", stdin=json.dumps(policy))
+
+    # Nodes
+
+    def node_file(self, node: str, path: str) -> Path:
+        """Where a file of the node's lies on this host; see ``LocalCluster.node_path``."""
+        return self.cluster.node_path(node, path)
+
+    async def signal(self, *, namespace: str, pod: str, container: str, signal: Any) -> None:
+        """Sends a signal to the first process of a running container."""
+        await self.thread(
+            self.cluster.kill_container, namespace=namespace, pod=pod, container=container, signal=signal
+        )
+
+    def control_plane_files(self) -> dict[str, dict[str, bytes]]:
+        return {node: _files(self.node_file(node, KUBERNETES)) for node in CONTROL_PLANES}
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+@asynccontextmanager
+async def started(folder: Path) -> AsyncIterator[World]:
+    """A cluster in ``folder`` with the product and the first policies. Its logs stay."""
+    cluster = LocalCluster(folder)
+    try:
+        await asyncio.to_thread(_start, cluster)
+        async with (
+            KubeClient(from_kubeconfig(cluster.kubeconfig), field_manager="chaos") as client,
+            proxy_process(cluster, log=folder / "api-proxy.log") as api_proxy,
+        ):
+            world = World(cluster, client, api_proxy)
+            world.before = await world.thread(world.control_plane_files)
+            await _prepare(world)
+            yield world
+    finally:
+        await asyncio.to_thread(cluster.stop)
+
+
+def node_config(name: str) -> NodeConfig:
+    """What may be full lies on small disks."""
+    if name in CONTROL_PLANES:
+        return NodeConfig(name, control_plane=True, disks={CONFIGURATION_DISK: "2m"})
+    return NodeConfig(name, disks={LOG_DISK: "1m"})
+
+
+def _start(cluster: LocalCluster) -> None:
+    nodes = [node_config(name) for name in (*CONTROL_PLANES, *WORKERS)]
+    cluster.start(ClusterConfig(nodes, free_service_address=True))
+    cluster.wait_ready()
+
+
+async def _prepare(world: World) -> None:
+    await world.client.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    await world.client.create(
+        "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": HIGH}, "value": 1000}
+    )
+    await world.thread(world.cluster.kubectl, "apply", "-k", str(OVERLAY))
+    for policy in POLICIES:
+        await world.apply_policy(policy)

@@ -1,0 +1,57 @@
+"""Which pods are on their way."""
+
+from typing import Any
+
+import pytest
+from chaos.quiet import on_their_way, unmirrored
+
+from gpushare_core.json_object import Json
+
+
+def pod(phase: str, *, node: str = "gpu-1", deleted: bool = False, **more: Any) -> Json:
+    metadata = {"name": "a", **({"deletionTimestamp": "2026"} if deleted else {})}
+    spec = {"nodeName": node, "restartPolicy": more.pop("restart", "Always")}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": phase, **more}}
+
+
+REFUSED = [{"type": "PodScheduled", "status": "False"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "doing"),
+    [
+        pytest.param(pod("Running"), "", id="runs"),
+        pytest.param(pod("Running", deleted=True), "ends", id="ends"),
+        pytest.param(pod("Running", restart="Never"), "is about to end", id="a Job's"),
+        pytest.param(pod("Succeeded"), "", id="ended"),
+        pytest.param(pod("Failed"), "", id="failed"),
+        pytest.param(pod("Pending"), "starts on gpu-1", id="bound"),
+        pytest.param(pod("Pending", node=""), "waits for the scheduler", id="new"),
+        pytest.param(pod("Pending", node="", conditions=REFUSED), "", id="waits for room"),
+    ],
+)
+def test_on_their_way(body: Json, doing: str) -> None:
+    assert on_their_way([body]) == ([f"pod a {doing}"] if doing else [])
+
+
+def mirror(version: str) -> Json:
+    annotations = {"kubernetes.io/config.mirror": "hash", "chaos/version": version}
+    return {"metadata": {"name": "s-gpu-1", "annotations": annotations}}
+
+
+@pytest.mark.parametrize(
+    ("written", "pods", "on_its_way"),
+    [
+        pytest.param({"s-gpu-1": "2"}, [mirror("2")], False, id="as written"),
+        pytest.param({"s-gpu-1": "2"}, [mirror("1")], True, id="an earlier one"),
+        pytest.param({"s-gpu-1": "2"}, [], True, id="not yet"),
+        pytest.param({}, [mirror("2")], True, id="not gone yet"),
+        pytest.param({}, [pod("Running")], False, id="no static pod"),
+    ],
+)
+def test_static_pods_are_on_their_way_until_the_api_server_shows_them(
+    written: dict[str, str],
+    pods: list[Json],
+    on_its_way: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    assert bool(unmirrored(written, pods)) is on_its_way

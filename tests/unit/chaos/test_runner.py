@@ -1,0 +1,196 @@
+"""How rounds are played, apart from what is done in them."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from chaos.audit.auditor import Auditor
+from chaos.expectations import Expectations
+from chaos.findings import Findings
+from chaos.operation import Fault, Operation
+from chaos.plan.history import Step
+from chaos.quiet import NotQuietError, Quiet
+from chaos.record import DONE, Record
+from chaos.runner import Deadlines, Runner
+from chaos.world import World
+
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.kube.errors import ApiError, UnreachableError
+
+DIFFERENCE = Difference(node="gpu-1", kind=Kind.SHARES_DIFFER, sentence="a book differs")
+SOON = Deadlines(quiet=1, agreement=0.05, patience=0.3, operation=0.2, healing=0.2)
+
+
+class Do(Operation, frozen=True, kw_only=True, tag="test.do"):
+    name: str
+
+    async def run(self, world: World) -> None:
+        cast("Any", world).told.append(self.name)
+
+
+class Fails(Operation, frozen=True, kw_only=True, tag="test.fails"):
+    error: Any
+
+    async def run(self, _: World) -> None:
+        raise self.error
+
+
+class Hangs(Operation, frozen=True, kw_only=True, tag="test.hangs"):
+    async def run(self, _: World) -> None:
+        await asyncio.Event().wait()
+
+
+class Breaks(Fault, frozen=True, kw_only=True, tag="test.breaks"):
+    fails: bool = False
+
+    async def run(self, world: World) -> None:
+        cast("Any", world).told.append("broken")
+        if self.fails:
+            raise UnreachableError("half-way")
+
+    async def heal(self, world: World) -> None:
+        cast("Any", world).told.append("healed")
+
+
+@dataclass
+class Stage:
+    """What the runner works on, and what it is told there."""
+
+    told: list[str] = field(default_factory=list)
+    differences_seen: list[list[Difference]] = field(default_factory=list)
+    """One list for each question; afterwards the last one for ever."""
+    is_quiet: bool = True
+    restless: int = 0
+    """How often it is not quiet when it is asked again."""
+    expected: int = 0
+
+    async def differences(self) -> list[Difference]:
+        seen = self.differences_seen
+        return (seen.pop(0) if len(seen) > 1 else seen[0]) if seen else []
+
+    async def no_pod_is_lost(self) -> None:
+        self.expected += 1
+
+    async def no_pod_waits_that_has_room(self) -> None:
+        return
+
+    async def quiet(self, _world: World, *, seconds: float) -> Quiet:
+        if not self.is_quiet:
+            raise NotQuietError(f"not quiet after {seconds} s")
+        if self.told[-1:] != ["quiet"]:
+            self.told.append("quiet")
+            return Quiet(1.5)
+        self.restless -= 1
+        return Quiet(0.0, at_once=self.restless < 0)
+
+
+async def play(stage: Stage, *rounds: Sequence[Operation], collect: bool = False) -> tuple[Findings, Record]:
+    steps = [
+        Step(number=0, round=number, after=0.0, operation=operation)
+        for number, operations in enumerate(rounds)
+        for operation in operations
+    ]
+    findings, record = Findings(lambda _: None, collect), Record()
+    runner = Runner(
+        cast("World", stage),
+        cast("Auditor", stage),
+        cast("Expectations", stage),
+        findings=findings,
+        record=record,
+        say=lambda _: None,
+        deadlines=SOON,
+        quiet=stage.quiet,
+    )
+    await runner.play(steps)
+    return findings, record
+
+
+async def test_faults_are_healed_after_the_other_operations_and_before_quiet() -> None:
+    stage = Stage()
+    await play(stage, [Breaks(seconds=0.05), Do(name="a"), Do(name="b")], [Do(name="c")])
+    assert stage.told == ["broken", "a", "b", "healed", "quiet", "c", "quiet"]
+
+
+async def test_a_fault_lasts_its_time() -> None:
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    await play(Stage(), [Breaks(seconds=0.3)])
+    assert loop.time() - begun >= 0.3
+
+
+async def test_a_fault_that_failed_half_way_is_healed() -> None:
+    stage = Stage()
+    _, record = await play(stage, [Breaks(fails=True)])
+    assert stage.told == ["broken", "healed", "quiet"]
+    assert record.faults == {"test.breaks": 1}
+
+
+@pytest.mark.parametrize(
+    ("operation", "outcome"),
+    [
+        (Fails(error=ApiError(409, "Conflict", "it is there")), "ApiError"),
+        (Fails(error=UnreachableError("nobody there")), "UnreachableError"),
+        (Hangs(), "TimeoutError"),
+        (Do(name="a"), DONE),
+    ],
+)
+async def test_what_the_api_server_answers_is_an_outcome(operation: Operation, outcome: str) -> None:
+    findings, record = await play(Stage(), [operation])
+    assert not findings.all
+    assert [said.partition(":")[0] for said in record.outcomes[operation.kind]] == [outcome]
+    assert record.done == [(operation, outcome == DONE)]
+
+
+async def test_any_other_error_ends_the_run() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await play(Stage(), [Fails(error=ZeroDivisionError())])
+
+
+async def test_it_ends_at_the_first_difference() -> None:
+    stage = Stage(differences_seen=[[DIFFERENCE]])
+    findings, _ = await play(stage, [Do(name="a")], [Do(name="b")])
+    assert stage.told == ["a", "quiet"]
+    assert [each.rule for each in findings.all] == ["I3"]
+    assert "a book differs" in findings.all[0].sentence
+
+
+async def test_collected_a_difference_is_told_and_waited_for_once() -> None:
+    stage = Stage(differences_seen=[[DIFFERENCE]])
+    findings, record = await play(stage, [Do(name="a")], [Do(name="b")], collect=True)
+    assert stage.told == ["a", "quiet", "b", "quiet"]
+    assert len(findings.all) == 1
+    assert record.recoveries[0].agreement > 0.3
+    assert record.recoveries[1].agreement < 0.05
+
+
+async def test_books_that_agree_in_time_are_no_difference() -> None:
+    findings, record = await play(Stage(differences_seen=[[]]), [Breaks(), Do(name="a")])
+    assert not findings.all
+    assert [(each.faults, each.quiet) for each in record.recoveries] == [(("test.breaks",), 1.5)]
+
+
+async def test_books_that_agree_too_late_are_a_difference() -> None:
+    findings, _ = await play(Stage(differences_seen=[[DIFFERENCE], []]), [Do(name="a")])
+    assert [each.rule for each in findings.all] == ["I3"]
+    assert "a book differs" in findings.all[0].sentence
+
+
+async def test_time_counts_from_the_last_quiet() -> None:
+    """A controller makes another pod: its books are on their way."""
+    seen = [[DIFFERENCE], [DIFFERENCE], []]
+    findings, record = await play(Stage(differences_seen=seen, restless=2), [Do(name="a")])
+    assert not findings.all
+    assert record.recoveries[0].agreement < 0.05
+
+
+async def test_what_does_not_become_quiet_is_a_difference() -> None:
+    findings, _ = await play(Stage(is_quiet=False), [Do(name="a")])
+    assert [each.rule for each in findings.all] == ["quiet"]
+
+
+async def test_the_model_is_asked_at_the_end() -> None:
+    stage = Stage()
+    await play(stage, [Do(name="a")], [Do(name="b")])
+    assert stage.expected == 1
