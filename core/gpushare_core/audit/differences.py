@@ -1,9 +1,30 @@
 """The auditor's questions: where do these books differ?"""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 
+from gpushare_core.audit.agreement import accounts, disagreements, orphan_marks, two_kubelet_books
 from gpushare_core.audit.books import Books, NodeBooks, ShareNodeBook
-from gpushare_core.audit.difference import Difference
+from gpushare_core.audit.capacity import (
+    Use,
+    card_sizes,
+    environment_capacity,
+    granted_twice,
+    kubelet_capacity,
+    overfull,
+    status_capacity,
+)
+from gpushare_core.audit.claims import Claim, claims
+from gpushare_core.audit.dialect_words import dialect_differences
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.environments import environments, stored_answers
+from gpushare_core.audit.forgery import forgeries
+from gpushare_core.audit.holdings import Holding, holdings
+from gpushare_core.audit.ledger import ledger_differences
+from gpushare_core.audit.release import early_releases
+from gpushare_core.audit.sums import kubelet_locks, status_locks, status_sums, uncounted
+from gpushare_core.audit.unit_map import UnitMap, unit_map
+from gpushare_core.audit.wording import list_text
 
 
 def differences(books: Books) -> list[Difference]:
@@ -14,12 +35,95 @@ def differences(books: Books) -> list[Difference]:
     only when it is seen again: see ``seen_twice``.
     """
     found = [each for node in books.nodes.values() for each in node_differences(node)]
-    return sorted(found)
+    return sorted([*found, *_on_two_nodes(books)])
 
 
 def node_differences(books: NodeBooks) -> list[Difference]:
     """Returns what is not as it must be on one node by its own books alone, sorted."""
-    return []
+    if books.share_node is not None and books.share_node.problem:
+        return [_unreadable(books.node, books.share_node.problem)]
+    claimed, held, units = claims(books), holdings(books), unit_map(books.share_node)
+    return sorted(
+        [
+            *_of_status(books),
+            *granted_twice(books, held),
+            *environment_capacity(books),
+            *(_of_units(books, held, units) if units else ()),
+            *disagreements(books, held, accounts(books, held, claimed, units)),
+            *two_kubelet_books(books, held),
+            *orphan_marks(books),
+            *_promised(books, claimed),
+            *ledger_differences(books, claimed),
+            *dialect_differences(books, claimed),
+            *forgeries(books, claimed, _held_by_pod(held)),
+        ]
+    )
+
+
+def _of_status(books: NodeBooks) -> Iterator[Difference]:
+    yield from status_capacity(books)
+    yield from card_sizes(books)
+    yield from status_sums(books)
+    yield from status_locks(books)
+
+
+def _of_units(books: NodeBooks, held: list[Holding], units: UnitMap) -> Iterator[Difference]:
+    yield from kubelet_capacity(books, held, units)
+    yield from kubelet_locks(books, held, units)
+    yield from uncounted(books, held, units)
+    yield from stored_answers(books, held, units)
+    yield from environments(books, held, units)
+
+
+def _promised(books: NodeBooks, claimed: Mapping[str, Claim]) -> Iterator[Difference]:
+    uses = (
+        Use(card=card, resource=claim.class_of(card), units=units, holder=str(claim.pod.key))
+        for claim in claimed.values()
+        if claim.allocation.node == books.node and claim.justified
+        for card, units in claim.allocation.held().items()
+    )
+    yield from overfull(books, uses, teller="the pods' annotations", kind=Kind.OVER_COUNTED)
+
+
+def _held_by_pod(held: Iterable[Holding]) -> dict[str, int]:
+    units: dict[str, int] = {}
+    for each in held:
+        count = len(each.numbers) + sum(part.foreign for part in each.units)
+        units[each.key.pod.uid] = units.get(each.key.pod.uid, 0) + count
+    return units
+
+
+def _unreadable(node: str, problem: str) -> Difference:
+    return Difference(
+        node=node,
+        kind=Kind.UNREADABLE,
+        sentence=f"the GPUShareNode cannot be read: {problem}; nothing of this node was compared. Somebody"
+        " else than its plugin may have written its status: restart the plugin of the node",
+    )
+
+
+def _on_two_nodes(books: Books) -> Iterator[Difference]:
+    """Yields the pods that books have on several nodes: a pod is on one."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for node in books.nodes.values():
+        for card in node.share_node.cards if node.share_node else ():
+            found_here = ((holder.key.pod.uid, str(holder.key.pod)) for holder in card.holders)
+            for uid, name in found_here:
+                found[uid][node.node] = name
+        for ledger_card in node.ledger.cards if node.ledger else ():
+            for share in ledger_card.shares:
+                found[share.pod.uid][node.node] = str(share.pod)
+    for uid, nodes in found.items():
+        if uid and len(nodes) > 1:
+            name = next(iter(nodes.values()))
+            yield Difference(
+                node=min(nodes),
+                kind=Kind.TWO_NODES,
+                pod=name,
+                uid=uid,
+                sentence=f"{name} has units on {list_text(nodes)}: a pod runs on one of them, and the units"
+                " of the others are kept from other pods; if this stays, see the extender's log",
+            )
 
 
 def status_differences(share_node: ShareNodeBook) -> list[Difference]:
@@ -36,7 +140,7 @@ def released_early(before: NodeBooks, after: NodeBooks) -> list[Difference]:
 
     In each the kubelet's books have to be read last.
     """
-    return []
+    return sorted(early_releases(before, after))
 
 
 def seen_twice(before: Iterable[Difference], after: Iterable[Difference]) -> list[Difference]:

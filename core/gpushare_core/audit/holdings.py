@@ -26,6 +26,8 @@ class Holding:
     """Whether PodResources show it: they never show ordinary init containers."""
     told: SeenCards | None = None
     """What the checkpoint says that the plugin answered."""
+    stored: tuple[HeldUnits, ...] | None = None
+    """Its units by the checkpoint; None where that does not have it."""
 
     @property
     def foreign(self) -> bool:
@@ -64,8 +66,8 @@ def holdings(books: NodeBooks) -> list[Holding]:
         key = names.key_of(each)
         seen.add(key)
         answer = stored.get(names.stored_key(key))
-        told = answer.told if answer else None
-        found.append(Holding(key=key, units=each.units, listed=True, told=told))
+        told, units = (answer.told, answer.units) if answer else (None, None)
+        found.append(Holding(key=key, units=each.units, listed=True, told=told, stored=units))
     listed = {key.pod.uid for key in seen}
     return [*found, *_stored_only(books, names, seen, listed)]
 

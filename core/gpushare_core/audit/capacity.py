@@ -1,0 +1,265 @@
+"""I1: no card is granted beyond its capacity, and none serves two classes."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gpushare_core.audit.books import NodeBooks, SeenCards, StatusCard
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.holdings import Holding
+from gpushare_core.audit.unit_map import UnitMap, room
+from gpushare_core.audit.wording import (
+    DELETE_PODS,
+    DRIVER,
+    LOOK_AT_PLUGIN,
+    PODRESOURCES,
+    STATUS,
+    card_name,
+    list_text,
+)
+from gpushare_core.placement.modes import mode_serving
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.units import NodeUnit, readable_unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What one holder has of one card."""
+
+    card: str
+    resource: ResourceClass | None
+    """None where the book does not say of which class."""
+    units: int
+    holder: str
+
+
+def overfull(books: NodeBooks, uses: Iterable[Use], *, teller: str, kind: Kind) -> Iterator[Difference]:
+    """Yields the cards of which ``teller`` grants more than there is, or units of two classes."""
+    share_node = books.share_node
+    if share_node is None or share_node.unit is None:
+        return
+    by_card: dict[str, list[Use]] = defaultdict(list)
+    for use in uses:
+        by_card[use.card].append(use)
+    for uuid, each in by_card.items():
+        if card := share_node.card(uuid):
+            yield from _too_much(books, card, share_node.unit, each, teller=teller, kind=kind)
+
+
+def _too_much(
+    books: NodeBooks, card: StatusCard, unit: NodeUnit, uses: list[Use], *, teller: str, kind: Kind
+) -> Iterator[Difference]:
+    granted: Counter[ResourceClass | None] = Counter()
+    for use in uses:
+        granted[use.resource] += use.units
+    classes = {resource for resource, units in granted.items() if resource and units}
+    holders = list_text(use.holder for use in uses)
+    name = card_name(books, card.uuid)
+    if len(classes) > 1:
+        yield Difference(
+            node=books.node,
+            kind=Kind.TWO_CLASSES if kind is Kind.OVER_CAPACITY else kind,
+            card=card.uuid,
+            sentence=f"by {teller} {name} serves {' and '.join(sorted(classes))} at once ({holders}): a card"
+            f" serves one class at a time; {DELETE_PODS}",
+        )
+    for resource, units in granted.items():
+        there = capacity(books, card, unit, resource)
+        if units > there:
+            yield Difference(
+                node=books.node,
+                kind=kind,
+                card=card.uuid,
+                sentence=f"by {teller} {units} units of {name} are taken by {holders}, and it has room for"
+                f" {there}: {_advice(kind)}",
+            )
+
+
+def _advice(kind: Kind) -> str:
+    if kind is Kind.OVER_CAPACITY:
+        return f"containers can use more memory than there is; {DELETE_PODS}"
+    return f"not all of that can be true, and no new pod comes to the card; {LOOK_AT_PLUGIN}"
+
+
+def capacity(books: NodeBooks, card: StatusCard, unit: NodeUnit, resource: ResourceClass | None) -> int:
+    """Returns the units that the card has by its memory, never by what books add up to."""
+    present = (books.hardware or {}).get(card.uuid, 0)
+    return room(card, unit, resource, min(present, card.memory) if present else 0)
+
+
+def status_capacity(books: NodeBooks) -> Iterator[Difference]:
+    """Yields the cards of which the status itself says more than they have."""
+    cards = books.share_node.cards if books.share_node else ()
+    uses = (
+        Use(card=card.uuid, resource=card.lock, units=card.allocated, holder=_holders_of(card))
+        for card in cards
+        if card.allocated
+    )
+    yield from overfull(books, uses, teller=STATUS, kind=Kind.OVER_CAPACITY)
+
+
+def _holders_of(card: StatusCard) -> str:
+    return list_text(f"{holder.key.pod}" for holder in card.holders) or "nobody by name"
+
+
+def kubelet_capacity(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
+    """Yields what the kubelet holds that cannot be, by the cards on which the units lie."""
+    held = [each for each in held if each.listed or books.resources is None]
+    uses = [
+        Use(card=block.card, resource=block.resource, units=count, holder=str(each.key.pod))
+        for each in held
+        for block, count in each.blocks(units).items()
+    ]
+    yield from _classes_only(overfull(books, uses, teller=PODRESOURCES, kind=Kind.OVER_CAPACITY))
+    yield from _distinct_overfull(books, held, units)
+    for each in held:
+        yield from _wrong_shape(books, each, units)
+        yield from _unknown(books, each, units)
+
+
+def _classes_only(found: Iterable[Difference]) -> Iterator[Difference]:
+    """Init containers lend units: how many are held of a card is counted by distinct ones."""
+    return (each for each in found if each.kind is Kind.TWO_CLASSES)
+
+
+def _distinct_overfull(books: NodeBooks, held: list[Holding], units: UnitMap) -> Iterator[Difference]:
+    distinct: dict[tuple[str, ResourceClass], set[int]] = defaultdict(set)
+    names: dict[tuple[str, ResourceClass], list[str]] = defaultdict(list)
+    for each in held:
+        for number in each.numbers if books.hardware else ():
+            if block := units.block(number):
+                distinct[block.card, block.resource].add(number)
+                names[block.card, block.resource].append(str(each.key.pod))
+    uses = (
+        Use(card=card, resource=resource, units=len(numbers), holder=list_text(names[card, resource]))
+        for (card, resource), numbers in distinct.items()
+    )
+    for use in [*uses]:
+        yield from overfull(books, [use], teller=PODRESOURCES, kind=Kind.OVER_CAPACITY)
+
+
+def _wrong_shape(books: NodeBooks, each: Holding, units: UnitMap) -> Iterator[Difference]:
+    by_class: dict[ResourceClass, dict[str, int]] = defaultdict(dict)
+    for block, count in each.blocks(units).items():
+        by_class[block.resource][block.card] = count
+    for resource, shares in by_class.items():
+        asked = mode_serving(resource).on_cards(sum(shares.values()))
+        if len(shares) != asked.cards or any(count != asked.units for count in shares.values()):
+            where = "on one card" if asked.cards == 1 else f"on {asked.cards} distinct cards"
+            lie = ", ".join(f"{count} on {card_name(books, card)}" for card, count in sorted(shares.items()))
+            yield _about(
+                books,
+                each,
+                Kind.WRONG_SHAPE,
+                f"the kubelet holds {sum(shares.values())} units of {resource} for {each.key}, which have to"
+                f" lie {where}, and lie {lie}: delete the pod, and report a bug: this must never happen",
+            )
+
+
+def _unknown(books: NodeBooks, each: Holding, units: UnitMap) -> Iterator[Difference]:
+    if numbers := units.unknown(each.numbers):
+        yield _about(
+            books,
+            each,
+            Kind.UNKNOWN_UNIT,
+            f"the kubelet holds {len(numbers)} units for {each.key} that lie on no card of {STATUS}, such as"
+            f" number {numbers[0]}: nobody can tell which card they are of; {LOOK_AT_PLUGIN}",
+        )
+
+
+def _about(books: NodeBooks, each: Holding, kind: Kind, sentence: str) -> Difference:
+    pod = each.key.pod
+    return Difference(
+        node=books.node,
+        kind=kind,
+        pod=str(pod),
+        uid=pod.uid,
+        container=each.key.container,
+        sentence=sentence,
+    )
+
+
+def granted_twice(books: NodeBooks, held: Iterable[Holding]) -> Iterator[Difference]:
+    """Yields the units that the kubelet holds for two containers which run side by side."""
+    held = [each for each in held if each.listed or books.resources is None]
+    names = {each.resource for holding in held for each in holding.units}
+    for name in sorted(names):
+        yield from _twice(books, name, held)
+
+
+def _twice(books: NodeBooks, name: str, held: Iterable[Holding]) -> Iterator[Difference]:
+    owners: dict[int, Holding] = {}
+    reported: set[tuple[object, object]] = set()
+    for each in held:
+        for number in _numbers(each, name):
+            other = owners.setdefault(number, each)
+            if other is each or _lends(books, other, each) or (other.key, each.key) in reported:
+                continue
+            reported.add((other.key, each.key))
+            yield _about(
+                books,
+                each,
+                Kind.GRANTED_TWICE,
+                f"the kubelet holds unit number {number} of {name} for {other.key} and for {each.key}: two"
+                f" containers share what one was promised; {DELETE_PODS}",
+            )
+
+
+def _numbers(holding: Holding, name: str) -> Iterator[int]:
+    return (number for each in holding.units if each.resource == name for number in each.numbers)
+
+
+def _lends(books: NodeBooks, one: Holding, other: Holding) -> bool:
+    """Whether one of two containers of a pod ends before the other begins."""
+    if one.key.pod != other.key.pod:
+        return False
+    pod = (books.pods or {}).get(one.key.pod.uid)
+    if pod is None or pod.request is None:
+        return not (one.listed and other.listed)
+    ordinary = pod.request.init_containers
+    return one.key.container in ordinary or other.key.container in ordinary
+
+
+def environment_capacity(books: NodeBooks) -> Iterator[Difference]:
+    """Yields the cards of which containers see more than there is, or units of two classes."""
+    uses = [
+        use
+        for key, seen in (books.environments or {}).items()
+        if seen
+        for use in _seen_uses(str(key.pod), seen)
+    ]
+    yield from overfull(books, uses, teller="the environments of running containers", kind=Kind.OVER_CAPACITY)
+
+
+def _seen_uses(holder: str, seen: SeenCards) -> Iterator[Use]:
+    unit = readable_unit(seen.unit) if seen.unit else None
+    each = (seen.units or 0) // len(seen.cards)
+    for card in seen.cards:
+        yield Use(card=card, resource=unit.resource if unit else None, units=each, holder=holder)
+
+
+def card_sizes(books: NodeBooks) -> Iterator[Difference]:
+    """Yields the cards whose size differs from the hardware's, or that share more than they have."""
+    share_node = books.share_node
+    for card in share_node.cards if share_node else ():
+        there = room(card, share_node.unit, None) if share_node and share_node.unit else card.units
+        if card.units > there:
+            yield _size(books, card, f"{STATUS} shares {card.units} units of it, and its memory is {there}")
+        present = (books.hardware or {}).get(card.uuid)
+        if present is not None and present >> 20 != card.memory >> 20:
+            yield _size(
+                books,
+                card,
+                f"{STATUS} gives it {card.memory >> 20}Mi, and by {DRIVER} it has {present >> 20}Mi",
+            )
+        if books.hardware is not None and present is None and card.healthy:
+            yield _size(books, card, f"{STATUS} calls it healthy, and {DRIVER} does not have it")
+
+
+def _size(books: NodeBooks, card: StatusCard, text: str) -> Difference:
+    return Difference(
+        node=books.node,
+        kind=Kind.CAPACITY_DIFFERS,
+        card=card.uuid,
+        sentence=f"{card_name(books, card.uuid)}: {text}; {LOOK_AT_PLUGIN}",
+    )

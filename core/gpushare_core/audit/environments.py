@@ -1,0 +1,132 @@
+"""I2: a container's environment names exactly the cards whose units the kubelet holds for it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from gpushare_core.audit.books import ContainerKey, NodeBooks, SeenCards
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.holdings import Holding, shares_of
+from gpushare_core.audit.unit_map import UnitMap
+from gpushare_core.audit.wording import CHECKPOINT, ENVIRONMENT, shares_text
+
+
+def stored_answers(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
+    """Yields the containers whose plugin answered other cards than their units lie on."""
+    teller = f"the answer in {CHECKPOINT}"
+    for each in held:
+        if each.told and not each.foreign:
+            yield from _compared(books, each, each.told, units, teller)
+
+
+def environments(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
+    """Yields the running containers that see other cards than the kubelet holds units of for them."""
+    if books.environments is None or (books.resources is None and books.checkpoint is None):
+        return
+    held = [*held]
+    by_uid = {(uid, each.key.container): each for each in held for uid in _uids(books, each)}
+    by_name = {_plain(each.key): each for each in held}
+    for key, seen in books.environments.items():
+        holding = _holding_of(key, by_uid, by_name)
+        if holding is None and seen is not None:
+            yield _unheld(books, key, seen)
+        elif holding is not None and not holding.foreign:
+            yield from (
+                _compared(books, holding, seen, units, ENVIRONMENT)
+                if seen
+                else [_blind(books, holding, units)]
+            )
+
+
+def _uids(books: NodeBooks, held: Holding) -> set[str]:
+    """Returns what the pod is known by: the API server and the kubelet know static pods by different UIDs."""
+    pod = (books.pods or {}).get(held.key.pod.uid)
+    return {held.key.pod.uid, pod.kubelet_uid if pod else ""} - {""}
+
+
+def _holding_of(
+    key: ContainerKey, by_uid: Mapping[tuple[str, str], Holding], by_name: Mapping[ContainerKey, Holding]
+) -> Holding | None:
+    """By the UID, or by the name where one of the two books does not know that: names are used again."""
+    if found := by_uid.get((key.pod.uid, key.container)):
+        return found
+    named = by_name.get(_plain(key))
+    return named if named and not (named.key.pod.uid and key.pod.uid) else None
+
+
+def _plain(key: ContainerKey) -> ContainerKey:
+    return ContainerKey(key.pod._replace(uid=""), key.container)
+
+
+def _compared(
+    books: NodeBooks, held: Holding, seen: SeenCards, units: UnitMap, teller: str
+) -> Iterator[Difference]:
+    shares = shares_of(held.blocks(units))
+    total = sum(shares.values())
+    if {*seen.cards} != shares.keys() or seen.units not in (None, total):
+        amount = "units" if seen.units is None else f"{seen.units} units"
+        yield _difference(
+            books,
+            held.key,
+            f"the kubelet holds {shares_text(shares)} for {held.key}, and {teller} names {amount} of"
+            f" {', '.join(seen.cards)}: the container uses what is not its own; delete the pod, so that its"
+            " controller makes it anew",
+        )
+    present = {"all", *(card.uuid for card in books.share_node.cards)} if books.share_node else set[str]()
+    for name, value in seen.others.items():
+        if present.intersection(value.split(",")) - {*seen.cards}:
+            yield _difference(
+                books,
+                held.key,
+                f"in {teller} of {held.key} {name} is {value!r}, and its cards are"
+                f" {', '.join(seen.cards)}: its runtime shows it other cards than it holds; take {name} out"
+                " of the pod's template if it is there, and delete the pod",
+            )
+
+
+def _unheld(books: NodeBooks, key: ContainerKey, seen: SeenCards) -> Difference:
+    """A kubelet that has lost its checkpoint does not know what containers see that run on."""
+    named = f"{ENVIRONMENT} of {key} names {', '.join(seen.cards)}, and the kubelet holds nothing for it"
+    if _asks(books, key):
+        return _difference(
+            books,
+            key,
+            f"{named}: the kubelet calls units free that are in use; delete the pod, so that its controller"
+            " makes it anew",
+            kind=Kind.FORGOTTEN_UNITS,
+        )
+    return _difference(
+        books,
+        key,
+        f"{named}, nor does the pod ask for any: its author has written that; take the variable out of the"
+        " pod's template, and delete the pod",
+    )
+
+
+def _asks(books: NodeBooks, key: ContainerKey) -> bool:
+    """Whether the container asks for units, as far as that is known."""
+    for pod in (books.pods or {}).values():
+        if pod.key[:2] == key.pod[:2] and pod.request:
+            return key.container in pod.request.containers
+    return True
+
+
+def _blind(books: NodeBooks, held: Holding, units: UnitMap) -> Difference:
+    shares = shares_of(held.blocks(units))
+    return _difference(
+        books,
+        held.key,
+        f"the kubelet holds {shares_text(shares)} for {held.key}, and {ENVIRONMENT} names no card: it runs"
+        " without what it was promised; delete the pod, so that its controller makes it anew",
+    )
+
+
+def _difference(
+    books: NodeBooks, key: ContainerKey, sentence: str, *, kind: Kind = Kind.ENVIRONMENT_DIFFERS
+) -> Difference:
+    return Difference(
+        node=books.node,
+        kind=kind,
+        pod=str(key.pod),
+        uid=key.pod.uid,
+        container=key.container,
+        sentence=sentence,
+    )

@@ -1,0 +1,143 @@
+"""I3 and I4 card by card: sums, locks, and units that a book calls free and the kubelet holds."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from gpushare_core.audit.books import NodeBooks, ShareNodeBook, StatusCard
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.holdings import Holding
+from gpushare_core.audit.unit_map import UnitMap
+from gpushare_core.audit.wording import LOOK_AT_PLUGIN, STATUS, card_name, list_text
+from gpushare_core.placement.requests import ResourceClass
+
+
+def status_sums(books: NodeBooks) -> Iterator[Difference]:
+    """Yields the sums of the status that its own entries do not make."""
+    share_node = books.share_node
+    if share_node is None:
+        return
+    for card in share_node.cards:
+        least, most = _held(books, card)
+        if not least <= card.allocated <= most:
+            entries = f"{least}" if least == most else f"{least} to {most}"
+            yield _sum(
+                books,
+                card,
+                f"{STATUS} says that {card.allocated} units of it are allocated, and its pods have {entries}",
+            )
+    yield from _totals(books, share_node)
+
+
+def _held(books: NodeBooks, card: StatusCard) -> tuple[int, int]:
+    """Returns the least and the most that the pods hold of ``card``: containers that run one after the other
+    lend each other units."""
+    by_pod: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for holder in card.holders:
+        by_pod[holder.key.pod.uid or str(holder.key.pod)].append((holder.key.container, holder.units))
+    bounds = [_pod_bounds(books, uid, containers) for uid, containers in by_pod.items()]
+    return sum(least for least, _ in bounds), sum(most for _, most in bounds)
+
+
+def _pod_bounds(books: NodeBooks, uid: str, containers: list[tuple[str, int]]) -> tuple[int, int]:
+    pod = (books.pods or {}).get(uid)
+    units = [each for _, each in containers]
+    if pod is None or pod.request is None:
+        return max(units), sum(units)
+    running = sum(each for name, each in containers if name not in pod.request.init_containers)
+    return max(running, *units), sum(units) if pod.request.init_containers else running
+
+
+def _totals(books: NodeBooks, share_node: ShareNodeBook) -> Iterator[Difference]:
+    said = (share_node.units_total, share_node.units_allocated)
+    counted = (
+        sum(card.units for card in share_node.cards),
+        sum(card.allocated for card in share_node.cards),
+    )
+    if None not in said and said != counted:
+        yield Difference(
+            node=books.node,
+            kind=Kind.SUMS_DIFFER,
+            sentence=f"{STATUS} says {said[1]} of {said[0]} units, and its cards have {counted[1]} of"
+            f" {counted[0]}: {LOOK_AT_PLUGIN}",
+        )
+
+
+def _sum(books: NodeBooks, card: StatusCard, text: str, kind: Kind = Kind.SUMS_DIFFER) -> Difference:
+    return Difference(
+        node=books.node,
+        kind=kind,
+        card=card.uuid,
+        sentence=f"{card_name(books, card.uuid)}: {text}; {LOOK_AT_PLUGIN}",
+    )
+
+
+def status_locks(books: NodeBooks) -> Iterator[Difference]:
+    """Yields the cards of mode Mixed that serve a class while nobody has anything of them, or serve none
+    while somebody has, or whose units are not those of their class."""
+    share_node = books.share_node
+    if share_node is None or share_node.unit is None or len(share_node.unit.parts) < 2:
+        return
+    for card in share_node.cards:
+        if card.lock is None and card.allocated:
+            yield _sum(
+                books,
+                card,
+                f"{STATUS} has {card.allocated} units of it allocated, and no class that it serves",
+                Kind.LOCK_DIFFERS,
+            )
+        if card.lock and not card.allocated:
+            yield _sum(
+                books,
+                card,
+                f"{STATUS} keeps it for {card.lock}, and nobody has anything of it",
+                Kind.LOCK_DIFFERS,
+            )
+        offered = card.offers.get(card.lock or share_node.unit.parts[0].resource)
+        if offered is not None and offered != card.units:
+            yield _sum(books, card, f"{STATUS} says {card.units} units and offers {offered} of that class")
+
+
+def kubelet_locks(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
+    """Yields the cards of mode Mixed that serve another class by the kubelet than by the status."""
+    share_node = books.share_node
+    if share_node is None or share_node.unit is None or len(share_node.unit.parts) < 2:
+        return
+    found: dict[str, dict[ResourceClass, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for each in held:
+        for block in each.blocks(units):
+            found[block.card][block.resource].append(str(each.key.pod))
+    for card in share_node.cards:
+        for resource, pods in found[card.uuid].items():
+            if card.lock is not resource:
+                serves = card.lock or "every class"
+                yield _sum(
+                    books,
+                    card,
+                    f"the kubelet holds units of {resource} of it for {list_text(pods)}, and {STATUS} says"
+                    f" that it serves {serves}",
+                    Kind.LOCK_DIFFERS,
+                )
+
+
+def uncounted(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
+    """Yields the cards of which the kubelet holds more units than the status, or the extender, counts."""
+    share_node = books.share_node
+    if share_node is None:
+        return
+    distinct: dict[str, set[int]] = defaultdict(set)
+    pods: dict[str, set[str]] = defaultdict(set)
+    for each in held:
+        for number in each.numbers:
+            if block := units.block(number):
+                distinct[block.card].add(number)
+                pods[block.card].add(str(each.key.pod))
+    for card in share_node.cards:
+        count = len(distinct[card.uuid])
+        if count > card.allocated:
+            yield _sum(
+                books,
+                card,
+                f"the kubelet holds {count} units of it for {list_text(pods[card.uuid])}, and {STATUS}"
+                f" counts {card.allocated}: units that are in use look free",
+                Kind.UNCOUNTED,
+            )
