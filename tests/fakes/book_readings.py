@@ -119,11 +119,15 @@ def read_books(cluster: Cluster) -> Books:
                 pods=(pod.body for pod in cluster.bound_to(name)),
                 kubelet=_kubelet_books(node.kubelet),
                 ledger=ledger.get(name, LedgerBook()),
-                hardware=node.cards.sizes,
+                hardware=node.cards.sizes(_cards_in_use(node.kubelet)),
             )
             for name, node in cluster.nodes.items()
         }
     )
+
+
+def _cards_in_use(kubelet: Kubelet) -> set[str]:
+    return {uuid for each in _containers(kubelet) for given in each.given for uuid, _ in given.cards()}
 
 
 def _kubelet_books(kubelet: Kubelet) -> KubeletBooks:

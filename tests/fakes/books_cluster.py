@@ -90,8 +90,23 @@ class Cluster:
         self.pods[name] = pod
         return pod
 
+    def create_again(self, gone: Pod) -> Pod:
+        """Another pod of the same name and spec, bound to the same node by whoever made it."""
+        self.serial += 1
+        metadata = {**gone.body["metadata"], "uid": f"uid-{self.serial}", "annotations": {}}
+        pod = Pod({"metadata": metadata, "spec": gone.body["spec"], "status": {}})
+        self.pods[pod.name.name] = pod
+        self.bind_past_the_extender(pod, gone.node)
+        return pod
+
     def schedule(self, pod: Pod) -> str:
         """As kube-scheduler and the bind verb do. Returns the node; without one the pod is gone again."""
+        if node := self.schedule_unseen(pod):
+            self.show(pod)
+        return node
+
+    def schedule_unseen(self, pod: Pod) -> str:
+        """The same, and no watch has shown the Binding yet."""
         request, names = pod.request, [*self.nodes]
         passing = filter_nodes(self.ledger, names, uid=pod.uid, request=request).passing
         if not passing:
@@ -108,15 +123,16 @@ class Cluster:
             reference, allocation, share_node, now=NOW
         ).annotations
         self.ledger.confirm(pod.uid, now=self.now)
-        self._bound(pod, node)
+        pod.body["spec"]["nodeName"] = node
         return node
+
+    def show(self, pod: Pod) -> None:
+        """Every watch shows it as it is."""
+        self._pod_changed(pod)
 
     def bind_past_the_extender(self, pod: Pod, node: str) -> None:
         pod.foreign = True
         self.nodes[node].disturbed = True
-        self._bound(pod, node)
-
-    def _bound(self, pod: Pod, node: str) -> None:
         pod.body["spec"]["nodeName"] = node
         self._pod_changed(pod)
 
