@@ -275,6 +275,22 @@ class SimulatedKubelet:
         finally:
             del self._leaving[metadata["uid"]]
 
+    def finish(self, uid: str) -> None:
+        """The containers of a pod end by themselves."""
+        pod = self.pods.get(uid)
+        if pod is not None and pod.is_running and not pod.ending and self.is_up:
+            pod.ending = True
+            self._spawn(self._finish(pod))
+
+    async def _finish(self, pod: KnownPod) -> None:
+        """The units are free when its worker has seen that; the API server hears of it before or after."""
+        reports_first = self.dice.random() < 0.5
+        if reports_first:
+            await self._write_status(pod, {"phase": "Succeeded"})
+        await self._end(pod)
+        if not reports_first:
+            await self._write_status(pod, {"phase": "Succeeded"})
+
     # Its books
 
     def free(self, name: str) -> list[str]:

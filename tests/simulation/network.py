@@ -57,7 +57,11 @@ class SimulatedClient(KubeClient):
             self._act_later(request, way)
             await asyncio.sleep(timeout)
             raise UnreachableError(f"{request}: timed out")
-        await asyncio.sleep(way)
+        try:
+            await asyncio.sleep(way)
+        except asyncio.CancelledError:  # who asked is dead; what he asked for is on its way
+            self._act_later(request, link.delay())
+            raise
         answer = self._answer(request)
         await asyncio.sleep(link.delay())
         if link.is_down:
