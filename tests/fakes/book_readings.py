@@ -1,6 +1,6 @@
 """What the books of fakes say, as core's auditor compares them: each read from whoever keeps it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -14,6 +14,7 @@ from gpushare_core.audit.books import (
     LedgerBook,
     ListedContainer,
     NodeBooks,
+    PodBook,
     PodKey,
     SeenCards,
     StoredContainer,
@@ -57,14 +58,17 @@ def node_books(
     kubelet: KubeletBooks,
     ledger: LedgerBook | None,
     hardware: Mapping[str, int] | None = None,
+    read: Callable[[Json], PodBook] = read_pod,
 ) -> NodeBooks:
     """Returns the books of the node ``name``; the objects are as the API server has them."""
     return NodeBooks(
         node=name,
         share_node=read_share_node(share_node) if share_node else None,
-        pods={pod["metadata"]["uid"]: read_pod(pod) for pod in pods},
+        pods={pod["metadata"]["uid"]: read(pod) for pod in pods},
         resources=[
-            ListedContainer(key=_unnamed(each), units=_held(each)) for each in kubelet.listed if not each.is_init
+            ListedContainer(key=_unnamed(each), units=_held(each))
+            for each in kubelet.listed
+            if not each.is_init
         ],
         checkpoint={_unlisted(each): _stored(each) for each in kubelet.stored},
         environments={each.key: _told(each) for each in kubelet.running if not each.is_init},

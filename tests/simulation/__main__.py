@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tests.samples.pod_shapes import SPECS
 from tests.simulation.operations import Step, draw
-from tests.simulation.runner import Outcome, fewest, run
+from tests.simulation.runner import Outcome, failure, fewest, run
 
 HASHES = "PYTHONHASHSEED"
 """Sets of texts have another order in each process without it, and a seed would not say all."""
@@ -39,8 +39,9 @@ def _simulate(mode: str, seed: int, steps: list[Step], *, shrink: int) -> bool:
         outcome = run(mode, seed, steps)
     except Exception as error:
         print(f"{mode} seed {seed}: {type(error).__name__} {error}", flush=True)
-        needed = fewest(mode, seed, steps, tries=shrink) if shrink else steps
-        print("fewest steps:", *needed, sep="\n  ", flush=True)
+        if shrink:
+            needed = fewest(mode, seed, steps, tries=shrink)
+            print("fewest steps:", *needed, f"there: {failure(mode, seed, needed)}", sep="\n  ", flush=True)
         return False
     _print(mode, seed, outcome, time.monotonic() - begun)
     return True

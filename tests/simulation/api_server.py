@@ -134,7 +134,9 @@ class ApiServer:
             raise refusal(HTTPStatus.CONFLICT, "the pod is already assigned to a node, or being deleted")
         annotations = {**pod["metadata"]["annotations"], **binding["metadata"].get("annotations", {})}
         spec = {**pod["spec"], "nodeName": binding["target"]["name"]}
-        self.put(paths.PODS, {**pod, "metadata": {**pod["metadata"], "annotations": annotations}, "spec": spec})
+        self.put(
+            paths.PODS, {**pod, "metadata": {**pod["metadata"], "annotations": annotations}, "spec": spec}
+        )
         return {}
 
     def _named(self, request: Request, path: str, name: str) -> Json:

@@ -48,6 +48,8 @@ class KnownPod:
     seen: dict[str, list[Given]] = field(default_factory=dict)
     """Container -> what its process was started with: that no checkpoint changes."""
     is_running: bool = False
+    is_half_admitted: bool = False
+    """Whether the kubelet went away in the middle: it gives the other containers theirs when it is back."""
     ending: bool = False
 
     @property
@@ -104,12 +106,20 @@ class SimulatedKubelet:
         self._tasks.clear()
         self.devices.clear()
         self.allocators.clear()
-        self._forget_what_is_half_admitted()
+        self._leave_half_admitted()
 
-    def _forget_what_is_half_admitted(self) -> None:
-        for uid in [uid for uid, pod in self.pods.items() if not pod.is_running]:
-            if not any(pod == uid for pod, _, _ in self.checkpoint):
-                del self.pods[uid]
+    def _leave_half_admitted(self) -> None:
+        for pod in [pod for pod in self.pods.values() if not pod.is_running]:
+            pod.is_half_admitted = True
+            if not pod.held:
+                del self.pods[pod.uid]
+
+    def _forget_half_admitted(self) -> None:
+        """Those that went meanwhile."""
+        for pod in [pod for pod in self.pods.values() if pod.is_half_admitted]:
+            body = self.bodies.get(pod.uid)
+            if body is None or _is_over(body) or "deletionTimestamp" in body["metadata"]:
+                del self.pods[pod.uid]
 
     def lose_checkpoint(self) -> None:
         """As when its file is deleted and the kubelet restarts: containers run on, their units are free."""
@@ -137,6 +147,7 @@ class SimulatedKubelet:
                 self.bodies.pop(event.item["metadata"]["uid"], None)
             else:
                 self.bodies[event.item["metadata"]["uid"]] = event.item
+            self._forget_half_admitted()
             self._notify()
 
     def _notify(self) -> None:
@@ -157,11 +168,13 @@ class SimulatedKubelet:
 
     def _is_new(self, uid: str, body: Json) -> bool:
         over = _is_over(body) or "deletionTimestamp" in body["metadata"]
-        return uid not in self.pods and uid not in self._refused and not over
+        is_known = uid in self.pods and not self.pods[uid].is_half_admitted
+        return not is_known and uid not in self._refused and not over
 
     async def _admit(self, body: Json) -> None:
-        pod = KnownPod(body, read_request(body["spec"], RESOURCES))
-        self.pods[pod.uid] = pod
+        uid = body["metadata"]["uid"]
+        pod = self.pods.setdefault(uid, KnownPod(body, read_request(body["spec"], RESOURCES)))
+        pod.is_half_admitted = False
         try:
             await self._give_all(pod)
         except (RefusedError, *REFUSALS) as error:
@@ -201,14 +214,16 @@ class SimulatedKubelet:
         for container in names:
             for asked in request.resources:
                 if amount := asked.containers.get(container, 0):
-                    given = await self._give(pod, container, asked.name, amount, lent[asked.name])
-                    pod.held.setdefault(container, []).append(given)
+                    has = [each for each in pod.held.get(container, ()) if each.resource == asked.name]
+                    given = has[0] if has else await self._give(asked.name, amount, lent[asked.name])
+                    if not has:
+                        pod.held.setdefault(container, []).append(given)
                     self.write_checkpoint()
                     kept = [unit for unit in lent[asked.name] if unit not in given.ids]
                     ordinary = container in request.init_containers
                     lent[asked.name] = [*kept, *given.ids] if ordinary else kept
 
-    async def _give(self, pod: KnownPod, container: str, name: str, amount: int, lent: list[str]) -> Given:
+    async def _give(self, name: str, amount: int, lent: list[str]) -> Given:
         ids = lent[:amount]
         if len(ids) < amount:
             ids = await self._choose(name, amount, ids)
@@ -271,7 +286,9 @@ class SimulatedKubelet:
         metadata = body["metadata"]
         path = pod_path(metadata["namespace"], metadata["name"])
         try:
-            await self._send_for_sure(Request(method="DELETE", path=path, body={"metadata": {"uid": metadata["uid"]}}))
+            await self._send_for_sure(
+                Request(method="DELETE", path=path, body={"metadata": {"uid": metadata["uid"]}})
+            )
         finally:
             del self._leaving[metadata["uid"]]
 
@@ -316,7 +333,9 @@ class SimulatedKubelet:
                 yield from ((pod.uid, container, each) for each in given)
 
     def listed(self) -> resources.ListPodResourcesResponse:
-        return resources.ListPodResourcesResponse(pod_resources=[_listed(each) for each in self.pods.values()])
+        return resources.ListPodResourcesResponse(
+            pod_resources=[_listed(each) for each in self.pods.values()]
+        )
 
 
 def _is_over(body: Json) -> bool:
@@ -331,7 +350,8 @@ def _listed(pod: KnownPod) -> resources.PodResources:
         namespace=pod.name[0],
         name=pod.name[1],
         containers=[
-            resources.ContainerResources(name=name, devices=_devices(pod.held.get(name, ()))) for name in shown
+            resources.ContainerResources(name=name, devices=_devices(pod.held.get(name, ())))
+            for name in shown
         ],
     )
 

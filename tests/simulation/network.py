@@ -30,6 +30,7 @@ class Link:
     """How many times longer than usual everything takes."""
     lag: float = 0.02
     """Seconds by which a watch is behind, at most."""
+
     def heal(self) -> None:
         self.is_down, self.lost, self.slow, self.lag = False, 0.0, 1.0, 0.02
 

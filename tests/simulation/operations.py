@@ -14,11 +14,16 @@ from gpushare_core.placement.requests import ResourceClass
 
 Operation = Callable[[World, int, int], Awaitable[None] | None]
 
+MOST_WAITING = 12
 DIALECT_NAMES = ("gpushare.io", "tuya.com")
 """Of the latter every class has a name of its own."""
 
 
 def create(world: World, a: int, b: int) -> None:
+    """Where many wait already another one goes in its place: a full cluster changes no more."""
+    waiting = [pod for pod in world.pods() if not pod["spec"].get("nodeName")]
+    if len(waiting) > MOST_WAITING:
+        world.force_delete(waiting[0])
     containers, inits = _shape(world, a, b)
     world.create_pod(containers, inits)
 
@@ -217,7 +222,7 @@ def _moment(b: int) -> float:
     return (0.05, 0.3, 1.0, 4.0)[b % 4]
 
 
-WEIGHTS: dict[Operation, int] = {
+PODS: dict[Operation, int] = {
     create: 60,
     burst: 6,
     create_bound: 8,
@@ -226,6 +231,9 @@ WEIGHTS: dict[Operation, int] = {
     force_delete: 10,
     recreate: 6,
     finish: 12,
+}
+"""What people do to pods, by weight."""
+BREAKS: dict[Operation, int] = {
     kill_plugin: 3,
     restart_kubelet: 2,
     silence_kubelet: 2,
@@ -245,7 +253,9 @@ WEIGHTS: dict[Operation, int] = {
     vanish_card: 1,
     resize_card: 1,
 }
-BY_NAME = {operation.__name__: operation for operation in (*WEIGHTS, lose_checkpoint)}
+"""What happens to everything else."""
+FAULTS = {each.__name__ for each in (*BREAKS, lose_checkpoint)}
+BY_NAME = {operation.__name__: operation for operation in (*PODS, *BREAKS, lose_checkpoint)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,20 +273,28 @@ class Step:
 
 QUIET = "quiet"
 """Nothing happens until all books have to agree."""
-ROUND = 40
+ROUND = 20
 """Operations between two quiets."""
+AT_A_TIME = (0, 1, 1, 1, 1, 3, 6)
+"""How many faults there are in a round."""
 
 
 def draw(seed: int, operations: int) -> list[Step]:
     """Returns a history that follows from ``seed`` alone. A longer one begins like a shorter one."""
     dice = random.Random(f"{seed} history")  # noqa: S311
-    names = [operation.__name__ for operation in WEIGHTS]
-    weights = [*WEIGHTS.values()]
     steps: list[Step] = []
-    for number in range(1, operations + 1):
-        after = dice.choice((0.0, 0.002, 0.02, 0.1, 0.1, 0.4))
-        name = dice.choices(names, weights)[0]
-        steps.append(Step(after, name, dice.randrange(240), dice.randrange(240)))
-        if number % ROUND == 0:
-            steps.append(Step(0.0, QUIET, 0, 0))
-    return [*steps, Step(0.0, QUIET, 0, 0)]
+    for _ in range(0, operations, ROUND):
+        faults = dice.choice(AT_A_TIME)
+        drawn = [
+            *dice.choices([*PODS], [*PODS.values()], k=ROUND - faults),
+            *dice.choices([*BREAKS], [*BREAKS.values()], k=faults),
+        ]
+        dice.shuffle(drawn)
+        steps += [_step(dice, operation) for operation in drawn]
+        steps.append(Step(0.0, QUIET, 0, 0))
+    return steps
+
+
+def _step(dice: random.Random, operation: Operation) -> Step:
+    after = dice.choice((0.0, 0.002, 0.02, 0.1, 0.1, 0.4))
+    return Step(after, operation.__name__, dice.randrange(240), dice.randrange(240))

@@ -11,7 +11,7 @@ from typing import Any
 from tests.fakes.books import Cards
 from tests.simulation.kubelet import SimulatedKubelet, listed_devices, numbers
 from tests.simulation.network import SimulatedClient
-from tests.simulation.virtual_time import now
+from tests.simulation.virtual_time import now, seconds
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_plugin.agent import Agent, Settings
@@ -35,12 +35,20 @@ class Books:
 
     async def assigned_devices(self, *, timeout: float) -> AssignedDevices:
         await asyncio.sleep(CALL / 2)
-        if self.kubelet.silent or not self.kubelet.is_up:
-            await asyncio.sleep(timeout if self.kubelet.silent else 0.0)
+        if not self.kubelet.is_up or not await self._answers(timeout):
             raise PodResourcesUnavailableError("no answer")
         answer = self.kubelet.listed()
         await asyncio.sleep(CALL / 2)
         return read_assigned(answer, RESOURCES)
+
+    async def _answers(self, within: float) -> bool:
+        """A kubelet that hangs answers what it was asked when it goes on."""
+        deadline = seconds() + within
+        while self.kubelet.silent:
+            if seconds() >= deadline:
+                return False
+            await asyncio.sleep(0.1)
+        return True
 
     def read(self, names: Collection[str]) -> tuple[CheckpointEntry, ...]:
         return tuple(self._entries(names))
@@ -55,7 +63,9 @@ class Books:
 class Registrar:
     """Stands for a registration and its stream: the kubelet has a list a moment after it was offered."""
 
-    def __init__(self, kubelet: SimulatedKubelet, name: str, stream: DeviceStream, allocator: Allocator) -> None:
+    def __init__(
+        self, kubelet: SimulatedKubelet, name: str, stream: DeviceStream, allocator: Allocator
+    ) -> None:
         self.state = RegistrationState(registered=False, message="not registered with the kubelet yet")
         self._kubelet, self._name, self._stream, self._allocator = kubelet, name, stream, allocator
         self.notify = lambda: None

@@ -6,25 +6,32 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.simulation.operations import BY_NAME, QUIET, Step
+from tests.simulation.operations import BY_NAME, FAULTS, QUIET, Step
 from tests.simulation.virtual_time import run as run_in_virtual_time
 from tests.simulation.virtual_time import seconds
 from tests.simulation.world import World
 
-from gpushare_core.audit.books import Books
-from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.differences import differences, released_early
+from gpushare_core.audit.books import Books, NodeBooks
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.differences import node_differences, released_early
+from gpushare_plugin.agent import PERIOD
 
 AGREE_WITHIN = 5.0
 """Seconds of quiet after which all books agree."""
 SETTLE_WITHIN = 120.0
 """Seconds after which no pod is on its way any more, once nothing is done to the cluster."""
-LOOKS = 0.05
+SERVE_WITHIN = PERIOD + 1.0
+"""Seconds after a fault in which every program tries again, and every plugin has looked at its cards."""
+LOOKS = 0.25
 """Seconds between two looks whether it is quiet."""
 
 
 class DifferentError(Exception):
     """The books differ where they must not; the text says what, and after how many steps."""
+
+    def __init__(self, message: str, kinds: frozenset[Kind]) -> None:
+        super().__init__(message)
+        self.kinds = kinds
 
 
 class NeverQuietError(Exception):
@@ -50,7 +57,9 @@ class Run:
     steps: Sequence[Step]
     outcome: Outcome = field(default_factory=Outcome)
     _before: dict[str, Books] = field(default_factory=dict)
-    _known: set[tuple[str, ...]] = field(default_factory=set)
+    _had_faults: bool = True
+    _audited: dict[tuple[str, str], tuple[NodeBooks, list[Difference]]] = field(default_factory=dict)
+    """Extender and node -> what was audited last, and what was different there."""
 
     async def run(self) -> Outcome:
         world = World(self.mode, self.seed)
@@ -70,40 +79,47 @@ class Run:
             return
         if step.after:
             await asyncio.sleep(step.after)
-        self.audit(world)
+            self.audit(world)
         result = BY_NAME[step.name](world, step.a, step.b)
         if result is not None:
             await result
         self.outcome.steps += 1
+        self._had_faults |= step.name in FAULTS
         world.check_processes()
         self.audit(world)
 
     def audit(self, world: World) -> None:
         """Safety: what may not be seen, not even while pods are on their way."""
-        for name, extender in world.extenders.items():
-            books = world.books(extender)
-            found = [each for each in differences(books) if each.kind.at_once]
-            before = self._before.get(name)
+        asked = world.scheduler.asks
+        before, books = self._before.get(asked), world.books(world.extenders[asked])
+        self._before = {asked: books}
+        found: list[Difference] = []
+        for node, after in books.nodes.items():
+            if before is not None and before.nodes[node] == after:
+                continue
+            found += [each for each in node_differences(after) if each.kind.at_once]
             if before is not None:
-                for node, after in books.nodes.items():
-                    found += released_early(before.nodes[node], after)
-            self._before[name] = books
-            self._refuse(found, "at once")
+                found += released_early(before.nodes[node], after)
+        self._refuse(found, "at once")
 
     def _refuse(self, found: Sequence[Difference], when: str) -> None:
         if found:
             texts = "\n  ".join(str(each) for each in found)
-            raise DifferentError(f"after {self.outcome.steps} steps, {when}:\n  {texts}")
+            message = f"after {self.outcome.steps} steps, {when}:\n  {texts}"
+            raise DifferentError(message, frozenset(each.kind for each in found))
 
     async def _quiet(self, world: World) -> None:
         """Faults end; from the moment at which no pod is on its way all books agree within 5 s."""
         await world.heal()
+        if self._had_faults:
+            self._had_faults = False
+            await asyncio.sleep(SERVE_WITHIN)
         since = await self._until_quiet(world)
         last = since
         while seconds() - since < AGREE_WITHIN:
             if self._disagreements(world):
                 last = seconds()
-            await asyncio.sleep(LOOKS * 5)
+            await asyncio.sleep(LOOKS)
         self._refuse(self._disagreements(world), f"after {AGREE_WITHIN} s of quiet")
         self.outcome.agreed_after.append(last - since)
 
@@ -118,8 +134,19 @@ class Run:
         return seconds()
 
     def _disagreements(self, world: World) -> list[Difference]:
-        found = [each for extender in world.extenders.values() for each in differences(world.books(extender))]
+        found = [
+            each
+            for name, extender in world.extenders.items()
+            for node in world.books(extender).nodes.values()
+            for each in self._differences(name, node)
+        ]
         return sorted({str(each): each for each in found}.values())
+
+    def _differences(self, extender: str, node: NodeBooks) -> list[Difference]:
+        known = self._audited.get((extender, node.node))
+        if known is None or known[0] != node:
+            known = self._audited[extender, node.node] = (node, node_differences(node))
+        return known[1]
 
 
 def run(mode: str, seed: int, steps: Sequence[Step]) -> Outcome:
@@ -142,16 +169,23 @@ def failure(mode: str, seed: int, steps: Sequence[Step]) -> Exception | None:
 
 def fewest(mode: str, seed: int, steps: Sequence[Step], *, tries: int = 400) -> Sequence[Step]:
     """Returns steps of which hardly one can be left out; fails in the same way."""
-    kind = type(failure(mode, seed, steps))
+    first = failure(mode, seed, steps)
     size = max(1, len(steps) // 2)
     while size and tries > 0:
         at = 0
         while at < len(steps) and tries > 0:
             shorter = [*steps[:at], *steps[at + size :]]
             tries -= 1
-            if isinstance(failure(mode, seed, shorter), kind):
+            if _is_alike(failure(mode, seed, shorter), first):
                 steps = shorter
             else:
                 at += size
         size //= 2
     return steps
+
+
+def _is_alike(one: Exception | None, other: Exception | None) -> bool:
+    """Whether both are of the same kind, and of the same differences as far as they name any."""
+    if isinstance(one, DifferentError) and isinstance(other, DifferentError):
+        return other.kinds <= one.kinds or one.kinds <= other.kinds
+    return type(one) is type(other)

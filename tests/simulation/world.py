@@ -17,7 +17,8 @@ from tests.simulation.network import Link, SimulatedClient
 from tests.simulation.plugin import SimulatedPlugin
 from tests.simulation.scheduler import SimulatedScheduler
 
-from gpushare_core.audit.books import Books, LedgerBook
+from gpushare_core.audit.books import Books, LedgerBook, NodeBooks, PodBook
+from gpushare_core.audit.readers import read_pod
 from gpushare_core.json_object import Json
 from gpushare_core.kube.paths import PODS, SHARE_NODES, storage_capacities
 from gpushare_plugin.devices.card import PhysicalCard
@@ -39,17 +40,6 @@ class SimulatedNode:
     kubelet_link: Link
     plugin_link: Link
 
-    @property
-    def cards_in_use(self) -> set[str]:
-        return {
-            uuid
-            for pod in self.kubelet.pods.values()
-            for containers in (pod.held, pod.seen)
-            for each in containers.values()
-            for given in each
-            for uuid, _ in given.cards()
-        }
-
 
 @dataclass(slots=True)
 class World:
@@ -64,6 +54,8 @@ class World:
     """Of every program."""
     scheduler: SimulatedScheduler = field(init=False)
     serial: int = 0
+    _read: dict[str, tuple[str, PodBook]] = field(default_factory=dict)
+    """UID -> version and book: most pods are as they were at the last look."""
     _heals: "list[asyncio.Task[None]]" = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -71,10 +63,10 @@ class World:
             self._add_node(name, memories)
         for name in EXTENDERS:
             self.extenders[name] = SimulatedExtender(self._client(f"extender {name}"), name)
-        self.scheduler = SimulatedScheduler(self.server, self.extenders, self._dice("scheduler"), EXTENDERS[0])
-        self.server.put(
-            storage_capacities("gpushare-system"), {"metadata": {"name": "gpushare-wake-up"}}
+        self.scheduler = SimulatedScheduler(
+            self.server, self.extenders, self._dice("scheduler"), EXTENDERS[0]
         )
+        self.server.put(storage_capacities("gpushare-system"), {"metadata": {"name": "gpushare-wake-up"}})
 
     def _dice(self, name: str) -> random.Random:
         return random.Random(f"{self.seed} {name}")  # noqa: S311
@@ -220,15 +212,28 @@ class World:
         ledger = ledger_books(extender.ledger) if extender and extender.is_ready else None
         return Books({name: self._node_books(node, ledger) for name, node in self.nodes.items()})
 
-    def _node_books(self, node: SimulatedNode, ledger: dict[str, LedgerBook] | None) -> "object":
+    def _pod_book(self, pod: Json) -> PodBook:
+        metadata = pod["metadata"]
+        known = self._read.get(metadata["uid"])
+        if known is None or known[0] != metadata["resourceVersion"]:
+            known = self._read[metadata["uid"]] = (metadata["resourceVersion"], read_pod(pod))
+        return known[1]
+
+    def _node_books(self, node: SimulatedNode, ledger: dict[str, LedgerBook] | None) -> NodeBooks:
         return node_books(
             node.name,
             share_node=self.server.collection(SHARE_NODES).get(("", node.name)),
             pods=(pod for pod in self.server.pods() if pod["spec"].get("nodeName") == node.name),
             kubelet=kubelet_books(node.kubelet),
             ledger=None if ledger is None else ledger.get(node.name, LedgerBook()),
-            hardware=node.cards.sizes(node.cards_in_use),
+            hardware=None if self._is_busy(node) else node.cards.sizes(()),
+            read=self._pod_book,
         )
+
+    def _is_busy(self, node: SimulatedNode) -> bool:
+        """Whether cards keep the sizes that they had, as they do while anybody has anything there."""
+        bound = (pod for pod in self.server.pods() if pod["spec"].get("nodeName") == node.name)
+        return bool(node.kubelet.pods) or any(pod["metadata"]["annotations"] for pod in bound)
 
     def on_the_way(self) -> Iterator[str]:
         """Yields why it is not quiet yet."""
@@ -246,7 +251,11 @@ class World:
             yield f"deletion of {name}"
         elif node and pod["status"]["phase"] == "Pending":
             yield f"admission of {name}"
-        elif node and pod["status"]["phase"] in FINISHED and pod["metadata"]["uid"] in self.nodes[node].kubelet.pods:
+        elif (
+            node
+            and pod["status"]["phase"] in FINISHED
+            and pod["metadata"]["uid"] in self.nodes[node].kubelet.pods
+        ):
             yield f"end of {name}"
         elif not node and self.scheduler.would_try(pod):
             yield f"scheduling of {name}"

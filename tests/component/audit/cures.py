@@ -107,7 +107,9 @@ def unit_changes_while_a_pod_runs(scene: Scene) -> None:
 def let_cards_move(patch: Patch) -> None:
     """Cards were laid out as they were found, whoever held units of them."""
     patch.setattr(offering, "keep_places", lambda present, _, held: tuple(present))  # noqa: ARG005
-    patch.setattr(offering, "lay_out", lambda cards, unit, *, reserved, places=None: laid_out(cards, unit, reserved))
+    patch.setattr(
+        offering, "lay_out", lambda cards, unit, *, reserved, places=None: laid_out(cards, unit, reserved)
+    )
     patch.setattr(offering, "agrees", lambda *_: True)
     patch.setattr(offering, "has_sizes", lambda *_: True)
 

@@ -10,7 +10,9 @@ every_cure = pytest.mark.parametrize("cure", CURES, ids=lambda cure: cure.name)
 
 
 @every_cure
-def test_without_its_cure_the_auditor_names_the_difference(cure: Cure, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_cure_the_auditor_names_the_difference(
+    cure: Cure, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scene = Scene()
     cure.take_out(monkeypatch)
     cure.provoke(scene)
