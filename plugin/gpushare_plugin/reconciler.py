@@ -308,6 +308,12 @@ class Reconciler:
         allocations = every_allocation(assignments, self.state.pods) if assignments else []
         await self.meter.measure(offering.layout, allocations)
 
+    def _is_unlisted(self, offering: Offering, share_node: GPUShareNode) -> bool:
+        """Whether PodResources have not told yet, since the start, who has what of the cards in the status:
+        a kubelet that is away keeps all that its pods have."""
+        listed = self.state.assigned_listed
+        return not listed and offering.layout is not None and _is_recorded(offering, share_node)
+
     async def write_status(self) -> bool:
         """Returns whether the status is as it has to be."""
         async with self._writing:
@@ -373,7 +379,7 @@ class Reconciler:
             excess=excess_conditions(share_node.spec, state.measured, use),
         )
         faults = faults_of(state.health or recorded_health(share_node))
-        if offering.layout_unknown:
+        if offering.layout_unknown or self._is_unlisted(offering, share_node):
             return kept_status(share_node, conditions, faults=faults, now=self.now())
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}
         return node_status(

@@ -1,7 +1,7 @@
 """A kubelet without sockets: admits as ``devicemanager.ManagerImpl`` does, ends pods, restarts, forgets.
 
-It knows pods by UID. One that was deleted by force ends later than the API server forgets it, and another of
-its name may come meanwhile.
+It knows pods by UID. One that was deleted by force it forgets as soon as it hears of that, before it admits
+another one of that name. Source: ``Merge`` of ``pkg/kubelet/config``, removals first.
 """
 
 import asyncio
@@ -30,6 +30,9 @@ from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 REFUSALS = (NothingFitsError, NothingOfferedError, UnusableUnitsError)
 CALL = 0.002
 """Seconds that a call to a plugin takes."""
+REMOVAL = 0.02
+"""Seconds until it has let go of a pod that was deleted by force: it does not wait for the containers. Source:
+``HandlePodRemoves`` and ``GetActivePods`` of the kubelet (1.36)."""
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -58,7 +61,7 @@ class KnownPod:
 
     @property
     def name(self) -> tuple[str, str]:
-        return self.body["metadata"]["namespace"], self.body["metadata"]["name"]
+        return _name(self.body)
 
 
 @dataclass(slots=True)
@@ -168,6 +171,8 @@ class SimulatedKubelet:
 
     def _is_new(self, uid: str, body: Json) -> bool:
         over = _is_over(body) or "deletionTimestamp" in body["metadata"]
+        if any(pod.name == _name(body) and pod.uid not in self.bodies for pod in self.pods.values()):
+            return False  # that one is removed first
         is_known = uid in self.pods and not self.pods[uid].is_half_admitted
         return not is_known and uid not in self._refused and not over
 
@@ -272,7 +277,7 @@ class SimulatedKubelet:
 
     async def _end(self, pod: KnownPod) -> None:
         try:
-            await asyncio.sleep(self.dice.uniform(0.2, 1.0) * self.grace)
+            await asyncio.sleep(self.dice.uniform(0.2, 1.0) * (self.grace if pod.uid in self.bodies else REMOVAL))
         except asyncio.CancelledError:
             pod.ending = False
             raise
@@ -336,6 +341,10 @@ class SimulatedKubelet:
         return resources.ListPodResourcesResponse(
             pod_resources=[_listed(each) for each in self.pods.values()]
         )
+
+
+def _name(body: Json) -> tuple[str, str]:
+    return body["metadata"]["namespace"], body["metadata"]["name"]
 
 
 def _is_over(body: Json) -> bool:
