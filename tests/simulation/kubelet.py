@@ -305,13 +305,9 @@ class SimulatedKubelet:
             self._spawn(self._finish(pod))
 
     async def _finish(self, pod: KnownPod) -> None:
-        """The units are free when its worker has seen that; the API server hears of it before or after."""
-        reports_first = self.dice.random() < 0.5
-        if reports_first:
-            await self._write_status(pod, {"phase": "Succeeded"})
+        """The API server hears of it when its containers have ended. Source: ``SyncTerminatedPod``."""
         await self._end(pod)
-        if not reports_first:
-            await self._write_status(pod, {"phase": "Succeeded"})
+        await self._write_status(pod, {"phase": "Succeeded"})
 
     # Its books
 
