@@ -1,4 +1,4 @@
-# The image of all four programs. `make image` builds it; docs/image.md says how to get it into a cluster.
+# The image of all programs. `make image` builds it; docs/image.md says how to get it into a cluster.
 #
 # The base needs Python 3.11 or newer with pip, and ldd; it gives the interpreter. What is not needed at run time,
 # a shell and pip among it, stays behind: the image is begun from nothing.

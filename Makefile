@@ -10,7 +10,7 @@ MODE ?= Memory
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := core operator plugin extender hostctl localcluster image charts demo bench tests
+CODE := core operator plugin extender hostctl cli localcluster image charts demo bench tests
 PYTEST_ARGS ?=
 OF_THE_LOCK := --constraints requirements.lock --universal --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --quiet

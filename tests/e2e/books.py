@@ -1,26 +1,39 @@
-"""The four books, read independently, and what must be true of them together.
+"""The books of the local cluster, read independently of the product, and compared by its auditor.
 
-1. the annotation on the pod, 2. the kubelet's PodResources, 3. the container's environment,
-4. the status of the GPUShareNode.
+1. the annotation on the pod, 2. the kubelet's PodResources, 3. its checkpoint, 4. the environment of the
+container's process, 5. the status of the GPUShareNode, and where a control plane's extender serves, 6. its
+ledger.
 """
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 
-import grpc
-from tests.e2e.observe import PODS, SHARE_NODES, Json, get
+from tests.e2e.observe import SHARE_NODES, Json, get
 
-from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.placement.quantity import parse_memory
+from gpushare_cli.gather.errors import CannotLookError
+from gpushare_cli.gather.host import read_host
+from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.audit.books import Books as AuditedBooks
+from gpushare_core.audit.books import ContainerKey, HostBooks, LedgerBook, NodeBooks, PodKey, SeenCards
+from gpushare_core.audit.claims import claims
+from gpushare_core.audit.difference import Difference
+from gpushare_core.audit.differences import differences
+from gpushare_core.audit.readers import books_of, read_environment, read_ledger
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.kube.paths import PODS as ALL_PODS
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_plugin.decide.unit_ids import decode_id
-from gpushare_plugin.kubelet.pod_resources import LIST
-from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 
-SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
+KUBELET = "/var/lib/kubelet"
+_INSPECT = """
+import ssl, sys, urllib.request
+folder = "/etc/kubernetes/gpushare/"
+context = ssl.create_default_context(cafile=folder + "extender/authorities.pem")
+context.load_cert_chain(folder + "keys/client.pem")
+print(urllib.request.urlopen(sys.argv[1], timeout=5, context=context).read().decode())
+"""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,201 +62,113 @@ class Share:
         return self.card.split(",")
 
 
-Unit = tuple[str, str]
-"""Node, unit ID."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Which card a unit ID names, by what each plugin recorded."""
-
-    cards: dict[str, list[tuple[str, range]]]
-    """Node -> (card, numbers that it has room for)."""
-
-    def card(self, unit: Unit) -> str:
-        node, unit_id = unit
-        number = decode_id(unit_id)
-        for card, numbers in self.cards[node]:
-            if number in numbers:
-                return card
-        return f"no card of {node} has {unit_id}"
-
-
-def read_layout(nodes: Iterable[Json]) -> Layout:
-    return Layout({node["metadata"]["name"]: _rooms(node.get("status", {})) for node in nodes})
-
-
-def _rooms(status: Json) -> list[tuple[str, range]]:
-    unit = status.get("memoryUnit") or "1Gi"
-    return [
-        (card["uuid"], range(card["firstUnit"], card["firstUnit"] + units_of_card(card["memory"], unit)))
-        for card in status.get("cards", ())
-    ]
-
-
-def units_of_card(memory: str, unit: str) -> int:
-    """How many units a card of ``memory`` has; ``unit``: memory, ``1/4 card``, ``1 card``, or all three."""
-    if ", " in unit:
-        return sum(units_of_card(memory, part) for part in unit.split(", "))
-    if unit.endswith(" card"):
-        return int(Fraction(1) / Fraction(unit.removesuffix(" card")))
-    return parse_memory(memory) // parse_memory(unit)
-
-
 Book = dict[Key, Share]
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """What each book says of the containers in one namespace."""
+    """What the books say of the containers in one namespace."""
 
-    annotation: Book
-    kubelet: dict[Key, frozenset[Unit]]
-    resources: dict[Key, str]
-    """What each container has units of, by its kubelet."""
-    environment: Book
-    status: Book
-    layout: Layout
-    capacity: dict[str, int]
-    """Card -> units."""
-    allocated: dict[str, int]
-    """Card -> units, of all namespaces, by the status."""
+    namespace: str
+    audited: AuditedBooks
+    """Those of the whole cluster."""
+
+    @property
+    def annotation(self) -> Book:
+        """Without ordinary init containers, of which nothing tells once they have ended."""
+        return {
+            Key(self.namespace, claim.pod.key.name, name): share
+            for node in self.audited.nodes.values()
+            for claim in claims(node).values()
+            if claim.pod.key.namespace == self.namespace and claim.pod.phase == "Running"
+            for name, shares in claim.allocation.containers.items()
+            if claim.pod.request and name not in claim.pod.request.init_containers
+            if (share := Share.of(shares))
+        }
+
+    @property
+    def environment(self) -> Book:
+        return {
+            Key(self.namespace, key.pod.name, key.container): Share(
+                ",".join(sorted(seen.cards)), seen.units or 0
+            )
+            for node in self.audited.nodes.values()
+            for key, seen in (node.environments or {}).items()
+            if seen and key.pod.namespace == self.namespace
+        }
+
+    @property
+    def status(self) -> Book:
+        found: dict[Key, dict[str, int]] = defaultdict(dict)
+        for node in self.audited.nodes.values():
+            for card in node.share_node.cards if node.share_node else ():
+                for holder in card.holders:
+                    pod, name = holder.key
+                    if pod.namespace == self.namespace and name not in _init_containers(node, pod.uid):
+                        found[Key(pod.namespace, pod.name, name)][card.uuid] = holder.units
+        return {key: share for key, shares in found.items() if (share := Share.of(shares))}
+
+    def differences(self) -> list[Difference]:
+        """Returns what is not as it must be on this namespace's pods, and on cards and nodes."""
+        own = f"{self.namespace}/"
+        found = differences(self.audited)
+        return [each for each in found if not each.pod or each.pod.startswith(own)]
 
     def disagreements(self) -> list[str]:
-        """Everything that is not as it must be; empty when the books agree."""
-        return [
-            *self._differences(),
-            *self._granted_twice(),
-            *self._over_full(),
-            *self._of_two_classes(),
-        ]
+        """As ``differences``, for people; empty when the books agree."""
+        return [str(each) for each in self.differences()]
 
-    def _differences(self) -> Iterable[str]:
-        for key in sorted({*self.annotation, *self.kubelet, *self.environment, *self.status}):
-            granted = Share.of(Counter(map(self.layout.card, self.kubelet.get(key, frozenset()))))
-            told = [self.annotation.get(key), granted, self.environment.get(key), self.status.get(key)]
-            if len(set(told)) != 1 or told[0] is None:
-                yield f"{key}: annotation, PodResources, environment, status say {told}"
 
-    def _granted_twice(self) -> Iterable[str]:
-        counts = Counter(unit for units in self.kubelet.values() for unit in units)
-        return [f"unit {unit} granted {count} times" for unit, count in counts.items() if count > 1]
-
-    def _of_two_classes(self) -> Iterable[str]:
-        """No card serves two resources at a time."""
-        found: dict[str, set[str]] = defaultdict(set)
-        for key, units in self.kubelet.items():
-            for unit in units:
-                found[self.layout.card(unit)].add(self.resources[key])
-        return [f"card {card} serves {sorted(names)}" for card, names in found.items() if len(names) > 1]
-
-    def _over_full(self) -> Iterable[str]:
-        return [
-            f"card {card}: {units} of {self.capacity[card]} units allocated"
-            for card, units in self.allocated.items()
-            if units > self.capacity[card]
-        ]
+def _init_containers(node: NodeBooks, uid: str) -> frozenset[str]:
+    pod = (node.pods or {}).get(uid)
+    return pod.request.init_containers if pod and pod.request else frozenset()
 
 
 def read_books(cluster: LocalCluster, namespace: str) -> Books:
-    pods = get(cluster, PODS.format(namespace=namespace))["items"]
-    running = [pod for pod in pods if pod["status"].get("phase") == "Running"]
-    nodes = get(cluster, SHARE_NODES)["items"]
-    cards = [card for node in nodes for card in node.get("status", {}).get("cards", ())]
-    kubelet, resources = _from_kubelets(
-        cluster, sorted({pod["spec"]["nodeName"] for pod in running}), namespace
-    )
-    over = {key for pod in running for key in _init_containers(pod)}
-    return Books(
-        annotation=without(_from_annotations(running), over),
-        kubelet=kubelet,
-        resources=resources,
-        environment=_from_environments(cluster, namespace),
-        status=without(_from_status(cards, namespace), over),
-        layout=read_layout(nodes),
-        capacity={card["uuid"]: card["units"] for card in cards},
-        allocated={card["uuid"]: card["allocatedUnits"] for card in cards},
-    )
+    return Books(namespace, read_cluster(cluster))
 
 
-def _init_containers(pod: Json) -> Iterable[Key]:
-    """Those that have ended in a running pod: neither the kubelet nor a process tells of them any more."""
-    for each in pod["spec"].get("initContainers", ()):
-        yield Key(pod["metadata"]["namespace"], pod["metadata"]["name"], each["name"])
-
-
-def without(book: Book, keys: set[Key]) -> Book:
-    return {key: share for key, share in book.items() if key not in keys}
-
-
-def _from_annotations(pods: Sequence[Json]) -> Book:
-    book: Book = {}
-    for pod in pods:
-        metadata = pod["metadata"]
-        allocation = json.loads(metadata.get("annotations", {}).get("gpushare.io/allocation", "{}"))
-        if allocation.get("uid") != metadata["uid"]:
-            continue
-        for name, shares in allocation.get("containers", {}).items():
-            if share := Share.of(shares):
-                book[Key(metadata["namespace"], metadata["name"], name)] = share
-    return book
-
-
-def _from_kubelets(
-    cluster: LocalCluster, nodes: Iterable[str], namespace: str
-) -> tuple[dict[Key, frozenset[Unit]], dict[Key, str]]:
-    """Returns the units of each container, and what they are of."""
-    book, resources = {}, {}
-    for node in nodes:
-        for pod in pod_resources(cluster, node).pod_resources:
-            for container in pod.containers:
-                units = {
-                    unit
-                    for each in container.devices
-                    for unit in each.device_ids
-                    if each.resource_name in RESOURCES
-                }
-                if units and pod.namespace == namespace:
-                    key = Key(pod.namespace, pod.name, container.name)
-                    book[key] = frozenset((node, unit) for unit in units)
-                    resources[key] = next(
-                        each.resource_name for each in container.devices if each.resource_name in RESOURCES
-                    )
-    return book, resources
-
-
-def pod_resources(cluster: LocalCluster, node: str) -> api.ListPodResourcesResponse:
-    """What the kubelet of ``node`` itself says, over its own socket."""
-    with grpc.insecure_channel(f"unix:{cluster.node_path(node, SOCKET)}") as channel:
-        call = channel.unary_unary(
-            LIST,
-            request_serializer=api.ListPodResourcesRequest.SerializeToString,
-            response_deserializer=api.ListPodResourcesResponse.FromString,
-        )
-        answer: api.ListPodResourcesResponse = call(
-            api.ListPodResourcesRequest(), timeout=10, wait_for_ready=True
-        )
-        return answer
-
-
-def _from_environments(cluster: LocalCluster, namespace: str) -> Book:
-    records = [
-        each for each in cluster.containers() if each.namespace == namespace and each.state == "running"
-    ]
-    return {
-        Key(each.namespace, each.pod, each.container): Share(
-            ",".join(sorted(each.env["GPUSHARE_CARD"].split(","))), int(each.env["GPUSHARE_UNITS"])
-        )
-        for each in records
-        if "GPUSHARE_CARD" in each.env
+def read_cluster(cluster: LocalCluster) -> AuditedBooks:
+    """Returns all books of the cluster as far as they can be read now, the kubelets' last."""
+    pods: list[Json] = get(cluster, ALL_PODS)["items"]
+    share_nodes: list[Json] = get(cluster, SHARE_NODES)["items"]
+    ledger = read_extender(cluster)
+    environments = _environments(cluster)
+    hosts = {
+        node.name: _host(cluster, node.name, environments.get(node.name, {}))
+        for node in cluster.status().nodes
+        if node.is_on and any(each["metadata"]["name"] == node.name for each in share_nodes)
     }
+    return books_of(share_nodes, pods, ledger=ledger, hosts=hosts)
 
 
-def _from_status(cards: Iterable[Json], namespace: str) -> Book:
-    found: dict[Key, dict[str, int]] = defaultdict(dict)
-    for card in cards:
-        for pod in card.get("pods", ()):
-            if pod["namespace"] == namespace:
-                key = Key(pod["namespace"], pod["name"], pod["container"])
-                found[key][card["uuid"]] = pod["units"]
-    return {key: share for key, shares in found.items() if (share := Share.of(shares))}
+def _host(
+    cluster: LocalCluster, node: str, environments: Mapping[ContainerKey, SeenCards | None]
+) -> HostBooks:
+    """Nothing of a kubelet that does not answer."""
+    try:
+        found = read_host(cluster.node_path(node, KUBELET))
+    except CannotLookError:
+        return HostBooks(environments=environments)
+    return HostBooks(resources=found.resources, checkpoint=found.checkpoint, environments=environments)
+
+
+def _environments(cluster: LocalCluster) -> dict[str, dict[ContainerKey, SeenCards | None]]:
+    """Node -> running container -> what its process really was given."""
+    found: dict[str, dict[ContainerKey, SeenCards | None]] = defaultdict(dict)
+    for each in cluster.containers():
+        if each.state == "running":
+            pod = PodKey(each.namespace, each.pod, each.pod_uid)
+            found[each.node][ContainerKey(pod, each.container)] = read_environment(each.env)
+    return found
+
+
+def read_extender(cluster: LocalCluster) -> dict[str, LedgerBook] | None:
+    """Returns the ledger of the extender on the first control plane; None where none answers."""
+    for node in cluster.status().nodes:
+        if node.name.startswith("control-plane") and node.is_on:
+            url = f"https://127.0.0.1:{EXTENDER_PORT}{GPUSHARE.inspect_path}"
+            answer = cluster.node_exec(node.name, [sys.executable, "-c", _INSPECT, url])
+            if answer.returncode == 0:
+                return read_ledger(json.loads(answer.stdout))
+    return None

@@ -225,6 +225,19 @@ class NodeBooks:
     it were held: what it had when they were granted."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostBooks:
+    """What only the host of a node tells; as in ``NodeBooks``."""
+
+    resources: Sequence[ListedContainer] | None = None
+    checkpoint: Mapping[ContainerKey, StoredContainer] | None = None
+    environments: Mapping[ContainerKey, SeenCards | None] | None = None
+    hardware: Mapping[str, int] | None = None
+
+
+NO_HOST = HostBooks()
+
+
 @dataclass(frozen=True, slots=True)
 class Books:
     """All that was read of a cluster."""

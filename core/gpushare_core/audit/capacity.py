@@ -89,13 +89,13 @@ def capacity(books: NodeBooks, card: StatusCard, unit: NodeUnit, resource: Resou
 
 def status_capacity(books: NodeBooks) -> Iterator[Difference]:
     """Yields the cards of which the status itself says more than they have."""
-    cards = books.share_node.cards if books.share_node else ()
-    uses = (
-        Use(card=card.uuid, resource=card.lock, units=card.allocated, holder=_holders_of(card))
-        for card in cards
-        if card.allocated
-    )
-    yield from overfull(books, uses, teller=STATUS, kind=Kind.OVER_CAPACITY)
+    share_node = books.share_node
+    if share_node is None or share_node.unit is None:
+        return
+    for card in share_node.cards:
+        if card.allocated > capacity(books, card, share_node.unit, card.lock):
+            use = Use(card=card.uuid, resource=card.lock, units=card.allocated, holder=_holders_of(card))
+            yield from overfull(books, [use], teller=STATUS, kind=Kind.OVER_CAPACITY)
 
 
 def _holders_of(card: StatusCard) -> str:

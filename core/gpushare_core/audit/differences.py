@@ -131,7 +131,9 @@ def status_differences(share_node: ShareNodeBook) -> list[Difference]:
 
     It depends on nothing else: who asks of thousands of nodes remembers the answer by resourceVersion.
     """
-    return node_differences(NodeBooks(node=share_node.name, share_node=share_node))
+    if share_node.problem:
+        return [_unreadable(share_node.name, share_node.problem)]
+    return sorted(_of_status(NodeBooks(node=share_node.name, share_node=share_node)))
 
 
 def released_early(before: NodeBooks, after: NodeBooks) -> list[Difference]:

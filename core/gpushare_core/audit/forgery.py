@@ -54,6 +54,6 @@ def _forged(books: NodeBooks, pod: PodBook, teller: str, counted: int, claim: Cl
         pod=str(pod.key),
         uid=pod.key.uid,
         sentence=f"{pod.key} asks for {asked} units, {ANNOTATION} {Dialect.allocation_annotation} says"
-        f" {said}, and {teller} counts {counted}: its author has written the annotation, and others' units are kept"
-        " from them; delete the pod, and see that the admission policies of the installation are there",
+        f" {said}, and {teller} counts {counted}: its author has written the annotation, which keeps units"
+        " from others; delete the pod, and see that the admission policies of the installation are there",
     )

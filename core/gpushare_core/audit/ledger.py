@@ -6,7 +6,7 @@ from gpushare_core.audit.books import LedgerCard, LedgerShare, NodeBooks, Status
 from gpushare_core.audit.capacity import Use, overfull
 from gpushare_core.audit.claims import Claim
 from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.wording import ANNOTATION, LEDGER, LOOK_AT_EXTENDER, STATUS, card_name
+from gpushare_core.audit.wording import ANNOTATION, LEDGER, LOOK_AT_EXTENDER, STATUS, card_name, list_text
 
 
 def ledger_differences(books: NodeBooks, claims: Mapping[str, Claim]) -> Iterator[Difference]:
@@ -15,14 +15,18 @@ def ledger_differences(books: NodeBooks, claims: Mapping[str, Claim]) -> Iterato
         return
     for card in books.ledger.cards:
         yield from _pods(books, card, claims)
-    uses = (
-        Use(card=card.uuid, resource=card.lock, units=share.units, holder=str(share.pod))
-        for card in books.ledger.cards
-        for share in card.shares
-    )
+    uses = (_use(card) for card in books.ledger.cards if card.shares)
     yield from overfull(books, uses, teller=LEDGER, kind=Kind.OVER_COUNTED)
     yield from _missing(books, claims)
     yield from _cards(books)
+
+
+def _use(card: LedgerCard) -> Use:
+    """What it keeps for a preemptor beside those that are to go is in the sum alone; of containers that lend
+    each other units the shares are more than the sum."""
+    shares = sum(share.units for share in card.shares)
+    holders = list_text(str(share.pod) for share in card.shares)
+    return Use(card=card.uuid, resource=card.lock, units=min(shares, card.allocated), holder=holders)
 
 
 def _pods(books: NodeBooks, card: LedgerCard, claims: Mapping[str, Claim]) -> Iterator[Difference]:

@@ -5,10 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from gpushare_core.audit.books import (
+    NO_HOST,
+    Books,
     ContainerKey,
+    HostBooks,
     LedgerBook,
     LedgerCard,
     LedgerShare,
+    NodeBooks,
     PodBook,
     PodKey,
     SeenCards,
@@ -17,6 +21,7 @@ from gpushare_core.audit.books import (
     StatusHolder,
 )
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
+from gpushare_core.dialects.legacy import is_number
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.placement.modes import class_of_lock
@@ -145,10 +150,64 @@ def read_environment(variables: Mapping[str, str]) -> SeenCards | None:
     units = variables.get(Dialect.units_variable, "")
     return SeenCards(
         cards=tuple(cards.split(",")),
-        units=int(units) if units.isdecimal() else None,
+        units=int(units) if is_number(units) else None,
         unit=variables.get(Dialect.unit_variable, ""),
         others={name: variables[name] for name in _VISIBLE if name in variables},
     )
+
+
+def books_of(
+    share_nodes: Iterable[Json],
+    pods: Iterable[Json] | None,
+    *,
+    ledger: Mapping[str, LedgerBook] | None = None,
+    hosts: Mapping[str, HostBooks] | None = None,
+) -> Books:
+    """Returns the books of every node that has a GPUShareNode, of objects as JSON.
+
+    ``hosts``: by node; a node that is not among them was not read there.
+    """
+    bound = None if pods is None else _by_node(pods)
+    nodes = [read_share_node(item) for item in share_nodes]
+    return Books(
+        {
+            node.name: _node_books(
+                node,
+                pods=None if bound is None else bound.get(node.name, {}),
+                ledger=None if ledger is None else ledger.get(node.name, LedgerBook()),
+                host=(hosts or {}).get(node.name, NO_HOST),
+            )
+            for node in nodes
+        }
+    )
+
+
+def _node_books(
+    share_node: ShareNodeBook,
+    *,
+    pods: Mapping[str, PodBook] | None,
+    ledger: LedgerBook | None,
+    host: HostBooks,
+) -> NodeBooks:
+    return NodeBooks(
+        node=share_node.name,
+        share_node=share_node,
+        pods=pods,
+        ledger=ledger,
+        resources=host.resources,
+        checkpoint=host.checkpoint,
+        environments=host.environments,
+        hardware=host.hardware,
+    )
+
+
+def _by_node(pods: Iterable[Json]) -> dict[str, dict[str, PodBook]]:
+    found: dict[str, dict[str, PodBook]] = {}
+    for item in pods:
+        if (item.get("spec") or {}).get("nodeName"):
+            pod = read_pod(item)
+            found.setdefault(pod.node, {})[pod.key.uid] = pod
+    return found
 
 
 class _LedgerCard(msgspec.Struct):

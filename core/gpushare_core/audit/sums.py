@@ -39,6 +39,8 @@ def _held(books: NodeBooks, card: StatusCard) -> tuple[int, int]:
 
 
 def _pod_bounds(books: NodeBooks, uid: str, containers: list[tuple[str, int]]) -> tuple[int, int]:
+    if len(containers) == 1:
+        return containers[0][1], containers[0][1]
     pod = (books.pods or {}).get(uid)
     units = [each for _, each in containers]
     if pod is None or pod.request is None:

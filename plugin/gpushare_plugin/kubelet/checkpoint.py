@@ -5,7 +5,7 @@ Source: ``pkg/kubelet/cm/devicemanager/checkpoint`` of Kubernetes 1.36.
 """
 
 from array import array
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -98,9 +98,32 @@ def _decoded(content: bytes, names: Collection[str]) -> Iterator[CheckpointEntry
 
 
 def _read_entry(entry: _Entry, name: str) -> CheckpointEntry:
+    units, answer = _stored(entry, name)
+    return read_answer(units, answer.envs, [device.container_path for device in answer.devices])
+
+
+def _stored(entry: _Entry, name: str) -> tuple[StoredUnits, api.ContainerAllocateResponse]:
     ids = chain.from_iterable(_IDS.decode(entry.device_ids).values())
     own, foreign = sort_ids(name, ids)
     answer = api.ContainerAllocateResponse.FromString(entry.alloc_resp)
     numbers = array("I", sorted(set(own)))
-    units = StoredUnits(entry.pod_uid, entry.container_name, name, numbers, foreign)
-    return read_answer(units, answer.envs, [device.container_path for device in answer.devices])
+    return StoredUnits(entry.pod_uid, entry.container_name, name, numbers, foreign), answer
+
+
+def stored_answers(content: bytes) -> Iterator[tuple[StoredUnits, Mapping[str, str]]]:
+    """Yields each container's units of ours in a checkpoint with this ``content``, and the environment that
+    the plugin answered, as it is: for whoever does not believe the plugin.
+
+    Raises:
+        CheckpointUnreadableError: the content is in no known format.
+    """
+    try:
+        for raw in _DECODER.decode(content).data.entries or ():
+            name = _RESOURCE.decode(raw).name
+            if isinstance(name, str) and name in RESOURCES:
+                units, answer = _stored(_ENTRY.decode(raw), name)
+                yield units, dict(answer.envs)
+    except (msgspec.DecodeError, DecodeError, RecursionError, UnicodeError) as error:
+        raise CheckpointUnreadableError(
+            f"the kubelet's checkpoint is in an unknown format: {error}"
+        ) from error

@@ -12,11 +12,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.fakes.books import Node, Pod
+from tests.fakes.books_audit import read_books
 from tests.fakes.books_cluster import GI, Cluster
 from tests.samples.plugin import container
 from tests.samples.pod_shapes import CARD, CLASSES, MEMORY, SERVED, SHAPES, SLICE, SPECS
 
 from gpushare_core.api.share_node import CardStatus
+from gpushare_core.audit.differences import differences
 from gpushare_core.books.allocation import decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
@@ -126,6 +128,7 @@ class World:
     def let_time_pass(self, _a: int, _b: int) -> None:
         """Where nobody waits for a card that failed, or that others took, promises are kept again."""
         self.cluster.let_time_pass()
+        self.check_books()
         for node in self.cluster.nodes.values():
             pods = [*self.cluster.bound_to(node.name)]
             healthy = all(card.healthy for card in node.cards.present.values())
@@ -175,6 +178,12 @@ class World:
         assert {uuid: units for uuid, units in status.items() if units} == given
         assert all(card.allocated >= given.get(card.uuid, 0) for card in sums.cards())
 
+    def check_books(self) -> None:
+        """Where nobody is on the way all books agree; until then none may say what is never true."""
+        waiting = any(pod.phase == "Pending" for pod in self.cluster.pods.values())
+        found = [each for each in differences(read_books(self.cluster)) if each.kind.at_once or not waiting]
+        assert not found, "\n".join(map(str, found))
+
     def finale(self) -> None:
         """Everything goes, every card returns, and the policy asks for what it asked for at first."""
         for pod in [*self.cluster.pods.values()]:
@@ -186,6 +195,7 @@ class World:
             self.cluster.change_spec(node.name, {**SPECS[self.mode][0], "dialect": GPUSHARE.name})
             node.let_cards_return()
         self.cluster.let_time_pass()
+        self.check_books()
         for node in self.cluster.nodes.values():
             sums = self.cluster.ledger.node(node.name)
             assert sums

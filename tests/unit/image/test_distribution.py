@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-PRODUCT = ["core", "extender", "hostctl", "operator", "plugin"]
+PRODUCT = ["cli", "core", "extender", "hostctl", "operator", "plugin"]
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +38,11 @@ def test_every_module_of_the_product_is_in_the_wheel(wheel: zipfile.ZipFile) -> 
     assert sources <= set(wheel.namelist())
 
 
-def test_its_commands_are_the_four_programs(wheel: zipfile.ZipFile) -> None:
+def test_its_commands_are_the_programs(wheel: zipfile.ZipFile) -> None:
     text = wheel.read("gpushare-0.1.0.dist-info/entry_points.txt").decode()
     commands = [line.partition(" = ")[0] for line in text.splitlines() if " = " in line]
-    assert commands == ["gpushare-extender", "gpushare-hostctl", "gpushare-operator", "gpushare-plugin"]
+    programs = [f"gpushare-{name}" for name in ("extender", "hostctl", "operator", "plugin")]
+    assert commands == [*programs, "kubectl-gpushare"]
 
 
 def pins(path: Path) -> dict[str, list[str]]:

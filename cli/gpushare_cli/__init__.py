@@ -1,0 +1,1 @@
+"""``kubectl gpushare``: what people ask of the cluster's cards."""

@@ -1,0 +1,90 @@
+"""The command line of ``kubectl gpushare``."""
+
+import argparse
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from gpushare_cli.gather.extender import KEYS
+from gpushare_cli.gather.host import KUBELET_FOLDER
+from gpushare_core.version import VERSION
+
+_AUDIT = """Compares what all books say of who has what of which card, and names each difference.
+
+By itself it compares what the API server has: pods with their annotations, and GPUShareNodes. On a node, with
+--host-folder, the kubelet's own books are compared, too; on a control-plane node, with --extender, the
+extender's ledger. Exit status: 0 nothing found, 1 something found, 2 it could not look.
+"""
+
+
+def parse(
+    arguments: Sequence[str] | None = None, environment: Mapping[str, str] = os.environ
+) -> argparse.Namespace:
+    """Returns the options. Exits with a message for people when they make no sense."""
+    parser = argparse.ArgumentParser(prog="kubectl gpushare", description="Ask what the cluster's cards do.")
+    parser.add_argument("--version", action="version", version=f"kubectl-gpushare {VERSION}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_audit(commands.add_parser("audit", help="compare all books", description=_AUDIT), environment)
+    return parser.parse_args(arguments)
+
+
+def _add_audit(parser: argparse.ArgumentParser, environment: Mapping[str, str]) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        default=_kubeconfig(environment),
+        help="default: $KUBECONFIG, else ~/.kube/config, else the pod's ServiceAccount",
+    )
+    parser.add_argument("--node", default="", help="only this node; needed for --host-folder")
+    parser.add_argument(
+        "--host-folder",
+        type=Path,
+        nargs="?",
+        const=KUBELET_FOLDER,
+        help="on the node itself: read the kubelet's books in its folder (without a value: %(const)s)",
+    )
+    parser.add_argument(
+        "--extender", type=_https, help="on a control-plane node: URL, as in https://127.0.0.1:22766"
+    )
+    parser.add_argument("--keys", type=Path, default=KEYS, help="of --extender (default: %(default)s)")
+    parser.add_argument("--residue", action="store_true", help="instead: what of gpushare is left behind")
+    parser.add_argument(
+        "--host-root",
+        type=Path,
+        help="with --residue: look at the files of the host, too, whose root is here, as in /",
+    )
+    parser.add_argument(
+        "--settle",
+        type=_seconds,
+        default=5.0,
+        help="seconds after which a difference has to be there still: pods may be on their way, and books"
+        " are read one after another (default: %(default)s; 0: look once)",
+    )
+    parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
+
+
+def _kubeconfig(environment: Mapping[str, str]) -> Path | None:
+    named = environment.get("KUBECONFIG", "").split(os.pathsep)[0]
+    usual = Path(environment.get("HOME", "/")) / ".kube" / "config"
+    if named:
+        return Path(named)
+    return usual if usual.is_file() else None
+
+
+def _https(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme != "https" or not parts.hostname:
+        raise argparse.ArgumentTypeError(f"{text!r} is no https:// URL, such as https://127.0.0.1:22766")
+    return text
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to 3600")
+    return seconds

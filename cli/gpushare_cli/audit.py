@@ -1,0 +1,74 @@
+"""``audit``: reads the books, once more where they differ, and says what differs."""
+
+import asyncio
+from argparse import Namespace
+
+from gpushare_cli.decide.report import AuditReport, audit_json, audit_text
+from gpushare_cli.gather.cluster import read_pods, read_share_nodes
+from gpushare_cli.gather.errors import CannotLookError
+from gpushare_cli.gather.extender import read_extender
+from gpushare_cli.gather.host import read_host
+from gpushare_core.audit.books import Books
+from gpushare_core.audit.difference import Difference
+from gpushare_core.audit.differences import differences, seen_twice
+from gpushare_core.audit.readers import books_of
+from gpushare_core.kube.client import KubeClient
+
+HOW_TO_READ = {
+    "the kubelet's books": "the kubelet's books (run it on a node, with --node and --host-folder)",
+    "the extender's ledger": "the extender's ledger (run it on a control-plane node, with --extender)",
+}
+
+
+async def audit(client: KubeClient, options: Namespace) -> AuditReport:
+    """Returns what differs, and did so ``options.settle`` seconds before.
+
+    Raises:
+        CannotLookError: a book that was asked for cannot be read.
+    """
+    books = await _read(client, options)
+    found = differences(books)
+    if found and options.settle:
+        await asyncio.sleep(options.settle)
+        books = await _read(client, options)
+        found = seen_twice(found, differences(books))
+    return _report(books, found, options)
+
+
+async def _read(client: KubeClient, options: Namespace) -> Books:
+    """The kubelet's books last: what it holds then it held when the others were read."""
+    pods = await read_pods(client, options.node)
+    share_nodes = await read_share_nodes(client, options.node)
+    ledger = (
+        await asyncio.to_thread(read_extender, options.extender, options.keys) if options.extender else None
+    )
+    hosts = {}
+    if options.host_folder:
+        if not share_nodes:
+            raise CannotLookError(
+                f"there is no GPUShareNode {options.node!r}: the name in --node is wrong, or no policy shares"
+                " the node; see kubectl get gpushare"
+            )
+        hosts = {options.node: await asyncio.to_thread(read_host, options.host_folder)}
+    return books_of(share_nodes, pods, ledger=ledger, hosts=hosts)
+
+
+def _report(books: Books, found: list[Difference], options: Namespace) -> AuditReport:
+    read = ["annotations", "GPUShareNodes"]
+    if options.host_folder:
+        read += ["PodResources", "checkpoint", "stored environments"]
+    if options.extender:
+        read.append("the extender's ledger")
+    asked = {"the kubelet's books": options.host_folder, "the extender's ledger": options.extender}
+    return AuditReport(
+        nodes=len(books.nodes),
+        pods=sum(len(node.pods or ()) for node in books.nodes.values()),
+        books=tuple(read),
+        unread=tuple(HOW_TO_READ[name] for name, given in asked.items() if not given),
+        differences=found,
+    )
+
+
+def rendered(report: AuditReport, output: str) -> str:
+    """Returns the report as ``output`` wants it."""
+    return audit_json(report) if output == "json" else audit_text(report)

@@ -1,0 +1,122 @@
+"""What an audit found, for people and for programs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import msgspec
+
+from gpushare_core.audit.difference import Difference
+from gpushare_core.audit.residue import Residue
+
+
+class ExitCode(IntEnum):
+    """What the process says by its exit status."""
+
+    NONE = 0
+    """Nothing was found."""
+    FOUND = 1
+    CANNOT_LOOK = 2
+    """Something that was asked for could not be read: nothing follows from finding nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """What was compared, and where it differs."""
+
+    nodes: int
+    pods: int
+    books: tuple[str, ...]
+    """Names of those that were read."""
+    unread: tuple[str, ...] = ()
+    """Books that were not asked for, and how to have them read."""
+    differences: Sequence[Difference] = field(default_factory=list)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return ExitCode.FOUND if self.differences else ExitCode.NONE
+
+
+def audit_text(report: AuditReport) -> str:
+    """Returns lines for people: a table of the differences, the sentence of each, and what was compared."""
+    lines = [*_table(report.differences), *_sentences(report.differences), _summary(report)]
+    if report.unread:
+        lines.append(f"Not compared: {'; '.join(report.unread)}.")
+    return "\n".join(lines)
+
+
+def _table(differences: Sequence[Difference]) -> list[str]:
+    if not differences:
+        return []
+    rows = [("RULE", "KIND", "NODE", "CARD", "POD")]
+    rows += [(each.rule, each.kind, each.node, each.card or "-", each.pod or "-") for each in differences]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _sentences(differences: Sequence[Difference]) -> list[str]:
+    return ["", *(f"{each.node}: {each.sentence}" for each in differences), ""] if differences else []
+
+
+def _summary(report: AuditReport) -> str:
+    looked = f"{_count(report.nodes, 'node')}, {_count(report.pods, 'pod')}: {', '.join(report.books)}"
+    found = _count(len(report.differences), "difference") if report.differences else "No difference"
+    return f"{found}. Compared on {looked}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+class _Found(msgspec.Struct):
+    rule: str
+    kind: str
+    node: str
+    card: str
+    pod: str
+    uid: str
+    container: str
+    sentence: str
+
+
+class _Report(msgspec.Struct):
+    nodes: int
+    pods: int
+    books: tuple[str, ...]
+    differences: list[_Found]
+
+
+def audit_json(report: AuditReport) -> str:
+    """Returns the same for programs."""
+    found = [
+        _Found(
+            rule=each.rule,
+            kind=each.kind,
+            node=each.node,
+            card=each.card,
+            pod=each.pod,
+            uid=each.uid,
+            container=each.container,
+            sentence=each.sentence,
+        )
+        for each in report.differences
+    ]
+    return _json(_Report(report.nodes, report.pods, report.books, found))
+
+
+def residue_text(found: Sequence[Residue], looked: Sequence[str]) -> str:
+    """Returns lines for people; ``looked``: at what."""
+    lines = [f"{each.where}: {each.sentence}" for each in found]
+    summary = f"{_count(len(found), 'thing')} left" if found else "Nothing is left"
+    return "\n".join([*lines, *([""] if lines else []), f"{summary}. Looked at {', '.join(looked)}."])
+
+
+def residue_json(found: Sequence[Residue]) -> str:
+    return _json({"residue": [{"where": each.where, "sentence": each.sentence} for each in found]})
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

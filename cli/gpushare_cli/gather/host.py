@@ -1,0 +1,110 @@
+"""The kubelet's own books, on its host: PodResources and the checkpoint."""
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+import grpc
+
+from gpushare_cli.gather.errors import CannotLookError
+from gpushare_core.audit.books import (
+    ContainerKey,
+    HeldUnits,
+    HostBooks,
+    ListedContainer,
+    PodKey,
+    SeenCards,
+    StoredContainer,
+)
+from gpushare_core.audit.readers import read_environment
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_plugin.decide.foreign_units import sort_ids
+from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointUnreadableError, stored_answers
+from gpushare_plugin.kubelet.pod_resources import LARGEST_ANSWER, LIST
+from gpushare_plugin.kubelet.proto import podresources_pb2 as api
+
+KUBELET_FOLDER = Path("/var/lib/kubelet")
+CALL_SECONDS = 10.0
+
+
+def read_host(kubelet: Path = KUBELET_FOLDER) -> HostBooks:
+    """Returns what the kubelet with the folder ``kubelet`` says now.
+
+    Environments are those that its checkpoint keeps: what the plugin answered.
+
+    Raises:
+        CannotLookError: one of its books cannot be read.
+    """
+    return HostBooks(
+        resources=listed_containers(pod_resources(kubelet / "pod-resources" / "kubelet.sock")),
+        checkpoint=read_checkpoint(kubelet / "device-plugins" / FILE),
+    )
+
+
+def pod_resources(socket: Path) -> api.ListPodResourcesResponse:
+    """Returns what the kubelet itself says of all active pods.
+
+    Raises:
+        CannotLookError: it does not answer.
+    """
+    options = (("grpc.max_receive_message_length", LARGEST_ANSWER),)
+    with grpc.insecure_channel(f"unix:{socket}", options=options) as channel:
+        call = channel.unary_unary(
+            LIST,
+            request_serializer=api.ListPodResourcesRequest.SerializeToString,
+            response_deserializer=api.ListPodResourcesResponse.FromString,
+        )
+        try:
+            answer: api.ListPodResourcesResponse = call(api.ListPodResourcesRequest(), timeout=CALL_SECONDS)
+        except grpc.RpcError as error:
+            raise CannotLookError(
+                f"the kubelet does not answer at {socket}: {error.code().name}; run this as root on the node,"
+                " and see that its kubelet runs"
+            ) from error
+        return answer
+
+
+def listed_containers(answer: api.ListPodResourcesResponse) -> list[ListedContainer]:
+    """Returns the containers that have units of ours."""
+    return [each for pod in answer.pod_resources for each in _containers(pod)]
+
+
+def _containers(pod: api.PodResources) -> Iterator[ListedContainer]:
+    for container in pod.containers:
+        ids: dict[str, list[str]] = {}
+        for devices in container.devices:
+            if devices.resource_name in RESOURCES:
+                ids.setdefault(devices.resource_name, []).extend(devices.device_ids)
+        if units := tuple(_held(name, each) for name, each in ids.items()):
+            key = ContainerKey(PodKey(pod.namespace, pod.name), container.name)
+            yield ListedContainer(key=key, units=units)
+
+
+def _held(name: str, ids: list[str]) -> HeldUnits:
+    numbers, foreign = sort_ids(name, ids)
+    return HeldUnits(resource=name, numbers=sorted({*numbers}), foreign=sum(each.count for each in foreign))
+
+
+def read_checkpoint(path: Path) -> dict[ContainerKey, StoredContainer]:
+    """Returns every container that the kubelet has stored units of ours for.
+
+    Raises:
+        CannotLookError: the file is not there, or in no known format.
+    """
+    found: dict[ContainerKey, StoredContainer] = {}
+    try:
+        for units, variables in stored_answers(path.read_bytes()):
+            key = ContainerKey(PodKey("", "", units.uid), units.container)
+            held = HeldUnits(
+                resource=units.name,
+                numbers=units.numbers,
+                foreign=sum(each.count for each in units.foreign),
+            )
+            before = found.get(key, StoredContainer())
+            told: SeenCards | None = read_environment(variables) or before.told
+            found[key] = StoredContainer(units=tuple(chain(before.units, (held,))), told=told)
+    except (OSError, CheckpointUnreadableError) as error:
+        raise CannotLookError(
+            f"the kubelet's checkpoint {path} cannot be read: {error}; run this as root on the node"
+        ) from error
+    return found

@@ -1,0 +1,152 @@
+"""``kubectl gpushare audit`` against an API server and a kubelet on real sockets."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from tests.fakes.api_server import PODS, SHARE_NODES, FakeApi, status
+from tests.fakes.plugin_node import Node
+from tests.samples.plugin import NODE, container, pod_json
+
+from gpushare_cli.arguments import parse
+from gpushare_cli.audit import audit, rendered
+from gpushare_cli.decide.report import AuditReport, ExitCode
+from gpushare_cli.gather.cluster import read_pods
+from gpushare_cli.gather.errors import CannotLookError
+from gpushare_cli.gather.extender import read_extender
+from gpushare_cli.gather.host import read_host
+from gpushare_cli.main import main
+from gpushare_core.kube.client import KubeClient
+
+
+async def run(api: FakeApi, *arguments: str) -> AuditReport:
+    async with KubeClient(api.credentials()) as client:
+        return await audit(client, parse(["audit", *arguments], {}))
+
+
+async def run_pod(node: Node, name: str, units: int) -> None:
+    await node.run_pod(pod_json(name, container(units=units)))
+    await node.until("the report", lambda: name in node.on_cards())
+
+
+def local(kubelet: Path) -> list[str]:
+    return ["--node", NODE, "--host-folder", str(kubelet)]
+
+
+def change_status(api: FakeApi, **card: Any) -> None:
+    share_node = json.loads(json.dumps(api.objects[SHARE_NODES]["", NODE]))
+    share_node["status"]["cards"][0].update(card)
+    api.put(SHARE_NODES, share_node)
+
+
+async def test_books_that_agree_have_no_difference(node: Node, kubelet: Path) -> None:
+    await run_pod(node, "a", 4)
+    report = await run(node.api, *local(kubelet))
+    text = rendered(report, "text")
+    assert "No difference. Compared on 1 node, 1 pod: annotations, GPUShareNodes, PodResources" in text
+    assert "Not compared: the extender's ledger (run it on a control-plane node, with --extender)." in text
+    assert report.exit_code is ExitCode.NONE
+
+
+async def test_a_difference_that_stays_is_named(node: Node, kubelet: Path) -> None:
+    await run_pod(node, "a", 4)
+    await node.stop_plugin()
+    change_status(node.api, allocatedUnits=0, pods=[])
+    report = await run(node.api, *local(kubelet), "--settle", "0.01")
+    assert report.exit_code is ExitCode.FOUND
+    lines = rendered(report, "text").splitlines()
+    assert lines[0].split() == ["RULE", "KIND", "NODE", "CARD", "POD"]
+    assert any("I4     Uncounted" in line for line in lines)
+    assert any("units that are in use look free" in line for line in lines)
+    found = json.loads(rendered(report, "json"))
+    assert {each["kind"] for each in found["differences"]} >= {"Uncounted", "SharesDiffer"}
+    assert found["books"] == [*report.books]
+
+
+async def test_a_difference_that_is_gone_by_then_is_none(node: Node) -> None:
+    """Books are read one after another, and pods are on their way."""
+    await run_pod(node, "a", 4)
+    await node.stop_plugin()
+    right = json.loads(json.dumps(node.api.objects[SHARE_NODES]["", NODE]))
+    change_status(node.api, allocatedUnits=3)
+
+    async def heal(_: web.Request) -> None:
+        node.api.put(SHARE_NODES, right)
+
+    async def wait(_: web.Request) -> None:
+        """Reads as it is."""
+
+    node.api.fail("GET", SHARE_NODES, wait, heal)
+    assert (await run(node.api, "--settle", "0.01")).differences == []
+
+
+async def test_an_api_server_that_refuses(node: Node) -> None:
+    node.api.fail("GET", PODS, status(403, "pods is forbidden"))
+    async with KubeClient(node.api.credentials()) as client:
+        with pytest.raises(CannotLookError, match="ClusterRole gpushare-auditor"):
+            await read_pods(client)
+
+
+def test_a_kubelet_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(CannotLookError, match="run this as root on the node"):
+        read_host(tmp_path)
+
+
+async def test_a_checkpoint_in_another_format(node: Node, kubelet: Path) -> None:
+    node.kubelet.checkpoint.write_bytes(b"{")
+    with pytest.raises(CannotLookError, match="unknown format"):
+        await run(node.api, *local(kubelet))
+
+
+async def test_a_node_that_nobody_shares(node: Node, kubelet: Path) -> None:
+    node.api.objects[SHARE_NODES].clear()
+    with pytest.raises(CannotLookError, match="there is no GPUShareNode"):
+        await run(node.api, *local(kubelet))
+
+
+def test_an_extender_without_keys(tmp_path: Path) -> None:
+    with pytest.raises(CannotLookError, match="has the keys"):
+        read_extender("https://127.0.0.1:22766", tmp_path)
+
+
+def test_without_a_cluster_it_cannot_look(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert main(["audit"]) == ExitCode.CANNOT_LOOK
+    assert "is no usable kubeconfig" in capsys.readouterr().err
+
+
+def test_a_host_folder_needs_a_node(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "--host-folder"]) == ExitCode.CANNOT_LOOK
+    assert "--host-folder needs --node" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["audit", "--settle", "-1"], ["audit", "--settle", "soon"], ["audit", "--extender", "http://x"], []],
+)
+def test_arguments_that_make_no_sense(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        parse(arguments, {})
+    assert error.value.code == 2
+    assert "usage: kubectl gpushare" in capsys.readouterr().err
+
+
+def test_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(["--version"], {})
+    assert capsys.readouterr().out.startswith("kubectl-gpushare 0.1.0")
+
+
+def test_the_kubeconfig_is_that_of_kubectl(tmp_path: Path) -> None:
+    usual = tmp_path / ".kube" / "config"
+    usual.parent.mkdir()
+    usual.touch()
+    chosen = [
+        parse(["audit"], each).kubeconfig
+        for each in ({"KUBECONFIG": "/a:/b"}, {"HOME": str(tmp_path)}, {"HOME": "/none"})
+    ]
+    assert chosen == [Path("/a"), usual, None]

@@ -1,0 +1,116 @@
+"""``kubectl gpushare audit`` as a user has it, on the shared cluster."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.e2e.books import KUBELET
+from tests.e2e.observe import PODS, is_true, watch_until
+from tests.e2e.outcomes import is_running
+from tests.e2e.product import SYSTEM, Product
+from tests.e2e.workloads import create, pod
+
+from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("shared_policy")]
+
+NODE = "gpu-1"
+COMMANDS = Path(sys.executable).parent
+"""Where kubectl-gpushare is installed."""
+
+
+def gpushare(cluster: LocalCluster, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """As somebody who has ``kubectl-gpushare`` in PATH."""
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(cluster.kubeconfig),
+        "PATH": f"{COMMANDS}:{os.environ['PATH']}",
+    }
+    command = [str(cluster.binary.kubectl), "gpushare", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def run_pod(cluster: LocalCluster, namespace: str, name: str) -> None:
+    create(cluster, namespace, [pod(name, {"main": 4}, on=NODE)])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(each["metadata"]["name"] == name and is_running(each) for each in pods),
+        what=f"pod {name} runs",
+    )
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_books_that_agree(cluster: LocalCluster, namespace: str) -> None:
+    run_pod(cluster, namespace, "audited")
+    folder = str(cluster.node_path(NODE, KUBELET))
+    done = gpushare(cluster, "audit", "--node", NODE, "--host-folder", folder)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "No difference. Compared on 1 node" in done.stdout
+    assert "PodResources, checkpoint, stored environments" in done.stdout
+
+
+def test_with_the_ledger_on_a_control_plane_node(cluster: LocalCluster, namespace: str) -> None:
+    run_pod(cluster, namespace, "audited")
+    program = str(COMMANDS / "kubectl-gpushare")
+    url = f"https://127.0.0.1:{EXTENDER_PORT}"
+    options = ["audit", "--kubeconfig", str(cluster.kubeconfig), "--extender", url]
+    done = cluster.node_exec("control-plane-1", [sys.executable, program, *options])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No difference. Compared on 3 nodes" in done.stdout
+    assert "the extender's ledger" in done.stdout
+
+
+def test_a_plugin_that_hangs_is_noticed(cluster: LocalCluster, namespace: str) -> None:
+    """The pod is gone, and the status goes on counting it."""
+    run_pod(cluster, namespace, "forced")
+    paused = plugin_pod(cluster)
+    cluster.kill_container(namespace=SYSTEM, pod=paused, container="plugin", signal=signal.SIGSTOP)
+    try:
+        cluster.kubectl("delete", "pod", "forced", "-n", namespace, "--force", "--grace-period=0")
+        done = gpushare(cluster, "audit", "--node", NODE, "--settle", "1", "-o", "json")
+    finally:
+        cluster.kill_container(namespace=SYSTEM, pod=paused, container="plugin", signal=signal.SIGCONT)
+    assert done.returncode == 1, done.stdout + done.stderr
+    (found,) = json.loads(done.stdout)["differences"]
+    assert (found["kind"], found["node"], found["pod"]) == ("OrphanMark", NODE, f"{namespace}/forced")
+    assert "the API server does not have it" in found["sentence"]
+    wait_until(
+        "the auditor finds nothing any more",
+        lambda: gpushare(cluster, "audit", "--node", NODE, "--settle", "0").returncode == 0,
+        timeout=30,
+        interval=0.5,
+    )
+
+
+def plugin_pod(cluster: LocalCluster) -> str:
+    """Returns the name of the plugin's pod on NODE."""
+    selector = "--selector=app.kubernetes.io/component=plugin"
+    listed = json.loads(cluster.kubectl("get", "pods", "-n", SYSTEM, selector, "-o", "json"))["items"]
+    return str(next(each["metadata"]["name"] for each in listed if each["spec"]["nodeName"] == NODE))
+
+
+def test_while_a_policy_is_there_all_of_it_is_named(cluster: LocalCluster, product: Product) -> None:
+    assert is_true(product.await_ready("default"), "Ready")
+    done = gpushare(cluster, "audit", "--residue")
+    assert done.returncode == 1, done.stderr
+    for expected in (
+        "GPUSharePolicy default: the policy is there",
+        f"GPUShareNode {NODE}: ",
+        f"Node {NODE}: the label gpushare.io/policy=default is ours",
+        f"DaemonSet {SYSTEM}/gpushare-plugin-default: ",
+        f"DaemonSet {SYSTEM}/gpushare-extender: ",
+    ):
+        assert expected in done.stdout
+
+
+def test_without_an_api_server_it_cannot_look(cluster: LocalCluster, tmp_path: Path) -> None:
+    done = gpushare(cluster, "audit", "--kubeconfig", str(tmp_path / "none"))
+    assert done.returncode == 2
+    assert "is no usable kubeconfig" in done.stderr

@@ -1,0 +1,476 @@
+"""Each kind of difference, made by one change of one book of a node whose books agree."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.samples.audit import (
+    GIB,
+    MEMORY_WORLD,
+    MIXED_WORLD,
+    NODE,
+    World,
+    card_pod,
+    lending_pod,
+    memory_pod,
+    slice_pod,
+)
+
+from gpushare_core.audit.books import (
+    Books,
+    ContainerKey,
+    HeldUnits,
+    LedgerShare,
+    ListedContainer,
+    NodeBooks,
+    PodKey,
+    SeenCards,
+    StatusHolder,
+    StoredContainer,
+)
+from gpushare_core.audit.difference import Kind, Rule
+from gpushare_core.audit.differences import differences, node_differences, seen_twice, status_differences
+from gpushare_core.books.allocation import decode_allocation, encode_allocation
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.placement.requests import PodRequest, ResourceClass
+
+ANNOTATION = GPUSHARE.allocation_annotation
+UID = "uid-a"
+OTHER = PodKey("default", "z", "uid-z")
+
+
+def status_card(books: NodeBooks, at: int, **changes: Any) -> NodeBooks:
+    """Changes what the status says of one card, and its sums with it."""
+    assert books.share_node
+    cards = [*books.share_node.cards]
+    cards[at] = replace(cards[at], **changes)
+    share_node = replace(
+        books.share_node,
+        cards=tuple(cards),
+        units_total=sum(card.units for card in cards),
+        units_allocated=sum(card.allocated for card in cards),
+    )
+    return replace(books, share_node=share_node)
+
+
+def ledger_card(books: NodeBooks, at: int, **changes: Any) -> NodeBooks:
+    assert books.ledger
+    cards = [*books.ledger.cards]
+    cards[at] = replace(cards[at], **changes)
+    return replace(books, ledger=replace(books.ledger, cards=tuple(cards)))
+
+
+def pod(books: NodeBooks, uid: str = UID, **changes: Any) -> NodeBooks:
+    assert books.pods
+    return replace(books, pods={**books.pods, uid: replace(books.pods[uid], **changes)})
+
+
+def without_pod(books: NodeBooks, uid: str = UID) -> NodeBooks:
+    assert books.pods
+    return replace(books, pods={key: each for key, each in books.pods.items() if key != uid})
+
+
+def annotated(books: NodeBooks, uid: str = UID, **changes: Any) -> NodeBooks:
+    assert books.pods
+    present = books.pods[uid].annotations
+    allocation = replace(decode_allocation(present[ANNOTATION], uid=uid), **changes)
+    return pod(books, uid, annotations={**present, ANNOTATION: encode_allocation(allocation)})
+
+
+def listed(books: NodeBooks, at: int, numbers: list[int]) -> NodeBooks:
+    """The kubelet has other units for a container, in both of its books."""
+    assert books.resources
+    assert books.checkpoint
+    each = [*books.resources]
+    units = (replace(each[at].units[0], numbers=numbers),)
+    each[at] = replace(each[at], units=units)
+    key = ContainerKey(PodKey("", "", f"uid-{each[at].key.pod.name}"), each[at].key.container)
+    stored = {**books.checkpoint, key: replace(books.checkpoint[key], units=units)}
+    return replace(books, resources=each, checkpoint=stored)
+
+
+def stored(books: NodeBooks, uid: str = UID, container: str = "main", **changes: Any) -> NodeBooks:
+    assert books.checkpoint
+    key = ContainerKey(PodKey("", "", uid), container)
+    return replace(books, checkpoint={**books.checkpoint, key: replace(books.checkpoint[key], **changes)})
+
+
+def seen(books: NodeBooks, at: SeenCards | None, name: str = "a") -> NodeBooks:
+    key = ContainerKey(PodKey("default", name, f"uid-{name}"), "main")
+    return replace(books, environments={**(books.environments or {}), key: at})
+
+
+def unlisted(books: NodeBooks, name: str = "a") -> NodeBooks:
+    """The kubelet has lost a pod."""
+    return replace(
+        books,
+        resources=[each for each in books.resources or () if each.key.pod.name != name],
+        checkpoint={
+            key: each for key, each in (books.checkpoint or {}).items() if key.pod.uid != f"uid-{name}"
+        },
+    )
+
+
+def share(pod: PodKey, units: int, *, reserved: bool = False) -> LedgerShare:
+    return LedgerShare(pod=pod, units=units, reserved=reserved)
+
+
+def holder(pod: PodKey, units: int, *, orphaned: bool = False) -> StatusHolder:
+    return StatusHolder(key=ContainerKey(pod, "main"), units=units, orphaned=orphaned)
+
+
+MEMORY, MIXED = MEMORY_WORLD.books(), MIXED_WORLD.books()
+A, B = PodKey("default", "a", "uid-a"), PodKey("default", "b", "uid-b")
+FORGED = {"GPU-0": 12}
+NOT_ASKING = PodRequest()
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param(MEMORY_WORLD, id="Memory, with the words of aliyun.com"),
+        pytest.param(MIXED_WORLD, id="Mixed"),
+        pytest.param(
+            World("Slices", (16, 8), (slice_pod("a", 0, 1), slice_pod("b", 1, first=1))), id="Slices"
+        ),
+        pytest.param(World("Exclusive", (16, 8, 8), (card_pod("a", 0, 2),)), id="Exclusive"),
+        pytest.param(World("Memory", (16,), ()), id="nobody has anything"),
+        pytest.param(World("Memory", (8,), (lending_pod("a", 0, 0, init=2, main=5),)), id="init lends"),
+    ],
+)
+def test_books_that_agree_have_no_difference(world: World) -> None:
+    assert differences(Books({NODE: world.books()})) == []
+
+
+@pytest.mark.parametrize(
+    "book",
+    ["share_node", "pods", "resources", "checkpoint", "environments", "ledger", "hardware"],
+)
+@pytest.mark.parametrize("world", [MEMORY_WORLD, MIXED_WORLD], ids=["Memory", "Mixed"])
+def test_a_book_that_was_not_read_is_not_compared(world: World, book: str) -> None:
+    unread: dict[str, Any] = {book: None}
+    assert node_differences(replace(world.books(), **unread)) == []
+
+
+CHANGES: list[tuple[str, Kind, Callable[[], NodeBooks]]] = [
+    (
+        "status allocates more than the card's memory",
+        Kind.OVER_CAPACITY,
+        lambda: status_card(MEMORY, 0, allocated=17, holders=(holder(A, 17),)),
+    ),
+    (
+        "the card has less memory than the units that containers see",
+        Kind.OVER_CAPACITY,
+        lambda: replace(MEMORY, hardware={"GPU-0": 7 * GIB, "GPU-1": 8 * GIB}),
+    ),
+    (
+        "containers see more together than the card has",
+        Kind.OVER_CAPACITY,
+        lambda: seen(MEMORY, SeenCards(cards=("GPU-0",), units=14, unit="1Gi")),
+    ),
+    ("the kubelet holds a unit for two pods", Kind.GRANTED_TWICE, lambda: listed(MEMORY, 1, [3, 4, 5, 6])),
+    (
+        "the kubelet holds units of two classes on one card",
+        Kind.TWO_CLASSES,
+        lambda: listed(
+            MIXED, 1, [MIXED_WORLD.first_unit(0) + 16, MIXED_WORLD.numbers(MIXED_WORLD.pods[1], "main")[1]]
+        ),
+    ),
+    (
+        "containers see a card as two classes",
+        Kind.TWO_CLASSES,
+        lambda: seen(MIXED, SeenCards(cards=("GPU-0",), units=1, unit="1/4 card"), "b"),
+    ),
+    (
+        "memory of one container lies on two cards",
+        Kind.WRONG_SHAPE,
+        lambda: listed(MEMORY, 0, [0, 1, 21, 22]),
+    ),
+    (
+        "two slices of one container lie on one card",
+        Kind.WRONG_SHAPE,
+        lambda: listed(MIXED, 1, [MIXED_WORLD.first_unit(1) + 8, MIXED_WORLD.first_unit(1) + 9]),
+    ),
+    ("the kubelet holds a unit of no card", Kind.UNKNOWN_UNIT, lambda: listed(MEMORY, 0, [0, 1, 2, 99])),
+    (
+        "a card is larger in the status than it is",
+        Kind.CAPACITY_DIFFERS,
+        lambda: replace(MEMORY, hardware={"GPU-0": 16 * GIB, "GPU-1": 7 * GIB}),
+    ),
+    (
+        "a healthy card is not there",
+        Kind.CAPACITY_DIFFERS,
+        lambda: replace(MEMORY, hardware={"GPU-0": 16 * GIB}),
+    ),
+    (
+        "a card shares more than its memory",
+        Kind.CAPACITY_DIFFERS,
+        lambda: ledger_card(status_card(MEMORY, 1, units=9), 1, units=9),
+    ),
+    ("the extender has another size", Kind.CAPACITY_DIFFERS, lambda: ledger_card(MEMORY, 1, units=7)),
+    (
+        "a container sees another card",
+        Kind.ENVIRONMENT_DIFFERS,
+        lambda: seen(MEMORY, SeenCards(cards=("GPU-1",), units=4, unit="1Gi")),
+    ),
+    (
+        "a container sees more units than it has",
+        Kind.ENVIRONMENT_DIFFERS,
+        lambda: seen(MEMORY, SeenCards(cards=("GPU-0",), units=5, unit="1Gi")),
+    ),
+    ("a container with units sees no card", Kind.ENVIRONMENT_DIFFERS, lambda: seen(MEMORY, None)),
+    (
+        "a container's author names all cards to the runtime",
+        Kind.ENVIRONMENT_DIFFERS,
+        lambda: seen(
+            MEMORY,
+            SeenCards(cards=("GPU-0",), units=4, unit="1Gi", others={"NVIDIA_VISIBLE_DEVICES": "all"}),
+        ),
+    ),
+    (
+        "a container that asks for nothing names a card",
+        Kind.ENVIRONMENT_DIFFERS,
+        lambda: replace(
+            pod(unlisted(MEMORY), request=NOT_ASKING),
+        ),
+    ),
+    (
+        "the plugin answered another card",
+        Kind.ENVIRONMENT_DIFFERS,
+        lambda: stored(MEMORY, told=SeenCards(cards=("GPU-1",), units=4)),
+    ),
+    (
+        "the annotation names another card",
+        Kind.SHARES_DIFFER,
+        lambda: annotated(MEMORY, containers={"main": {"GPU-1": 4}}, cards={"GPU-1": 4}),
+    ),
+    ("a pod has no annotation", Kind.SHARES_DIFFER, lambda: pod(MEMORY, annotations={})),
+    (
+        "an annotation is of another pod",
+        Kind.SHARES_DIFFER,
+        lambda: pod(MEMORY, annotations=(MEMORY.pods or {})["uid-b"].annotations),
+    ),
+    (
+        "the checkpoint has other units than PodResources",
+        Kind.SHARES_DIFFER,
+        lambda: stored(MEMORY, units=(HeldUnits(resource=GPUSHARE.memory_resource, numbers=[8, 9, 10, 11]),)),
+    ),
+    (
+        "the status has a container with fewer units",
+        Kind.SHARES_DIFFER,
+        lambda: status_card(MEMORY, 0, allocated=7, holders=(holder(A, 3), holder(B, 4))),
+    ),
+    ("the kubelet has lost a pod that runs", Kind.SHARES_DIFFER, lambda: unlisted(MEMORY)),
+    ("the kubelet has lost what a container sees", Kind.FORGOTTEN_UNITS, lambda: unlisted(MEMORY)),
+    (
+        "the sum of a card is not that of its pods",
+        Kind.SUMS_DIFFER,
+        lambda: status_card(MEMORY, 0, allocated=9),
+    ),
+    (
+        "the sum of the node is not that of its cards",
+        Kind.SUMS_DIFFER,
+        lambda: replace(MEMORY, share_node=replace(MEMORY.share_node, units_allocated=3)),  # type: ignore[type-var]
+    ),
+    (
+        "the kubelet holds more than the status counts",
+        Kind.UNCOUNTED,
+        lambda: status_card(MEMORY, 0, allocated=4, holders=(holder(B, 4),)),
+    ),
+    ("the extender counts less than the status", Kind.UNCOUNTED, lambda: ledger_card(MEMORY, 0, allocated=4)),
+    (
+        "the extender does not count an annotation",
+        Kind.UNCOUNTED,
+        lambda: ledger_card(MEMORY, 0, shares=(share(B, 4),), allocated=8),
+    ),
+    (
+        "the extender counts other units for a pod",
+        Kind.SHARES_DIFFER,
+        lambda: ledger_card(MEMORY, 0, shares=(share(A, 3), share(B, 4))),
+    ),
+    (
+        "the extender counts a pod that is gone",
+        Kind.STALE_HOLDER,
+        lambda: ledger_card(MEMORY, 0, shares=(share(A, 4), share(B, 4), share(OTHER, 1)), allocated=9),
+    ),
+    (
+        "the extender keeps units for a bind",
+        Kind.RESERVED,
+        lambda: ledger_card(
+            MEMORY, 0, shares=(share(A, 4), share(B, 4), share(OTHER, 1, reserved=True)), allocated=9
+        ),
+    ),
+    (
+        "the extender counts more than a card has",
+        Kind.OVER_COUNTED,
+        lambda: ledger_card(MEMORY, 0, shares=(share(A, 4), share(B, 4), share(OTHER, 9)), allocated=17),
+    ),
+    (
+        "annotations promise one card twice",
+        Kind.OVER_COUNTED,
+        lambda: annotated(
+            annotated(
+                World("Memory", (8, 8), (memory_pod("a", 0, 0, 6), memory_pod("b", 1, 0, 6))).books(),
+                "uid-b",
+                cards={"GPU-0": 6},
+                containers={"main": {"GPU-0": 6}},
+            )
+        ),
+    ),
+    ("the API server has ended a pod", Kind.ORPHAN_MARK, lambda: pod(MEMORY, phase="Succeeded")),
+    ("the API server does not have a pod", Kind.ORPHAN_MARK, lambda: without_pod(MEMORY)),
+    (
+        "a pod of the API server's is called orphaned",
+        Kind.ORPHAN_MARK,
+        lambda: status_card(MEMORY, 0, holders=(holder(A, 4, orphaned=True), holder(B, 4))),
+    ),
+    (
+        "a locked card is free",
+        Kind.LOCK_DIFFERS,
+        lambda: status_card(World("Mixed", (16,), ()).books(), 0, lock=ResourceClass.MEMORY),
+    ),
+    ("a card in use is open", Kind.LOCK_DIFFERS, lambda: status_card(MIXED, 0, lock=None)),
+    (
+        "the extender has another lock",
+        Kind.LOCK_DIFFERS,
+        lambda: ledger_card(MIXED, 0, lock=ResourceClass.SLICE),
+    ),
+    (
+        "the index in the words of the dialect is another card's",
+        Kind.DIALECT_DIFFERS,
+        lambda: pod(
+            MEMORY,
+            annotations={**(MEMORY.pods or {})[UID].annotations, "ALIYUN_COM_GPU_MEM_IDX": "1"},
+        ),
+    ),
+    (
+        "the extender believes what an author has written",
+        Kind.FORGED,
+        lambda: ledger_card(
+            annotated(MEMORY, cards=FORGED, containers={"main": FORGED}),
+            0,
+            shares=(share(A, 12), share(B, 4)),
+            allocated=16,
+        ),
+    ),
+    (
+        "the status believes a pod that asks for nothing",
+        Kind.FORGED,
+        lambda: unlisted(pod(MEMORY, request=NOT_ASKING)),
+    ),
+    (
+        "the GPUShareNode cannot be read",
+        Kind.UNREADABLE,
+        lambda: replace(MEMORY, share_node=replace(MEMORY.share_node, problem="no quantity")),  # type: ignore[type-var]
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"), [pytest.param(kind, change, id=name) for name, kind, change in CHANGES]
+)
+def test_a_change_of_one_book_is_named(kind: Kind, change: Callable[[], NodeBooks]) -> None:
+    found = [each for each in node_differences(change()) if each.kind is kind]
+    assert found
+    assert all(each.node == NODE and len(each.sentence.split()) > 10 for each in found)
+
+
+def test_every_kind_is_shown_here_or_below() -> None:
+    below = {Kind.TWO_NODES, Kind.RELEASED_EARLY}
+    assert {kind for _, kind, _ in CHANGES} | below == {*Kind}
+
+
+def test_each_kind_has_its_rule() -> None:
+    assert {kind.rule for kind in Kind} == {*Rule}
+    assert not any(kind.at_once for kind in Kind if kind.rule is Rule.AGREEMENT)
+
+
+def test_a_pod_on_two_nodes() -> None:
+    other = replace(MEMORY, node="gpu-2", pods=None, resources=None, checkpoint=None)
+    other = replace(other, environments=None, hardware=None, ledger=None)
+    found = differences(Books({NODE: MEMORY, "gpu-2": other}))
+    assert {each.kind for each in found} == {Kind.TWO_NODES}
+    assert {each.pod for each in found} == {"default/a", "default/b", "default/c"}
+    assert "gpu-1, gpu-2" in found[0].sentence
+
+
+def test_the_status_alone_is_audited_as_with_all_books() -> None:
+    broken = status_card(MEMORY, 0, allocated=17, holders=(holder(A, 17),)).share_node
+    assert broken
+    assert [each.kind for each in status_differences(broken)] == [Kind.OVER_CAPACITY]
+
+
+def test_what_is_seen_once_may_be_the_trace_of_reading() -> None:
+    once = node_differences(status_card(MEMORY, 0, allocated=9))
+    again = node_differences(status_card(MEMORY, 0, allocated=10))
+    assert seen_twice([], once) == []
+    assert seen_twice(once, again) == again
+
+
+def test_two_pods_of_one_name_stand_side_by_side() -> None:
+    """One was deleted by force, and its kubelet has not let go of it while the next one is there already."""
+    world = World("Memory", (16,), (memory_pod("a", 0, 0, 4), memory_pod("b", 0, 4, 4)))
+    books = world.books()
+    old, new = PodKey("default", "a", "uid-a"), PodKey("default", "a", "uid-b")
+    assert books.resources
+    assert books.environments
+    books = replace(
+        books,
+        pods={"uid-b": replace((books.pods or {})["uid-b"], key=new)},
+        resources=[
+            replace(each, key=ContainerKey(PodKey("default", "a"), "main")) for each in books.resources
+        ],
+        environments={
+            ContainerKey(key.pod._replace(name="a"), "main"): each for key, each in books.environments.items()
+        },
+    )
+    books = status_card(books, 0, holders=(holder(old, 4, orphaned=True), holder(new, 4)))
+    books = ledger_card(books, 0, shares=(share(old, 4), share(new, 4)))
+    assert node_differences(books) == []
+
+
+def test_the_checkpoint_may_show_pods_that_have_ended() -> None:
+    ended = StoredContainer(units=(HeldUnits(resource=GPUSHARE.memory_resource, numbers=[8, 9]),))
+    key = ContainerKey(PodKey("", "", "uid-ended"), "main")
+    assert node_differences(replace(MEMORY, checkpoint={**(MEMORY.checkpoint or {}), key: ended})) == []
+
+
+def test_units_of_a_replaced_system_are_not_laid_out() -> None:
+    """Their IDs do not say the card; status and annotation still have to agree."""
+    foreign = (HeldUnits(resource="aliyun.com/gpu-mem", foreign=4),)
+    books = replace(
+        MEMORY,
+        resources=[
+            replace(each, units=foreign) if each.key.pod.name == "a" else each
+            for each in MEMORY.resources or ()
+        ],
+    )
+    books = stored(books, units=foreign, told=None)
+    books = seen(books, None)
+    assert node_differences(books) == []
+    moved = annotated(books, containers={"main": {"GPU-1": 4}}, cards={"GPU-1": 4})
+    assert Kind.SHARES_DIFFER in {each.kind for each in node_differences(moved)}
+
+
+def test_a_forged_annotation_without_effect_is_no_difference() -> None:
+    """A pod that asks for nothing says that it has a card, and no book counts it."""
+    allocation = (MEMORY.pods or {})[UID].annotations
+    other = replace(
+        (MEMORY.pods or {})[UID], key=OTHER, kubelet_uid=OTHER.uid, request=NOT_ASKING, annotations=allocation
+    )
+    assert node_differences(replace(MEMORY, pods={**(MEMORY.pods or {}), OTHER.uid: other})) == []
+    forged = decode_allocation(allocation[ANNOTATION], uid=UID)
+    own = {ANNOTATION: encode_allocation(replace(forged, uid=OTHER.uid))}
+    other = replace(other, annotations=own)
+    assert node_differences(replace(MEMORY, pods={**(MEMORY.pods or {}), OTHER.uid: other})) == []
+
+
+def test_a_listed_pod_that_no_other_book_knows() -> None:
+    unknown = ListedContainer(
+        key=ContainerKey(PodKey("default", "x"), "main"),
+        units=(HeldUnits(resource=GPUSHARE.memory_resource, numbers=[8, 9]),),
+    )
+    found = node_differences(replace(MEMORY, resources=[*(MEMORY.resources or ()), unknown]))
+    assert {each.kind for each in found} == {Kind.UNCOUNTED, Kind.SHARES_DIFFER}
+    assert "2 of GPU-0" in found[-1].sentence or "2 of GPU-0" in found[0].sentence

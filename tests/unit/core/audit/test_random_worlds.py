@@ -1,0 +1,298 @@
+"""Random nodes whose books agree have no difference; any one change of one book is found."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.samples.audit import GIB, NODE, Have, World
+
+from gpushare_core.audit.books import (
+    Books,
+    ContainerKey,
+    LedgerBook,
+    NodeBooks,
+    PodKey,
+    ShareNodeBook,
+    StatusCard,
+)
+from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.differences import differences, node_differences, released_early, status_differences
+from gpushare_core.books.allocation import decode_allocation, encode_allocation
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.placement.requests import ResourceClass
+
+ANNOTATION = GPUSHARE.allocation_annotation
+CLASSES = {
+    "Memory": [ResourceClass.MEMORY],
+    "Slices": [ResourceClass.SLICE],
+    "Exclusive": [ResourceClass.CARD],
+    "Mixed": [*ResourceClass],
+}
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """A node in any mode; each card is filled from its first unit on, by pods of one class."""
+    mode = draw(st.sampled_from(sorted(CLASSES)))
+    memories = draw(st.lists(st.integers(4, 12), min_size=1, max_size=4))
+    pods: list[Have] = []
+    cards = draw(st.permutations(range(len(memories))))
+    while cards and len(pods) < 6:
+        resource = draw(st.sampled_from(CLASSES[mode]))
+        count = draw(st.integers(1, len(cards))) if resource is not ResourceClass.MEMORY else 1
+        chosen, cards = cards[:count], cards[count:]
+        pods += _sharing(draw, resource, chosen, memories[chosen[0]], len(pods))
+    dialect = draw(st.sampled_from(["gpushare.io", "aliyun.com", "volcano.sh", "enflame.com", "tuya.com"]))
+    return World(mode, memories, pods, dialect)
+
+
+def _sharing(
+    draw: st.DrawFn, resource: ResourceClass, cards: list[int], memory: int, serial: int
+) -> list[Have]:
+    """Pods that share these cards."""
+    room = {ResourceClass.MEMORY: memory, ResourceClass.SLICE: 4, ResourceClass.CARD: 1}[resource]
+    pods: list[Have] = []
+    first = 0
+    while first < room and len(pods) < 3:
+        units = draw(st.integers(1, room - first)) if resource is ResourceClass.MEMORY else 1
+        name = f"pod-{serial + len(pods)}"
+        containers = {"main": dict.fromkeys(cards, (first, units))}
+        inits: frozenset[str] = frozenset()
+        if draw(st.booleans()) and resource is ResourceClass.MEMORY:
+            containers = {"init": {cards[0]: (first, draw(st.integers(1, units)))}, **containers}
+            inits = frozenset({"init"})
+        elif resource is ResourceClass.MEMORY and units > 1 and draw(st.booleans()):
+            containers = {"main": {cards[0]: (first, 1)}, "side": {cards[0]: (first + 1, units - 1)}}
+        pods.append(Have(name, resource, containers, inits))
+        first += units
+    return pods
+
+
+Change = Callable[[NodeBooks, str, int], NodeBooks]
+
+
+def _status(books: NodeBooks, at: str, change: Callable[[StatusCard], StatusCard]) -> NodeBooks:
+    assert books.share_node
+    cards = tuple(change(card) if card.uuid == at else card for card in books.share_node.cards)
+    total = sum(card.allocated for card in cards)
+    return replace(books, share_node=replace(books.share_node, cards=cards, units_allocated=total))
+
+
+def status_forgets_a_holder(books: NodeBooks, card: str, at: int) -> NodeBooks:
+    def forget(each: StatusCard) -> StatusCard:
+        gone = each.holders[at % len(each.holders)]
+        left = tuple(holder for holder in each.holders if holder is not gone)
+        return replace(each, holders=left, allocated=each.allocated - gone.units)
+
+    return _status(books, card, forget)
+
+
+def status_has_other_units(books: NodeBooks, card: str, at: int) -> NodeBooks:
+    def more(each: StatusCard) -> StatusCard:
+        changed = each.holders[at % len(each.holders)]
+        holders = tuple(
+            replace(holder, units=holder.units + 1) if holder is changed else holder
+            for holder in each.holders
+        )
+        return replace(each, holders=holders, allocated=each.allocated + 1)
+
+    return _status(books, card, more)
+
+
+def status_says_another_sum(books: NodeBooks, card: str, _at: int) -> NodeBooks:
+    return _status(books, card, lambda each: replace(each, allocated=each.allocated + 1))
+
+
+def annotation_is_gone(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+    return _pod(books, at, lambda _text, _uid: "")
+
+
+def annotation_has_other_units(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+    def change(text: str, uid: str) -> str:
+        allocation = decode_allocation(text, uid=uid)
+        more = {
+            name: {card: units + 1 for card, units in shares.items()}
+            for name, shares in allocation.containers.items()
+        }
+        cards = {card: units + 1 for card, units in allocation.cards.items()}
+        return encode_allocation(replace(allocation, containers=more, cards=cards))
+
+    return _pod(books, at, change)
+
+
+def annotation_names_another_card(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+    return _pod(books, at, lambda text, _uid: text.replace("GPU-", "GPU-9"))
+
+
+def _pod(books: NodeBooks, at: int, change: Callable[[str, str], str]) -> NodeBooks:
+    assert books.pods
+    uid = sorted(books.pods)[at % len(books.pods)]
+    pod = books.pods[uid]
+    text = change(pod.annotations[ANNOTATION], uid)
+    annotations = {ANNOTATION: text} if text else {}
+    return replace(books, pods={**books.pods, uid: replace(pod, annotations=annotations)})
+
+
+def pod_is_gone(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+    assert books.pods
+    gone = sorted(books.pods)[at % len(books.pods)]
+    return replace(books, pods={uid: pod for uid, pod in books.pods.items() if uid != gone})
+
+
+def kubelet_forgets(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+    assert books.resources
+    assert books.checkpoint
+    gone = books.resources[at % len(books.resources)].key
+    return replace(
+        books,
+        resources=[each for each in books.resources if each.key != gone],
+        checkpoint={
+            key: each
+            for key, each in books.checkpoint.items()
+            if key != ContainerKey(PodKey("", "", f"uid-{gone.pod.name}"), gone.container)
+        },
+    )
+
+
+def kubelet_has_one_unit_less(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+    assert books.resources
+    each = [*books.resources]
+    changed = each[at % len(each)]
+    units = (replace(changed.units[0], numbers=changed.units[0].numbers[1:]),)
+    each[at % len(each)] = replace(changed, units=units)
+    return replace(books, resources=each)
+
+
+def container_sees_another_card(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+    assert books.environments
+    key = sorted(books.environments)[at % len(books.environments)]
+    seen = books.environments[key]
+    assert seen
+    return replace(books, environments={**books.environments, key: replace(seen, cards=("GPU-x",))})
+
+
+def container_sees_more(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+    assert books.environments
+    key = sorted(books.environments)[at % len(books.environments)]
+    seen = books.environments[key]
+    assert seen
+    assert seen.units
+    return replace(books, environments={**books.environments, key: replace(seen, units=seen.units + 1)})
+
+
+def container_sees_nothing(books: NodeBooks, _card: str, at: int) -> NodeBooks:
+    assert books.environments
+    key = sorted(books.environments)[at % len(books.environments)]
+    return replace(books, environments={**books.environments, key: None})
+
+
+def extender_counts_less(books: NodeBooks, card: str, _at: int) -> NodeBooks:
+    return _ledger(books, card, -1)
+
+
+def extender_counts_more(books: NodeBooks, card: str, _at: int) -> NodeBooks:
+    return _ledger(books, card, 1)
+
+
+def _ledger(books: NodeBooks, card: str, by: int) -> NodeBooks:
+    assert books.ledger
+    cards = tuple(
+        replace(
+            each,
+            shares=(replace(each.shares[0], units=each.shares[0].units + by), *each.shares[1:]),
+            allocated=each.allocated + by,
+        )
+        if each.uuid == card
+        else each
+        for each in books.ledger.cards
+    )
+    return replace(books, ledger=replace(books.ledger, cards=cards))
+
+
+def card_is_smaller(books: NodeBooks, card: str, _at: int) -> NodeBooks:
+    assert books.hardware
+    return replace(books, hardware={**books.hardware, card: books.hardware[card] - GIB})
+
+
+CHANGES: list[Change] = [
+    status_forgets_a_holder,
+    status_has_other_units,
+    status_says_another_sum,
+    annotation_is_gone,
+    annotation_has_other_units,
+    annotation_names_another_card,
+    pod_is_gone,
+    kubelet_forgets,
+    kubelet_has_one_unit_less,
+    container_sees_another_card,
+    container_sees_more,
+    container_sees_nothing,
+    extender_counts_less,
+    extender_counts_more,
+    card_is_smaller,
+]
+
+
+@settings(deadline=None)
+@given(worlds())
+def test_books_that_agree_have_no_difference(world: World) -> None:
+    books = world.books()
+    assert differences(Books({NODE: books})) == []
+    assert released_early(books, books) == []
+
+
+@settings(deadline=None)
+@given(worlds(), st.sampled_from(CHANGES), st.integers(0, 99))
+def test_the_status_alone_is_audited_as_among_all_books(world: World, change: Change, at: int) -> None:
+    cards = sorted({f"GPU-{card}" for pod in world.pods for card in pod.held()})
+    share_node = change(world.books(), cards[at % len(cards)], at).share_node
+    assert share_node
+    alone = NodeBooks(node=NODE, share_node=share_node)
+    assert status_differences(share_node) == node_differences(alone)
+
+
+@settings(deadline=None, max_examples=300)
+@given(worlds(), st.sampled_from(CHANGES), st.integers(0, 99))
+def test_any_change_of_one_book_is_found(world: World, change: Change, at: int) -> None:
+    cards = sorted({f"GPU-{card}" for pod in world.pods for card in pod.held()})
+    assert node_differences(change(world.books(), cards[at % len(cards)], at))
+
+
+@settings(deadline=None)
+@given(worlds(), st.integers(0, 99), st.sampled_from(["status", "ledger"]))
+def test_a_book_that_lets_go_before_the_kubelet_is_named(world: World, at: int, book: str) -> None:
+    books = world.books()
+    pod = world.pods[at % len(world.pods)]
+    after = _without_in_status(books, pod) if book == "status" else _without_in_ledger(books, pod)
+    found = released_early(books, after)
+    assert {(each.kind, each.pod) for each in found} == {(Kind.RELEASED_EARLY, str(pod.key))}
+    assert released_early(after, after) == []
+
+
+@settings(deadline=None)
+@given(worlds(), st.integers(0, 99))
+def test_what_the_kubelet_has_released_may_be_free(world: World, at: int) -> None:
+    gone = world.pods[at % len(world.pods)]
+    fewer = World(world.mode, world.memories, [pod for pod in world.pods if pod is not gone], world.dialect)
+    assert released_early(world.books(), fewer.books()) == []
+
+
+def _without_in_status(books: NodeBooks, pod: Have) -> NodeBooks:
+    share_node = books.share_node
+    assert isinstance(share_node, ShareNodeBook)
+    cards = tuple(
+        replace(card, holders=tuple(each for each in card.holders if each.key.pod != pod.key))
+        for card in share_node.cards
+    )
+    return replace(books, share_node=replace(share_node, cards=cards))
+
+
+def _without_in_ledger(books: NodeBooks, pod: Have) -> NodeBooks:
+    ledger = books.ledger
+    assert isinstance(ledger, LedgerBook)
+    cards = tuple(
+        replace(card, shares=tuple(each for each in card.shares if each.pod != pod.key))
+        for card in ledger.cards
+    )
+    return replace(books, ledger=replace(ledger, cards=cards))
