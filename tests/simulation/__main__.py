@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -24,8 +25,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--shrink", type=int, default=300, help="runs that finding the fewest steps may take")
     parsed = parser.parse_args(arguments)
     if os.environ.get(HASHES) != "0":
-        os.execve(sys.executable, [sys.executable, "-m", "tests.simulation", *(arguments or sys.argv[1:])],
-                  {**os.environ, HASHES: "0"})  # fmt: skip
+        again = [
+            sys.executable,
+            "-m",
+            "tests.simulation",
+            *(sys.argv[1:] if arguments is None else arguments),
+        ]
+        return subprocess.run(again, env={**os.environ, HASHES: "0"}, check=False).returncode
     failed = 0
     for seed in range(parsed.seed, parsed.seed + parsed.seeds):
         for mode in parsed.mode or SPECS:
@@ -50,8 +56,9 @@ def _simulate(mode: str, seed: int, steps: list[Step], *, shrink: int) -> bool:
 def _print(mode: str, seed: int, outcome: Outcome, took: float) -> None:
     agreed = sorted(outcome.agreed_after)
     print(
-        f"{mode} seed {seed}: {outcome.steps} operations in {took:.1f} s ({outcome.virtual_seconds:.0f} s of the"
-        f" cluster); books agreed after p50 {agreed[len(agreed) // 2]:.2f} s, max {agreed[-1]:.2f} s of quiet",
+        f"{mode} seed {seed}: {outcome.steps} operations in {took:.1f} s"
+        f" ({outcome.virtual_seconds:.0f} s of the cluster);"
+        f" books agreed after p50 {agreed[len(agreed) // 2]:.2f} s, max {agreed[-1]:.2f} s of quiet",
         flush=True,
     )
 

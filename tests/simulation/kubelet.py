@@ -31,8 +31,8 @@ REFUSALS = (NothingFitsError, NothingOfferedError, UnusableUnitsError)
 CALL = 0.002
 """Seconds that a call to a plugin takes."""
 REMOVAL = 0.02
-"""Seconds until it has let go of a pod that was deleted by force: it does not wait for the containers. Source:
-``HandlePodRemoves`` and ``GetActivePods`` of the kubelet (1.36)."""
+"""Seconds until it has let go of a pod that was deleted by force: it does not wait for its containers.
+Source: ``HandlePodRemoves`` and ``GetActivePods`` of the kubelet (1.36)."""
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -88,7 +88,8 @@ class SimulatedKubelet:
     """UID -> the pod, as the API server shows it."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
-    _refused: dict[str, None] = field(default_factory=dict)
+    _over: dict[str, None] = field(default_factory=dict)
+    """Pods that were refused or have ended, whatever the API server knows by now."""
     _leaving: dict[str, None] = field(default_factory=dict)
     """Pods that are being deleted from the API server."""
     synced: bool = False
@@ -174,7 +175,7 @@ class SimulatedKubelet:
         if any(pod.name == _name(body) and pod.uid not in self.bodies for pod in self.pods.values()):
             return False  # that one is removed first
         is_known = uid in self.pods and not self.pods[uid].is_half_admitted
-        return not is_known and uid not in self._refused and not over
+        return not is_known and uid not in self._over and not over
 
     async def _admit(self, body: Json) -> None:
         uid = body["metadata"]["uid"]
@@ -183,7 +184,7 @@ class SimulatedKubelet:
         try:
             await self._give_all(pod)
         except (RefusedError, *REFUSALS) as error:
-            self._refused[pod.uid] = None
+            self._over[pod.uid] = None
             del self.pods[pod.uid]
             failed = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": str(error)}
             self._spawn(self._write_status(pod, failed))
@@ -277,11 +278,14 @@ class SimulatedKubelet:
 
     async def _end(self, pod: KnownPod) -> None:
         try:
-            await asyncio.sleep(self.dice.uniform(0.2, 1.0) * (self.grace if pod.uid in self.bodies else REMOVAL))
+            await asyncio.sleep(
+                self.dice.uniform(0.2, 1.0) * (self.grace if pod.uid in self.bodies else REMOVAL)
+            )
         except asyncio.CancelledError:
             pod.ending = False
             raise
         del self.pods[pod.uid]
+        self._over[pod.uid] = None
         if self.dice.random() < 0.5:
             self.write_checkpoint()
         self._notify()

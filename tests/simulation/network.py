@@ -93,7 +93,7 @@ class SimulatedClient(KubeClient):
         """Objects go over a wire: nobody shares one with the server."""
         return msgspec.json.encode(self._server.handle(request))
 
-    async def stream(self, request: Request, *, idle: float) -> AsyncIterator[bytes]:
+    async def stream(self, request: Request, *, idle: float) -> AsyncIterator[bytes]:  # noqa: ARG002
         link, at = self._link, int(request.params["resourceVersion"])
         shows = visible(request.params.get("fieldSelector", ""))
         due, place = 0.0, 0

@@ -4,8 +4,8 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from tests.samples.pod_shapes import CLASSES, SERVED, SHAPES, SPECS
 from tests.samples.plugin import container
+from tests.samples.pod_shapes import CLASSES, SERVED, SHAPES, SPECS
 from tests.simulation.world import GI, SimulatedNode, World
 
 from gpushare_core.dialects.table import DIALECTS, RESOURCES

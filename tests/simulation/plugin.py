@@ -88,7 +88,7 @@ class Registrar:
         self._set(RegistrationState(registered=True))
         following = asyncio.ensure_future(self._follow(lists))
         try:
-            while kubelet.allocators.get(self._name) is self._allocator:
+            while kubelet.allocators.get(self._name) is self._allocator:  # noqa: ASYNC110
                 await asyncio.sleep(0.2)
         finally:
             following.cancel()

@@ -1,4 +1,4 @@
-"""A simulated cluster: nodes with kubelets and plugins, extenders, kube-scheduler, and what happens to them."""
+"""A simulated cluster: nodes with kubelets and plugins, extenders, kube-scheduler, and their objects."""
 
 import asyncio
 import random

@@ -1,26 +1,30 @@
-"""What led to an over-commitment, or to books that disagree, before it was mended: each cure can be taken out.
+"""What led to over-commitments, or to books that disagree, before it was mended: cures, and how to take them out.
 
 A row takes one cure out by putting in its place what the code did before, plays what provoked the defect, and
 says which difference the auditor has to name.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from tests.component.audit.scene import NODE, Scene, card
-from tests.fakes.books import Kubelet
+from tests.fakes.books import run_now
 from tests.samples.plugin import container
-from tests.samples.pod_shapes import MEMORY, SLICE
+from tests.samples.pod_shapes import SLICE
 
 from gpushare_core.audit.difference import Kind
 from gpushare_core.books import allocation as core_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.kube.errors import ApiError
+from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.bind.deadlines import BindTiming
+from gpushare_extender.bind.lease import BindLease
+from gpushare_extender.bind.stale_reservations import StaleReservations
 from gpushare_extender.ledger import holder as ledger_holder
-from gpushare_extender.ledger import legacy_pods
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.node_ledger import NodeLedger
+from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNodeCard
 from gpushare_plugin.decide import allocations, layout, offering, unit_change
 from gpushare_plugin.kubelet import allocator, assignment_reader
@@ -107,14 +111,13 @@ def unit_changes_while_a_pod_runs(scene: Scene) -> None:
 def let_cards_move(patch: Patch) -> None:
     """Cards were laid out as they were found, whoever held units of them."""
     patch.setattr(offering, "keep_places", lambda present, _, held: tuple(present))  # noqa: ARG005
-    patch.setattr(
-        offering, "lay_out", lambda cards, unit, *, reserved, places=None: laid_out(cards, unit, reserved)
-    )
+    patch.setattr(offering, "lay_out", laid_out)
     patch.setattr(offering, "agrees", lambda *_: True)
     patch.setattr(offering, "has_sizes", lambda *_: True)
 
 
-laid_out = lambda cards, unit, reserved: layout.lay_out(cards, unit, reserved=reserved)  # noqa: E731
+def laid_out(cards: Any, unit: Any, *, reserved: int, **_: object) -> layout.Layout:
+    return layout.lay_out(cards, unit, reserved=reserved)
 
 
 def a_card_vanishes_under_pods(scene: Scene) -> None:
@@ -211,7 +214,7 @@ def a_pod_deleted_by_force_as_soon_as_it_is_admitted(scene: Scene) -> None:
 
 
 def know_pods_by_name(patch: Patch) -> None:
-    def by_name(listed: Any, entries: Any, before: Any, pods: Any) -> Any:
+    def by_name(listed: Any, _entries: Any, _before: Any, pods: Any) -> Any:
         named = {name: pods[name].uid if name in pods else "" for name in listed.pods}
         known = {name: replace(each, uid=named[name]) for name, each in listed.pods.items()}
         return replace(listed, pods=known)
@@ -321,29 +324,103 @@ def a_list_begun_before_a_bind(scene: Scene) -> None:
     scene.settle()
 
 
-def count_in_the_new_unit(patch: Patch) -> None:
-    convert = NodeLedger._in_node_unit
-
-    def converted(self: NodeLedger, holder: Any, card: str, units: int) -> int:
-        patch.setattr(NodeLedger, "is_reported", lambda *_: True)
-        return convert(self, holder, card, units)
-
-    patch.setattr(NodeLedger, "_in_node_unit", converted)
+def keep_reservations_for_ever(patch: Patch) -> None:
+    patch.setattr(StaleReservations, "_stale", lambda _: [])
 
 
-def the_unit_grows_while_a_pod_is_on_its_way(scene: Scene) -> None:
+def a_bind_ends_in_a_defect(scene: Scene) -> None:
     scene.node_with(16)
-    pod = scene.promise(8)
-    del pod
+    ledger = scene.cluster.ledger
+    request = PodRequest(resources=scene.create(4).request.resources)
+    ledger.reserve(PodReference("default", "lost", "uid-lost"), node=NODE, request=request)
+    ledger.abandon("uid-lost", now=0.0)
+    timing = BindTiming(clock=lambda: 1000.0)
+    stale = StaleReservations(NobodyThere(), ledger, timing)  # type: ignore[arg-type]
+    for each in stale._stale():
+        run_now(stale._release_if_void(each))
+    ledger.end_departures(now=2000.0)
     scene.settle()
 
 
-def call_another_class_nothing(patch: Patch) -> None:
-    patch.setattr("gpushare_extender.ledger.node_ledger.convert_units", lambda *_: 0)
+class NobodyThere:
+    """An API server without pods."""
+
+    async def read(self, *_: object, **__: object) -> None:
+        raise ApiError(404, "NotFound", "no such pod")
 
 
-def _forgery(text: str) -> Mapping[str, str]:
-    return {GPUSHARE.allocation_annotation: text}
+def bind_without_reading_again(patch: Patch) -> None:
+    patch.setattr(BindLease, "_is_up_to_date", property(lambda _: True))
+
+
+def another_extender_takes_over(scene: Scene) -> None:
+    """It has not seen yet what the one before it bound."""
+    scene.node_with(16)
+    cluster, before = scene.cluster, scene.cluster.ledger
+    cluster.restart_extender()
+    after, cluster.ledger = cluster.ledger, before
+    cluster.schedule_unseen(scene.create(12))
+    cluster.ledger = after
+    lease = BindLease(None, "", "west", lambda: read_again(scene))  # type: ignore[arg-type]
+    lease._lease = HeldLease()  # type: ignore[assignment]
+    run_now(lease.hold())
+    cluster.schedule_unseen(scene.create(12))
+    scene.must_not(Kind.OVER_COUNTED)
+    cluster.restart_extender()
+    for pod in [*cluster.bound_to(NODE)]:
+        cluster.show(pod)
+        cluster.admit(pod)
+    scene.settle()
+
+
+class HeldLease:
+    """It was somebody else's until now."""
+
+    holding = 1
+
+    def lasts(self, _seconds: float) -> bool:
+        return True
+
+
+async def read_again(scene: Scene) -> None:
+    scene.cluster.restart_extender()
+
+
+# One name, two pods
+
+
+def forget_by_name(patch: Patch) -> None:
+    drop = NodeState.drop_pod
+    patch.setattr(NodeState, "drop_pod", lambda self, name, _: drop(self, name, self.pods[name].uid))
+
+
+def the_end_of_a_pod_is_told_late(scene: Scene) -> None:
+    """After its successor of the same name was seen."""
+    scene.node_with(16)
+    old = scene.run(8)
+    scene.delete_by_force(old)
+    scene.release()
+    new = scene.cluster.create_again(old)
+    scene.admit(new)
+    scene.node.state.drop_pod(old.name, old.uid)
+    scene.settle()
+
+
+# A kubelet that is away
+
+
+def believe_that_nobody_has_anything(patch: Patch) -> None:
+    patch.setattr(Reconciler, "_is_unlisted", lambda *_: False)
+
+
+def the_plugin_starts_while_the_kubelet_is_away(scene: Scene) -> None:
+    scene.node_with(16)
+    scene.run(12)
+    scene.node.kubelet.silent = True
+    scene.node.start_plugin()
+    scene.look()
+    scene.node.kubelet.silent = False
+    scene.settle()
 
 
 # Cards of two classes
@@ -510,5 +587,40 @@ CURES: Sequence[Cure] = (
         provoke=two_classes_before_the_list_follows,
         kind=Kind.TWO_CLASSES,
         card="n1-0",
+    ),
+    Cure(
+        name="reservations-that-nobody-confirms-end",
+        was="A reservation stranded by an internal error was kept for ever (A13)",
+        take_out=keep_reservations_for_ever,
+        provoke=a_bind_ends_in_a_defect,
+        kind=Kind.RESERVED,
+        card="n1-0",
+        pod="default/lost",
+    ),
+    Cure(
+        name="a-new-extender-reads-before-it-binds",
+        was="Two extenders promised one card: 24 of 16 (A8)",
+        take_out=bind_without_reading_again,
+        provoke=another_extender_takes_over,
+        kind=Kind.OVER_COUNTED,
+        card="n1-0",
+    ),
+    Cure(
+        name="a-late-end-is-of-its-own-pod",
+        was="The deletion of web-0 that was told late made the plugin forget the next web-0 (A5)",
+        take_out=forget_by_name,
+        provoke=the_end_of_a_pod_is_told_late,
+        kind=Kind.ORPHAN_MARK,
+        card="n1-0",
+        pod="default/pod-1",
+    ),
+    Cure(
+        name="an-absent-kubelet-keeps-what-it-has",
+        was="A plugin that started while the kubelet was away wrote that nobody has anything (issue 10)",
+        take_out=believe_that_nobody_has_anything,
+        provoke=the_plugin_starts_while_the_kubelet_is_away,
+        kind=Kind.RELEASED_EARLY,
+        card="n1-0",
+        pod="default/pod-1",
     ),
 )

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from tests.fakes.book_readings import read_books
 from tests.fakes.books import Node, Pod
 from tests.fakes.books_cluster import GI, Cluster
-from tests.samples.pod_shapes import MEMORY
 from tests.samples.plugin import container
+from tests.samples.pod_shapes import MEMORY
 
 from gpushare_core.audit.books import Books
 from gpushare_core.audit.difference import Difference, Kind

@@ -1,4 +1,4 @@
-"""The auditor sees each defect of the books that was mended, when its cure is taken out again; else nothing."""
+"""The auditor sees each defect that was mended when its cure is taken out again, and nothing while it is in."""
 
 import pytest
 from tests.component.audit.cures import CURES, Cure
