@@ -110,9 +110,12 @@ class SimulatedKubelet:
         self._tasks.clear()
         self.devices.clear()
         self.allocators.clear()
+        self._leaving.clear()
         self._leave_half_admitted()
 
     def _leave_half_admitted(self) -> None:
+        for pod in self.pods.values():
+            pod.ending = False
         for pod in [pod for pod in self.pods.values() if not pod.is_running]:
             pod.is_half_admitted = True
             if not pod.held:
@@ -191,6 +194,7 @@ class SimulatedKubelet:
             return
         pod.is_running = True
         pod.seen = dict(pod.held)
+        self._notify()
         self._spawn(self._report_running(pod))
 
     async def _report_running(self, pod: KnownPod) -> None:
@@ -299,7 +303,7 @@ class SimulatedKubelet:
                 Request(method="DELETE", path=path, body={"metadata": {"uid": metadata["uid"]}})
             )
         finally:
-            del self._leaving[metadata["uid"]]
+            self._leaving.pop(metadata["uid"], None)
 
     def finish(self, uid: str) -> None:
         """The containers of a pod end by themselves."""

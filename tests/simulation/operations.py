@@ -191,7 +191,7 @@ def vanish_card(world: World, a: int, b: int) -> None:
     uuid = _card(node, b)
     if uuid and len(node.cards.present) > 1:
         gone = node.cards.present.pop(uuid)
-        world.later(_moment(b), lambda: node.cards.present.setdefault(gone.uuid, gone))
+        world.later(_moment(b), lambda: node.cards.present.update({gone.uuid: gone}))
 
 
 def resize_card(world: World, a: int, b: int) -> None:

@@ -83,7 +83,8 @@ class Registrar:
             self._leave()
 
     async def _serve(self) -> None:
-        kubelet, lists = self._kubelet, self._stream.serve()
+        kubelet = self._kubelet
+        lists: Any = self._stream.serve()
         kubelet.allocators[self._name] = self._allocator
         self._set(RegistrationState(registered=True))
         following = asyncio.ensure_future(self._follow(lists))
@@ -94,7 +95,7 @@ class Registrar:
             following.cancel()
             with suppress(asyncio.CancelledError):
                 await following
-            await lists.aclose()  # type: ignore[attr-defined]
+            await lists.aclose()
         self._set(RegistrationState(registered=False, message="the kubelet restarts"))
 
     async def _follow(self, lists: Any) -> None:
@@ -139,7 +140,7 @@ class SimulatedAgent(Agent):
             resource=RESOURCES[name],
         )
         registrar = Registrar(self._kubelet, name, self._streams[name], allocator)
-        registrar.notify = self._registration_changed  # type: ignore[method-assign]
+        registrar.notify = self._registration_changed
         return registrar
 
     async def _run_parts(self) -> None:

@@ -114,12 +114,16 @@ class Run:
         if self._had_faults:
             self._had_faults = False
             await asyncio.sleep(SERVE_WITHIN)
-        since = await self._until_quiet(world)
-        last = since
+        since = last = await self._until_quiet(world)
         while seconds() - since < AGREE_WITHIN:
+            if [*world.on_the_way()]:  # a pod that waited has found room
+                since = last = await self._until_quiet(world)
             if self._disagreements(world):
                 last = seconds()
             await asyncio.sleep(LOOKS)
+        if [*world.on_the_way()]:
+            await self._quiet(world)
+            return
         self._refuse(self._disagreements(world), f"after {AGREE_WITHIN} s of quiet")
         self.outcome.agreed_after.append(last - since)
 

@@ -152,7 +152,7 @@ class NodeLedger:
         return uid in self._reported_uids()
 
     def is_reported_in_full(self, uid: str) -> bool:
-        """Whether it says so of as many units as the pod has booked: they are given container by container."""
+        """Whether it says so of as many units as the pod has booked: each container is given its own."""
         cards = self.share_node.cards if self.share_node else ()
         reported = sum(holder.units for card in cards for holder in card.holders if holder.uid == uid)
         return reported >= max(1, sum(units.get(uid, 0) for units in self._booked.values()))

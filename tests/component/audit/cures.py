@@ -1,4 +1,4 @@
-"""What led to over-commitments, or to books that disagree, before it was mended: cures, and how to take them out.
+"""What led to over-commitments, or to books that disagree, before it was mended: each cure can be taken out.
 
 A row takes one cure out by putting in its place what the code did before, plays what provoked the defect, and
 says which difference the auditor has to name.

@@ -1,4 +1,4 @@
-"""The auditor sees each defect that was mended when its cure is taken out again, and nothing while it is in."""
+"""The auditor sees each defect that was mended when its cure is taken out again, and else nothing."""
 
 import pytest
 from tests.component.audit.cures import CURES, Cure
