@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,7 +68,7 @@ class Registrar:
     ) -> None:
         self.state = RegistrationState(registered=False, message="not registered with the kubelet yet")
         self._kubelet, self._name, self._stream, self._allocator = kubelet, name, stream, allocator
-        self.notify = lambda: None
+        self.notify: Callable[[], None] = lambda: None
 
     async def run(self) -> None:
         try:
