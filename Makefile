@@ -1,8 +1,8 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit check format crds protos chart lock image bench chaos clean venv cluster volcano \
-  helm preflight
+.PHONY: help demo kubeconfig stop test unit check format crds protos chart lock image bench chaos simulate clean venv \
+  cluster volcano helm preflight
 
 PYTHON ?= python3
 KEEP ?= 1
@@ -39,6 +39,10 @@ test: preflight check cluster volcano helm ## All checks and all tests: unit, co
 
 unit: $(STAMP) ## Only the fast tests, no cluster
 	$(BIN)/pytest --numprocesses=$(PROCESSES) tests/unit tests/component $(PYTEST_ARGS)
+
+simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, broken at random; SEED= SEEDS= OPERATIONS= MODE=
+	$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --seeds $(or $(SEEDS),1) \
+	  --operations $(or $(OPERATIONS),1000) $(if $(filter command,$(firstword $(origin MODE))),--mode $(MODE))
 
 check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
 	$(BIN)/ruff format --check $(CODE)

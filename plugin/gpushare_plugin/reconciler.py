@@ -320,6 +320,12 @@ class Reconciler:
         allocations = every_allocation(assignments, self.state.pods) if assignments else []
         await self.meter.measure(offering.layout, allocations)
 
+    def _is_unlisted(self, offering: Offering, share_node: GPUShareNode) -> bool:
+        """Whether PodResources have not told yet, since the start, who has what of the cards in the status:
+        a kubelet that is away keeps all that its pods have."""
+        listed = self.state.assigned_listed
+        return not listed and offering.layout is not None and _is_recorded(offering, share_node)
+
     async def write_status(self) -> bool:
         """Returns whether the status is as it has to be."""
         async with self._writing:
@@ -364,7 +370,7 @@ class Reconciler:
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, use = self.state, self._use(share_node)
         faults = faults_of(state.health or recorded_health(share_node))
-        if offering.layout_unknown:
+        if offering.layout_unknown or self._is_unlisted(offering, share_node):
             conditions = self._conditions(share_node, offering, use, self._audited(offering, None))
             return kept_status(share_node, conditions, faults=faults, now=self.now())
         assignments = self._node_assignments(offering)

@@ -42,6 +42,8 @@ class NodeState:
     """Whether they answered the last time."""
     assigned_known: bool = False
     """Whether PodResources or the checkpoint ever told what is assigned."""
+    assigned_listed: bool = False
+    """Whether PodResources ever did: the checkpoint alone names no pod, and may show pods that have ended."""
     reading: Reading | None = None
     """Of the cards. None where nothing is shared."""
     health: Health | None = None
@@ -138,6 +140,9 @@ class NodeState:
     def put_assigned(self, assigned: AssignedDevices) -> None:
         """Stores what PodResources answered."""
         self.assigned_known = True
+        if not self.assigned_listed:
+            self.assigned_listed = True
+            self.changed.set()
         if assigned != self.assigned or not self.pod_resources_available:
             self.assigned, self.pod_resources_available = assigned, True
             self.refresh_requests()

@@ -28,7 +28,7 @@ from gpushare_plugin.decide.unit_ids import known_numbers
 from gpushare_plugin.devices.card import PhysicalCard, Reading
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
-from gpushare_plugin.kubelet.pod_resources import read_assigned
+from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError, read_assigned
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 from gpushare_plugin.kubelet.reservations import Reservations
@@ -119,6 +119,12 @@ class Kubelet:
     """Every pod that it knows, and what its containers have."""
     stored: list[CheckpointEntry] = field(default_factory=list)
     """The checkpoint as it was written last: pods that ended since are in it."""
+    forgotten: set[PodName] = field(default_factory=set)
+    """Pods that run on although their units were lost with a checkpoint."""
+    silent: bool = False
+    """Whether PodResources do not answer."""
+    forgetful: bool = False
+    """Whether units that are held are offered again, as after ``UpdateAllocatedDevices`` at a bad moment."""
 
     def take_list(self, name: str, message: bytes) -> None:
         listed = api.ListAndWatchResponse.FromString(message)
@@ -130,7 +136,8 @@ class Kubelet:
     def free(self, name: str) -> list[str]:
         taken = {
             unit
-            for _, containers in self.pods.values()
+            for pod, containers in self.pods.values()
+            if pod.name not in self.forgotten and not self.forgetful
             for given in containers.values()
             for each in given
             if each.resource == name
@@ -143,13 +150,27 @@ class Kubelet:
         self.stored = [
             read_answer(StoredUnits(pod.uid, container, each.resource, _numbers(each.ids)), each.variables)
             for pod, containers in self.pods.values()
+            if pod.name not in self.forgotten
             for container, given in containers.items()
             for each in given
         ]
 
+    def lose_checkpoint(self) -> None:
+        """Its containers run on; it asks anew for those alone that restart."""
+        self.forgotten |= self.pods.keys()
+        self.write_checkpoint()
+
+    def end(self, name: PodName) -> None:
+        """The pod's containers have ended: its units are free."""
+        self.pods.pop(name, None)
+        self.forgotten.discard(name)
+
     def listed(self) -> resources.ListPodResourcesResponse:
         return resources.ListPodResourcesResponse(
-            pod_resources=[self._listed(pod, given) for pod, given in self.pods.values()]
+            pod_resources=[
+                self._listed(pod, {} if pod.name in self.forgotten else given)
+                for pod, given in self.pods.values()
+            ]
         )
 
     def _listed(self, pod: Pod, given: Mapping[str, Sequence[Given]]) -> resources.PodResources:
@@ -205,6 +226,8 @@ class KubeletClient:
 
     async def assigned_devices(self, *, timeout: float) -> AssignedDevices:
         assert timeout
+        if self.kubelet.silent:
+            raise PodResourcesUnavailableError("no answer")
         return read_assigned(self.kubelet.listed(), RESOURCES)
 
     def read(self, names: Collection[str]) -> tuple[CheckpointEntry, ...]:
@@ -221,6 +244,17 @@ class Cards:
 
     async def read(self) -> Reading:
         return Reading(cards=tuple(self.present.values()))
+
+    granted: dict[str, int] = field(default_factory=dict)
+    """Card UUID -> bytes that it had when units of it were given out."""
+
+    def sizes(self, in_use: Collection[str]) -> dict[str, int]:
+        """Returns card UUID -> bytes: of cards ``in_use`` what they had when their units were given out."""
+        self.granted = {uuid: size for uuid, size in self.granted.items() if uuid in in_use}
+        present = {uuid: card.memory for uuid, card in self.present.items()}
+        for uuid in in_use:
+            self.granted.setdefault(uuid, present.get(uuid, 0))
+        return present | {uuid: size for uuid, size in self.granted.items() if size}
 
     def set_health(self, uuid: str, *, healthy: bool) -> None:
         reason = "" if healthy else "Xid 79"
@@ -310,10 +344,12 @@ class Node:
         """The plugin reads the kubelet's books, decides what to offer, repairs, reports."""
         self.clock.now += LONG
         run_now(self.reader.read())
-        for _ in range(3):
-            if run_now(self.reconciler.reconcile()):
-                return
-        raise AssertionError(f"{self.name} does not come to rest: {self.state.offering}")
+        if not any(self.try_round() for _ in range(3)):
+            raise AssertionError(f"{self.name} does not come to rest: {self.state.offering}")
+
+    def try_round(self) -> bool:
+        """Returns whether all could be written that had to be."""
+        return run_now(self.reconciler.reconcile())
 
     async def read_specs(self, _names: object, *, timeout: float) -> None:
         """Stands for the pod watch: every spec was read when its pod came."""

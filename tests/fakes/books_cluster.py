@@ -11,6 +11,7 @@ from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
+from gpushare_core.kube.errors import UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_extender.bind.binding import allocation_of, share_binding
 from gpushare_extender.decide.filter import filter_nodes
@@ -39,6 +40,8 @@ class Cluster:
     ledger: Ledger = field(default_factory=Ledger)
     now: float = 0.0
     serial: int = 0
+    refuses_statuses: bool = False
+    """Whether the API server stores no status of a GPUShareNode."""
 
     # What people do
 
@@ -48,11 +51,7 @@ class Cluster:
             PhysicalCard(uuid=f"{name}-{index}", index=index, memory=memory * GI, numa_node=index % 2)
             for index, memory in enumerate(memories)
         ]
-        self.share_nodes[name] = {
-            "metadata": {"name": name, "uid": f"uid-{name}", "generation": 1},
-            "spec": {"policy": "default", "memoryUnit": "1Gi", "devices": {"source": "Simulated"}, **spec},
-            "status": {},
-        }
+        self.share_nodes[name] = _new_share_node(name, spec)
         self.nodes[name] = Node(self, name, Cards({card.uuid: card for card in cards}))
         self.nodes[name].start_plugin()
         self.nodes[name].look()
@@ -62,6 +61,22 @@ class Cluster:
         share_node["metadata"]["generation"] += 1
         share_node["spec"] = {**share_node["spec"], **spec}
         self._share_node_changed(node)
+
+    def delete_policy(self, node: str) -> None:
+        """Pods run on; the plugin, too, until its own pod goes."""
+        del self.share_nodes[node]
+        self.nodes[node].state.share_node = None
+        self.ledger.drop_share_node(node)
+
+    def apply_policy(self, node: str, spec: Json) -> None:
+        """Anew: nothing is known of what was before."""
+        self.share_nodes[node] = _new_share_node(node, spec)
+        self._share_node_changed(node)
+
+    def annotate(self, pod: Pod, annotations: dict[str, str]) -> None:
+        """As somebody does who may."""
+        pod.body["metadata"]["annotations"] |= annotations
+        self._pod_changed(pod)
 
     def create(self, containers: list[Json], inits: list[Json]) -> Pod:
         self.serial += 1
@@ -75,8 +90,23 @@ class Cluster:
         self.pods[name] = pod
         return pod
 
+    def create_again(self, gone: Pod) -> Pod:
+        """Another pod of the same name and spec, bound to the same node by whoever made it."""
+        self.serial += 1
+        metadata = {**gone.body["metadata"], "uid": f"uid-{self.serial}", "annotations": {}}
+        pod = Pod({"metadata": metadata, "spec": gone.body["spec"], "status": {}})
+        self.pods[pod.name.name] = pod
+        self.bind_past_the_extender(pod, gone.node)
+        return pod
+
     def schedule(self, pod: Pod) -> str:
         """As kube-scheduler and the bind verb do. Returns the node; without one the pod is gone again."""
+        if node := self.schedule_unseen(pod):
+            self.show(pod)
+        return node
+
+    def schedule_unseen(self, pod: Pod) -> str:
+        """The same, and no watch has shown the Binding yet."""
         request, names = pod.request, [*self.nodes]
         passing = filter_nodes(self.ledger, names, uid=pod.uid, request=request).passing
         if not passing:
@@ -93,15 +123,16 @@ class Cluster:
             reference, allocation, share_node, now=NOW
         ).annotations
         self.ledger.confirm(pod.uid, now=self.now)
-        self._bound(pod, node)
+        pod.body["spec"]["nodeName"] = node
         return node
+
+    def show(self, pod: Pod) -> None:
+        """Every watch shows it as it is."""
+        self._pod_changed(pod)
 
     def bind_past_the_extender(self, pod: Pod, node: str) -> None:
         pod.foreign = True
         self.nodes[node].disturbed = True
-        self._bound(pod, node)
-
-    def _bound(self, pod: Pod, node: str) -> None:
         pod.body["spec"]["nodeName"] = node
         self._pod_changed(pod)
 
@@ -126,8 +157,9 @@ class Cluster:
     def release(self, node: str) -> None:
         """The kubelet ends the pods that the API server does not have any more."""
         kubelet = self.nodes[node].kubelet
-        for name in [name for name in kubelet.pods if name.name not in self.pods]:
-            del kubelet.pods[name]
+        for pod, _ in [*kubelet.pods.values()]:
+            if pod is not self.pods.get(pod.name.name):
+                kubelet.end(pod.name)
 
     def restart_extender(self) -> None:
         """All that the former process knew of departures is lost: as after its death, time has passed."""
@@ -160,6 +192,8 @@ class Cluster:
         return pod.body
 
     def _merge_status(self, name: str, body: Json, *, dry_run: bool) -> Json:
+        if self.refuses_statuses:
+            raise UnreachableError("no answer")
         written = {**self.share_nodes[name], "status": body["status"]}
         if not dry_run:
             self.share_nodes[name] = written
@@ -179,3 +213,11 @@ class Cluster:
 
     def _read_holder(self, pod: Pod) -> Any:
         return read_holder(msgspec.json.encode(pod.body))
+
+
+def _new_share_node(name: str, spec: Json) -> Json:
+    return {
+        "metadata": {"name": name, "uid": f"uid-{name}", "generation": 1},
+        "spec": {"policy": "default", "memoryUnit": "1Gi", "devices": {"source": "Simulated"}, **spec},
+        "status": {},
+    }

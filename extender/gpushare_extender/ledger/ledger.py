@@ -80,7 +80,7 @@ class Ledger:
         for uid in [uid for uid in self._doubted if self._holders[uid].node == share_node.name]:
             self._settle(uid)
         for uid in self._departures.on(share_node.name):
-            if self._nodes[share_node.name].is_reported(uid):
+            if self._nodes[share_node.name].is_reported_in_full(uid):
                 self._end_departure(uid)
 
     def drop_share_node(self, node: str) -> None:

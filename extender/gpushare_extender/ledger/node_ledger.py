@@ -151,9 +151,15 @@ class NodeLedger:
         """Whether the GPUShareNode says that the kubelet has given units to the pod."""
         return uid in self._reported_uids()
 
+    def is_reported_in_full(self, uid: str) -> bool:
+        """Whether it says so of as many units as the pod has booked: each container is given its own."""
+        cards = self.share_node.cards if self.share_node else ()
+        reported = sum(holder.units for card in cards for holder in card.holders if holder.uid == uid)
+        return reported >= max(1, sum(units.get(uid, 0) for units in self._booked.values()))
+
     def was_reported(self, uid: str) -> bool:
-        """Whether some GPUShareNode has said so of a holder: what the kubelet has of it is known."""
-        return uid in self._given_back or self.is_reported(uid)
+        """Whether what the kubelet has given to a holder is known: some GPUShareNode has told all of it."""
+        return uid in self._given_back or self.is_reported_in_full(uid)
 
     def _reported_uids(self) -> Iterator[str]:
         cards = self.share_node.cards if self.share_node else ()

@@ -15,44 +15,22 @@ from tests.fakes.books import Node, Pod
 from tests.fakes.books_audit import read_books
 from tests.fakes.books_cluster import GI, Cluster
 from tests.samples.plugin import container
+from tests.samples.pod_shapes import CARD, CLASSES, MEMORY, SERVED, SHAPES, SLICE, SPECS
 
 from gpushare_core.api.share_node import CardStatus
 from gpushare_core.audit.differences import differences
 from gpushare_core.books.allocation import decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
-from gpushare_core.json_object import Json
 from gpushare_core.placement.modes import NODE_MODES
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 
-SPECS: dict[str, list[Json]] = {
-    "Memory": [{"mode": "Memory", "memoryUnit": "1Gi"}, {"mode": "Memory", "memoryUnit": "512Mi"}],
-    "Slices": [{"mode": "Slices", "slicesPerCard": 2}, {"mode": "Slices", "slicesPerCard": 3}],
-    "Exclusive": [{"mode": "Exclusive"}],
-    "Mixed": [{"mode": "Mixed", "memoryUnit": "1Gi", "slicesPerCard": 2}],
-}
-"""What a policy can ask of a node."""
-MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
-SERVED = {"Memory": (MEMORY,), "Slices": (SLICE,), "Exclusive": (CARD,), "Mixed": (MEMORY, SLICE, CARD)}
-CLASSES = {mode: [RESOURCES[name] for name in names] for mode, names in SERVED.items()}
 DIALECT_NAMES = ("gpushare.io", "tuya.com")
 """Of the latter every class has a name of its own."""
 RESERVED = GI
 CARDS = {"n1": (8, 8, 5), "n2": (8, 1)}
 """GiB of each card. Of the last nothing is left beside what is reserved."""
-SHAPES: list[Callable[[str, int], tuple[list[Json], list[Json]]]] = [
-    lambda name, amount: ([container("main", amount, name)], []),
-    lambda name, amount: ([container("main", amount, name), container("side", 1, name)], []),
-    lambda name, amount: ([container("main", amount, name)], [container("init", 1, name)]),
-    lambda name, amount: ([container("main", 1, name)], [container("init", amount, name)]),
-    lambda name, amount: ([container("main", amount, name)], [_sidecar("side", 1, name)]),
-]
-"""Containers and init containers of a pod."""
-
-
-def _sidecar(name: str, units: int, resource: str) -> Json:
-    return container(name, units, resource, restartPolicy="Always")
 
 
 @dataclass

@@ -123,6 +123,21 @@ class TestDepartures:
         ledger.set_share_node(share_node("n1"))
         assert used(ledger) == [0, 0]
 
+    @pytest.mark.parametrize("told_first", [True, False])
+    def test_what_it_has_told_of_one_container_says_nothing_of_the_next(
+        self, ledger: Ledger, told_first: bool
+    ) -> None:
+        """Deleted by force while the kubelet gave its second container units of another card."""
+        ledger.set_pod(pod_update("a", c0=4, c1=4))
+        if told_first:
+            ledger.set_share_node(reporting(share_node("n1"), 0, a=4))
+        ledger.pod_left("a", now=100.0)
+        ledger.set_share_node(reporting(share_node("n1"), 0, a=4))
+        assert used(ledger) == [4, 4]
+        ledger.set_share_node(reporting(reporting(share_node("n1"), 0, a=4), 1, a=4))
+        ledger.set_share_node(share_node("n1"))
+        assert used(ledger) == [0, 0]
+
     def test_what_was_told_of_and_given_back_is_free_at_once(self, ledger: Ledger) -> None:
         """The plugin may see a pod's end earlier than the API server says that it is gone."""
         ledger.set_share_node(reporting(share_node("n1"), a=4))

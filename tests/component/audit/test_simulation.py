@@ -1,0 +1,56 @@
+"""Histories of simulated clusters, each from its seed: safe at every step, books that agree after quiet."""
+
+import asyncio
+
+import pytest
+from tests.component.audit.cures import CURES
+from tests.samples.extender import pod_update, share_node
+from tests.samples.pod_shapes import SPECS
+from tests.simulation.__main__ import main
+from tests.simulation.operations import QUIET, Step, draw
+from tests.simulation.runner import DifferentError, fewest, run
+from tests.simulation.virtual_time import run as run_in_virtual_time
+from tests.simulation.virtual_time import seconds
+
+from gpushare_extender.cluster.watchers import end_departures
+from gpushare_extender.ledger.ledger import Ledger
+
+
+@pytest.mark.parametrize("mode", list(SPECS))
+def test_all_books_agree_whatever_happens(mode: str, capfd: pytest.CaptureFixture[str]) -> None:
+    code = main(["--mode", mode, "--seed", "1", "--operations", "60", "--shrink", "40"])
+    assert code == 0, capfd.readouterr().out
+
+
+def test_a_seed_says_all_and_a_longer_history_begins_like_a_shorter_one() -> None:
+    assert draw(7, 60) == draw(7, 60)
+    assert draw(7, 60)[:40] == draw(7, 40)[:40]
+    assert draw(7, 60) != draw(8, 60)
+
+
+def test_what_is_different_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run sees a cure that is taken out, as the auditor does."""
+    cure = next(each for each in CURES if each.name == "orphans-are-in-the-status")
+    cure.take_out(monkeypatch)
+    monkeypatch.setattr("tests.simulation.kubelet.REMOVAL", 30.0)
+    steps = [*(Step(0.1, "create_bound", 0, at) for at in range(3)), Step(1.0, "force_delete", 1, 0)]
+    steps = [*steps, Step(3.0, "create", 0, 0), Step(0.0, QUIET, 0, 0)]
+    with pytest.raises(DifferentError, match="ReleasedEarly"):
+        run("Memory", 1, steps)
+    assert {each.name for each in fewest("Memory", 1, steps)} == {"create_bound", "force_delete", QUIET}
+
+
+def test_a_pod_that_never_came_to_its_kubelet_is_free_within_five_seconds() -> None:
+    async def wait() -> list[int]:
+        ledger = Ledger()
+        ledger.set_share_node(share_node("n1"))
+        ending = asyncio.ensure_future(end_departures(ledger, seconds, asyncio.sleep))
+        await asyncio.sleep(0.3)
+        ledger.set_pod(pod_update("a", c0=4))
+        ledger.pod_left("a", now=seconds())
+        await asyncio.sleep(5.0)
+        ending.cancel()
+        node = ledger.node("n1")
+        return [card.allocated for card in node.cards()] if node else []
+
+    assert run_in_virtual_time(wait()) == [0, 0]

@@ -1,0 +1,382 @@
+"""A kubelet without sockets: admits as ``devicemanager.ManagerImpl`` does, ends pods, restarts, forgets.
+
+It knows pods by UID. One that was deleted by force it forgets as soon as it hears of that, before it admits
+another one of that name. Source: ``Merge`` of ``pkg/kubelet/config``, removals first.
+"""
+
+import asyncio
+import random
+from array import array
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fakes.books import Given
+
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.paths import PODS, pod_path
+from gpushare_core.placement.requests import PodRequest, read_request
+from gpushare_plugin.decide.environment import UnusableUnitsError
+from gpushare_plugin.decide.preferred_allocation import NothingFitsError
+from gpushare_plugin.decide.unit_ids import known_numbers
+from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
+from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
+
+REFUSALS = (NothingFitsError, NothingOfferedError, UnusableUnitsError)
+CALL = 0.002
+"""Seconds that a call to a plugin takes."""
+REMOVAL = 0.02
+"""Seconds until it has let go of a pod that was deleted by force: it does not wait for its containers.
+Source: ``HandlePodRemoves`` and ``GetActivePods`` of the kubelet (1.36)."""
+FINISHED = ("Succeeded", "Failed")
+
+
+class RefusedError(Exception):
+    """The pod is not admitted; the text says why."""
+
+
+@dataclass(slots=True)
+class KnownPod:
+    """A pod that the kubelet has admitted, or is admitting."""
+
+    body: Json
+    request: PodRequest
+    held: dict[str, list[Given]] = field(default_factory=dict)
+    """Container -> what its books have."""
+    seen: dict[str, list[Given]] = field(default_factory=dict)
+    """Container -> what its process was started with: that no checkpoint changes."""
+    is_running: bool = False
+    is_half_admitted: bool = False
+    """Whether the kubelet went away in the middle: it gives the other containers theirs when it is back."""
+    ending: bool = False
+
+    @property
+    def uid(self) -> str:
+        return str(self.body["metadata"]["uid"])
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return _name(self.body)
+
+
+@dataclass(slots=True)
+class SimulatedKubelet:
+    """What it has on disk, and what its processes see, outlives a restart; the plugins' lists do not."""
+
+    node: str
+    client: KubeClient
+    dice: random.Random
+    pods: dict[str, KnownPod] = field(default_factory=dict)
+    """By UID."""
+    devices: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Name of a resource -> ID -> health, as of the last list."""
+    allocators: dict[str, Allocator] = field(default_factory=dict)
+    """Of the plugins that are registered."""
+    silent: bool = False
+    """Whether PodResources do not answer."""
+    checkpoint: list[tuple[str, str, Given]] = field(default_factory=list)
+    """UID, container, and what it was given; as it was written last: pods that ended since are in it."""
+    is_up: bool = True
+    grace: float = 0.3
+    """Seconds that containers take to end."""
+    bodies: dict[str, Json] = field(default_factory=dict)
+    """UID -> the pod, as the API server shows it."""
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
+    _over: dict[str, None] = field(default_factory=dict)
+    """Pods that were refused or have ended, whatever the API server knows by now."""
+    _leaving: dict[str, None] = field(default_factory=dict)
+    """Pods that are being deleted from the API server."""
+    synced: bool = False
+
+    # Life
+
+    def start(self) -> None:
+        self.is_up = True
+        self.synced = False
+        for run in (self._follow, self._admit_for_ever, self._end_for_ever):
+            self._spawn(run())
+
+    def stop(self) -> None:
+        """Containers run on."""
+        self.is_up = False
+        for task in [*self._tasks]:
+            task.cancel()
+        self._tasks.clear()
+        self.devices.clear()
+        self.allocators.clear()
+        self._leaving.clear()
+        self._leave_half_admitted()
+
+    def _leave_half_admitted(self) -> None:
+        for pod in self.pods.values():
+            pod.ending = False
+        for pod in [pod for pod in self.pods.values() if not pod.is_running]:
+            pod.is_half_admitted = True
+            if not pod.held:
+                del self.pods[pod.uid]
+
+    def _forget_half_admitted(self) -> None:
+        """Those that went meanwhile."""
+        for pod in [pod for pod in self.pods.values() if pod.is_half_admitted]:
+            body = self.bodies.get(pod.uid)
+            if body is None or _is_over(body) or "deletionTimestamp" in body["metadata"]:
+                del self.pods[pod.uid]
+
+    def lose_checkpoint(self) -> None:
+        """As when its file is deleted and the kubelet restarts: containers run on, their units are free."""
+        self.stop()
+        for pod in self.pods.values():
+            pod.held = {}
+        self.pods = {uid: pod for uid, pod in self.pods.items() if pod.is_running}
+        self.write_checkpoint()
+        self.start()
+
+    def _spawn(self, run: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(run)
+        self._tasks[task] = None
+        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
+
+    # What the API server says
+
+    async def _follow(self) -> None:
+        selector = f"spec.nodeName={self.node}"
+        async for event in follow(self.client, Collection(PODS, field_selector=selector)):
+            if isinstance(event, Listed):
+                self.bodies = {item["metadata"]["uid"]: item for item in event.items}
+                self.synced = True
+            elif event.kind == "DELETED":
+                self.bodies.pop(event.item["metadata"]["uid"], None)
+            else:
+                self.bodies[event.item["metadata"]["uid"]] = event.item
+            self._forget_half_admitted()
+            self._notify()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    # Admission
+
+    async def _admit_for_ever(self) -> None:
+        """One pod after the other."""
+        while True:
+            changed = self._changed
+            waiting = [body for uid, body in self.bodies.items() if self._is_new(uid, body)]
+            if not waiting:
+                await changed.wait()
+                continue
+            await self._admit(waiting[0])
+
+    def _is_new(self, uid: str, body: Json) -> bool:
+        over = _is_over(body) or "deletionTimestamp" in body["metadata"]
+        if any(pod.name == _name(body) and pod.uid not in self.bodies for pod in self.pods.values()):
+            return False  # that one is removed first
+        is_known = uid in self.pods and not self.pods[uid].is_half_admitted
+        return not is_known and uid not in self._over and not over
+
+    async def _admit(self, body: Json) -> None:
+        uid = body["metadata"]["uid"]
+        pod = self.pods.setdefault(uid, KnownPod(body, read_request(body["spec"], RESOURCES)))
+        pod.is_half_admitted = False
+        try:
+            await self._give_all(pod)
+        except (RefusedError, *REFUSALS) as error:
+            self._over[pod.uid] = None
+            del self.pods[pod.uid]
+            failed = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": str(error)}
+            self._spawn(self._write_status(pod, failed))
+            return
+        pod.is_running = True
+        pod.seen = dict(pod.held)
+        self._notify()
+        self._spawn(self._report_running(pod))
+
+    async def _report_running(self, pod: KnownPod) -> None:
+        await asyncio.sleep(self.dice.uniform(0.0, 0.1))
+        if not pod.ending:
+            await self._write_status(pod, {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"})
+
+    async def _write_status(self, pod: KnownPod, status: Json) -> None:
+        body = {"metadata": {"uid": pod.uid}, "status": status}
+        await self._send_for_sure(Request(method="PATCH", path=f"{pod_path(*pod.name)}/status", body=body))
+
+    async def _send_for_sure(self, request: Request) -> None:
+        while True:
+            try:
+                await self.client.send(request)
+            except ApiError:
+                return
+            except UnreachableError:
+                await asyncio.sleep(0.5)
+            else:
+                return
+
+    async def _give_all(self, pod: KnownPod) -> None:
+        request = pod.request
+        lent: dict[str, list[str]] = {each.name: [] for each in request.resources}
+        names = dict.fromkeys(name for each in request.resources for name in each.containers)
+        for container in names:
+            for asked in request.resources:
+                if amount := asked.containers.get(container, 0):
+                    has = [each for each in pod.held.get(container, ()) if each.resource == asked.name]
+                    given = has[0] if has else await self._give(asked.name, amount, lent[asked.name])
+                    if not has:
+                        pod.held.setdefault(container, []).append(given)
+                    self.write_checkpoint()
+                    kept = [unit for unit in lent[asked.name] if unit not in given.ids]
+                    ordinary = container in request.init_containers
+                    lent[asked.name] = [*kept, *given.ids] if ordinary else kept
+
+    async def _give(self, name: str, amount: int, lent: list[str]) -> Given:
+        ids = lent[:amount]
+        if len(ids) < amount:
+            ids = await self._choose(name, amount, ids)
+        await asyncio.sleep(CALL)
+        answer = self._allocator(name).allocate(ids)
+        return Given(name, [*ids], answer.variables)
+
+    async def _choose(self, name: str, amount: int, reused: list[str]) -> list[str]:
+        free = self.free(name)
+        if len(free) + len(reused) < amount:
+            raise RefusedError(f"Allocate failed: {name}: Requested: {amount}, Available: {len(free)}")
+        await asyncio.sleep(CALL)
+        asked = api.ContainerPreferredAllocationRequest(
+            available_deviceIDs=[*free, *reused], must_include_deviceIDs=reused, allocation_size=amount
+        )
+        preferred = await self._allocator(name).prefer(asked)
+        usable = {*reused, *self.free(name)}
+        chosen = dict.fromkeys([*reused, *preferred, *self.free(name)])
+        return [unit for unit in chosen if unit in usable][:amount]
+
+    def _allocator(self, name: str) -> Allocator:
+        if name not in self.allocators:
+            raise RefusedError(f"cannot allocate unregistered device {name}")
+        return self.allocators[name]
+
+    # The end of pods
+
+    async def _end_for_ever(self) -> None:
+        while True:
+            changed = self._changed
+            for pod in self.pods.values():
+                if pod.is_running and not pod.ending and self._must_end(pod.uid):
+                    pod.ending = True
+                    self._spawn(self._end(pod))
+            for uid, body in self.bodies.items():
+                if "deletionTimestamp" in body["metadata"] and uid not in self.pods | self._leaving:
+                    self._leaving[uid] = None
+                    self._spawn(self._delete(body))
+            await changed.wait()
+
+    def _must_end(self, uid: str) -> bool:
+        body = self.bodies.get(uid)
+        if not self.synced:
+            return False
+        return body is None or "deletionTimestamp" in body["metadata"] or _is_over(body)
+
+    async def _end(self, pod: KnownPod) -> None:
+        try:
+            await asyncio.sleep(
+                self.dice.uniform(0.2, 1.0) * (self.grace if pod.uid in self.bodies else REMOVAL)
+            )
+        except asyncio.CancelledError:
+            pod.ending = False
+            raise
+        del self.pods[pod.uid]
+        self._over[pod.uid] = None
+        if self.dice.random() < 0.5:
+            self.write_checkpoint()
+        self._notify()
+
+    async def _delete(self, body: Json) -> None:
+        """The last step of a graceful deletion is the kubelet's."""
+        metadata = body["metadata"]
+        path = pod_path(metadata["namespace"], metadata["name"])
+        try:
+            await self._send_for_sure(
+                Request(method="DELETE", path=path, body={"metadata": {"uid": metadata["uid"]}})
+            )
+        finally:
+            self._leaving.pop(metadata["uid"], None)
+
+    def finish(self, uid: str) -> None:
+        """The containers of a pod end by themselves."""
+        pod = self.pods.get(uid)
+        if pod is not None and pod.is_running and not pod.ending and self.is_up:
+            pod.ending = True
+            self._spawn(self._finish(pod))
+
+    async def _finish(self, pod: KnownPod) -> None:
+        """The API server hears of it when its containers have ended. Source: ``SyncTerminatedPod``."""
+        await self._end(pod)
+        await self._write_status(pod, {"phase": "Succeeded"})
+
+    # Its books
+
+    def free(self, name: str) -> list[str]:
+        taken = {
+            unit
+            for pod in self.pods.values()
+            for given in pod.held.values()
+            for each in given
+            if each.resource == name
+            for unit in each.ids
+        }
+        ids = self.devices.get(name, {})
+        free = [unit for unit, health in ids.items() if health == "Healthy" and unit not in taken]
+        self.dice.shuffle(free)
+        return free
+
+    def write_checkpoint(self) -> None:
+        self.checkpoint = [*self.entries()]
+
+    def entries(self) -> Iterator[tuple[str, str, Given]]:
+        for pod in self.pods.values():
+            for container, given in pod.held.items():
+                yield from ((pod.uid, container, each) for each in given)
+
+    def listed(self) -> resources.ListPodResourcesResponse:
+        return resources.ListPodResourcesResponse(
+            pod_resources=[_listed(each) for each in self.pods.values()]
+        )
+
+
+def _name(body: Json) -> tuple[str, str]:
+    return body["metadata"]["namespace"], body["metadata"]["name"]
+
+
+def _is_over(body: Json) -> bool:
+    return body["status"].get("phase") in FINISHED
+
+
+def _listed(pod: KnownPod) -> resources.PodResources:
+    spec = pod.body["spec"]
+    names = [each["name"] for each in (*spec.get("initContainers", ()), *spec["containers"])]
+    shown = [name for name in names if name not in pod.request.init_containers]
+    return resources.PodResources(
+        namespace=pod.name[0],
+        name=pod.name[1],
+        containers=[
+            resources.ContainerResources(name=name, devices=_devices(pod.held.get(name, ())))
+            for name in shown
+        ],
+    )
+
+
+def _devices(given: Sequence[Given]) -> list[resources.ContainerDevices]:
+    return [resources.ContainerDevices(resource_name=each.resource, device_ids=each.ids) for each in given]
+
+
+def numbers(ids: Sequence[str]) -> "array[int]":
+    return array("I", sorted(known_numbers(ids)))
+
+
+def listed_devices(message: bytes) -> Mapping[str, str]:
+    answer = api.ListAndWatchResponse.FromString(message)
+    return {device.ID: device.health for device in answer.devices}

@@ -1,0 +1,195 @@
+"""Runs a history, audits after every step, and finds the fewest steps that still fail."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.simulation.operations import BY_NAME, FAULTS, QUIET, Step
+from tests.simulation.virtual_time import run as run_in_virtual_time
+from tests.simulation.virtual_time import seconds
+from tests.simulation.world import World
+
+from gpushare_core.audit.books import Books, NodeBooks
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.differences import node_differences, released_early
+from gpushare_plugin.agent import PERIOD
+
+AGREE_WITHIN = 5.0
+"""Seconds of quiet after which all books agree."""
+SETTLE_WITHIN = 120.0
+"""Seconds after which no pod is on its way any more, once nothing is done to the cluster."""
+SERVE_WITHIN = PERIOD + 1.0
+"""Seconds after a fault in which every program tries again, and every plugin has looked at its cards."""
+LOOKS = 0.25
+"""Seconds between two looks whether it is quiet."""
+
+
+class DifferentError(Exception):
+    """The books differ where they must not; the text says what, and after how many steps."""
+
+    def __init__(self, message: str, kinds: frozenset[Kind]) -> None:
+        super().__init__(message)
+        self.kinds = kinds
+
+
+class NeverQuietError(Exception):
+    """Pods are on their way for ever; the text says which."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run has seen."""
+
+    steps: int = 0
+    agreed_after: list[float] = field(default_factory=list)
+    """Seconds of quiet until all books agreed, each time."""
+    virtual_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Run:
+    """One history in one world."""
+
+    mode: str
+    seed: int
+    steps: Sequence[Step]
+    outcome: Outcome = field(default_factory=Outcome)
+    _before: dict[str, Books] = field(default_factory=dict)
+    _had_faults: bool = True
+    _audited: dict[tuple[str, str], tuple[NodeBooks, list[Difference]]] = field(default_factory=dict)
+    """Extender and node -> what was audited last, and what was different there."""
+
+    async def run(self) -> Outcome:
+        world = World(self.mode, self.seed)
+        world.start()
+        await self._quiet(world)
+        try:
+            for step in self.steps:
+                await self._step(world, step)
+        finally:
+            await world.stop()
+        self.outcome.virtual_seconds = seconds()
+        return self.outcome
+
+    async def _step(self, world: World, step: Step) -> None:
+        if step.name == QUIET:
+            await self._quiet(world)
+            return
+        if step.after:
+            await asyncio.sleep(step.after)
+            self.audit(world)
+        result = BY_NAME[step.name](world, step.a, step.b)
+        if result is not None:
+            await result
+        self.outcome.steps += 1
+        self._had_faults |= step.name in FAULTS
+        world.check_processes()
+        self.audit(world)
+
+    def audit(self, world: World) -> None:
+        """Safety: what may not be seen, not even while pods are on their way."""
+        asked = world.scheduler.asks
+        before, books = self._before.get(asked), world.books(world.extenders[asked])
+        self._before = {asked: books}
+        found: list[Difference] = []
+        for node, after in books.nodes.items():
+            if before is not None and before.nodes[node] == after:
+                continue
+            found += [each for each in node_differences(after) if each.kind.at_once]
+            if before is not None:
+                found += released_early(before.nodes[node], after)
+        self._refuse(found, "at once")
+
+    def _refuse(self, found: Sequence[Difference], when: str) -> None:
+        if found:
+            texts = "\n  ".join(str(each) for each in found)
+            message = f"after {self.outcome.steps} steps, {when}:\n  {texts}"
+            raise DifferentError(message, frozenset(each.kind for each in found))
+
+    async def _quiet(self, world: World) -> None:
+        """Faults end; from the moment at which no pod is on its way all books agree within 5 s."""
+        await world.heal()
+        if self._had_faults:
+            self._had_faults = False
+            await asyncio.sleep(SERVE_WITHIN)
+        since = last = await self._until_quiet(world)
+        while seconds() - since < AGREE_WITHIN:
+            if [*world.on_the_way()]:  # a pod that waited has found room
+                since = last = await self._until_quiet(world)
+            if self._disagreements(world):
+                last = seconds()
+            await asyncio.sleep(LOOKS)
+        if [*world.on_the_way()]:
+            await self._quiet(world)
+            return
+        self._refuse(self._disagreements(world), f"after {AGREE_WITHIN} s of quiet")
+        self.outcome.agreed_after.append(last - since)
+
+    async def _until_quiet(self, world: World) -> float:
+        deadline = seconds() + SETTLE_WITHIN
+        while on_the_way := [*world.on_the_way()]:
+            if seconds() > deadline:
+                raise NeverQuietError(f"after {self.outcome.steps} steps: {', '.join(on_the_way)}")
+            await asyncio.sleep(LOOKS)
+            world.check_processes()
+            self.audit(world)
+        return seconds()
+
+    def _disagreements(self, world: World) -> list[Difference]:
+        found = [
+            each
+            for name, extender in world.extenders.items()
+            for node in world.books(extender).nodes.values()
+            for each in self._differences(name, node)
+        ]
+        return sorted({str(each): each for each in found}.values())
+
+    def _differences(self, extender: str, node: NodeBooks) -> list[Difference]:
+        known = self._audited.get((extender, node.node))
+        if known is None or known[0] != node:
+            known = self._audited[extender, node.node] = (node, node_differences(node))
+        return known[1]
+
+
+def run(mode: str, seed: int, steps: Sequence[Step]) -> Outcome:
+    """Returns what was seen. Raises whatever ends the run."""
+    logging.disable(logging.CRITICAL)
+    random.seed(seed)
+    try:
+        return run_in_virtual_time(Run(mode, seed, steps).run())
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def failure(mode: str, seed: int, steps: Sequence[Step]) -> Exception | None:
+    try:
+        run(mode, seed, steps)
+    except Exception as error:  # whatever goes wrong is to be told with the steps that lead there
+        return error
+    return None
+
+
+def fewest(mode: str, seed: int, steps: Sequence[Step], *, tries: int = 400) -> Sequence[Step]:
+    """Returns steps of which hardly one can be left out; fails in the same way."""
+    first = failure(mode, seed, steps)
+    size = max(1, len(steps) // 2)
+    while size and tries > 0:
+        at = 0
+        while at < len(steps) and tries > 0:
+            shorter = [*steps[:at], *steps[at + size :]]
+            tries -= 1
+            if _is_alike(failure(mode, seed, shorter), first):
+                steps = shorter
+            else:
+                at += size
+        size //= 2
+    return steps
+
+
+def _is_alike(one: Exception | None, other: Exception | None) -> bool:
+    """Whether both are of the same kind, and of the same differences as far as they name any."""
+    if isinstance(one, DifferentError) and isinstance(other, DifferentError):
+        return other.kinds <= one.kinds or one.kinds <= other.kinds
+    return type(one) is type(other)

@@ -1,0 +1,267 @@
+"""A simulated cluster: nodes with kubelets and plugins, extenders, kube-scheduler, and their objects."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from tests.fakes.book_readings import ledger_books, node_books
+from tests.fakes.books import Cards
+from tests.samples.pod_shapes import SPECS
+from tests.simulation.api_server import ApiServer
+from tests.simulation.books import kubelet_books
+from tests.simulation.extender import SimulatedExtender
+from tests.simulation.kubelet import FINISHED, SimulatedKubelet
+from tests.simulation.network import Link, SimulatedClient
+from tests.simulation.plugin import SimulatedPlugin
+from tests.simulation.scheduler import SimulatedScheduler
+
+from gpushare_core.audit.books import Books, LedgerBook, NodeBooks, PodBook
+from gpushare_core.audit.readers import read_pod
+from gpushare_core.json_object import Json
+from gpushare_core.kube.paths import PODS, SHARE_NODES, storage_capacities
+from gpushare_plugin.devices.card import PhysicalCard
+
+GI = 2**30
+CARDS = {"n1": (16, 16, 8), "n2": (16, 5), "n3": (8, 8)}
+"""GiB of each card."""
+EXTENDERS = ("east", "west")
+
+
+@dataclass(slots=True)
+class SimulatedNode:
+    """A machine."""
+
+    name: str
+    cards: Cards
+    kubelet: SimulatedKubelet
+    plugin: SimulatedPlugin
+    kubelet_link: Link
+    plugin_link: Link
+
+
+@dataclass(slots=True)
+class World:
+    """Everything that runs, runs in one event loop; dice of one seed for each party."""
+
+    mode: str
+    seed: int
+    server: ApiServer = field(default_factory=ApiServer)
+    nodes: dict[str, SimulatedNode] = field(default_factory=dict)
+    extenders: dict[str, SimulatedExtender] = field(default_factory=dict)
+    links: dict[str, Link] = field(default_factory=dict)
+    """Of every program."""
+    scheduler: SimulatedScheduler = field(init=False)
+    serial: int = 0
+    _read: dict[str, tuple[str, PodBook]] = field(default_factory=dict)
+    """UID -> version and book: most pods are as they were at the last look."""
+    _heals: "list[asyncio.Task[None]]" = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for name, memories in CARDS.items():
+            self._add_node(name, memories)
+        for name in EXTENDERS:
+            self.extenders[name] = SimulatedExtender(self._client(f"extender {name}"), name)
+        self.scheduler = SimulatedScheduler(
+            self.server, self.extenders, self._dice("scheduler"), EXTENDERS[0]
+        )
+        self.server.put(storage_capacities("gpushare-system"), {"metadata": {"name": "gpushare-wake-up"}})
+
+    def _dice(self, name: str) -> random.Random:
+        return random.Random(f"{self.seed} {name}")  # noqa: S311
+
+    def _client(self, name: str) -> SimulatedClient:
+        self.links[name] = Link(self._dice(name))
+        return SimulatedClient(self.server, self.links[name])
+
+    def _add_node(self, name: str, memories: tuple[int, ...]) -> None:
+        present = [
+            PhysicalCard(uuid=f"{name}-{index}", index=index, memory=memory * GI, numa_node=index % 2)
+            for index, memory in enumerate(memories)
+        ]
+        cards = Cards({card.uuid: card for card in present})
+        kubelet = SimulatedKubelet(name, self._client(f"kubelet {name}"), self._dice(name))
+        plugin = SimulatedPlugin(self._client(f"plugin {name}"), kubelet, cards, self._dice(f"plugin {name}"))
+        links = self.links[f"kubelet {name}"], self.links[f"plugin {name}"]
+        self.nodes[name] = SimulatedNode(name, cards, kubelet, plugin, *links)
+
+    # Life
+
+    def start(self) -> None:
+        for name, node in self.nodes.items():
+            self.apply_policy(name, SPECS[self.mode][0])
+            node.kubelet.start()
+            node.plugin.start()
+        for extender in self.extenders.values():
+            extender.start()
+        self.scheduler.start()
+
+    async def stop(self) -> None:
+        for heal in self._heals:
+            heal.cancel()
+        await self.scheduler.stop()
+        for extender in self.extenders.values():
+            await extender.kill()
+        for node in self.nodes.values():
+            await node.plugin.kill()
+            node.kubelet.stop()
+        await asyncio.sleep(0)
+
+    def check_processes(self) -> None:
+        """Raises what ended a process that should not have ended."""
+        for node in self.nodes.values():
+            node.plugin.check()
+        for extender in self.extenders.values():
+            extender.check()
+        self.scheduler.check()
+
+    def later(self, after: float, heal: Callable[[], Awaitable[None] | None]) -> None:
+        """Faults last for a while."""
+
+        async def wait() -> None:
+            await asyncio.sleep(after)
+            if (result := heal()) is not None:
+                await result
+
+        self._heals.append(asyncio.ensure_future(wait()))
+
+    async def heal(self) -> None:
+        """Every fault that is under way ends now."""
+        for heal in self._heals:
+            heal.cancel()
+        self._heals.clear()
+        for link in self.links.values():
+            link.heal()
+        for name, node in self.nodes.items():
+            node.kubelet.silent = False
+            if not node.kubelet.is_up:
+                node.kubelet.start()
+            node.plugin.start()
+            for uuid in node.cards.present:
+                node.cards.set_health(uuid, healthy=True)
+            if ("", name) not in self.server.collection(SHARE_NODES):
+                self.apply_policy(name, SPECS[self.mode][0])
+        for extender in self.extenders.values():
+            extender.start()
+        self.server.wake()
+
+    # Objects
+
+    def apply_policy(self, node: str, spec: Json) -> None:
+        present = self.server.collection(SHARE_NODES).get(("", node))
+        self.serial += 1
+        metadata = {"name": node, "uid": f"uid-{node}-{self.serial}", "generation": 1}
+        item = {
+            "metadata": metadata,
+            "spec": {"policy": "default", "memoryUnit": "1Gi", "devices": {"source": "Simulated"}, **spec},
+            "status": {},
+        }
+        if present is not None:
+            generation = present["metadata"]["generation"] + 1
+            item["metadata"] = {**present["metadata"], "generation": generation}
+            item["spec"] = {**present["spec"], **spec}
+            item["status"] = present["status"]
+        self.server.put(SHARE_NODES, item)
+
+    def delete_policy(self, node: str) -> None:
+        self.server.delete(SHARE_NODES, ("", node))
+
+    def create_pod(
+        self, containers: list[Json], inits: list[Json], *, name: str = "", node: str = "", **annotations: str
+    ) -> Json:
+        self.serial += 1
+        name = name or f"pod-{self.serial}"
+        spec: Json = {"containers": containers, "initContainers": inits}
+        if node:
+            spec["nodeName"] = node
+        metadata = {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-{self.serial}",
+            "annotations": {**annotations},
+            "creationTimestamp": "2026-11-21T10:00:00Z",
+        }
+        return self.server.put(PODS, {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
+
+    def delete_pod(self, pod: Json) -> None:
+        """Gracefully: the API server keeps it until its kubelet has ended it."""
+        if not pod["spec"].get("nodeName"):
+            self.force_delete(pod)
+            return
+        metadata = {**pod["metadata"], "deletionTimestamp": "2026-11-21T10:00:00Z"}
+        self.server.put(PODS, {**pod, "metadata": metadata})
+
+    def force_delete(self, pod: Json) -> None:
+        self.server.delete(PODS, (pod["metadata"]["namespace"], pod["metadata"]["name"]))
+
+    def finish_pod(self, pod: Json) -> None:
+        """Its containers end by themselves."""
+        kubelet = self.nodes[pod["spec"]["nodeName"]].kubelet
+        kubelet.finish(pod["metadata"]["uid"])
+
+    def pods(self) -> list[Json]:
+        return [*self.server.pods()]
+
+    def bound(self) -> list[Json]:
+        return [pod for pod in self.server.pods() if pod["spec"].get("nodeName")]
+
+    # The books
+
+    def books(self, extender: SimulatedExtender | None = None) -> Books:
+        ledger = ledger_books(extender.ledger) if extender and extender.is_ready else None
+        return Books({name: self._node_books(node, ledger) for name, node in self.nodes.items()})
+
+    def _pod_book(self, pod: Json) -> PodBook:
+        metadata = pod["metadata"]
+        known = self._read.get(metadata["uid"])
+        if known is None or known[0] != metadata["resourceVersion"]:
+            known = self._read[metadata["uid"]] = (metadata["resourceVersion"], read_pod(pod))
+        return known[1]
+
+    def _node_books(self, node: SimulatedNode, ledger: dict[str, LedgerBook] | None) -> NodeBooks:
+        return node_books(
+            node.name,
+            share_node=self.server.collection(SHARE_NODES).get(("", node.name)),
+            pods=(pod for pod in self.server.pods() if pod["spec"].get("nodeName") == node.name),
+            kubelet=kubelet_books(node.kubelet),
+            ledger=None if ledger is None else ledger.get(node.name, LedgerBook()),
+            hardware=None if self._is_busy(node) else node.cards.sizes(()),
+            read=self._pod_book,
+        )
+
+    def _is_busy(self, node: SimulatedNode) -> bool:
+        """Whether cards keep the sizes that they had, as they do while anybody has anything there."""
+        bound = (pod for pod in self.server.pods() if pod["spec"].get("nodeName") == node.name)
+        return bool(node.kubelet.pods) or any(pod["metadata"]["annotations"] for pod in bound)
+
+    def on_the_way(self) -> Iterator[str]:
+        """Yields why it is not quiet yet."""
+        if self.scheduler.binds:
+            yield "a bind"
+        for pod in self.server.pods():
+            yield from self._way_of(pod)
+        uids = {pod["metadata"]["uid"] for pod in self.server.pods()}
+        for node in self.nodes.values():
+            yield from (f"end of {pod.name[1]}" for uid, pod in node.kubelet.pods.items() if uid not in uids)
+
+    def _way_of(self, pod: Json) -> Iterator[str]:
+        name, node = pod["metadata"]["name"], pod["spec"].get("nodeName")
+        if "deletionTimestamp" in pod["metadata"]:
+            yield f"deletion of {name}"
+        elif node and pod["status"]["phase"] == "Pending":
+            yield f"admission of {name}"
+        elif (
+            node
+            and pod["status"]["phase"] in FINISHED
+            and pod["metadata"]["uid"] in self.nodes[node].kubelet.pods
+        ):
+            yield f"end of {name}"
+        elif not node and self.scheduler.would_try(pod):
+            yield f"scheduling of {name}"
+
+
+async def cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
