@@ -2,17 +2,37 @@
 
 The text is parsed only to learn where things are. Positions go stale with each change, so every
 function takes a text and returns a text; files of this kind have a few kilobytes.
+
+Whoever may write such a text must not be able to keep a process busy with it: what is long, or becomes long
+when its aliases are written out, is refused before anything is made of it.
 """
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import yaml
 
 YamlPath = tuple[str | int, ...]
 """Keys and indices from the first document's root, such as ``("spec", "containers", 0)``."""
+
+MOST_CHARACTERS = 128 * 1024
+"""Of a text: a long configuration of a scheduler has a fifth of that."""
+MOST_VALUES = 50_000
+"""Of all documents together, with every alias written out."""
+UNREADABLE = (
+    yaml.YAMLError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""What PyYAML raises for a text that is no YAML, or whose tags do not fit the values they stand before."""
 
 _PLAIN = re.compile(r"[\w./+=@-]+")
 _BLOCK_SCALAR = ("|", ">")
@@ -31,10 +51,11 @@ class _Line:
 
 
 def documents(text: str) -> list[Any]:
-    """Returns all documents, parsed. Raises YamlEditError for what is not YAML."""
+    """Returns all documents, parsed. Raises YamlEditError for what is not YAML, or too much of it."""
+    readable = _parseable(text)
     try:
-        return list(yaml.safe_load_all(_parseable(text)))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return list(_constructed(yaml.SafeLoader(readable)))
+    except UNREADABLE as error:
         raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
 
 
@@ -133,7 +154,31 @@ def remove_item(text: str, path: YamlPath, *, index: int) -> str:
     return _remove_lines(text, _dash_line(text, item), _end_of_lines(text, item))
 
 
+def _constructed(loader: yaml.SafeLoader) -> Iterator[Any]:
+    written_out = 0
+    while loader.check_node():
+        node = loader.get_node()
+        written_out += _values(node, {})
+        if written_out > MOST_VALUES:
+            raise YamlEditError(f"it has more than {MOST_VALUES} values, its aliases written out; shorten it")
+        yield loader.construct_document(node)
+
+
+def _values(node: yaml.Node, known: dict[int, int]) -> int:
+    """Returns how many values are in ``node``, those of aliases as often as they stand there."""
+    if not isinstance(node, yaml.CollectionNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = MOST_VALUES  # where it contains itself
+        parts = chain.from_iterable(each if isinstance(each, tuple) else (each,) for each in node.value)
+        known[id(node)] = 1 + sum(_values(part, known) for part in parts)
+    return known[id(node)]
+
+
 def _parseable(text: str) -> str:
+    """Raises YamlEditError for a text that is too long."""
+    if len(text) > MOST_CHARACTERS:
+        raise YamlEditError(f"it is longer than {MOST_CHARACTERS // 1024} KiB; shorten it")
     # JSON may be indented with tabs, which the YAML parser refuses; inside JSON strings there are none.
     return text.replace("\t", " ") if text.lstrip().startswith("{") else text
 
@@ -147,14 +192,13 @@ def _dotted(path: YamlPath) -> str:
 
 
 def _root(text: str) -> yaml.Node | None:
-    loader = yaml.SafeLoader(_parseable(text))
+    readable = _parseable(text)
     try:
+        loader = yaml.SafeLoader(readable)
         node: yaml.Node | None = loader.get_node() if loader.check_node() else None
         return node
-    except (yaml.YAMLError, RecursionError) as error:
+    except UNREADABLE as error:
         raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
-    finally:
-        loader.dispose()
 
 
 def _node(text: str, path: YamlPath) -> yaml.Node:

@@ -1,0 +1,36 @@
+"""How often examples are drawn, and which entry points a test fuzzes."""
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, settings
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "0"))
+"""Of each test in a long run (``make fuzz EXAMPLES=n``); 0: the few of `make test`, the same ones each time."""
+FEW = 30
+
+FUZZED: set[str] = set()
+"""Entry points that a test fuzzes, as ``module:qualified name``: what the tests that were imported say."""
+
+
+def name_of(entry_point: Callable[..., Any]) -> str:
+    return f"{entry_point.__module__}:{entry_point.__qualname__}"
+
+
+def fuzzes(*entry_points: Callable[..., Any], few: int = FEW) -> Callable[[Test], Test]:
+    """Marks a property test as that of ``entry_points``, and says how many examples it draws.
+
+    ``few``: how many in `make test`; less than usual where an example is slow.
+    """
+    FUZZED.update(map(name_of, entry_points))
+    chosen = settings(
+        max_examples=max(1, EXAMPLES * few // FEW) if EXAMPLES else few,
+        derandomize=not EXAMPLES,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    return chosen
