@@ -23,7 +23,7 @@ MOST_CHARACTERS = 128 * 1024
 """Of a text: a long configuration of a scheduler has a fifth of that."""
 MOST_VALUES = 50_000
 """Of all documents together, with every alias written out."""
-UNREADABLE = (
+UNREADABLE_YAML = (
     yaml.YAMLError,
     ValueError,
     TypeError,
@@ -55,7 +55,7 @@ def documents(text: str) -> list[Any]:
     readable = _parseable(text)
     try:
         return list(_constructed(yaml.SafeLoader(readable)))
-    except UNREADABLE as error:
+    except UNREADABLE_YAML as error:
         raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
 
 
@@ -157,7 +157,7 @@ def remove_item(text: str, path: YamlPath, *, index: int) -> str:
 def _constructed(loader: yaml.SafeLoader) -> Iterator[Any]:
     written_out = 0
     while loader.check_node():
-        node = loader.get_node()
+        node: Any = loader.get_node()
         written_out += _values(node, {})
         if written_out > MOST_VALUES:
             raise YamlEditError(f"it has more than {MOST_VALUES} values, its aliases written out; shorten it")
@@ -197,7 +197,7 @@ def _root(text: str) -> yaml.Node | None:
         loader = yaml.SafeLoader(readable)
         node: yaml.Node | None = loader.get_node() if loader.check_node() else None
         return node
-    except UNREADABLE as error:
+    except UNREADABLE_YAML as error:
         raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
 
 

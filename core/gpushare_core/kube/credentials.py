@@ -72,7 +72,7 @@ def from_kubeconfig(path: Path) -> Credentials:
             server_name=_text(cluster, "tls-server-name"),
             proxy=_text(cluster, "proxy-url"),
         )
-    except (OSError, StopIteration, yaml_edit.YamlEditError, *yaml_edit.UNREADABLE) as error:
+    except (OSError, StopIteration, yaml_edit.YamlEditError, *yaml_edit.UNREADABLE_YAML) as error:
         raise NoCredentialsError(f"{path} is no usable kubeconfig: {error!r}") from error
 
 
