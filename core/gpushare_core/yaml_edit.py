@@ -80,8 +80,7 @@ def insert_item(text: str, path: YamlPath, *, value: Any, index: int | None = No
         return _add_entry(text, owner, key=str(path[-1]), value=value)
     sequence = entry[1]
     if _is_null(sequence):
-        space = " " if text[: sequence.start_mark.index].endswith(":") else ""
-        return _replace(text, sequence, f"{space}[{_flow(value)}]")
+        return _fill(text, sequence, f"[{_flow(value)}]")
     if not isinstance(sequence, yaml.SequenceNode):
         raise YamlEditError(f"{_dotted(path)} is not a list")
     at = len(sequence.value) if index is None else index
@@ -97,8 +96,7 @@ def insert_entry(text: str, path: YamlPath, *, value: Any) -> str:
     """
     owner, key = _node(text, path[:-1]), str(path[-1])
     if _is_null(owner):
-        space = " " if text[: owner.start_mark.index].endswith(":") else ""
-        return _replace(text, owner, f"{space}{_flow({key: value})}")
+        return _fill(text, owner, _flow({key: value}))
     if not isinstance(owner, yaml.MappingNode):
         raise YamlEditError(f"{_dotted(path[:-1])} is not a mapping")
     if _entry(owner, key):
@@ -250,6 +248,26 @@ def _replace(text: str, node: yaml.Node, replacement: str) -> str:
     return text[: node.start_mark.index] + replacement + text[node.end_mark.index :]
 
 
+def _fill(text: str, null: yaml.Node, written: str) -> str:
+    """Returns the text with a list or mapping in the place of ``null``.
+
+    Where nothing stood there, blanks inside of the brackets say so, for ``_empty``.
+    """
+    if null.start_mark.index != null.end_mark.index:
+        return _replace(text, null, written)
+    space = " " if text[: null.start_mark.index].endswith(":") else ""
+    return _replace(text, null, f"{space}{written[0]} {written[1:-1]} {written[-1]}")
+
+
+def _empty(text: str, collection: yaml.Node, first: yaml.Node) -> str:
+    """Returns the text with nothing in the flow ``collection``, or nothing in its place where that was so."""
+    start, end = collection.start_mark.index, collection.end_mark.index
+    before = text[:start].removesuffix(" ")
+    if text[start + 1 : first.start_mark.index] == " " and before.endswith(":"):
+        return before + text[end:]
+    return _replace(text, collection, text[start] + text[end - 1])
+
+
 def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
@@ -388,7 +406,7 @@ def _list_offset(mapping: yaml.MappingNode) -> int:
 def _remove_flow_item(text: str, sequence: yaml.SequenceNode, index: int) -> str:
     items = sequence.value
     if len(items) == 1:
-        return _replace(text, sequence, "[]")
+        return _empty(text, sequence, items[0])
     if index == 0:
         return text[: _item(sequence, 0).start_mark.index] + text[_item(sequence, 1).start_mark.index :]
     return text[: _item(sequence, index - 1).end_mark.index] + text[_item(sequence, index).end_mark.index :]
@@ -414,7 +432,7 @@ def _remove_flow_entry(text: str, mapping: yaml.MappingNode, position: int) -> s
 
 def _remove_only_entry(text: str, mapping: yaml.MappingNode, key: yaml.Node, value: yaml.Node) -> str:
     if mapping.flow_style:
-        return _replace(text, mapping, "{}")
+        return _empty(text, mapping, key)
     line = _line(text, key.start_mark.index)
     if line.before.strip():
         raise YamlEditError(f"cannot remove {key.value} without changing the line that it stands on")

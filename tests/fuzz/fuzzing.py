@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
@@ -31,6 +31,9 @@ def fuzzes(*entry_points: Callable[..., Any], few: int = FEW) -> Callable[[Test]
         derandomize=not EXAMPLES,
         database=None,
         deadline=None,
+        report_multiple_bugs=False,
+        # Looking for the shortest failing example can take minutes: in a long run somebody waits for it.
+        phases=[Phase.explicit, Phase.generate, *([Phase.shrink] if EXAMPLES else [])],
         suppress_health_check=list(HealthCheck),
     )
     return chosen
