@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from gpushare_core.json_object import Json
+from gpushare_core.whole_number import whole_number
 from gpushare_operator.cluster.kinds import (
     CALLS,
     DAEMON_SETS,
@@ -69,7 +70,7 @@ class Cache:
         Returns whether anything changed.
         """
         before = self._entries[listing.kind]
-        newer = {name: entry for name, entry in before.items() if entry.version > _number(version)}
+        newer = {name: entry for name, entry in before.items() if entry.version > whole_number(version)}
         after = self._entries[listing.kind] = {**listing.entries, **newer}
         return _present(before) != _present(after)
 
@@ -147,8 +148,4 @@ def _name(body: Json) -> str:
 
 
 def _version(body: Json) -> int:
-    return _number(body["metadata"].get("resourceVersion", ""))
-
-
-def _number(version: str) -> int:
-    return int(version) if version.isdecimal() else 0
+    return whole_number(body["metadata"].get("resourceVersion", ""))

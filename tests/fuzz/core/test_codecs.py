@@ -27,8 +27,12 @@ MOST = 10**60
 
 quantities = (
     odd_texts
-    | st.from_regex(r"[+-]?[0-9]{0,42}\.?[0-9]{0,42}([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{0,4})?", fullmatch=True)
-    | st.sampled_from(["1e99", "1E-99", "9" * 40 + "Ei", "0.1", "1.", ".5", "1Gi, 1/2 card, 1 card", "1/2 card"])
+    | st.from_regex(
+        r"[+-]?[0-9]{0,42}\.?[0-9]{0,42}([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{0,4})?", fullmatch=True
+    )
+    | st.sampled_from(
+        ["1e99", "1E-99", "9" * 40 + "Ei", "0.1", "1.", ".5", "1Gi, 1/2 card, 1 card", "1/2 card"]
+    )
 )
 
 
@@ -85,8 +89,23 @@ def test_what_another_system_annotated_is_read_or_refused_with_a_reason(
     *(dialect.codec.stored_card for dialect in DIALECTS.values()),
     *(dialect.codec.unit_size for dialect in DIALECTS.values()),
 )
-@given(st.sampled_from(sorted(DIALECTS)), odd_texts, st.dictionaries(
-    st.sampled_from(["NVIDIA_VISIBLE_DEVICES", "VOLCANO_GPU_ALLOCATED", "ALIYUN_COM_GPU_MEM_IDX", "ALIYUN_COM_GPU_MEM_DEV"]), odd_texts | st.sampled_from(["0", "9" * 18, "9" * 5000])), st.lists(odd_texts | st.sampled_from(["/dev/gcu0", "/dev/gcu" + "9" * 5000])), st.integers(0, 2**20))
+@given(
+    st.sampled_from(sorted(DIALECTS)),
+    odd_texts,
+    st.dictionaries(
+        st.sampled_from(
+            [
+                "NVIDIA_VISIBLE_DEVICES",
+                "VOLCANO_GPU_ALLOCATED",
+                "ALIYUN_COM_GPU_MEM_IDX",
+                "ALIYUN_COM_GPU_MEM_DEV",
+            ]
+        ),
+        odd_texts | st.sampled_from(["0", "9" * 18, "9" * 5000]),
+    ),
+    st.lists(odd_texts | st.sampled_from(["/dev/gcu0", "/dev/gcu" + "9" * 5000])),
+    st.integers(0, 2**20),
+)
 def test_what_another_plugin_answered_tells_a_card_or_nothing(
     dialect: str, device: str, variables: dict[str, str], nodes: list[str], devices: int
 ) -> None:
@@ -97,26 +116,41 @@ def test_what_another_plugin_answered_tells_a_card_or_nothing(
 
 
 @fuzzes(read_request)
-@given(st.lists(quantities | st.integers(), min_size=4, max_size=4), st.sampled_from(["Always", "Never", None, ""]))
+@given(
+    st.lists(quantities | st.integers(), min_size=4, max_size=4),
+    st.sampled_from(["Always", "Never", None, ""]),
+)
 def test_a_pod_asks_for_bounded_whole_amounts(amounts: list[Any], policy: str | None) -> None:
     def container(name: str, amount: Any) -> dict[str, Any]:
         limits = {"gpushare.io/memory": amount, "gpushare.io/card": amounts[0], "cpu": amount}
         return {"name": name, "resources": {"limits": limits, "requests": None}, "restartPolicy": policy}
 
-    spec = {"initContainers": [container("i", amounts[1])], "containers": [container("m", each) for each in amounts]}
+    spec = {
+        "initContainers": [container("i", amounts[1])],
+        "containers": [container("m", each) for each in amounts],
+    }
     request = read_request(spec, RESOURCES)
     assert all(0 < each.total < 10**140 for each in request.resources)
 
 
 LEASE = {
     "metadata": {"name": "l", "resourceVersion": "5"},
-    "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 3, "acquireTime": "2026-11-21T10:00:00Z"},
+    "spec": {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "leaseTransitions": 3,
+        "acquireTime": "2026-11-21T10:00:00Z",
+    },
 }
 
 
 @fuzzes(Lease.state, LeaseObserver.observe)
 @given(encoded(mutated(LEASE)))
-@example(b'{"metadata":{"resourceVersion":"1"},"spec":{"leaseDurationSeconds":' + b"9" * 400 + b',"holderIdentity":"x"}}')
+@example(
+    b'{"metadata":{"resourceVersion":"1"},"spec":{"leaseDurationSeconds":'
+    + b"9" * 400
+    + b',"holderIdentity":"x"}}'
+)
 @example(b'{"metadata":{"resourceVersion":"1"},"spec":{"leaseTransitions":' + b"9" * 400 + b"}}")
 def test_a_lease_that_somebody_else_wrote_is_followed_or_refused(content: bytes) -> None:
     try:

@@ -76,7 +76,9 @@ def test_whatever_was_sent_the_good_state_is_followed_afterwards(page: bytes, ev
 
 
 @fuzzes(_refusal)
-@given(st.integers(400, 599), encoded(mutated({"reason": "Conflict", "message": "m"})) | st.binary(max_size=400))
+@given(
+    st.integers(400, 599), encoded(mutated({"reason": "Conflict", "message": "m"})) | st.binary(max_size=400)
+)
 @example(500, b'{"message":"\xff"}')
 @example(500, nested(100_000))
 @example(500, b"[]")

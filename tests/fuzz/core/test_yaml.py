@@ -26,7 +26,9 @@ PATHS: tuple[YamlPath, ...] = (
     ("metadata",),
     ("nowhere",),
 )
-texts = damaged_yaml(st.sampled_from([KUBEADM.decode(), VOLCANO_CONFIG, "", "a: [b]\n"])) | st.text(max_size=30)
+texts = damaged_yaml(st.sampled_from([KUBEADM.decode(), VOLCANO_CONFIG, "", "a: [b]\n"])) | st.text(
+    max_size=30
+)
 
 
 @fuzzes(yaml_edit.documents, yaml_edit.first_document)
@@ -119,5 +121,10 @@ def test_a_kubeconfig_is_usable_or_refused_with_a_reason(kubeconfig: Path, text:
 
 
 def _require_texts(credentials: Credentials) -> None:
-    texts = (credentials.server, credentials.token() or "", credentials.server_name or "", credentials.proxy or "")
+    texts = (
+        credentials.server,
+        credentials.token() or "",
+        credentials.server_name or "",
+        credentials.proxy or "",
+    )
     assert all(isinstance(each, str) for each in texts)

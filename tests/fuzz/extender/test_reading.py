@@ -28,7 +28,16 @@ from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.dialects.enflame import ENFLAME
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 
-BUDGET = {"metadata": {"name": "b", "namespace": "default"}, "spec": {"selector": {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}}, "status": {"disruptionsAllowed": 1}}
+BUDGET = {
+    "metadata": {"name": "b", "namespace": "default"},
+    "spec": {
+        "selector": {
+            "matchLabels": {"a": "b"},
+            "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
+        }
+    },
+    "status": {"disruptionsAllowed": 1},
+}
 
 
 @st.composite
@@ -81,7 +90,23 @@ def test_an_odd_share_node_takes_no_pods_and_harms_no_other(content: bytes) -> N
 @fuzzes(read_pod, few=60)
 @given(st.lists(raw(objects.watched(objects.POD)), min_size=1, max_size=3))
 @example([json.dumps(objects.POD).replace('"uid-a"', '"\\ud800"').encode()])
-@example([json.dumps({**objects.POD, "metadata": {**objects.META, "annotations": {"gpushare.io/allocation": '{"node":"good","uid":"uid-a","at":"","unit":"1Gi","containers":{"m":{"good-0":' + "9" * 30 + '}}}'}}}).encode()])
+@example(
+    [
+        json.dumps(
+            {
+                **objects.POD,
+                "metadata": {
+                    **objects.META,
+                    "annotations": {
+                        "gpushare.io/allocation": '{"node":"good","uid":"uid-a","at":"","unit":"1Gi","containers":{"m":{"good-0":'
+                        + "9" * 30
+                        + "}}}"
+                    },
+                },
+            }
+        ).encode()
+    ]
+)
 def test_an_odd_pod_is_not_believed_and_harms_no_other(contents: list[bytes]) -> None:
     seen = ledger()
     for content in contents:

@@ -177,5 +177,3 @@ def test_every_foreign_edit_changes_some_manifest() -> None:
 
     look()
     assert not unused
-
-

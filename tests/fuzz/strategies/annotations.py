@@ -16,7 +16,9 @@ from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS
 
 SYSTEMS = ("aliyun.com", "volcano.sh", "enflame.com")
 OURS = annotation("a", c0=4)
-_NUMBERS = st.sampled_from(["0", "1", "-1", "7", "9" * 18, "9" * 19, "9" * 5000, "1e3", "٣", "0,1", ",", "1.5", ""])
+_NUMBERS = st.sampled_from(
+    ["0", "1", "-1", "7", "9" * 18, "9" * 19, "9" * 5000, "1e3", "٣", "0,1", ",", "1.5", ""]
+)
 _CONTAINERS = st.sampled_from(
     [
         '{"main":{"0":4}}',
@@ -37,7 +39,12 @@ def damaged_text(draw: st.DrawFn, text: str) -> str:
     return draw(damaged(text.encode())).decode("utf-8", "replace")
 
 
-ours = damaged_text(OURS) | damaged_text(annotation("a", unit="1/4 card", c0=1, c1=1)) | odd_texts | st.just(OURS)
+ours = (
+    damaged_text(OURS)
+    | damaged_text(annotation("a", unit="1/4 card", c0=1, c1=1))
+    | odd_texts
+    | st.just(OURS)
+)
 """Values of our own annotation, on the pod ``a``."""
 
 of_dialects: st.SearchStrategy[dict[str, str]] = st.dictionaries(
@@ -60,17 +67,47 @@ def on_pods(draw: st.DrawFn) -> dict[str, str]:
 
 
 _WORDS = st.sampled_from(
-    ["fail=0", "vanish=0,1", "shift=1", "shift=-" + "9" * 4000, "xid=0:79", "xid=0:" + "9" * 4000, "driver=hung", "repair=1", "fail=", "=", "fail", "xid=1:2:3", "fail=" + ",".join("0" * 2000), "shift=" + "9" * 5000]
+    [
+        "fail=0",
+        "vanish=0,1",
+        "shift=1",
+        "shift=-" + "9" * 4000,
+        "xid=0:79",
+        "xid=0:" + "9" * 4000,
+        "driver=hung",
+        "repair=1",
+        "fail=",
+        "=",
+        "fail",
+        "xid=1:2:3",
+        "fail=" + ",".join("0" * 2000),
+        "shift=" + "9" * 5000,
+    ]
 )
 simulations = st.lists(_WORDS | odd_texts, max_size=5).map(" ".join)
 loads = (
     st.lists(
-        st.sampled_from(["main=3Gi", "3Gi", "=", "main=", "main=-1", "main=" + "9" * 41, "a b=1Gi", "main=1e3", ",", "x=0.5"]),
+        st.sampled_from(
+            [
+                "main=3Gi",
+                "3Gi",
+                "=",
+                "main=",
+                "main=-1",
+                "main=" + "9" * 41,
+                "a b=1Gi",
+                "main=1e3",
+                ",",
+                "x=0.5",
+            ]
+        ),
         max_size=4,
     ).map(",".join)
     | odd_texts
 )
-cordons = st.lists(st.sampled_from(["0", "1", "GPU-0", "GPU-9", "99", "-1", "9" * 5000]) | odd_texts, max_size=6).map(",".join)
+cordons = st.lists(
+    st.sampled_from(["0", "1", "GPU-0", "GPU-9", "99", "-1", "9" * 5000]) | odd_texts, max_size=6
+).map(",".join)
 
 on_share_nodes: st.SearchStrategy[dict[str, str]] = st.fixed_dictionaries(
     {}, optional={CORDON_ANNOTATION: cordons, SIMULATE_ANNOTATION: simulations}

@@ -10,7 +10,17 @@ from tests.samples.hostctl import KUBEADM
 
 Edit = Callable[[str], str]
 
-_COMMENTS = ("", "", "", "{0}# a comment\n", "\n", "{0}# - --config=/not/this\n\n", "{0}#\n", "   \n", "{0}# :-[]{{}} 'x\n")
+_COMMENTS = (
+    "",
+    "",
+    "",
+    "{0}# a comment\n",
+    "\n",
+    "{0}# - --config=/not/this\n\n",
+    "{0}#\n",
+    "   \n",
+    "{0}# :-[]{{}} 'x\n",
+)
 _WORDS = (
     "--v=2",
     "--leader-elect=true",
@@ -91,12 +101,18 @@ _SIDECAR = "  - image: other:1\n    name: other\n    command: [sleep, infinity]\
 def block_manifests(draw: st.DrawFn) -> str:
     """As people and tools write them: indentation, comments, order of keys."""
     offset = " " * draw(st.integers(0, 3))
-    keys = [*_command(draw, offset), "    image: registry.k8s.io/kube-scheduler:v1.36.3 # pinned\n", "    name: kube-scheduler\n"]
+    keys = [
+        *_command(draw, offset),
+        "    image: registry.k8s.io/kube-scheduler:v1.36.3 # pinned\n",
+        "    name: kube-scheduler\n",
+    ]
     keys += draw(st.sampled_from([[], [_PROBE], ["    resources:\n      requests:\n        cpu: 100m\n"]]))
     mounts = draw(st.sampled_from(["none", "block", "flow", "empty", "null"]))
     keys += {
         "none": [],
-        "block": [f"    volumeMounts:\n    {offset}- mountPath: /etc/kubernetes/own\n    {offset}  name: own\n"],
+        "block": [
+            f"    volumeMounts:\n    {offset}- mountPath: /etc/kubernetes/own\n    {offset}  name: own\n"
+        ],
         "flow": ["    volumeMounts: [{mountPath: /etc/kubernetes/own, name: own}]\n"],
         "empty": ["    volumeMounts: []\n"],
         "null": ["    volumeMounts:\n"],
@@ -104,8 +120,14 @@ def block_manifests(draw: st.DrawFn) -> str:
     container = "".join(key + _commented(draw, "    ") for key in draw(st.permutations(keys)))
     others = draw(st.sampled_from(["", "", _SIDECAR]))
     # "-" alone on its line, so that any key may come first.
-    spec = [f"  containers:\n{others}  -\n{container}", "  hostNetwork: true\n", "  priorityClassName: system-node-critical\n"]
-    volumes = f"  volumes:\n  {offset}- hostPath:\n  {offset}    path: /etc/kubernetes/own\n  {offset}  name: own\n"
+    spec = [
+        f"  containers:\n{others}  -\n{container}",
+        "  hostNetwork: true\n",
+        "  priorityClassName: system-node-critical\n",
+    ]
+    volumes = (
+        f"  volumes:\n  {offset}- hostPath:\n  {offset}    path: /etc/kubernetes/own\n  {offset}  name: own\n"
+    )
     spec += {"none": [], "null": ["  volumes:\n"], "empty": ["  volumes: []\n"]}.get(mounts, [volumes])
     head = "apiVersion: v1\nkind: Pod\nmetadata:\n  labels: {component: kube-scheduler}\n  name: kube-scheduler\n"
     body = "spec:\n" + "".join(each + _commented(draw, "  ") for each in draw(st.permutations(spec)))
@@ -145,7 +167,9 @@ def dumped_manifests(draw: st.DrawFn) -> str:
     return yaml.safe_dump(pod, sort_keys=draw(st.booleans()))
 
 
-manifests: st.SearchStrategy[str] = st.one_of(block_manifests(), block_manifests(), dumped_manifests(), st.just(KUBEADM.decode()))
+manifests: st.SearchStrategy[str] = st.one_of(
+    block_manifests(), block_manifests(), dumped_manifests(), st.just(KUBEADM.decode())
+)
 
 
 @dataclass(frozen=True)
@@ -186,13 +210,17 @@ FOREIGN_EDITS: dict[str, Edit] = {
     "a longer image": _replacing("registry.k8s.io/", "registry.example.com:5000/mirror/"),
     "a flag changed": _replacing("--v=2", "--v=4"),
     "a flag more": _before("- --leader-elect", "- --new-flag=1"),
-    "a flag gone": lambda text: "".join(line for line in _lines(text) if line.strip() != "- --leader-elect=true"),
+    "a flag gone": lambda text: "".join(
+        line for line in _lines(text) if line.strip() != "- --leader-elect=true"
+    ),
     "another program path": _replacing("/usr/local/bin/kube-scheduler", "/opt/bin/kube-scheduler"),
     "a comment before the image": _before("image:", "# somebody was here"),
     "a comment before the command": _before("command:", "# somebody was here"),
     "a comment before the volumes": _before("volumes:", "# somebody was here"),
     "a comment before the mounts": _before("volumeMounts:", "# somebody was here"),
-    "a comment at the end": lambda text: text + ("" if text.endswith("\n") or not text else "\n") + "# the end\n",
+    "a comment at the end": lambda text: (
+        text + ("" if text.endswith("\n") or not text else "\n") + "# the end\n"
+    ),
     "a comment at the head": lambda text: "# generated\n" + text,
     "a label": _replacing("component: kube-scheduler", "component: kube-scheduler, tier: x"),
     "a priority class": _replacing("system-node-critical", "system-cluster-critical"),

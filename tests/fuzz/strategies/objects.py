@@ -20,7 +20,11 @@ META: Json = {
     "annotations": {"gpushare.io/port": "32766"},
     "ownerReferences": [{"kind": "DaemonSet", "uid": "u", "controller": True}],
     "managedFields": [
-        {"manager": "m", "time": "2026-11-21T10:00:00Z", "fieldsV1": {"f:status": {"f:capacity": {}}, 'k:{"type":"Ready"}': {}}}
+        {
+            "manager": "m",
+            "time": "2026-11-21T10:00:00Z",
+            "fieldsV1": {"f:status": {"f:capacity": {}}, 'k:{"type":"Ready"}': {}},
+        }
     ],
     "finalizers": ["gpushare.io/policy"],
 }
@@ -31,7 +35,11 @@ _CONDITION = {
     "message": "failed with exit code 3 matching",
     "lastTransitionTime": "2026-11-21T10:00:00Z",
 }
-_STATE = {"terminated": {"exitCode": 3, "message": '{"message": "x"}'}, "waiting": {"reason": "r"}, "running": {"startedAt": "2026-11-21T10:00:00Z"}}
+_STATE = {
+    "terminated": {"exitCode": 3, "message": '{"message": "x"}'},
+    "waiting": {"reason": "r"},
+    "running": {"startedAt": "2026-11-21T10:00:00Z"},
+}
 _CONTAINER = {
     "name": "main",
     "command": ["kube-scheduler", "--config=/x"],
@@ -39,13 +47,20 @@ _CONTAINER = {
 }
 POD: Json = {
     "metadata": META,
-    "spec": {"nodeName": "n1", "priority": 3, "containers": [_CONTAINER], "initContainers": [{**_CONTAINER, "name": "i", "restartPolicy": "Always"}]},
+    "spec": {
+        "nodeName": "n1",
+        "priority": 3,
+        "containers": [_CONTAINER],
+        "initContainers": [{**_CONTAINER, "name": "i", "restartPolicy": "Always"}],
+    },
     "status": {
         "phase": "Running",
         "reason": "",
         "startTime": "2026-11-21T10:00:00Z",
         "conditions": [{**_CONDITION, "type": "Ready"}],
-        "containerStatuses": [{"name": "main", "containerID": "containerd://" + "a" * 64, "state": _STATE, "lastState": _STATE}],
+        "containerStatuses": [
+            {"name": "main", "containerID": "containerd://" + "a" * 64, "state": _STATE, "lastState": _STATE}
+        ],
         "initContainerStatuses": [],
     },
 }
@@ -86,29 +101,72 @@ SHARE_NODE: Json = {
                 "firstUnit": 0,
                 "lock": "Memory",
                 "offers": {"memory": 16, "slice": 2, "card": 1},
-                "pods": [{"namespace": "default", "name": "a", "uid": "uid-a", "container": "main", "units": 4}],
+                "pods": [
+                    {"namespace": "default", "name": "a", "uid": "uid-a", "container": "main", "units": 4}
+                ],
             },
-            {"index": 1, "uuid": "GPU-1", "units": 16, "memory": "16Gi", "health": "Unhealthy", "cordoned": True},
+            {
+                "index": 1,
+                "uuid": "GPU-1",
+                "units": 16,
+                "memory": "16Gi",
+                "health": "Unhealthy",
+                "cordoned": True,
+            },
         ],
-        "faults": [{"uuid": "GPU-1", "reason": "Xid79", "since": "2026-11-21T10:00:00Z", "lastSeen": "2026-11-21T10:00:00Z", "quietSince": "x", "quietSeconds": 600, "relapses": 1}],
+        "faults": [
+            {
+                "uuid": "GPU-1",
+                "reason": "Xid79",
+                "since": "2026-11-21T10:00:00Z",
+                "lastSeen": "2026-11-21T10:00:00Z",
+                "quietSince": "x",
+                "quietSeconds": 600,
+                "relapses": 1,
+            }
+        ],
     },
 }
 POLICY: Json = {
     "metadata": META,
-    "spec": {"memoryUnit": "1Gi", "nodes": [{"names": ["n1"], "mode": "Memory", "devices": {"source": "NVML"}}]},
+    "spec": {
+        "memoryUnit": "1Gi",
+        "nodes": [{"names": ["n1"], "mode": "Memory", "devices": {"source": "NVML"}}],
+    },
     "status": {"observedGeneration": 1, "conditions": [_CONDITION], "nodes": {"enabled": 1}},
 }
-DAEMON_SET: Json = {"metadata": META, "spec": {"template": {"spec": {"containers": [_CONTAINER]}}}, "status": {}}
-DEPLOYMENT: Json = {"metadata": META, "spec": {"replicas": 2}, "status": {"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2, "readyReplicas": 2}}
+DAEMON_SET: Json = {
+    "metadata": META,
+    "spec": {"template": {"spec": {"containers": [_CONTAINER]}}},
+    "status": {},
+}
+DEPLOYMENT: Json = {
+    "metadata": META,
+    "spec": {"replicas": 2},
+    "status": {"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2, "readyReplicas": 2},
+}
 JOB: Json = {
-    "metadata": {**META, "annotations": {"gpushare.io/asked": '["a"]', "gpushare.io/node": "n1", "gpushare.io/port": "1,2"}},
+    "metadata": {
+        **META,
+        "annotations": {"gpushare.io/asked": '["a"]', "gpushare.io/node": "n1", "gpushare.io/port": "1,2"},
+    },
     "spec": {},
     "status": {"conditions": [{**_CONDITION, "type": "Failed"}, {**_CONDITION, "type": "FailureTarget"}]},
 }
-LEASE: Json = {"metadata": {**META, "annotations": {"gpushare.io/called-port": "32766"}}, "spec": {"holderIdentity": "a"}}
+LEASE: Json = {
+    "metadata": {**META, "annotations": {"gpushare.io/called-port": "32766"}},
+    "spec": {"holderIdentity": "a"},
+}
 BACKUP: Json = {
     "metadata": META,
-    "data": {"namespace": "v", "configMap": "c", "key": "k", "original": VOLCANO_CONFIG, "written": "x", "additions": "deviceshare=plugin,predicates=switch"},
+    "data": {
+        "namespace": "v",
+        "configMap": "c",
+        "key": "k",
+        "original": VOLCANO_CONFIG,
+        "written": "x",
+        "additions": "deviceshare=plugin,predicates=switch",
+    },
 }
 OF_KIND: dict[str, Json] = {
     "gpusharepolicies": POLICY,

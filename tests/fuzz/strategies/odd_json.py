@@ -99,7 +99,22 @@ def encoded(draw: st.DrawFn, documents: st.SearchStrategy[Any]) -> bytes:
     return draw(damaged(text.encode("utf-8", "surrogatepass")))
 
 
-_INSERTED = (b"", b"\0", b"\xff", b"\xed\xa0\x80", b'"', b"{", b"}", b"[" * 3000, b",", b"NaN", b"1e999", b"\\ud800", b"9" * 5000, b"\n")
+_INSERTED = (
+    b"",
+    b"\0",
+    b"\xff",
+    b"\xed\xa0\x80",
+    b'"',
+    b"{",
+    b"}",
+    b"[" * 3000,
+    b",",
+    b"NaN",
+    b"1e999",
+    b"\\ud800",
+    b"9" * 5000,
+    b"\n",
+)
 
 
 @st.composite
