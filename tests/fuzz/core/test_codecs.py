@@ -13,6 +13,7 @@ from tests.fuzz.strategies.odd_json import encoded, mutated, odd_texts
 from tests.samples.extender import pod_json
 
 from gpushare_core.books.allocation import MalformedAllocationError, decode_allocation
+from gpushare_core.clock import utc_now
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.legacy import MalformedAnnotationsError
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
@@ -20,7 +21,6 @@ from gpushare_core.kube.lease import Lease, LeaseObserver, held_lease
 from gpushare_core.placement.quantity import parse_amount, parse_memory, sum_amounts
 from gpushare_core.placement.requests import read_request
 from gpushare_core.placement.units import parse_node_unit, parse_unit
-from gpushare_core.clock import utc_now
 
 MOST = 10**60
 """No amount that was read is larger: what follows from it is done in bounded time."""
@@ -159,7 +159,7 @@ def test_a_lease_that_somebody_else_wrote_is_followed_or_refused(content: bytes)
         return
     observer = LeaseObserver("me", 15)
     observer.observe(state, now=1.0)
-    assert 0 <= observer.seconds_left(now=2.0)
+    assert observer.seconds_left(now=2.0) >= 0
     msgspec.json.encode(held_lease(state, name="l", identity="me", seconds=15, now=utc_now()))
 
 

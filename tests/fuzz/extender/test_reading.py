@@ -11,7 +11,10 @@ from tests.fuzz.strategies import objects
 from tests.fuzz.strategies.odd_json import damaged, mutated, nested
 from tests.samples.extender import pod_request, pod_update, share_node
 
+from gpushare_core.dialects.aliyun import ALIYUN
+from gpushare_core.dialects.enflame import ENFLAME
 from gpushare_core.json_object import UNREADABLE_JSON
+from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.bound_pods import PodList
 from gpushare_extender.decide.disruption_budgets import BudgetList, violating
 from gpushare_extender.decide.filter import filter_nodes
@@ -19,14 +22,11 @@ from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.pod_state import PodState
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.decide.rejection import rejection_for
-from gpushare_extender.http.inspection import inspect_all, inspect_node
 from gpushare_extender.http.dialect_inspection import inspect_dialect
+from gpushare_extender.http.inspection import inspect_all, inspect_node
 from gpushare_extender.ledger.holder import read_pod
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.share_node import read_share_node
-from gpushare_core.dialects.aliyun import ALIYUN
-from gpushare_core.dialects.enflame import ENFLAME
-from gpushare_core.placement.requests import PodRequest, ResourceClass
 
 BUDGET = {
     "metadata": {"name": "b", "namespace": "default"},

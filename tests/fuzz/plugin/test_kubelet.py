@@ -21,7 +21,6 @@ from gpushare_plugin.decide.checkpoint import by_pod
 from gpushare_plugin.decide.identity import identify
 from gpushare_plugin.decide.unit_ids import UnknownUnitError, decode_id, encode_id, known_numbers
 from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointFile, CheckpointUnreadableError
-from gpushare_plugin.kubelet.device_plugin import DevicePlugin
 from gpushare_plugin.kubelet.pod_resources import read_assigned
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
