@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, settings
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "0"))
-"""Of each test in a long run (``make fuzz EXAMPLES=n``); 0: the few of `make test`, the same ones each time."""
+"""Of each test in a long run (``make fuzz EXAMPLES=n``); 0: the few of `make test`, always the same ones."""
 FEW = 30
 
 FUZZED: set[str] = set()
@@ -26,7 +26,7 @@ def fuzzes(*entry_points: Callable[..., Any], few: int = FEW) -> Callable[[Test]
     ``few``: how many in `make test`; less than usual where an example is slow.
     """
     FUZZED.update(map(name_of, entry_points))
-    chosen = settings(
+    return settings(
         max_examples=max(1, EXAMPLES * few // FEW) if EXAMPLES else few,
         derandomize=not EXAMPLES,
         database=None,
@@ -36,4 +36,3 @@ def fuzzes(*entry_points: Callable[..., Any], few: int = FEW) -> Callable[[Test]
         phases=[Phase.explicit, Phase.generate, *([Phase.shrink] if EXAMPLES else [])],
         suppress_health_check=list(HealthCheck),
     )
-    return chosen

@@ -19,7 +19,7 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
-from gpushare_core.json_object import Json
+from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.whole_number import whole_number
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
@@ -308,7 +308,7 @@ def read_time(text: Any) -> datetime | None:
 def _asked(text: str) -> frozenset[str]:
     try:
         return frozenset(json.loads(text)) if text else frozenset()
-    except (ValueError, TypeError):
+    except (*UNREADABLE_JSON, TypeError):
         return frozenset()
 
 
@@ -441,7 +441,7 @@ def _last_words(containers: Any) -> str:
     last = lines[-1] if lines else ""
     try:
         return str(json.loads(last)["message"])
-    except (ValueError, TypeError, KeyError):
+    except (*UNREADABLE_JSON, TypeError, KeyError):
         return last
 
 

@@ -1,4 +1,4 @@
-"""What an API server, or a proxy before it, may send to a list and a watch: afterwards all is followed again."""
+"""What an API server, or a proxy before it, may send to a list and a watch: then all is followed again."""
 
 import asyncio
 import json

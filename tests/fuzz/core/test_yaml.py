@@ -1,4 +1,4 @@
-"""YAML that people, tools and strangers wrote: read within bounds, edited exactly, or refused with a reason."""
+"""YAML that people, tools and strangers wrote is read within bounds, edited exactly, or refused."""
 
 import time
 from pathlib import Path

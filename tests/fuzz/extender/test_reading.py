@@ -98,9 +98,8 @@ def test_an_odd_share_node_takes_no_pods_and_harms_no_other(content: bytes) -> N
                 "metadata": {
                     **objects.META,
                     "annotations": {
-                        "gpushare.io/allocation": '{"node":"good","uid":"uid-a","at":"","unit":"1Gi","containers":{"m":{"good-0":'
-                        + "9" * 30
-                        + "}}}"
+                        "gpushare.io/allocation": '{"node":"good","uid":"uid-a","at":"","unit":"1Gi",'
+                        '"containers":{"m":{"good-0":' + "9" * 30 + "}}}"
                     },
                 },
             }

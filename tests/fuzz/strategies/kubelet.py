@@ -1,4 +1,4 @@
-"""What the kubelet says: requests for units, PodResources, its checkpoint; right, odd, and from other versions."""
+"""What the kubelet says: requests for units, PodResources, its checkpoint, also of other versions."""
 
 import base64
 from typing import Any

@@ -1,4 +1,4 @@
-"""Manifests of kube-scheduler in many hands, configurations that it reads, and what others do to them later."""
+"""Manifests of kube-scheduler in many hands, its configurations, and what others do to them later."""
 
 import json
 from collections.abc import Callable
@@ -129,7 +129,7 @@ def block_manifests(draw: st.DrawFn) -> str:
         f"  volumes:\n  {offset}- hostPath:\n  {offset}    path: /etc/kubernetes/own\n  {offset}  name: own\n"
     )
     spec += {"none": [], "null": ["  volumes:\n"], "empty": ["  volumes: []\n"]}.get(mounts, [volumes])
-    head = "apiVersion: v1\nkind: Pod\nmetadata:\n  labels: {component: kube-scheduler}\n  name: kube-scheduler\n"
+    head = "apiVersion: v1\nkind: Pod\nmetadata:\n  labels: {component: kube-scheduler}\n"
     body = "spec:\n" + "".join(each + _commented(draw, "  ") for each in draw(st.permutations(spec)))
     tail = draw(st.sampled_from(["", "status: {}\n", "# end\n", "...\n", "---\nkind: Other\n"]))
     return _wrapped(draw, head + body + tail)
@@ -258,7 +258,7 @@ _EXTENDERS = (
 _SETTINGS = (
     "",
     "clientConnection: {kubeconfig: /k}\n",
-    "profiles:\n- schedulerName: default-scheduler # ours\n  plugins:\n    score:\n      disabled:\n      - name: '*'\n",
+    "profiles:\n- schedulerName: default-scheduler # ours\n  plugins: {score: {disabled: [{name: '*'}]}}\n",
     "percentageOfNodesToScore: 50\n",
     "delayCacheUntilActive: true\n",
     "leaderElection:\n  leaderElect: true\n",

@@ -1,4 +1,4 @@
-"""Objects of the API server as a watch may deliver them: right ones of every kind, and what is wrong in them."""
+"""Objects of the API server as a watch may deliver them: of every kind, right and wrong."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""JSON of all kinds, documents of the right shape with a few things wrong in them, and texts that are no JSON."""
+"""JSON of all kinds, right documents with a few things wrong in them, and texts that are no JSON."""
 
 import copy
 import json

@@ -49,18 +49,16 @@ TAGS = (
 
 def laughs(levels: int, *, width: int = 9) -> str:
     """A few lines that stand for ``width ** levels`` words."""
-    lines = ["l0: &l0 [lol]"]
-    for level in range(1, levels + 1):
-        lines.append(f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * width)}]")
-    return "\n".join(lines) + "\n"
+    lists = (", ".join([f"*l{each}"] * width) for each in range(levels))
+    above = (f"l{level}: &l{level} [{below}]" for level, below in enumerate(lists, start=1))
+    return "\n".join(["l0: &l0 [lol]", *above, ""])
 
 
 def merged_laughs(levels: int, *, width: int = 9) -> str:
     """The same by merge keys, which a reader unfolds before anybody sees the document."""
-    lines = ["l0: &l0 {k: lol}"]
-    for level in range(1, levels + 1):
-        lines.append(f"l{level}: &l{level} {{<<: [{', '.join([f'*l{level - 1}'] * width)}]}}")
-    return "\n".join(lines) + "\n"
+    lists = (", ".join([f"*l{each}"] * width) for each in range(levels))
+    above = (f"l{level}: &l{level} {{<<: [{below}]}}" for level, below in enumerate(lists, start=1))
+    return "\n".join(["l0: &l0 {k: lol}", *above, ""])
 
 
 BOMBS = {
