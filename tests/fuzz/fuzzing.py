@@ -17,7 +17,8 @@ FUZZED: set[str] = set()
 
 
 def name_of(entry_point: Callable[..., Any]) -> str:
-    return f"{entry_point.__module__}:{entry_point.__qualname__}"
+    function = getattr(entry_point, "fget", entry_point)  # of a property
+    return f"{function.__module__}:{function.__qualname__}"
 
 
 def fuzzes(*entry_points: Callable[..., Any], few: int = FEW) -> Callable[[Test], Test]:

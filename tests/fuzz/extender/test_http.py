@@ -109,14 +109,20 @@ class Server:
     def told(self, content: bytes, tls: ssl.SSLContext | None = None) -> bytes:
         """Returns all that comes back until the connection is closed, which is within the deadline."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=DEADLINE) as plain:
-            connection = tls.wrap_socket(plain, server_hostname="127.0.0.1") if tls else plain
-            with contextlib.suppress(ConnectionError):
-                connection.sendall(content)
-            answer = b""
-            with contextlib.suppress(ConnectionError):
-                while chunk := connection.recv(65536):
-                    answer += chunk
-            return answer
+            if tls is None:
+                return _exchanged(plain, content)
+            with tls.wrap_socket(plain, server_hostname="127.0.0.1") as encrypted:
+                return _exchanged(encrypted, content)
+
+
+def _exchanged(connection: socket.socket, content: bytes) -> bytes:
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(content)
+    answer = b""
+    with contextlib.suppress(ConnectionError):
+        while chunk := connection.recv(65536):
+            answer += chunk
+    return answer
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import dataclasses
 
 import pytest
 import yaml
-from hypothesis import assume, given, reject
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.fuzz.fuzzing import fuzzes
 from tests.fuzz.strategies.manifests import FOREIGN_EDITS, configurations, manifests
 from tests.fuzz.strategies.yaml_text import damaged_yaml
-from tests.samples.hostctl import EXTENDER, PATHS, file, performed
+from tests.samples.hostctl import EXTENDER, PATHS, WITH_CONFIG, file, performed
 
 from gpushare_hostctl.decide import health_endpoint, manifest, plan, scheduler_config
 from gpushare_hostctl.decide.snapshot import Snapshot
@@ -58,7 +58,8 @@ def applied(text: str) -> Snapshot:
         return installed(snapshot_of(text))
     except NeedsPersonError as error:
         assert str(error)
-        reject()
+        assume(condition=False)
+        raise
 
 
 @fuzzes(plan.install, plan.restore, few=30)
@@ -176,3 +177,20 @@ def test_every_foreign_edit_changes_some_manifest() -> None:
 
     look()
     assert not unused
+
+
+@pytest.mark.parametrize(
+    "volume",
+    ["hostPath: /etc/kubernetes/own", "hostPath: [x]", "hostPath: {path: 5}", "hostPath:", "emptyDir: {}"],
+)
+def test_a_volume_that_is_odd_holds_no_configuration(volume: str) -> None:
+    text = WITH_CONFIG.decode().replace("hostPath: {path: /etc/kubernetes/own}", volume)
+    assert text != WITH_CONFIG.decode()
+    with pytest.raises(NeedsPersonError, match="mount it from the host"):
+        installed(snapshot_of(text))
+
+
+def test_a_mount_without_a_path_holds_no_configuration() -> None:
+    text = WITH_CONFIG.decode().replace("mountPath: /config}", "mountPath: 5}")
+    with pytest.raises(NeedsPersonError, match="mount it from the host"):
+        installed(snapshot_of(text))

@@ -86,7 +86,7 @@ def _changed(draw: st.DrawFn, document: Any, path: Path) -> Any:
         case "wrap":
             owner[path[-1]] = [owner[path[-1]]]
         case "repeat" if isinstance(owner, list):
-            owner.insert(0, copy.deepcopy(owner[path[-1]]))
+            owner.insert(0, copy.deepcopy(owner[int(path[-1])]))
         case _ if isinstance(owner, dict):
             owner[draw(odd_texts)] = draw(odd_values)
     return document
