@@ -1,8 +1,8 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit check format crds protos chart lock image bench chaos simulate clean venv \
-  cluster volcano helm preflight
+.PHONY: help demo kubeconfig stop test unit fuzz check format crds protos chart lock image bench chaos simulate clean \
+  venv cluster volcano helm preflight
 
 PYTHON ?= python3
 KEEP ?= 1
@@ -16,6 +16,7 @@ SEED ?= 1
 OPERATIONS ?= 1000
 SHRINK_MINUTES ?= 30
 CHAOS_ARGS ?=
+EXAMPLES ?= 1000
 OF_THE_LOCK := --constraints requirements.lock --universal --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --quiet
 # Each runs tests of its own, with a local cluster of its own where they need one.
@@ -38,7 +39,10 @@ test: preflight check cluster volcano helm ## All checks and all tests: unit, co
 	$(BIN)/pytest --numprocesses=$(PROCESSES) $(PYTEST_ARGS)
 
 unit: $(STAMP) ## Only the fast tests, no cluster
-	$(BIN)/pytest --numprocesses=$(PROCESSES) tests/unit tests/component $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses=$(PROCESSES) tests/unit tests/component tests/fuzz $(PYTEST_ARGS)
+
+fuzz: $(STAMP) ## Draw EXAMPLES=n odd inputs for each entry point from outside; others each time
+	FUZZ_EXAMPLES="$(EXAMPLES)" $(BIN)/pytest --numprocesses=$(PROCESSES) tests/fuzz $(PYTEST_ARGS)
 
 simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, broken at random; SEED= SEEDS= OPERATIONS= MODE=
 	$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --seeds $(or $(SEEDS),1) \
