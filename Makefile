@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help demo kubeconfig stop test unit check format crds protos chart lock image bench clean venv cluster volcano \
-  helm preflight
+  helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
 KEEP ?= 1
@@ -14,8 +14,8 @@ CODE := core operator plugin extender hostctl localcluster image charts demo ben
 PYTEST_ARGS ?=
 OF_THE_LOCK := --constraints requirements.lock --universal --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --quiet
-# Each runs tests of its own, with a local cluster of its own where they need one.
-PROCESSES ?= 3
+# Each runs tests of its own, with a local cluster of its own where they need one: as many as memory allows.
+PROCESSES ?= auto
 
 help: ## Explain the targets
 	@echo "gpushare: share GPU cards on Kubernetes. Targets:"
@@ -30,17 +30,36 @@ kubeconfig: $(STAMP) ## Print the path of the demo cluster's kubeconfig
 stop: $(STAMP) ## Stop the demo cluster
 	$(BIN)/localcluster down --name demo
 
-test: preflight check cluster volcano helm ## All checks and all tests: unit, component, end to end on a real local cluster
+test: preflight ## All checks and all tests: unit, component, end to end on a real local cluster
+	@$(MAKE) --no-print-directory --jobs suite programs
+
+# What needs a program that is still being built waits for it; the other tests run meanwhile.
+suite: check
 	$(BIN)/pytest --numprocesses=$(PROCESSES) $(PYTEST_ARGS)
 
+# One after the other: each build takes all processors.
+programs: $(STAMP)
+	$(BIN)/localcluster build > /dev/null
+	$(BIN)/localcluster build --ignore-preflight-errors --helm > /dev/null
+	$(BIN)/localcluster build --volcano > /dev/null
+
 unit: $(STAMP) ## Only the fast tests, no cluster
-	$(BIN)/pytest --numprocesses=$(PROCESSES) tests/unit tests/component $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses=logical tests/unit tests/component $(PYTEST_ARGS)
 
 check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
+	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target types contracts style generated
+
+style: $(STAMP)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
+
+types: $(STAMP)
 	$(BIN)/mypy $(CODE)
+
+contracts: $(STAMP)
 	$(BIN)/lint-imports
+
+generated: $(STAMP)
 	$(BIN)/python -m gpushare_core.api.crd --check crds/
 	$(BIN)/python plugin/generate_protos.py --check
 	$(BIN)/python charts/copy_objects.py --check

@@ -25,19 +25,35 @@ CLUSTER_MEMORY = 4 << 30
 OWN_MEMORY = 2 << 30
 """Bytes for everything else."""
 
-LONGEST = (
-    "test_scheduler_connection",
+FIRST = (
     "test_lifecycle",
+    "test_scheduler_reconnection",
     "test_control_planes",
     "test_image",
-    "test_nodes",
-    "test_modes_and_dialects",
-    "test_chart",
+    "test_backends",
+    "test_dedicated",
     "test_localcluster",
+    "test_chart",
+    "test_second_control_plane",
+    "test_scheduler_connection",
+    "test_dialects",
+    "test_upgrade",
+    "test_replaced_system",
+    "test_modes_and_dialects",
+    "test_nodes",
 )
-"""Modules begun first: a process that begins one of them last keeps everybody waiting."""
+"""Modules begun first: a process that begins a long one last keeps everybody waiting. Before all others those
+without the mark ``connected``, as a process waits for kube-scheduler where it changes from one kind to the
+other."""
 
-SECOND_CLUSTER = frozenset({"test_lifecycle", "test_nodes", "test_scheduler_connection"})
+SECOND_CLUSTER = frozenset(
+    {
+        "test_lifecycle",
+        "test_second_control_plane",
+        "test_scheduler_connection",
+        "test_scheduler_reconnection",
+    }
+)
 """Where the machine lends no more instances than for two clusters: modules that take about as long as all
 others with a cluster together."""
 
@@ -67,8 +83,13 @@ class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has 
         return "second cluster" if Path(module).stem in SECOND_CLUSTER else "first cluster"
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """As many clusters side by side as the machine's memory allows: they wait more than they compute."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """As many clusters side by side as the machine's memory allows: they wait more than they compute.
+
+    With ``logical`` as many processes as processors.
+    """
+    if config.option.numprocesses == "logical":
+        return None
     with_cluster = (_available_memory() - OWN_MEMORY) // CLUSTER_MEMORY
     return 1 + min(max(with_cluster, 1), MOST_CLUSTERS)
 
@@ -105,8 +126,8 @@ def _is_end_to_end(module: str) -> bool:
 
 def _turn(path: Path) -> int:
     if not _is_end_to_end(str(path)):
-        return len(LONGEST) + 1
-    return LONGEST.index(path.stem) if path.stem in LONGEST else len(LONGEST)
+        return len(FIRST) + 1
+    return FIRST.index(path.stem) if path.stem in FIRST else len(FIRST)
 
 
 def _available_memory() -> int:

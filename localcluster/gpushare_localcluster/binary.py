@@ -54,13 +54,22 @@ def ensure_binary(*, report: Report, environment: Mapping[str, str] = os.environ
         )
     go = toolchain.find_go(cache, report=report)
     folder = cache / fingerprint(SOURCES, toolchain.version(go))
-    with locked(cache / "lock", report=report):
-        if not (folder / "localcluster").exists():
-            build(go, folder, report=report)
-            for old in outdated(_builds(cache), now=time.time()):
-                shutil.rmtree(old)
-        folder.touch()
-    return _link(folder / "localcluster", folder)
+    program = folder / "localcluster"
+    # Who only uses what is there does not wait for those who build something else.
+    if not program.exists():
+        with locked(cache / "lock", report=report):
+            _build_once(go, program, report=report)
+    folder.touch()
+    return _link(program, folder)
+
+
+def _build_once(go: Path, program: Path, *, report: Report) -> None:
+    """Builds ``program``, unless another process did so just now, and deletes what nobody uses any more."""
+    if program.exists():
+        return
+    build(go, program.parent, report=report)
+    for old in outdated(_builds(program.parent.parent), now=time.time()):
+        shutil.rmtree(old)
 
 
 def fingerprint(sources: Path, compiler: str) -> str:
