@@ -37,7 +37,7 @@ class Process:
     [
         pytest.param(2, 2, id="a small machine has one cluster"),
         pytest.param(7, 2, id="seven"),
-        pytest.param(15, 4, id="fifteen"),
+        pytest.param(11, 4, id="eleven"),
         pytest.param(22, 5, id="twenty-two"),
         pytest.param(200, 5, id="more clusters would end no earlier"),
     ],
