@@ -1,20 +1,18 @@
 """The program that is every component of the cluster: built once, cached by the content of its sources."""
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpushare_localcluster import toolchain
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_localcluster.toolchain import Report
+from gpushare_localcluster.lock import Report, locked
 
 SOURCES = Path(__file__).resolve().parents[1]
 PREBUILT = "GPUSHARE_LOCALCLUSTER_BINARY"
@@ -140,19 +138,6 @@ def _await(process: "subprocess.Popen[str]", started: float, *, report: Report) 
             return process.communicate(timeout=PROGRESS_SECONDS)[1]
         except subprocess.TimeoutExpired:
             report(f"still building, {time.monotonic() - started:.0f} s")
-
-
-@contextmanager
-def locked(path: Path, *, report: Report) -> Iterator[None]:
-    """Holds the lock file at `path`: two builds at once would take twice the time and memory."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            report("waiting for another build of the local cluster")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _builds(cache: Path) -> list[Path]:

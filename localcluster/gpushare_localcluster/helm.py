@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpushare_localcluster import toolchain
-from gpushare_localcluster.binary import SOURCES, compile_program, fingerprint, locked
+from gpushare_localcluster.binary import SOURCES, compile_program, fingerprint
 from gpushare_localcluster.directories import cache_folder
-from gpushare_localcluster.toolchain import Report
+from gpushare_localcluster.lock import Report, locked
 
 COMMAND = "helm.sh/helm/v3/cmd/helm"
 
