@@ -39,8 +39,8 @@ FIRST = (
     "test_dialects",
     "test_upgrade",
     "test_replaced_system",
-    "test_modes_and_dialects",
     "test_nodes",
+    "test_operator_replicas",
 )
 """Modules begun first: a process that begins a long one last keeps everybody waiting. Before all others those
 without the mark ``connected``, as a process waits for kube-scheduler where it changes from one kind to the
