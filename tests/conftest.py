@@ -18,7 +18,7 @@ INSTANCES = 512
 
 FAST_PROCESS = "gw0"
 MOST_CLUSTERS = 4
-"""More would not end earlier: there are modules that take a quarter of the whole time."""
+"""More would not end much earlier: one module takes half of the whole time."""
 MEMORY = Path("/proc/meminfo")
 CLUSTER_MEMORY = 3 << 30
 """Bytes for a process: twice a cluster, as a module may have one of its own beside the one that is shared."""
