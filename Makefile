@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help demo kubeconfig stop test unit fuzz check format crds protos chart lock image bench chaos simulate clean \
-  venv cluster volcano helm preflight
+  venv cluster volcano helm preflight suite programs style types contracts generated
 
 PYTHON ?= python3
 KEEP ?= 1
@@ -19,8 +19,8 @@ CHAOS_ARGS ?=
 EXAMPLES ?= 1000
 OF_THE_LOCK := --constraints requirements.lock --universal --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --quiet
-# Each runs tests of its own, with a local cluster of its own where they need one.
-PROCESSES ?= 3
+# Each runs tests of its own, with a local cluster of its own where they need one: as many as memory allows.
+PROCESSES ?= auto
 
 help: ## Explain the targets
 	@echo "gpushare: share GPU cards on Kubernetes. Targets:"
@@ -35,24 +35,43 @@ kubeconfig: $(STAMP) ## Print the path of the demo cluster's kubeconfig
 stop: $(STAMP) ## Stop the demo cluster
 	$(BIN)/localcluster down --name demo
 
-test: preflight check cluster volcano helm ## All checks and all tests: unit, component, end to end on a real local cluster
+test: preflight ## All checks and all tests: unit, component, end to end on a real local cluster
+	@$(MAKE) --no-print-directory --jobs suite programs
+
+# What needs a program that is still being built waits for it; the other tests run meanwhile.
+suite: check
 	$(BIN)/pytest --numprocesses=$(PROCESSES) $(PYTEST_ARGS)
 
+# One after the other: each build takes all processors.
+programs: $(STAMP)
+	$(BIN)/localcluster build > /dev/null
+	$(BIN)/localcluster build --ignore-preflight-errors --helm > /dev/null
+	$(BIN)/localcluster build --volcano > /dev/null
+
 unit: $(STAMP) ## Only the fast tests, no cluster
-	$(BIN)/pytest --numprocesses=$(PROCESSES) tests/unit tests/component tests/fuzz $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses=logical tests/unit tests/component tests/fuzz $(PYTEST_ARGS)
 
 fuzz: $(STAMP) ## Draw EXAMPLES=n odd inputs for each entry point from outside; others each time
-	FUZZ_EXAMPLES="$(EXAMPLES)" $(BIN)/pytest --numprocesses=$(PROCESSES) tests/fuzz $(PYTEST_ARGS)
+	FUZZ_EXAMPLES="$(EXAMPLES)" $(BIN)/pytest --numprocesses=logical tests/fuzz $(PYTEST_ARGS)
 
 simulate: $(STAMP) ## Extender, plugins, kubelets in virtual time, broken at random; SEED= SEEDS= OPERATIONS= MODE=
 	$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --seeds $(or $(SEEDS),1) \
 	  --operations $(or $(OPERATIONS),1000) $(if $(filter command,$(firstword $(origin MODE))),--mode $(MODE))
 
 check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
+	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target types contracts style generated
+
+style: $(STAMP)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
+
+types: $(STAMP)
 	$(BIN)/mypy $(CODE)
+
+contracts: $(STAMP)
 	$(BIN)/lint-imports
+
+generated: $(STAMP)
 	$(BIN)/python -m gpushare_core.api.crd --check crds/
 	$(BIN)/python plugin/generate_protos.py --check
 	$(BIN)/python charts/copy_objects.py --check

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 # How long examples take says nothing where clusters run beside: only what they show is a result.
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -15,19 +16,44 @@ INOTIFY_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 INSTANCES = 512
 """For all clusters together. One of four nodes takes 36, and machines usually lend 128."""
 
-LONGEST = (
-    "test_scheduler_connection",
+FAST_PROCESS = "gw0"
+MOST_CLUSTERS = 4
+"""More would not end much earlier: one module takes half of the whole time."""
+MEMORY = Path("/proc/meminfo")
+CLUSTER_MEMORY = 3 << 30
+"""Bytes for a process: twice a cluster, as a module may have one of its own beside the one that is shared."""
+OWN_MEMORY = 2 << 30
+"""Bytes for everything else."""
+
+FIRST = (
     "test_lifecycle",
+    "test_scheduler_reconnection",
     "test_control_planes",
     "test_image",
-    "test_nodes",
-    "test_modes_and_dialects",
-    "test_chart",
+    "test_backends",
+    "test_dedicated",
     "test_localcluster",
+    "test_chart",
+    "test_second_control_plane",
+    "test_scheduler_connection",
+    "test_dialects",
+    "test_upgrade",
+    "test_replaced_system",
+    "test_nodes",
+    "test_operator_replicas",
 )
-"""Modules begun first: a process that begins one of them last keeps everybody waiting."""
+"""Modules begun first: a process that begins a long one last keeps everybody waiting. Before all others those
+without the mark ``connected``, as a process waits for kube-scheduler where it changes from one kind to the
+other."""
 
-SECOND_CLUSTER = frozenset({"test_lifecycle", "test_nodes", "test_scheduler_connection"})
+SECOND_CLUSTER = frozenset(
+    {
+        "test_lifecycle",
+        "test_second_control_plane",
+        "test_scheduler_connection",
+        "test_scheduler_reconnection",
+    }
+)
 """Where the machine lends no more instances than for two clusters: modules that take about as long as all
 others with a cluster together."""
 
@@ -36,11 +62,36 @@ class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has 
     """Keeps a module in one process: its tests share a policy. ``--dist=loadfile`` would begin with the
     modules of many tests, and those are the fast ones."""
 
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """One process begins with the fast tests, at the end of the queue: they compute while the others,
+        with their clusters, wait."""
+        if node.gateway.id == FAST_PROCESS:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        """A process is given its next module as late as it can do with: until then another one may be free
+        for it."""
+        if self.workqueue and self._pending_of(self.assigned_work[node]) > 1:
+            return
+        super()._reschedule(node)
+
     def _split_scope(self, nodeid: str) -> str:
         module, _, _ = nodeid.partition("::")
         if not _is_end_to_end(module) or _instances() >= INSTANCES:
             return module
         return "second cluster" if Path(module).stem in SECOND_CLUSTER else "first cluster"
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """As many clusters side by side as the machine's memory allows: they wait more than they compute.
+
+    With ``logical`` as many processes as processors.
+    """
+    if config.option.numprocesses == "logical":
+        return None
+    with_cluster = (_available_memory() - OWN_MEMORY) // CLUSTER_MEMORY
+    return 1 + min(max(with_cluster, 1), MOST_CLUSTERS)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
@@ -75,8 +126,15 @@ def _is_end_to_end(module: str) -> bool:
 
 def _turn(path: Path) -> int:
     if not _is_end_to_end(str(path)):
-        return len(LONGEST) + 1
-    return LONGEST.index(path.stem) if path.stem in LONGEST else len(LONGEST)
+        return len(FIRST) + 1
+    return FIRST.index(path.stem) if path.stem in FIRST else len(FIRST)
+
+
+def _available_memory() -> int:
+    """Bytes that programs can have without anything being swapped out."""
+    lines = MEMORY.read_text().splitlines()
+    (kibibytes,) = (line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+    return int(kibibytes) * 1024
 
 
 def _instances() -> int:

@@ -1,20 +1,18 @@
 """The program that is every component of the cluster: built once, cached by the content of its sources."""
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpushare_localcluster import toolchain
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_localcluster.toolchain import Report
+from gpushare_localcluster.lock import Report, locked
 
 SOURCES = Path(__file__).resolve().parents[1]
 PREBUILT = "GPUSHARE_LOCALCLUSTER_BINARY"
@@ -54,13 +52,22 @@ def ensure_binary(*, report: Report, environment: Mapping[str, str] = os.environ
         )
     go = toolchain.find_go(cache, report=report)
     folder = cache / fingerprint(SOURCES, toolchain.version(go))
-    with locked(cache / "lock", report=report):
-        if not (folder / "localcluster").exists():
-            build(go, folder, report=report)
-            for old in outdated(_builds(cache), now=time.time()):
-                shutil.rmtree(old)
-        folder.touch()
-    return _link(folder / "localcluster", folder)
+    program = folder / "localcluster"
+    # Who only uses what is there does not wait for those who build something else.
+    if not program.exists():
+        with locked(cache / "lock", report=report):
+            _build_once(go, program, report=report)
+    folder.touch()
+    return _link(program, folder)
+
+
+def _build_once(go: Path, program: Path, *, report: Report) -> None:
+    """Builds ``program``, unless another process did so just now, and deletes what nobody uses any more."""
+    if program.exists():
+        return
+    build(go, program.parent, report=report)
+    for old in outdated(_builds(program.parent.parent), now=time.time()):
+        shutil.rmtree(old)
 
 
 def fingerprint(sources: Path, compiler: str) -> str:
@@ -131,19 +138,6 @@ def _await(process: "subprocess.Popen[str]", started: float, *, report: Report) 
             return process.communicate(timeout=PROGRESS_SECONDS)[1]
         except subprocess.TimeoutExpired:
             report(f"still building, {time.monotonic() - started:.0f} s")
-
-
-@contextmanager
-def locked(path: Path, *, report: Report) -> Iterator[None]:
-    """Holds the lock file at `path`: two builds at once would take twice the time and memory."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            report("waiting for another build of the local cluster")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _builds(cache: Path) -> list[Path]:

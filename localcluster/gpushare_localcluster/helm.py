@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpushare_localcluster import toolchain
-from gpushare_localcluster.binary import SOURCES, compile_program, fingerprint, locked
+from gpushare_localcluster.binary import SOURCES, compile_program, fingerprint
 from gpushare_localcluster.directories import cache_folder
-from gpushare_localcluster.toolchain import Report
+from gpushare_localcluster.lock import Report, locked
 
 COMMAND = "helm.sh/helm/v3/cmd/helm"
 
@@ -21,13 +21,17 @@ def ensure_helm(*, report: Report, environment: Mapping[str, str] = os.environ) 
     sources = SOURCES / "helm"
     go = toolchain.find_go(cache, report=report)
     helm = cache / "helm" / fingerprint(sources, toolchain.version(go)) / "helm"
-    with locked(cache / "lock", report=report):
-        if not helm.exists():
-            report("building Helm: about 90 seconds, once")
-            unfinished = helm.with_suffix(".unfinished")
-            flags = ["-trimpath", "-buildvcs=false", "-ldflags", "-s -w"]
-            compile_program(
-                [go, "build", *flags, "-o", unfinished, COMMAND], sources, unfinished, report=report
-            )
-            unfinished.rename(helm)
+    if not helm.exists():
+        with locked(cache / "lock", report=report):
+            _build_once(go, sources, helm, report=report)
     return helm
+
+
+def _build_once(go: Path, sources: Path, helm: Path, *, report: Report) -> None:
+    if helm.exists():
+        return
+    report("building Helm: about 90 seconds, once")
+    unfinished = helm.with_suffix(".unfinished")
+    flags = ["-trimpath", "-buildvcs=false", "-ldflags", "-s -w"]
+    compile_program([go, "build", *flags, "-o", unfinished, COMMAND], sources, unfinished, report=report)
+    unfinished.rename(helm)

@@ -6,10 +6,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpushare_localcluster.binary import locked
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_localcluster.toolchain import Report
+from gpushare_localcluster.lock import Report, locked
 
 RUNTIME = ("containerd", "runc", "containernetworking-plugins")
 TOOLS = ("apt-get", "dpkg-deb", "tar")

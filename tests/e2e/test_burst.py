@@ -10,7 +10,7 @@ from tests.e2e.workloads import create, pod, replica_set
 
 from gpushare_localcluster.cluster import LocalCluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("tight_policy")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("tight_policy")]
 
 CARDS = [16] * 18
 """Three nodes of six cards: a hundred pods of 1 to 6 units ask for more than there is."""

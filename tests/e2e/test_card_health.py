@@ -26,7 +26,7 @@ from gpushare_plugin.decide.pod_events import PodEvent
 from gpushare_plugin.decide.pods import PodName
 
 NODE = "gpu-1"
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("two_cards")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("two_cards")]
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from gpushare_operator.desired.dedicated import scheduler_deployment
 from gpushare_operator.desired.hostctl_job import SchedulerSettings
 from gpushare_operator.desired.names import Installation
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 MANIFESTS = str(ROOT / "manifests" / "dedicated" / "scheduler")
 INSTALLATION = Installation(namespace=SYSTEM, image="gpushare:0.1.0")

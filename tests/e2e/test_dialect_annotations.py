@@ -12,7 +12,7 @@ from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product")]
 
 VOLCANO = "system:serviceaccount:volcano-system:volcano-scheduler"
 ALIYUN = "system:serviceaccount:kube-system:gpushare-schd-extender"

@@ -27,7 +27,7 @@ from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_localcluster.cluster import LocalCluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

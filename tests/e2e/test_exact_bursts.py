@@ -12,7 +12,7 @@ from tests.e2e.workloads import create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("eight_cards")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("eight_cards")]
 
 HOSTNAME = "kubernetes.io/hostname"
 LAYOUTS = [pytest.param(["gpu-1"], id="one node"), pytest.param(["gpu-2", "gpu-3"], id="two nodes")]

@@ -19,7 +19,7 @@ import sys, urllib.request
 print(urllib.request.urlopen(sys.argv[1], sys.argv[2].encode(), timeout=5).read().decode())
 """
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -14,7 +14,7 @@ from tests.e2e.workloads import create, pod
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.containers import ContainerRecord, HostPath
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("inventory_policy")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("inventory_policy")]
 
 NODE = "gpu-1"
 FOLDER = "/etc/gpushare"

@@ -1,63 +1,29 @@
 """A policy comes and goes, and the cluster is as it was: labels, objects, and the control plane's files."""
 
-import hashlib
 import json
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.e2e.control_plane import CONTROL_PLANE, MANIFEST, edit_manifest, files
 from tests.e2e.fixtures import WORKERS
 from tests.e2e.observe import NODES, PODS, SHARE_NODES, get, watch_until
 from tests.e2e.outcomes import is_running
-from tests.e2e.product import SYSTEM, Product, policy
+from tests.e2e.product import SYSTEM, Product, named, policy
+from tests.e2e.traces import OURS, traces
 from tests.e2e.workloads import create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
-from gpushare_localcluster.config import NodeConfig
 from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
-CONTROL_PLANE = "control-plane-1"
-SECOND = "control-plane-2"
 CAPACITY = ("capacity", "allocatable")
-MANIFESTS = "/etc/kubernetes/manifests"
-MANIFEST = f"{MANIFESTS}/kube-scheduler.yaml"
-OURS = "gpushare"
-
-
-def files(cluster: LocalCluster) -> dict[str, str]:
-    """Every file below /etc/kubernetes of the control plane and its SHA-256."""
-    root = cluster.node_path(CONTROL_PLANE, "/etc/kubernetes")
-    return {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    }
-
-
-def traces(cluster: LocalCluster) -> dict[str, Any]:
-    """What of ours could be left on nodes and in the cluster, but for the nodes' capacity."""
-    nodes = get(cluster, NODES)["items"]
-    return {
-        "labels": {
-            key: value for each in nodes for key, value in each["metadata"]["labels"].items() if OURS in key
-        },
-        "annotations": [
-            key for each in nodes for key in each["metadata"].get("annotations", {}) if OURS in key
-        ],
-        "share nodes": get(cluster, SHARE_NODES)["items"],
-        "daemonsets": get(cluster, f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets")["items"],
-        "jobs": get(cluster, f"/apis/batch/v1/namespaces/{SYSTEM}/jobs")["items"],
-        "sockets": [
-            path.name
-            for node in WORKERS
-            for path in cluster.node_path(node, "/var/lib/kubelet/device-plugins").iterdir()
-            if OURS in path.name
-        ],
-    }
+FORGETTING = "gpu-3"
+"""A node that only the first policy has: from its end on, while the other tests run, its kubelet forgets."""
+OTHERS = [name for name in WORKERS if name != FORGETTING]
 
 
 def await_nothing_offered(cluster: LocalCluster) -> None:
@@ -76,24 +42,19 @@ def await_nothing_offered(cluster: LocalCluster) -> None:
     )
 
 
-def await_no_capacity(cluster: LocalCluster) -> None:
+def await_no_capacity(cluster: LocalCluster, node: str) -> None:
     """When the kubelet has forgotten the resource, the operator takes the zero out that it leaves."""
     watch_until(
         cluster,
         NODES,
-        lambda nodes: not any(OURS in str(each["status"][part]) for each in nodes for part in CAPACITY),
-        what="no node shows our resource",
+        lambda nodes: any(
+            named(each, node) and not any(OURS in str(each["status"][part]) for part in CAPACITY)
+            for each in nodes
+        ),
+        what=f"{node} does not show our resource",
         seconds=360,
         describe=lambda nodes: [each["status"]["capacity"] for each in nodes],
     )
-
-
-def edit_manifest(cluster: LocalCluster, content: bytes) -> None:
-    """As an administrator would: written elsewhere and moved in."""
-    staged = "/etc/kubernetes/kube-scheduler.edited"
-    cluster.node_path(CONTROL_PLANE, staged).write_bytes(content)
-    moved = cluster.node_exec(CONTROL_PLANE, ["mv", staged, MANIFEST])
-    assert moved.returncode == 0, moved.stderr
 
 
 def with_own_config(manifest: bytes) -> bytes:
@@ -160,11 +121,11 @@ def scheduler_pod(cluster: LocalCluster) -> Any:
     return get(cluster, f"/api/v1/namespaces/kube-system/pods/kube-scheduler-{CONTROL_PLANE}")
 
 
-def come_and_go(cluster: LocalCluster, product: Product, namespace: str) -> None:
+def come_and_go(cluster: LocalCluster, product: Product, namespace: str, nodes: list[str]) -> None:
     """Apply a policy and delete it, with pods scheduled before, in between and after."""
     untouched, files_before = traces(cluster), files(cluster)
     schedules(cluster, namespace, "before")
-    product.apply(policy("default", nodes=WORKERS))
+    product.apply(policy("default", nodes=nodes))
     schedules(cluster, namespace, "meanwhile")
     product.await_ready("default")
     assert files(cluster) != files_before
@@ -194,7 +155,7 @@ def test_without_a_policy_nothing_of_ours_is_anywhere(cluster: LocalCluster, pro
 def test_everything_is_restored_byte_for_byte(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
-    come_and_go(cluster, product, namespace)
+    come_and_go(cluster, product, namespace, WORKERS)
 
 
 @pytest.mark.usefixtures("own_config")
@@ -203,49 +164,14 @@ def test_a_configuration_file_of_the_administrators_is_kept_and_restored(
 ) -> None:
     schedules(cluster, namespace, "second-before", scheduler="second")
     cluster.kubectl("delete", "pod", "second-before", "-n", namespace)
-    come_and_go(cluster, product, namespace)
-
-
-def scheduler_hashes(cluster: LocalCluster) -> dict[str, str]:
-    paths = {node: cluster.node_path(node, MANIFEST) for node in (CONTROL_PLANE, SECOND)}
-    return {node: hashlib.sha256(path.read_bytes()).hexdigest() for node, path in paths.items()}
-
-
-def times_of_jobs(cluster: LocalCluster) -> list[tuple[str, str]]:
-    """When each run of hostctl began and ended, in order."""
-    jobs = get(cluster, f"/apis/batch/v1/namespaces/{SYSTEM}/jobs")["items"]
-    return sorted((each["status"]["startTime"], each["status"]["completionTime"]) for each in jobs)
-
-
-def test_every_control_plane_is_connected_and_restored(
-    cluster: LocalCluster, product: Product, namespace: str
-) -> None:
-    cluster.add_node(NodeConfig(SECOND, control_plane=True))
-    cluster.wait_ready()
-    before = scheduler_hashes(cluster)
-    product.apply(policy("default", nodes=WORKERS))
-    product.await_ready("default", seconds=180)
-    connected = scheduler_hashes(cluster)
-    assert all(connected[node] != before[node] for node in before)
-    first, second = times_of_jobs(cluster)
-    assert first[1] <= second[0], "the next one is edited when the one before serves"
-    create(cluster, namespace, [pod("shares", {"main": 4})])
-    watch_until(
-        cluster,
-        PODS.format(namespace=namespace),
-        lambda pods: any(is_running(each) for each in pods),
-        what="a pod that shares a card runs",
-    )
-    product.delete("default")
-    assert scheduler_hashes(cluster) == before
-    cluster.remove_node(SECOND)
+    come_and_go(cluster, product, namespace, OTHERS)
 
 
 def test_what_somebody_else_changed_meanwhile_stays(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
     before = cluster.node_path(CONTROL_PLANE, MANIFEST).read_bytes()
-    product.apply(policy("default", nodes=WORKERS))
+    product.apply(policy("default", nodes=OTHERS))
     product.await_ready("default")
     between = cluster.node_path(CONTROL_PLANE, MANIFEST).read_bytes()
     edit_manifest(
@@ -264,7 +190,7 @@ def test_what_somebody_else_changed_meanwhile_stays(
 def test_the_operator_killed_while_a_policy_is_applied_finishes_it(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
-    product.apply(policy("default", nodes=WORKERS))
+    product.apply(policy("default", nodes=OTHERS))
     for _ in range(2):
         kill_operator(cluster)
     product.await_ready("default", seconds=180)
@@ -297,7 +223,7 @@ def test_removed_in_the_wrong_order_it_still_restores_the_scheduler_when_it_is_b
 ) -> None:
     """The namespace goes, and with it operator, extender and all Jobs, while a policy is in force."""
     before = files(cluster)
-    product.apply(policy("default", nodes=WORKERS))
+    product.apply(policy("default", nodes=OTHERS))
     product.await_ready("default")
     cluster.kubectl("delete", "namespace", SYSTEM, "--timeout=90s")
     cluster.kubectl("delete", "gpusharepolicy", "default", "--wait=false")
@@ -308,22 +234,22 @@ def test_removed_in_the_wrong_order_it_still_restores_the_scheduler_when_it_is_b
 
 
 def test_two_policies_never_share_a_node(cluster: LocalCluster, product: Product) -> None:
-    product.apply(policy("default", nodes=["gpu-1", "gpu-2"]))
+    product.apply(policy("default", nodes=["gpu-1"]))
     product.await_ready("default")
-    product.apply(policy("later", nodes=["gpu-2", "gpu-3"]))
+    product.apply(policy("later", nodes=["gpu-1", "gpu-2"]))
     conflicted = watch_until(
         cluster,
         "/apis/gpushare.io/v1alpha1/gpusharepolicies",
-        lambda policies: any("gpu-2" in conflict(each) for each in policies),
+        lambda policies: any("gpu-1" in conflict(each) for each in policies),
         what="the later policy says which node it lost",
         describe=lambda policies: [json.dumps(each.get("status")) for each in policies],
     )
     assert len(conflicted) == 2
     owners = {each["metadata"]["name"]: each["spec"]["policy"] for each in get(cluster, SHARE_NODES)["items"]}
-    assert owners["gpu-2"] == "default"
+    assert owners["gpu-1"] == "default"
     product.delete("default")
     product.share_node(
-        "gpu-2", lambda node: node["spec"]["policy"] == "later", what="the later policy takes over"
+        "gpu-1", lambda node: node["spec"]["policy"] == "later", what="the later policy takes over"
     )
     product.delete("later")
     assert not any(traces(cluster).values())
@@ -337,21 +263,18 @@ def conflict(policy: Any) -> str:
 
 
 def test_the_kubelets_memory_of_the_resource_ends_for_good(cluster: LocalCluster) -> None:
-    """After five minutes, and without a fight: the operator writes to each node once at the end."""
-    await_no_capacity(cluster)
-    before = managed_by_operator(cluster)
+    """After five minutes, and without a fight: the operator writes to the node once at the end."""
+    await_no_capacity(cluster, FORGETTING)
+    before = written_by_operator(cluster, FORGETTING)
     time.sleep(15)
-    await_no_capacity(cluster)
-    assert managed_by_operator(cluster) == before
+    await_no_capacity(cluster, FORGETTING)
+    assert written_by_operator(cluster, FORGETTING) == before
 
 
-def managed_by_operator(cluster: LocalCluster) -> dict[str, list[str]]:
-    """When the operator last wrote to each node."""
-    return {
-        each["metadata"]["name"]: [
-            entry["time"]
-            for entry in each["metadata"].get("managedFields", ())
-            if entry["manager"] == "gpushare-operator"
-        ]
-        for each in get(cluster, NODES)["items"]
-    }
+def written_by_operator(cluster: LocalCluster, node: str) -> list[str]:
+    """When the operator last wrote to the node."""
+    return [
+        entry["time"]
+        for entry in get(cluster, f"{NODES}/{node}")["metadata"].get("managedFields", ())
+        if entry["manager"] == "gpushare-operator"
+    ]

@@ -26,7 +26,7 @@ from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product")]
 
 ROOT = Path(__file__).resolve().parents[2]
 ANNOTATION = "gpushare.io/allocation"

@@ -13,7 +13,7 @@ from gpushare_core.api.names import SIMULATED_LOAD_ANNOTATION
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("measuring_policy")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("measuring_policy")]
 
 NODE = "gpu-1"
 

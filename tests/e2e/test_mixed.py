@@ -16,7 +16,7 @@ from tests.e2e.workloads import CARD, MEMORY, SLICE, container, create, pod
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("mixed", "books_agree")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("mixed", "books_agree")]
 
 NODE = "gpu-1"
 

@@ -15,7 +15,7 @@ from tests.e2e.workloads import CARD, MEMORY, SLICE, create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("three_modes")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("three_modes")]
 
 NODES = {SLICE: "gpu-1", CARD: "gpu-2", MEMORY: "gpu-3"}
 CARDS = 4

@@ -1,7 +1,7 @@
 """Every mode in every dialect: four nodes, each in a mode of its own, speak one dialect after the other.
 
 The names, annotations and variables are those that the systems publish, and not read from the product's
-tables. Every dialect is in use from the beginning to the end, so that kube-scheduler is edited once.
+tables.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from tests.e2e.books import Key, read_books
+from tests.e2e.connection import CARDS, of_all_modes
 from tests.e2e.fixtures import await_agreement, own_namespace
 from tests.e2e.observe import NODES, PODS, Json, condition, get, watch_until
 from tests.e2e.outcomes import is_running
-from tests.e2e.product import Product, named, policy
+from tests.e2e.product import Product, named
 from tests.e2e.test_dialects import LABELS
 from tests.e2e.workloads import create, pod
 
@@ -21,11 +22,10 @@ from gpushare_core.dialects.table import ANNOTATION_KEYS
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import NodeConfig
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 MEMORY, SLICE, CARD = "memory", "slice", "card"
 NODE = {"Memory": "gpu-1", "Slices": "gpu-2", "Exclusive": "gpu-3", "Mixed": "gpu-4"}
-CARDS = 4
 UNITS = {"Memory": 16, "Slices": 2, "Exclusive": 1, "Mixed": 86}
 """Of a card; in mode Mixed units of memory."""
 
@@ -139,20 +139,6 @@ REFUSALS = {
 }
 
 
-def of_all_modes(name: str, dialect: str, nodes: Mapping[str, str]) -> Json:
-    body = policy(name, nodes=[])
-    body["spec"]["dialect"] = dialect
-    body["spec"]["nodes"] = [rule(mode, node) for mode, node in nodes.items()]
-    return body
-
-
-def rule(mode: str, node: str) -> Json:
-    memory = "86Gi" if mode == "Mixed" else "16Gi"
-    slices: dict[str, Any] = {"slicesPerCard": 2} if mode in ("Slices", "Mixed") else {}
-    (found,) = policy("", nodes=[node], cards=CARDS, memory=memory, mode=mode, **slices)["spec"]["nodes"]
-    return dict(found)
-
-
 def shown(node: Json) -> dict[str, Any]:
     """What of dialects a node shows: labels, and names of resources in capacity and allocatable.
 
@@ -195,16 +181,13 @@ def await_shown(cluster: LocalCluster, node: str, wanted: Mapping[str, Any]) -> 
 
 @pytest.fixture(scope="module")
 def four_nodes(cluster: LocalCluster, product: Product) -> Iterator[None]:
-    """A node for each mode; policies that name no node of this cluster keep every dialect in use."""
+    """A node for each mode, which shows nothing of dialects before and after."""
     cluster.add_node(NodeConfig(NODE["Mixed"]))
     cluster.wait_ready()
     before = {each["metadata"]["name"]: shown(each) for each in get(cluster, NODES)["items"]}
     assert not any(part for each in before.values() for part in each.values()), before
-    nowhere = {mode: f"nowhere-{node}" for mode, node in NODE.items()}
-    keep = [of_all_modes(f"keeps-{dialect}", dialect, nowhere) for dialect in RESOURCES]
-    product.apply({"apiVersion": "v1", "kind": "List", "items": keep})
     yield
-    cluster.kubectl("delete", "gpusharepolicy", "--all", "--timeout=240s")
+    product.delete("speaks")
     for name, nothing in before.items():
         await_shown(cluster, name, nothing)
     cluster.remove_node(NODE["Mixed"])

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,16 +19,7 @@ from gpushare_localcluster.config import NodeConfig
 
 CHECKPOINT = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint"
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("connected")]
-
-
-@pytest.fixture(scope="module")
-def connected(product: Product) -> Iterator[None]:
-    """A policy on a node of its own, so that the scheduler is connected once and not for every test."""
-    product.apply(policy("connected", nodes=["gpu-3"]))
-    product.await_ready("connected")
-    yield
-    product.delete("connected")
+pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 
 def units(total: int) -> Any:

@@ -19,7 +19,7 @@ from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.errors import ApiError
 from gpushare_localcluster.cluster import LocalCluster
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 MARKER = {**policy("marker", nodes=["nowhere"])}
 FOLLOWED = (POLICIES, SHARE_NODES, f"/apis/apps/v1/namespaces/{SYSTEM}/daemonsets")
@@ -79,7 +79,7 @@ def await_judged(cluster: LocalCluster, name: str) -> None:
 
 
 def test_a_policy_carries_our_finalizer_and_nothing_of_kopf(cluster: LocalCluster) -> None:
-    (held,) = get(cluster, POLICIES)["items"]
+    held = get(cluster, f"{POLICIES}/default")
     assert held["metadata"]["finalizers"] == ["gpushare.io/restore"]
     assert not [key for key in held["metadata"].get("annotations", {}) if "kopf" in key or "gpushare" in key]
 

@@ -21,7 +21,7 @@ from gpushare_core.kube.paths import leases
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 LEASE = "gpushare-operator"
 LEASE_SECONDS = 9

@@ -27,7 +27,7 @@ from gpushare_operator.desired.hostctl_job import HostctlCommand, Occasion, host
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("product")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("product")]
 
 INSTALLATION = Installation(namespace=SYSTEM, image="gpushare:0.1.0")
 COLLECTIONS = {"DaemonSet": paths.daemon_sets(SYSTEM), "Job": paths.jobs(SYSTEM)}

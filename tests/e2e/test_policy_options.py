@@ -12,7 +12,7 @@ from gpushare_core.api.names import STARTUP_TAINT
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.connected]
 
 FOLDER = "/var/log/our-gpus/share"
 LOG = f"{FOLDER}/gpushare-plugin.log"

@@ -13,7 +13,7 @@ from tests.e2e.workloads import MEMORY, SLICE, create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("two_cards", "priorities")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("two_cards", "priorities")]
 
 NODE, SLICES_NODE = "gpu-1", "gpu-2"
 LOW, MIDDLE, HIGH, NEVER = "gs-low", "gs-middle", "gs-high", "gs-never"

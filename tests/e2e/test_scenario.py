@@ -13,7 +13,7 @@ from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
 from gpushare_localcluster.waiting import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("shared_policy")]
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("shared_policy")]
 
 
 def run_pod(cluster: LocalCluster, namespace: str, name: str, **units: int) -> None:

@@ -141,7 +141,7 @@ def _mark_hosts(snapshot: Snapshot, histories: Iterable[JobHistory]) -> Iterator
     """
     for history in histories:
         if not _is_marked(history.node):
-            if not _loses_keys(snapshot, history):
+            if not _loses_keys(snapshot, history) and not _has_former_extender(snapshot, history.node):
                 yield mark(history.node, str(history.next_sequence))
         elif _has_stale_mark(history):
             yield mark(history.node, None)
@@ -152,6 +152,15 @@ def _loses_keys(snapshot: Snapshot, history: JobHistory) -> bool:
     job = history.last.job if history.last else None
     is_restoring = job is not None and job.active and job.command == HostctlCommand.RESTORE
     return is_restoring or (_was_restored(history) and history.node.name in snapshot.extender_pods)
+
+
+def _has_former_extender(snapshot: Snapshot, node: NodeObject) -> bool:
+    """Returns whether an extender is still there that nothing keeps on ``node``.
+
+    Kubernetes 1.36 takes it for a pod of the DaemonSet that was made anew under the same name, and when it is
+    gone never looks at the node again: no extender would come.
+    """
+    return SCHEDULER_LABEL not in node.labels and node.name in snapshot.extender_pods
 
 
 def _is_marked(node: NodeObject) -> bool:

@@ -2,15 +2,16 @@
 
 import os
 import subprocess
-import sys
 
 from gpushare_localcluster import toolchain
-from gpushare_localcluster.binary import SOURCES
+from gpushare_localcluster.binary import SOURCES, ensure_binary
+from gpushare_localcluster.cluster import to_stderr
 from gpushare_localcluster.directories import cache_folder
 
 
 def test_the_go_tests_pass() -> None:
-    go = toolchain.find_go(cache_folder(), report=lambda message: print(message, file=sys.stderr))
+    ensure_binary(report=to_stderr)  # else both would compile Kubernetes, at once
+    go = toolchain.find_go(cache_folder(), report=to_stderr)
     done = subprocess.run(
         # The same flags as the build, so that what it compiled is used again.
         [go, "test", "-trimpath", "-buildvcs=false", "-count=1", "./internal/..."],

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gpushare_localcluster import binary
+from gpushare_localcluster import binary, toolchain
+from gpushare_localcluster.directories import cache_folder
 from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.lock import locked
 
 
 @pytest.fixture
@@ -144,5 +146,21 @@ def test_a_build_under_way_is_waited_for(tmp_path: Path) -> None:
             said.append(message)
             fcntl.flock(other, fcntl.LOCK_UN)
 
-        with binary.locked(lock, report=report):
-            assert said == ["waiting for another build of the local cluster"]
+        with locked(lock, report=report):
+            assert said == ["waiting for another process that builds a part of the local cluster"]
+
+
+def test_what_is_built_is_used_while_another_program_is_being_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = fake_go(tmp_path, "echo go version go1.26.6 linux/amd64")
+    monkeypatch.setattr(toolchain, "find_go", lambda *_, **__: go)
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    cache = cache_folder(environment)
+    fingerprint = binary.fingerprint(binary.SOURCES, toolchain.version(go))
+    program = cache / fingerprint / "localcluster"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    with (cache / "lock").open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert binary.ensure_binary(report=pytest.fail, environment=environment).path == program

@@ -1,0 +1,53 @@
+"""A cluster whose second control plane joins while it runs: both schedulers are connected, and restored."""
+
+import hashlib
+
+import pytest
+from tests.e2e.control_plane import CONTROL_PLANE, MANIFEST
+from tests.e2e.fixtures import WORKERS
+from tests.e2e.observe import PODS, get, watch_until
+from tests.e2e.outcomes import is_running
+from tests.e2e.product import SYSTEM, Product, policy
+from tests.e2e.workloads import create, pod
+
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.config import NodeConfig
+
+pytestmark = pytest.mark.e2e
+
+SECOND = "control-plane-2"
+
+
+def scheduler_hashes(cluster: LocalCluster) -> dict[str, str]:
+    paths = {node: cluster.node_path(node, MANIFEST) for node in (CONTROL_PLANE, SECOND)}
+    return {node: hashlib.sha256(path.read_bytes()).hexdigest() for node, path in paths.items()}
+
+
+def times_of_jobs(cluster: LocalCluster) -> list[tuple[str, str]]:
+    """When each run of hostctl began and ended, in order."""
+    jobs = get(cluster, f"/apis/batch/v1/namespaces/{SYSTEM}/jobs")["items"]
+    return sorted((each["status"]["startTime"], each["status"]["completionTime"]) for each in jobs)
+
+
+def test_every_control_plane_is_connected_and_restored(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    cluster.add_node(NodeConfig(SECOND, control_plane=True))
+    cluster.wait_ready()
+    before = scheduler_hashes(cluster)
+    product.apply(policy("default", nodes=WORKERS))
+    product.await_ready("default", seconds=180)
+    connected = scheduler_hashes(cluster)
+    assert all(connected[node] != before[node] for node in before)
+    first, second = times_of_jobs(cluster)
+    assert first[1] <= second[0], "the next one is edited when the one before serves"
+    create(cluster, namespace, [pod("shares", {"main": 4})])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(is_running(each) for each in pods),
+        what="a pod that shares a card runs",
+    )
+    product.delete("default")
+    assert scheduler_hashes(cluster) == before
+    cluster.remove_node(SECOND)
