@@ -22,13 +22,13 @@ from gpushare_core.audit.books import (
     StatusHolder,
 )
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
-from gpushare_core.dialects.legacy import is_number
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass, read_request
 from gpushare_core.placement.units import NodeUnit, parse_node_unit
+from gpushare_core.whole_number import is_number
 
 _VISIBLE = tuple(
     dict.fromkeys(name for each in DIALECTS.values() for name in each.card_variables if name != CARD_VARIABLE)
