@@ -1,7 +1,7 @@
 # Everything a developer or a curious person needs. `make` alone explains.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo kubeconfig stop test unit check format crds protos chart lock image bench clean venv cluster volcano \
+.PHONY: help demo kubeconfig stop test unit fuzz check format crds protos chart lock image bench clean venv cluster volcano \
   helm preflight
 
 PYTHON ?= python3
@@ -12,6 +12,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CODE := core operator plugin extender hostctl cli localcluster image charts demo bench tests
 PYTEST_ARGS ?=
+EXAMPLES ?= 1000
 OF_THE_LOCK := --constraints requirements.lock --universal --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --quiet
 # Each runs tests of its own, with a local cluster of its own where they need one.
@@ -34,7 +35,10 @@ test: preflight check cluster volcano helm ## All checks and all tests: unit, co
 	$(BIN)/pytest --numprocesses=$(PROCESSES) $(PYTEST_ARGS)
 
 unit: $(STAMP) ## Only the fast tests, no cluster
-	$(BIN)/pytest --numprocesses=$(PROCESSES) tests/unit tests/component $(PYTEST_ARGS)
+	$(BIN)/pytest --numprocesses=$(PROCESSES) tests/unit tests/component tests/fuzz $(PYTEST_ARGS)
+
+fuzz: $(STAMP) ## Draw EXAMPLES=n odd inputs for each entry point from outside; others each time
+	FUZZ_EXAMPLES="$(EXAMPLES)" $(BIN)/pytest --numprocesses=$(PROCESSES) tests/fuzz $(PYTEST_ARGS)
 
 check: $(STAMP) ## Formatting, lint, types, import contracts, generated files
 	$(BIN)/ruff format --check $(CODE)

@@ -2,17 +2,37 @@
 
 The text is parsed only to learn where things are. Positions go stale with each change, so every
 function takes a text and returns a text; files of this kind have a few kilobytes.
+
+Whoever may write such a text must not be able to keep a process busy with it: what is long, or becomes long
+when its aliases are written out, is refused before anything is made of it.
 """
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import yaml
 
 YamlPath = tuple[str | int, ...]
 """Keys and indices from the first document's root, such as ``("spec", "containers", 0)``."""
+
+MOST_CHARACTERS = 128 * 1024
+"""Of a text: a long configuration of a scheduler has a fifth of that."""
+MOST_VALUES = 50_000
+"""Of all documents together, with every alias written out."""
+UNREADABLE_YAML = (
+    yaml.YAMLError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""What PyYAML raises for a text that is no YAML, or whose tags do not fit the values they stand before."""
 
 _PLAIN = re.compile(r"[\w./+=@-]+")
 _BLOCK_SCALAR = ("|", ">")
@@ -31,10 +51,11 @@ class _Line:
 
 
 def documents(text: str) -> list[Any]:
-    """Returns all documents, parsed. Raises YamlEditError for what is not YAML."""
+    """Returns all documents, parsed. Raises YamlEditError for what is not YAML, or too much of it."""
+    readable = _parseable(text)
     try:
-        return list(yaml.safe_load_all(_parseable(text)))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return list(_constructed(yaml.SafeLoader(readable)))
+    except UNREADABLE_YAML as error:
         raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
 
 
@@ -59,8 +80,7 @@ def insert_item(text: str, path: YamlPath, *, value: Any, index: int | None = No
         return _add_entry(text, owner, key=str(path[-1]), value=value)
     sequence = entry[1]
     if _is_null(sequence):
-        space = " " if text[: sequence.start_mark.index].endswith(":") else ""
-        return _replace(text, sequence, f"{space}[{_flow(value)}]")
+        return _fill(text, sequence, f"[{_flow(value)}]")
     if not isinstance(sequence, yaml.SequenceNode):
         raise YamlEditError(f"{_dotted(path)} is not a list")
     at = len(sequence.value) if index is None else index
@@ -76,8 +96,7 @@ def insert_entry(text: str, path: YamlPath, *, value: Any) -> str:
     """
     owner, key = _node(text, path[:-1]), str(path[-1])
     if _is_null(owner):
-        space = " " if text[: owner.start_mark.index].endswith(":") else ""
-        return _replace(text, owner, f"{space}{_flow({key: value})}")
+        return _fill(text, owner, _flow({key: value}))
     if not isinstance(owner, yaml.MappingNode):
         raise YamlEditError(f"{_dotted(path[:-1])} is not a mapping")
     if _entry(owner, key):
@@ -133,7 +152,31 @@ def remove_item(text: str, path: YamlPath, *, index: int) -> str:
     return _remove_lines(text, _dash_line(text, item), _end_of_lines(text, item))
 
 
+def _constructed(loader: yaml.SafeLoader) -> Iterator[Any]:
+    written_out = 0
+    while loader.check_node():
+        node: Any = loader.get_node()
+        written_out += _values(node, {})
+        if written_out > MOST_VALUES:
+            raise YamlEditError(f"it has more than {MOST_VALUES} values, its aliases written out; shorten it")
+        yield loader.construct_document(node)
+
+
+def _values(node: yaml.Node, known: dict[int, int]) -> int:
+    """Returns how many values are in ``node``, those of aliases as often as they stand there."""
+    if not isinstance(node, yaml.CollectionNode):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = MOST_VALUES  # where it contains itself
+        parts = chain.from_iterable(each if isinstance(each, tuple) else (each,) for each in node.value)
+        known[id(node)] = 1 + sum(_values(part, known) for part in parts)
+    return known[id(node)]
+
+
 def _parseable(text: str) -> str:
+    """Raises YamlEditError for a text that is too long."""
+    if len(text) > MOST_CHARACTERS:
+        raise YamlEditError(f"it is longer than {MOST_CHARACTERS // 1024} KiB; shorten it")
     # JSON may be indented with tabs, which the YAML parser refuses; inside JSON strings there are none.
     return text.replace("\t", " ") if text.lstrip().startswith("{") else text
 
@@ -147,14 +190,13 @@ def _dotted(path: YamlPath) -> str:
 
 
 def _root(text: str) -> yaml.Node | None:
-    loader = yaml.SafeLoader(_parseable(text))
+    readable = _parseable(text)
     try:
+        loader = yaml.SafeLoader(readable)
         node: yaml.Node | None = loader.get_node() if loader.check_node() else None
         return node
-    except (yaml.YAMLError, RecursionError) as error:
+    except UNREADABLE_YAML as error:
         raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
-    finally:
-        loader.dispose()
 
 
 def _node(text: str, path: YamlPath) -> yaml.Node:
@@ -204,6 +246,26 @@ def _is_null(node: yaml.Node) -> bool:
 
 def _replace(text: str, node: yaml.Node, replacement: str) -> str:
     return text[: node.start_mark.index] + replacement + text[node.end_mark.index :]
+
+
+def _fill(text: str, null: yaml.Node, written: str) -> str:
+    """Returns the text with a list or mapping in the place of ``null``.
+
+    Where nothing stood there, blanks inside of the brackets say so, for ``_empty``.
+    """
+    if null.start_mark.index != null.end_mark.index:
+        return _replace(text, null, written)
+    space = " " if text[: null.start_mark.index].endswith(":") else ""
+    return _replace(text, null, f"{space}{written[0]} {written[1:-1]} {written[-1]}")
+
+
+def _empty(text: str, collection: yaml.Node, first: yaml.Node) -> str:
+    """Returns the text with nothing in the flow ``collection``, or nothing in its place where that was so."""
+    start, end = collection.start_mark.index, collection.end_mark.index
+    before = text[:start].removesuffix(" ")
+    if text[start + 1 : first.start_mark.index] == " " and before.endswith(":"):
+        return before + text[end:]
+    return _replace(text, collection, text[start] + text[end - 1])
 
 
 def _newline(text: str) -> str:
@@ -344,7 +406,7 @@ def _list_offset(mapping: yaml.MappingNode) -> int:
 def _remove_flow_item(text: str, sequence: yaml.SequenceNode, index: int) -> str:
     items = sequence.value
     if len(items) == 1:
-        return _replace(text, sequence, "[]")
+        return _empty(text, sequence, items[0])
     if index == 0:
         return text[: _item(sequence, 0).start_mark.index] + text[_item(sequence, 1).start_mark.index :]
     return text[: _item(sequence, index - 1).end_mark.index] + text[_item(sequence, index).end_mark.index :]
@@ -370,7 +432,7 @@ def _remove_flow_entry(text: str, mapping: yaml.MappingNode, position: int) -> s
 
 def _remove_only_entry(text: str, mapping: yaml.MappingNode, key: yaml.Node, value: yaml.Node) -> str:
     if mapping.flow_style:
-        return _replace(text, mapping, "{}")
+        return _empty(text, mapping, key)
     line = _line(text, key.start_mark.index)
     if line.before.strip():
         raise YamlEditError(f"cannot remove {key.value} without changing the line that it stands on")

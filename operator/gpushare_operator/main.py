@@ -24,6 +24,7 @@ from gpushare_core.kube.credentials import Credentials, NoCredentialsError
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
+from gpushare_core.whole_number import whole_number
 from gpushare_operator.app import App
 from gpushare_operator.cluster.kopf_events import EndlessBackoff
 from gpushare_operator.cluster.login import login
@@ -256,7 +257,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _lease_seconds(text: str) -> int:
-    if not text.isdecimal() or int(text) < FEWEST_LEASE_SECONDS:
+    if whole_number(text) < FEWEST_LEASE_SECONDS:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {FEWEST_LEASE_SECONDS} on")
     return int(text)
 

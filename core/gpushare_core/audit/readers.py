@@ -22,13 +22,13 @@ from gpushare_core.audit.books import (
     StatusHolder,
 )
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
-from gpushare_core.dialects.legacy import is_number
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
-from gpushare_core.json_object import Json
+from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass, read_request
 from gpushare_core.placement.units import NodeUnit, parse_node_unit
+from gpushare_core.whole_number import is_number
 
 _VISIBLE = tuple(
     dict.fromkeys(name for each in DIALECTS.values() for name in each.card_variables if name != CARD_VARIABLE)
@@ -87,9 +87,14 @@ def read_share_node(item: Json) -> ShareNodeBook:
     try:
         node = msgspec.convert(item, _ShareNode)
         return _share_node(node, node.status or _Status())
-    except (msgspec.ValidationError, ValueError) as error:
-        name = (item.get("metadata") or {}).get("name", "")
-        return ShareNodeBook(name=str(name), problem=str(error))
+    except UNREADABLE_JSON as error:
+        return ShareNodeBook(name=_name_of(item), problem=str(error))
+
+
+def _name_of(item: object) -> str:
+    """Returns the name of an object that is of another shape than it should be; empty where it has none."""
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
 def _share_node(node: _ShareNode, status: _Status) -> ShareNodeBook:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from gpushare_core.json_object import UNREADABLE_JSON
 from gpushare_core.placement.requests import ResourceClass
 
 Shares = Mapping[str, int]
@@ -81,7 +82,7 @@ def decode_allocation(text: str, *, uid: str) -> Allocation:
     """
     try:
         allocation = _DECODER.decode(text)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+    except UNREADABLE_JSON as error:
         raise MalformedAllocationError(f"not an allocation: {error}") from error
     if not text.startswith(_beginning(allocation)):
         raise MalformedAllocationError("not an allocation: it has to begin with node and uid, each once")

@@ -12,10 +12,11 @@ from gpushare_core.dialects.codec import Codec, card_before, memory_share
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace, ContainerGrant
 from gpushare_core.dialects.inspection import InspectedNode
-from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError, is_number, read_number
-from gpushare_core.json_object import Json
+from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotationsError, read_number
+from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.whole_number import is_number
 
 INDEX = "ALIYUN_COM_GPU_MEM_IDX"
 POD_UNITS = "ALIYUN_COM_GPU_MEM_POD"
@@ -117,7 +118,7 @@ def _node(node: InspectedNode) -> Json:
 def _read_containers(text: str) -> dict[str, dict[int, int]]:
     try:
         decoded = _CONTAINERS.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+    except UNREADABLE_JSON as error:
         raise MalformedAnnotationsError(f"{CONTAINERS}: {error}") from error
     if not all(is_number(index) and units >= 0 for each in decoded.values() for index, units in each.items()):
         raise MalformedAnnotationsError(f"{CONTAINERS} has an index or an amount that is none")

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from gpushare_core.whole_number import is_number
+
 CardName: TypeAlias = str | int
 """UUID of a card, or its index where a system names cards by that."""
-
-_MOST_DIGITS = 18
-"""Of a number that 64 bits hold."""
 
 
 class MalformedAnnotationsError(ValueError):
@@ -53,8 +52,3 @@ def read_number(annotations: Mapping[str, str], key: str) -> int:
     if not is_number(text):
         raise MalformedAnnotationsError(f"{key} is {text!r}, not a number")
     return int(text)
-
-
-def is_number(text: str) -> bool:
-    """Whether ``text`` is a decimal number that a 64-bit integer holds."""
-    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import aiohttp
 import msgspec
 
-from gpushare_core.json_object import Json
+from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 
@@ -210,7 +210,7 @@ def _decoded(request: Request, content: bytes, shape: type[T]) -> T:
     """A proxy between may answer 200 with a page of its own: that is no answer of the API server's."""
     try:
         return msgspec.json.decode(content, type=shape)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE_JSON as error:
         raise UnreachableError(f"{request}: the answer cannot be read: {error}") from error
 
 
@@ -225,5 +225,5 @@ def _refusal(status: int, content: bytes) -> ApiError:
     try:
         answer = msgspec.json.decode(content)
         return ApiError(status, str(answer.get("reason", "")), str(answer.get("message", "")))
-    except (msgspec.DecodeError, AttributeError):
+    except (*UNREADABLE_JSON, AttributeError):
         return ApiError(status, "", content[:300].decode(errors="replace"))

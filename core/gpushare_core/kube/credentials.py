@@ -57,21 +57,22 @@ def from_kubeconfig(path: Path) -> Credentials:
     Raises:
         NoCredentialsError: the file lacks what is needed.
     """
-    import yaml  # costs 1 MB, and processes in the cluster never read a kubeconfig
+    from gpushare_core import yaml_edit  # costs 1 MB, and processes in the cluster never read a kubeconfig
 
     try:
-        config = yaml.safe_load(path.read_text())
+        config = yaml_edit.first_document(path.read_text())
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
         user = _named(config["users"], context["user"])["user"]
+        token = _text(user, "token")
         return Credentials(
-            server=cluster["server"],
+            server=_text(cluster, "server") or "",
             tls=_tls(cluster, user),
-            token=lambda: user.get("token"),
-            server_name=cluster.get("tls-server-name"),
-            proxy=cluster.get("proxy-url"),
+            token=lambda: token,
+            server_name=_text(cluster, "tls-server-name"),
+            proxy=_text(cluster, "proxy-url"),
         )
-    except (OSError, LookupError, TypeError, ValueError, StopIteration, yaml.YAMLError) as error:
+    except (OSError, StopIteration, yaml_edit.YamlEditError, *yaml_edit.UNREADABLE_YAML) as error:
         raise NoCredentialsError(f"{path} is no usable kubeconfig: {error!r}") from error
 
 
@@ -82,6 +83,13 @@ def find_credentials(kubeconfig: Path | None) -> Credentials:
 
 def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next(entry for entry in entries if entry["name"] == name)
+
+
+def _text(entry: Mapping[str, Any], name: str) -> str | None:
+    text = entry.get(name)
+    if not isinstance(text, str | None):
+        raise TypeError(f"{name} is no text")
+    return text
 
 
 def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, overload
 
 import msgspec
 
-from gpushare_core.json_object import Json
+from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -20,7 +20,8 @@ Clock = Callable[[], float]
 """Monotonic seconds."""
 T = TypeVar("T")
 Reader = Callable[[msgspec.Raw], T]
-"""Reads what is needed from one object's JSON. Applied page by page: a large list never lies whole."""
+"""Reads what is needed from one object's JSON, or raises one of ``UNREADABLE_JSON``. Applied page by page: a
+large list never lies whole."""
 
 PAGE = 500
 WATCH_SECONDS = 290
@@ -133,7 +134,7 @@ async def follow(
         try:
             async for event in run.list_and_watch():
                 yield event
-        except (ApiError, UnreachableError, msgspec.DecodeError, RecursionError) as error:
+        except (ApiError, UnreachableError, *UNREADABLE_JSON) as error:
             _log.warning("lost sight of %s, listing again: %s", collection.path, error)
         await run.follower.backoff.wait()
 
@@ -148,7 +149,7 @@ class _Follow(Generic[T]):
     follower: Follower
 
     async def list_and_watch(self) -> AsyncIterator[Listed[T] | Changed[T]]:
-        """Raises ``ApiError``, ``UnreachableError`` or ``msgspec.DecodeError`` when the thread is lost."""
+        """Raises ``ApiError``, ``UnreachableError`` or one of ``UNREADABLE_JSON`` when the thread is lost."""
         begun = self.follower.clock()
         items, version = await self._list()
         yield Listed(items, begun)

@@ -6,6 +6,7 @@ duration before our eyes, as in client-go's leader election.
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
@@ -16,6 +17,8 @@ RELEASED_SECONDS = 1
 """Duration of a Lease that its holder gave back, as client-go's leader election writes it, too."""
 MOST_TRANSITIONS = 2**31 - 1
 """What the API takes. Who wrote that number into a Lease would else have stopped everybody for ever."""
+
+_Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=MOST_TRANSITIONS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,8 @@ class _Metadata(msgspec.Struct):
 
 class _Spec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    lease_transitions: int | None = None
+    lease_duration_seconds: _Int32 | None = None
+    lease_transitions: _Int32 | None = None
     acquire_time: str | None = None
 
 

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
+from gpushare_core.json_object import UNREADABLE_JSON
 from gpushare_core.placement.requests import PodRequest
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import Binder
@@ -48,7 +49,6 @@ from gpushare_extender.preempt.scheduler_victims import SchedulerVictims
 LARGEST_REQUEST = 4 * 2**20
 """Bytes: the names of 5,000 nodes are 0.2 MiB, and a pod is at most 1.5."""
 
-_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 _log = logging.getLogger(__name__)
 
 
@@ -95,7 +95,7 @@ class ExtenderApi:
             args = EXTENDER_ARGS.decode(await request.read())
             self.called(_port(request))
             return _json(self._filter(args))
-        except _UNREADABLE as error:
+        except UNREADABLE_JSON as error:
             return _json(ExtenderFilterResult(error=f"not the arguments of a filter: {error}"))
 
     def _filter(self, args: ExtenderArgs) -> ExtenderFilterResult:
@@ -142,7 +142,7 @@ class ExtenderApi:
         try:
             args = EXTENDER_ARGS.decode(await request.read())
             names = args.node_names if args.node_names is not None else list(_named(args.nodes))
-        except _UNREADABLE as error:
+        except UNREADABLE_JSON as error:
             return _json({"error": f"not the arguments of a prioritize: {error}"}, status=400)
         if args.pod is None:
             return _json({"error": "not the arguments of a prioritize: no Pod"}, status=400)
@@ -154,7 +154,7 @@ class ExtenderApi:
         """Any other status than 200 makes the scheduler give up preempting for this attempt."""
         try:
             args = PREEMPTION_ARGS.decode(await request.read())
-        except _UNREADABLE as error:
+        except UNREADABLE_JSON as error:
             return _json({"error": f"not the arguments of a preempt: {error}"}, status=400)
         if args.pod is None:
             return _json({"error": "not the arguments of a preempt: no Pod"}, status=400)
@@ -172,7 +172,7 @@ class ExtenderApi:
     async def bind(self, request: web.Request) -> web.Response:
         try:
             args = BINDING_ARGS.decode(await request.read())
-        except _UNREADABLE as error:
+        except UNREADABLE_JSON as error:
             return _json(ExtenderBindingResult(f"not the arguments of a bind: {error}"))
         pod = PodReference(args.pod_namespace, args.pod_name, args.pod_uid)
         return _json(

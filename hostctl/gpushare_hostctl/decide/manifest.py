@@ -153,7 +153,8 @@ def host_path(scheduler: SchedulerPod, path: str) -> str:
             f"--config={path} is in none of kube-scheduler's volumes; mount it from the host"
         )
     volume = _volume_named(scheduler.pod["spec"], mount.get("name"))
-    source = (volume.get("hostPath") or {}).get("path")
+    host = volume.get("hostPath")
+    source = host.get("path") if isinstance(host, dict) else None
     if not isinstance(source, str) or mount.get("subPathExpr"):
         raise NeedsPersonError(f"--config={path} is not in a hostPath volume; mount it from the host")
     below_mount = PurePosixPath(path).relative_to(mount["mountPath"])
@@ -349,7 +350,9 @@ def _innermost_mount(container: Json, path: str) -> Json | None:
     mounts = [
         mount
         for mount in _list(container, "volumeMounts")
-        if isinstance(mount, dict) and _is_below(path, str(mount.get("mountPath")))
+        if isinstance(mount, dict)
+        and isinstance(mount.get("mountPath"), str)
+        and _is_below(path, mount["mountPath"])
     ]
     return max(mounts, key=lambda mount: len(PurePosixPath(mount["mountPath"]).parts), default=None)
 

@@ -54,13 +54,21 @@ def listening_sockets(tables: Iterable[str], *, host: str, port: int) -> tuple[i
     except ValueError:
         return None
     lines = (line.split() for table in tables for line in table.splitlines()[1:])
-    listening = [(_address(fields[1]), int(fields[9])) for fields in lines if _listens(fields, port=port)]
+    listening = [socket for fields in lines if _listens(fields, port=port) and (socket := _socket(fields))]
     exact = [inode for address, inode in listening if address == wanted]
     return tuple(sorted(exact or (inode for address, inode in listening if address.is_unspecified)))
 
 
 def _listens(fields: list[str], *, port: int) -> bool:
     return len(fields) > 9 and fields[3] == _LISTEN and fields[1].endswith(f":{port:04X}")
+
+
+def _socket(fields: list[str]) -> tuple[IPAddress, int] | None:
+    """Returns address and inode of a line; None where they are none that the kernel would write."""
+    try:
+        return _address(fields[1]), int(fields[9])
+    except (ValueError, struct.error):
+        return None
 
 
 def _address(text: str) -> IPAddress:

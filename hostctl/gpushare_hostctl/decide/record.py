@@ -4,7 +4,9 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 
-from gpushare_core.json_object import Json
+import msgspec
+
+from gpushare_core.json_object import UNREADABLE_JSON
 from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.errors import NeedsPersonError
 
@@ -67,34 +69,16 @@ def decode(content: bytes) -> InstallationRecord:
     Raises NeedsPersonError for anything else: the file is written atomically, so damage came from outside.
     """
     try:
-        document = json.loads(content)
-        if document["version"] != VERSION:
-            raise ValueError(f"version {document['version']}, this program knows {VERSION}")
-        return _record(document)
-    except (ValueError, KeyError, TypeError) as error:
+        stored = msgspec.json.decode(content, type=_Stored)
+        if stored.version != VERSION:
+            raise ValueError(f"version {stored.version}, this program knows {VERSION}")
+        return msgspec.json.decode(content, type=InstallationRecord)
+    except UNREADABLE_JSON as error:
         raise NeedsPersonError(
             f"{FILE_NAME} cannot be read ({error!r}); put the backup beside it back by hand and remove the "
             "folder"
         ) from error
 
 
-def _record(document: Json) -> InstallationRecord:
-    fields = {key: value for key, value in document.items() if key != "version"}
-    pending = fields.pop("pending")
-    return InstallationRecord(
-        **{
-            **fields,
-            "original": Original(**fields["original"]),
-            "written": tuple(fields["written"]),
-            "pending": _pending(pending) if pending else None,
-        }
-    )
-
-
-def _pending(fields: Json) -> PendingRestart:
-    before = fields["before"]
-    sockets = None if before["sockets"] is None else tuple(before["sockets"])
-    return PendingRestart(
-        sha256=fields["sha256"],
-        before=ProcessIdentity(sockets=sockets, certificate=before["certificate"]),
-    )
+class _Stored(msgspec.Struct):
+    version: int

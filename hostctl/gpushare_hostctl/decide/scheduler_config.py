@@ -19,6 +19,8 @@ from gpushare_hostctl.errors import NeedsPersonError
 
 _GROUP = "kubescheduler.config.k8s.io/"
 _KIND = "KubeSchedulerConfiguration"
+_LARGEST = 2**31 - 1
+"""Of a number in a configuration. What is none at all, NaN, is not comparable either."""
 _HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it. Edits here are lost.\n"
 
 
@@ -175,7 +177,10 @@ def _burst(text: str) -> int:
 
 def _number(name: str, text: str, parse: Callable[[str], float]) -> float:
     try:
-        return parse(text)
+        number = parse(text)
+        if not -_LARGEST <= number <= _LARGEST:
+            raise ValueError(text)
+        return number
     except ValueError as error:
         raise NeedsPersonError(f"the flag --{name}={text} of kube-scheduler is not a number") from error
 

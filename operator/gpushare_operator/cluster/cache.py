@@ -1,10 +1,12 @@
 """What the operator knows of the cluster: filled by lists and by watch events, read as snapshots."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from gpushare_core.json_object import Json
+from gpushare_core.whole_number import whole_number
 from gpushare_operator.cluster.kinds import (
     CALLS,
     DAEMON_SETS,
@@ -28,6 +30,10 @@ from gpushare_operator.cluster.snapshot import Snapshot
 
 T = TypeVar("T")
 
+_UNREADABLE = (LookupError, TypeError, AttributeError, ValueError)
+"""What readers raise for an object that the API server would not have let pass."""
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class _Entry(Generic[T]):
@@ -43,9 +49,16 @@ class Listing(Generic[T]):
 
     kind: Kind[T]
     entries: dict[str, _Entry[T]] = field(default_factory=dict)
+    unreadable: set[str] = field(default_factory=set)
+    """Names of objects of which stays known what was known before."""
 
     def add(self, bodies: Iterable[Json]) -> None:
-        self.entries.update({_name(body): _entry(self.kind, body) for body in bodies})
+        for body in bodies:
+            name = _name(body)
+            if entry := _entry(self.kind, body):
+                self.entries[name] = entry
+            else:
+                self.unreadable.add(name)
 
 
 @dataclass(slots=True)
@@ -69,13 +82,21 @@ class Cache:
         Returns whether anything changed.
         """
         before = self._entries[listing.kind]
-        newer = {name: entry for name, entry in before.items() if entry.version > _number(version)}
+        newer = {
+            name: entry
+            for name, entry in before.items()
+            if entry.version > whole_number(version) or name in listing.unreadable
+        }
         after = self._entries[listing.kind] = {**listing.entries, **newer}
         return _present(before) != _present(after)
 
     def observe(self, kind: Kind[Any], body: Json) -> bool:
-        """Takes over one object as it is now. Returns whether anything changed that the operator reads."""
-        return self._update(kind, _name(body), _entry(kind, body))
+        """Takes over one object as it is now; what is known stays where that cannot be read.
+
+        Returns whether anything changed that the operator reads.
+        """
+        entry = _entry(kind, body)
+        return entry is not None and self._update(kind, _name(body), entry)
 
     def forget(self, kind: Kind[Any], body: Json) -> bool:
         """Notes that one object is gone, unless a newer one of the same name is known already.
@@ -138,17 +159,24 @@ def _present(entries: Mapping[str, _Entry[T]]) -> dict[str, T]:
     return {name: entry.known for name, entry in entries.items() if entry.known is not None}
 
 
-def _entry(kind: Kind[T], body: Json) -> _Entry[T]:
-    return _Entry(_version(body), kind.read(body))
+def _entry(kind: Kind[T], body: Json) -> _Entry[T] | None:
+    """Returns None for what cannot be read: one object must not keep the others from being known."""
+    try:
+        return _Entry(_version(body), kind.read(body))
+    except _UNREADABLE as error:
+        _log.warning("one of %s, %r, cannot be read: %r", kind.plural, _name(body), error)
+        return None
 
 
 def _name(body: Json) -> str:
-    return str(body["metadata"]["name"])
+    """Returns an empty text for what has none."""
+    return str(_metadata(body).get("name") or "")
 
 
 def _version(body: Json) -> int:
-    return _number(body["metadata"].get("resourceVersion", ""))
+    return whole_number(str(_metadata(body).get("resourceVersion", "")))
 
 
-def _number(version: str) -> int:
-    return int(version) if version.isdecimal() else 0
+def _metadata(body: Any) -> Json:
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    return metadata if isinstance(metadata, dict) else {}

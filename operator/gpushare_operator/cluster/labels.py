@@ -2,6 +2,7 @@
 
 from gpushare_core.api.names import FIELD_MANAGER, GROUP, MANAGED_BY_LABEL
 from gpushare_core.dialects.table import DIALECTS
+from gpushare_core.whole_number import is_number
 
 MANAGER = FIELD_MANAGER
 MANAGED = f"{MANAGED_BY_LABEL}={MANAGER}"
@@ -54,4 +55,4 @@ DIALECT_LABELS = frozenset(key for dialect in DIALECTS.values() for key in diale
 def read_ports(text: str) -> tuple[int, ...]:
     """Returns what ``PORT_ANNOTATION`` says; empty when it says nothing."""
     parts = text.split(",")
-    return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else ()
+    return tuple(int(part) for part in parts) if all(map(is_number, parts)) else ()

@@ -19,7 +19,8 @@ from gpushare_core.api.names import (
 )
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
-from gpushare_core.json_object import Json
+from gpushare_core.json_object import UNREADABLE_JSON, Json
+from gpushare_core.whole_number import whole_number
 from gpushare_operator.cluster.labels import (
     ASKED_ANNOTATION,
     COMMAND_LABEL,
@@ -251,7 +252,7 @@ def read_server_version(body: Json) -> str:
 
     Source: ``k8s.io/apimachinery/pkg/version.Info``, such as ``v1.31.5-gke.1233000``.
     """
-    match = re.match(r"v\d+\.\d+\.\d+", str(body.get("gitVersion", "")))
+    match = re.match(r"v[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}", str(body.get("gitVersion", "")))
     return match[0] if match else ""
 
 
@@ -277,7 +278,7 @@ def read_job(body: Json) -> JobObject:
         command=labels.get(COMMAND_LABEL, ""),
         node=annotations.get(NODE_ANNOTATION, ""),
         node_uid=annotations.get(NODE_UID_ANNOTATION, ""),
-        sequence=_whole_number(labels.get(SEQUENCE_LABEL, "")),
+        sequence=whole_number(labels.get(SEQUENCE_LABEL, "")),
         spec_hash=annotations.get(HASH_ANNOTATION, ""),
         inputs_hash=annotations.get(INPUTS_ANNOTATION, ""),
         rolled_back_inputs=annotations.get(ROLLED_BACK_ANNOTATION, ""),
@@ -307,13 +308,13 @@ def read_time(text: Any) -> datetime | None:
 def _asked(text: str) -> frozenset[str]:
     try:
         return frozenset(json.loads(text)) if text else frozenset()
-    except (ValueError, TypeError):
+    except (*UNREADABLE_JSON, TypeError):
         return frozenset()
 
 
 def _exit_code(message: str) -> int | None:
     """Returns the code that ended a Job. Source: the Job controller's message for ``FailJob``."""
-    match = re.search(r"failed with exit code (\d+) matching", message)
+    match = re.search(r"failed with exit code ([0-9]{1,5}) matching", message)
     return int(match[1]) if match else None
 
 
@@ -345,7 +346,7 @@ def read_calls(body: Json) -> CallsObject:
     port = (metadata.get("annotations") or {}).get(CALLED_PORT_ANNOTATION, "")
     return CallsObject(
         name=metadata["name"],
-        port=_whole_number(port),
+        port=whole_number(port),
         by=str((body.get("spec") or {}).get("holderIdentity") or ""),
         at=max((time for time in written if time), default=None) if port else None,
     )
@@ -440,7 +441,7 @@ def _last_words(containers: Any) -> str:
     last = lines[-1] if lines else ""
     try:
         return str(json.loads(last)["message"])
-    except (ValueError, TypeError, KeyError):
+    except (*UNREADABLE_JSON, TypeError, KeyError):
         return last
 
 
@@ -455,7 +456,3 @@ def _true_condition(status: Json, kind: str) -> Json | None:
 
 def _is_condition_true(status: Json, kind: str) -> bool:
     return _true_condition(status, kind) is not None
-
-
-def _whole_number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0

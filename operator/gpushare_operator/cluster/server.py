@@ -12,6 +12,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import Page
 from gpushare_core.kube.errors import ApiError
+from gpushare_core.whole_number import whole_number
 from gpushare_operator.cluster.objects import ReadResult, ServerFacts
 from gpushare_operator.cluster.readers import read_server_version, read_stray
 
@@ -48,7 +49,7 @@ class ServerVersions:
 
 
 def _order(version: str) -> list[int]:
-    return [int(part) for part in version.removeprefix("v").split(".") if part.isdecimal()]
+    return [whole_number(part) for part in version.removeprefix("v").split(".")]
 
 
 class Reader(Protocol):

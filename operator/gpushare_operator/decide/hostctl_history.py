@@ -27,7 +27,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from math import isfinite
 
-from gpushare_core.json_object import Json
+from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_operator.cluster.objects import JobObject, NodeObject, PodObject
 from gpushare_operator.cluster.readers import read_time
 from gpushare_operator.cluster.snapshot import Snapshot
@@ -88,7 +88,7 @@ class Attempt:
         """Returns what hostctl reported; empty when it left nothing that can be read."""
         try:
             report = json.loads(self.pod.termination) if self.pod else {}
-        except ValueError:
+        except UNREADABLE_JSON:
             return {}
         return report if isinstance(report, dict) else {}
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from gpushare_core.api.names import EXTENDER_PORT, FINALIZER, SCHEDULER_LABEL
+from gpushare_core.whole_number import whole_number
 from gpushare_operator.cluster.labels import EXTERNAL_MARK, PORT_ANNOTATION, read_ports
 from gpushare_operator.cluster.objects import DaemonSetObject, NodeObject, PodObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
@@ -166,7 +167,7 @@ def _has_stale_mark(history: JobHistory) -> bool:
     """Returns whether the mark is from before the host was restored: its value is the number of the attempt
     that it was made for."""
     value = history.node.labels.get(SCHEDULER_LABEL, "")
-    attempt = int(value) if value.isdecimal() else 0
+    attempt = whole_number(value)
     return _was_restored(history) and attempt < history.next_sequence
 
 

@@ -4,7 +4,9 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+import msgspec
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
@@ -56,7 +58,7 @@ class ContainerNames:
     async def _read(self, pod: PodName, owners: Collection[CgroupOwner]) -> None:
         try:
             names = container_ids(await self._client.get(pod_path(*pod)))
-        except (ApiError, UnreachableError) as error:
+        except (ApiError, UnreachableError, ValueError) as error:
             _log.warning("cannot read the containers of a pod: %s", error, extra={"pod": str(pod)})
             return
         for owner in owners:
@@ -67,18 +69,40 @@ class ContainerNames:
                 self.known[owner] = NOBODYS
 
 
+class _Terminated(msgspec.Struct):
+    id: str | None = msgspec.field(name="containerID", default=None)
+
+
+class _LastState(msgspec.Struct):
+    terminated: _Terminated | None = None
+
+
+class _Container(msgspec.Struct, rename="camel"):
+    name: str
+    id: str | None = msgspec.field(name="containerID", default=None)
+    last_state: _LastState | None = None
+
+    @property
+    def ids(self) -> Iterator[str]:
+        last = self.last_state.terminated if self.last_state else None
+        yield from filter(None, (last.id if last else None, self.id))
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    container_statuses: list[_Container] | None = None
+    init_container_statuses: list[_Container] | None = None
+
+
+class _Pod(msgspec.Struct):
+    status: _Status | None = None
+
+
 def container_ids(pod: Json) -> dict[str, str]:
-    """Returns ID -> name of the containers that ``pod`` lists, those before a restart too."""
-    status = pod.get("status") or {}
-    listed = [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
-    return {
-        identifier.rpartition("/")[2]: each["name"]
-        for each in listed
-        for identifier in (_last_id(each), each.get("containerID"))
-        if identifier
-    }
+    """Returns ID -> name of the containers that ``pod`` lists, those before a restart too.
 
-
-def _last_id(status: Json) -> str:
-    terminated = (status.get("lastState") or {}).get("terminated") or {}
-    return str(terminated.get("containerID") or "")
+    Raises:
+        ValueError: it is no pod of the API server's.
+    """
+    status = msgspec.convert(pod, _Pod).status or _Status()
+    listed = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
+    return {each_id.rpartition("/")[2]: each.name for each in listed for each_id in each.ids}

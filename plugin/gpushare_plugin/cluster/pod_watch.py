@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
@@ -12,15 +14,13 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
-from gpushare_plugin.decide.pods import PodName, read_metadata, read_pod
+from gpushare_plugin.decide.pods import FINISHED, Pod, PodName, is_bound_to, read_metadata, read_pod
 from gpushare_plugin.state import NodeState
 
 CONCURRENT_READS = 8
 """Specs that are read at the same time."""
 SPECS_TIMEOUT = 30.0
 """Seconds for reading the specs of all pods that have arrived."""
-FINISHED = ("Succeeded", "Failed")
-"""Phases of pods that the watch leaves out, so that nothing would make us forget such a pod."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class PodWatch:
         running = ",".join(f"status.phase!={phase}" for phase in FINISHED)
         selector = f"spec.nodeName={self._state.name},{running}"
         pods = Collection(PODS, field_selector=selector, metadata_only=True)
-        async for event in follow(self._client, pods):
+        async for event in follow(self._client, pods, read_one):
             self._handle(event)
             self._arrived.set()
 
@@ -76,12 +76,11 @@ class PodWatch:
     def _without_spec(self) -> list[PodName]:
         return [name for name, pod in self._state.pods.items() if pod.request is None]
 
-    def _handle(self, event: Listed[Json] | Changed[Json]) -> None:
-        key = Dialect.allocation_annotation
+    def _handle(self, event: Listed[Pod] | Changed[Pod]) -> None:
         if isinstance(event, Listed):
-            self._state.put_pods(read_metadata(item, key) for item in event.items)
+            self._state.put_pods(event.items)
             return
-        pod = read_metadata(event.item, key)
+        pod = event.item
         if event.kind == "DELETED":
             self._state.drop_pod(pod.name, pod.uid)
             self._ended()
@@ -99,13 +98,23 @@ class PodWatch:
         except UnreachableError as error:
             _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
             return
-        ended = (watched and name not in self._state.pods) or item["status"].get("phase") in FINISHED
-        if item["spec"].get("nodeName") == self._state.name and not ended:
-            key = Dialect.allocation_annotation
-            self._state.put_pod(read_pod(item, key, RESOURCES))
+        if not (watched and name not in self._state.pods):
+            self._put(name, item)
+
+    def _put(self, name: PodName, item: Json) -> None:
+        try:
+            if is_bound_to(item, self._state.name):
+                self._state.put_pod(read_pod(item, Dialect.allocation_annotation, RESOURCES))
+        except ValueError as error:
+            _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
 
     def _handle_refusal(self, name: PodName, error: ApiError) -> None:
         if not error.is_not_found:
             _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
         elif name in self._state.pods:
             self._state.drop_pod(name, self._state.pods[name].uid)
+
+
+def read_one(raw: msgspec.Raw | bytes) -> Pod:
+    """Returns a pod by its metadata, or raises one of ``UNREADABLE_JSON``."""
+    return read_metadata(msgspec.json.decode(raw), Dialect.allocation_annotation)

@@ -11,6 +11,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_core.log import change_level
+from gpushare_core.whole_number import whole_number
 from gpushare_plugin.state import NodeState
 
 _log = logging.getLogger(__name__)
@@ -44,9 +45,9 @@ class ShareNodeWatch:
     def _is_older(self, item: Json) -> bool:
         """Whether a newer version is known already, from the answer to a write of our own."""
         known, metadata = self._state.share_node, item["metadata"]
-        if known is None or known.metadata.uid != metadata["uid"]:
+        if known is None or known.metadata.uid != metadata.get("uid"):
             return False
-        return int(metadata["resourceVersion"]) < int(known.metadata.resource_version or 0)
+        return _version(metadata.get("resourceVersion")) < _version(known.metadata.resource_version)
 
     def _store(self, item: Json | None) -> None:
         try:
@@ -64,6 +65,10 @@ class ShareNodeWatch:
         level = share_node.spec.log_level.value if share_node else self._level
         if change_level(level):
             _log.info("logging from level %s upwards now", level)
+
+
+def _version(text: object) -> int:
+    return whole_number(str(text))
 
 
 def _fields(error: ValidationError) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.whole_number import is_number
 from gpushare_plugin.decide.foreign_units import ForeignUnits, dialect_of
 
 
@@ -122,4 +123,4 @@ def by_pod(entries: Iterable[CheckpointEntry]) -> dict[str, dict[str, Checkpoint
 def _number(text: str | None, place: int) -> int | None:
     """Returns the number at ``place`` of a list."""
     numbers = (text or "").split(",")
-    return int(numbers[place]) if place < len(numbers) and numbers[place].isdecimal() else None
+    return int(numbers[place]) if place < len(numbers) and is_number(numbers[place]) else None

@@ -2,7 +2,9 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from gpushare_core.api.names import MIRROR_ANNOTATION, SIMULATED_LOAD_ANNOTATION
 from gpushare_core.books.allocation import Allocation, MalformedAllocationError, decode_allocation
@@ -11,6 +13,7 @@ from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotations
 from gpushare_core.dialects.table import ANNOTATION_KEYS
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
+from gpushare_core.whole_number import whole_number
 
 
 class PodName(NamedTuple):
@@ -91,36 +94,100 @@ class Pod:
 
 Pods = Mapping[PodName, Pod]
 
+FINISHED = ("Succeeded", "Failed")
+"""Phases of pods that the watch leaves out, so that nothing would make us forget such a pod."""
 MOST_LOAD = 1024
 """Characters of a load to simulate that are kept: anybody annotates pods, on nodes with real cards, too."""
 
 
+class _Metadata(msgspec.Struct, rename="camel"):
+    """Source: ``metav1.ObjectMeta``."""
+
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str = ""
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Listed(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _Resources(msgspec.Struct):
+    limits: dict[str, Any] | None = None
+    requests: dict[str, Any] | None = None
+
+
+class _Container(msgspec.Struct, rename="camel"):
+    name: str
+    restart_policy: str | None = None
+    resources: _Resources | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    node_name: str | None = None
+    priority: int | None = None
+
+
+class _Status(msgspec.Struct, rename="camel"):
+    phase: str | None = None
+    start_time: str | None = None
+
+
+class _Whole(msgspec.Struct):
+    spec: _Spec
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
 def read_metadata(item: Json, annotation: str) -> Pod:
-    """Returns a pod by its metadata alone; ``annotation`` is the key of the allocation."""
-    metadata = item["metadata"]
-    annotations = metadata.get("annotations") or {}
+    """Returns a pod by its metadata alone; ``annotation`` is the key of the allocation.
+
+    Raises:
+        ValueError: it is no pod of the API server's.
+    """
+    metadata = msgspec.convert(item, _Listed).metadata
+    annotations = metadata.annotations or {}
     return Pod(
-        name=PodName(metadata["namespace"], metadata["name"]),
-        uid=metadata["uid"],
+        name=PodName(metadata.namespace, metadata.name),
+        uid=metadata.uid,
         static_uid=annotations.get(MIRROR_ANNOTATION, ""),
-        version=int(metadata.get("resourceVersion") or 0),
-        created=metadata.get("creationTimestamp") or "",
-        deleting="deletionTimestamp" in metadata,
+        version=whole_number(metadata.resource_version),
+        created=metadata.creation_timestamp or "",
+        deleting=metadata.deletion_timestamp is not None,
         annotation=annotations.get(annotation),
         annotations={key: annotations[key] for key in ANNOTATION_KEYS if key in annotations},
         simulated_load=annotations.get(SIMULATED_LOAD_ANNOTATION, "")[:MOST_LOAD],
     )
 
 
+def is_bound_to(item: Json, node: str) -> bool:
+    """Whether the pod is bound to ``node`` and has not ended.
+
+    Raises:
+        ValueError: it is no pod of the API server's.
+    """
+    whole = msgspec.convert(item, _Whole)
+    return whole.spec.node_name == node and whole.status.phase not in FINISHED
+
+
 def read_pod(item: Json, annotation: str, resources: Mapping[str, ResourceClass]) -> Pod:
-    """Returns a pod by its whole object; ``resources`` are the extended resources that it may ask for."""
-    status = item.get("status") or {}
-    running = status.get("phase") == "Running"
-    request = read_request(item["spec"], resources)
+    """Returns a pod by its whole object; ``resources`` are the extended resources that it may ask for.
+
+    Raises:
+        ValueError: it is no pod of the API server's.
+    """
+    whole = msgspec.convert(item, _Whole)
+    running = whole.status.phase == "Running"
+    request = read_request(msgspec.to_builtins(whole.spec), resources)
     return replace(
         read_metadata(item, annotation),
         asked=request,
         request=request,
         running=running,
-        started=running or bool(status.get("startTime")),
+        started=running or bool(whole.status.start_time),
     )

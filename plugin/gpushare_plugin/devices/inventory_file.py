@@ -18,6 +18,7 @@ from pydantic.alias_generators import to_camel
 from gpushare_core.api.policy import CDI_KIND
 from gpushare_core.dialects.dialect import CARD_VARIABLE
 from gpushare_core.placement.quantity import parse_memory
+from gpushare_core.yaml_edit import UNREADABLE_YAML
 from gpushare_plugin.devices.card import PhysicalCard
 from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount
 
@@ -250,7 +251,7 @@ def _data(node: yaml.Node) -> Any:
         return constructor.construct_document(node)
     except yaml.YAMLError as error:
         raise _yaml_error(error) from error
-    except ValueError as error:  # a number of thousands of digits, a date that is none
+    except UNREADABLE_YAML as error:  # thousands of digits, a date that is none, a tag that fits no value
         raise InventoryError(f"a value cannot be read: {error}") from error
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from gpushare_core.api.served import Problem
 from gpushare_plugin.devices.card import LeftOutCard, PhysicalCard, Reading
 
+NO_OWN_UUID = "the driver tells no UUID that is this card's alone: run `nvidia-smi -L` on the node"
 MIG = (
     "MIG is enabled on it, and only whole cards are shared: leave it to NVIDIA's device plugin, or run"
     " `nvidia-smi -i {uuid} -mig 0` on the node"
@@ -192,17 +193,24 @@ def reading_of(facts: Sequence[CardFacts], pairs: Pairs, known: Sequence[Physica
     groups = link_groups([each.uuid for each in facts if each.uuid], pairs)
     told = {each.uuid for each in facts if each.uuid}
     missed = {card.uuid: card for card in known if card.uuid not in told}
-    cards, left_out = [], []
+    cards: list[PhysicalCard] = []
+    left_out: list[LeftOutCard] = []
     for each in facts:
-        before = _before(each, known, missed) if each.error else None
+        nameless = _has_no_own_uuid(each, cards)
+        before = _before(each, known, missed) if each.error and not nameless else None
         if before:
             cards.append(_failing(before, each))
-        elif reason := _left_out(each):
+        elif reason := NO_OWN_UUID if nameless else _left_out(each):
             out = LeftOutCard(index=each.index, uuid=each.uuid, reason=reason, healthy=not each.error)
             left_out.append(out)
         else:
             cards.append(_card(each, groups))
     return Reading(cards=tuple(cards), left_out=tuple(left_out))
+
+
+def _has_no_own_uuid(facts: CardFacts, cards: Sequence[PhysicalCard]) -> bool:
+    """Whether the driver names the card like one before it, or by nothing where it names cards."""
+    return any(card.uuid == facts.uuid for card in cards) or not (facts.uuid or facts.error)
 
 
 def _failing(before: PhysicalCard, facts: CardFacts) -> PhysicalCard:

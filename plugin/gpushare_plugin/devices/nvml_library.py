@@ -130,6 +130,8 @@ def _told(index: int) -> dict[str, Any]:
     except pynvml.NVMLError as error:
         _raise_if_driver(error)
         raise _CardError(error.value, _call_of(error), told) from error
+    except UnicodeError as error:  # pynvml decodes what the driver says
+        raise _CardError(pynvml.NVML_ERROR_UNKNOWN, _call_of(error), told) from error
     return told
 
 
@@ -141,6 +143,8 @@ def _optional(call: Callable[[Any], _T], otherwise: _T) -> Callable[[Any], _T]:
             return call(handle)
         except pynvml.NVMLError as error:
             _raise_if_driver(error)
+            return otherwise
+        except UnicodeError:  # pynvml decodes what the driver says
             return otherwise
 
     return asked

@@ -14,12 +14,15 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from gpushare_core.dialects.table import RESOURCES
+from gpushare_core.json_object import UNREADABLE_JSON
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.foreign_units import sort_ids
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
 FILE = "kubelet_internal_checkpoint"
 """Its name in the kubelet's folder of device plugins."""
+LARGEST = 64 * 2**20
+"""Bytes: that of a node with 256,000 units has 2 MiB."""
 
 
 class _Resource(msgspec.Struct):
@@ -75,12 +78,14 @@ class CheckpointFile:
             stat = self._file.stat()
             # The kubelet writes a new file each time.
             stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size, names)
+            if stat.st_size > LARGEST:
+                raise CheckpointUnreadableError(f"{self._file} is larger than {LARGEST >> 20} MiB")
             if stamp != self._stamp:
                 self._entries = tuple(_decoded(self._file.read_bytes(), names))
                 self._stamp = stamp
         except OSError as error:
             raise CheckpointUnreadableError(f"{self._file}: {error.strerror or error}") from error
-        except (msgspec.DecodeError, DecodeError, RecursionError, UnicodeError) as error:
+        except (DecodeError, *UNREADABLE_JSON) as error:
             raise CheckpointUnreadableError(f"{self._file} is in an unknown format: {error}") from error
         return self._entries
 
@@ -92,7 +97,7 @@ def _decoded(content: bytes, names: Collection[str]) -> Iterator[CheckpointEntry
             continue
         try:
             yield _read_entry(_ENTRY.decode(entry), name)
-        except (msgspec.DecodeError, DecodeError, UnicodeError):
+        except (DecodeError, *UNREADABLE_JSON):
             if name in names:
                 raise
 

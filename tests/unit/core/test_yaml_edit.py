@@ -35,7 +35,7 @@ from gpushare_core.yaml_edit import (
         pytest.param(
             "a: [\n  x\n]\n", 'a: [\n  x,\n  "new"\n]\n', id="a flow list with a line for each item"
         ),
-        pytest.param("a:\n", 'a: ["new"]\n', id="a key without a value"),
+        pytest.param("a:\n", 'a: [ "new" ]\n', id="a key without a value"),
         pytest.param("a: null\n", 'a: ["new"]\n', id="a null"),
         pytest.param("b: 1\n", "b: 1\na:\n- new\n", id="a missing key"),
         pytest.param(
@@ -96,7 +96,8 @@ def test_a_mapping_is_written_below_its_dash() -> None:
         pytest.param("c: 1\na:\n- x\nb: 1\n", 0, "c: 1\nb: 1\n", id="the only one goes with its key"),
         pytest.param("a: [x, y]\n", 0, "a: [y]\n", id="the first of a flow list"),
         pytest.param("a: [x, y]\n", 1, "a: [x]\n", id="the last of a flow list"),
-        pytest.param("a: [ x ]\n", 0, "a: []\n", id="the only one of a flow list"),
+        pytest.param("a: [x]\n", 0, "a: []\n", id="the only one of a flow list"),
+        pytest.param("a: [ x ]\n", 0, "a:\n", id="the only one where nothing stood"),
     ],
 )
 def test_an_item_is_removed(before: str, index: int, after: str) -> None:
@@ -165,7 +166,7 @@ def test_an_entry_comes_last_and_goes_without_a_trace(before: str, after: str) -
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        pytest.param("a:\nb: 1\n", 'a: {"new": true}\nb: 1\n', id="null"),
+        pytest.param("a:\nb: 1\n", 'a: { "new": true }\nb: 1\n', id="null"),
         pytest.param("a: ~\n", 'a: {"new": true}\n', id="written null"),
     ],
 )

@@ -95,8 +95,8 @@ WRITTEN = [
 def test_removing_what_was_added_gives_the_same_bytes(text: str) -> None:
     back = removed(added(text))
 
-    # Where an empty list or a null was filled, an empty list stays.
-    assert back in (text, text.replace("volumeMounts:\n", "volumeMounts: []\n").replace("null", "[]"))
+    # Where a null was filled that is written out, an empty list stays.
+    assert back == text.replace("null", "[]")
 
 
 @pytest.mark.parametrize("text", WRITTEN)
@@ -109,7 +109,7 @@ def test_removing_what_was_added_with_keys_gives_the_same_bytes(text: str) -> No
         manifest.host_path(manifest.parse(edited.encode()), f"{FOLDER}/scheduler/x")
         == f"{FOLDER}/scheduler/x"
     )
-    assert back in (text, text.replace("volumeMounts:\n", "volumeMounts: []\n").replace("null", "[]"))
+    assert back == text.replace("null", "[]")
 
 
 @pytest.mark.parametrize("text", WRITTEN)

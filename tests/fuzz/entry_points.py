@@ -1,0 +1,181 @@
+"""Every place in the code where something from outside is decoded, found in the source, and who fuzzes it.
+
+What decodes is known by the calls it makes: JSON, YAML, protobuf, pydantic, text to numbers and times.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {
+    "gpushare_core": ROOT / "core",
+    "gpushare_operator": ROOT / "operator",
+    "gpushare_plugin": ROOT / "plugin",
+    "gpushare_extender": ROOT / "extender",
+    "gpushare_hostctl": ROOT / "hostctl",
+    "gpushare_cli": ROOT / "cli",
+}
+NAMES = frozenset({"int", "float"})
+"""Functions that read a text where their argument is one."""
+METHODS = frozenset(
+    {
+        "decode",
+        "loads",
+        "convert",
+        "FromString",
+        "model_validate",
+        "fromisoformat",
+        "safe_load",
+        "safe_load_all",
+        "compose",
+        "construct_document",
+        "SafeLoader",
+        "read_text",
+        "read_bytes",
+        "ip_address",
+        "b64decode",
+        "urlsplit",
+        "unpack",
+    }
+)
+"""Methods of decoders and functions of modules that decode."""
+
+
+def decoding_functions() -> set[str]:
+    """Returns the functions with such a call in them, as ``module:qualified name``."""
+    found: set[str] = set()
+    for package, folder in PACKAGES.items():
+        for path in (folder / package).rglob("*.py"):
+            if not path.stem.endswith("_pb2"):
+                module = ".".join(path.relative_to(folder).with_suffix("").parts)
+                found.update(f"{module}:{name}" for name in _decoding(ast.parse(path.read_text())))
+    return found
+
+
+def _decoding(tree: ast.AST, above: tuple[str, ...] = ()) -> Iterator[str]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _decoding(node, (*above, node.name))
+        else:
+            if isinstance(node, ast.Call) and above and _decodes(node):
+                yield ".".join(above)
+            yield from _decoding(node, above)
+
+
+def _decodes(call: ast.Call) -> bool:
+    function = call.func
+    if isinstance(function, ast.Name):
+        return function.id in NAMES and not all(isinstance(each, ast.Constant) for each in call.args)
+    return isinstance(function, ast.Attribute) and function.attr in METHODS
+
+
+CODECS = "gpushare_core.dialects"
+FUZZED_BY: dict[str, str] = {
+    "gpushare_plugin.kubelet.checkpoint:_stored": "gpushare_plugin.kubelet.checkpoint:stored_answers",
+    "gpushare_cli.gather.host:read_checkpoint": "gpushare_plugin.kubelet.checkpoint:stored_answers",
+    "gpushare_core.books.allocation:_beginning": "gpushare_core.books.allocation:decode_allocation",
+    "gpushare_core.dialects.aliyun:_read_containers": f"{CODECS}.aliyun:AliyunCodec.read_legacy",
+    "gpushare_core.dialects.legacy:read_number": f"{CODECS}.aliyun:AliyunCodec.read_legacy",
+    "gpushare_core.kube.client:_decoded": "gpushare_core.kube.client:KubeClient.read",
+    "gpushare_core.kube.credentials:_material": "gpushare_core.kube.credentials:from_kubeconfig",
+    "gpushare_core.kube.credentials:_tls": "gpushare_core.kube.credentials:from_kubeconfig",
+    "gpushare_core.kube.follow:_Follow._seen": "gpushare_core.kube.follow:follow",
+    "gpushare_core.kube.follow:_Follow._watch_once": "gpushare_core.kube.follow:follow",
+    "gpushare_core.kube.follow:_refuse_error": "gpushare_core.kube.follow:follow",
+    "gpushare_core.kube.follow:as_json": "gpushare_core.kube.follow:follow",
+    "gpushare_core.kube.lease:LeaseObserver.seconds_left": "gpushare_core.kube.lease:LeaseObserver.observe",
+    "gpushare_core.whole_number:whole_number": "gpushare_operator.cluster.readers:read_calls",
+    "gpushare_core.yaml_edit:_constructed": "gpushare_core.yaml_edit:documents",
+    "gpushare_core.yaml_edit:_root": "gpushare_core.yaml_edit:insert_item",
+    "gpushare_core.yaml_edit:_scalar": "gpushare_core.yaml_edit:replace_scalar",
+    "gpushare_extender.bind.binder:Binder._read_pod": "gpushare_extender.http.server:ExtenderApi.bind",
+    "gpushare_extender.bind.binding_write:BindingWrite._request": (
+        "gpushare_extender.http.server:ExtenderApi.bind"
+    ),
+    "gpushare_extender.decide.bound_pods:_seconds": "gpushare_extender.decide.bound_pods:PodList.pods",
+    "gpushare_extender.http.server:_named": "gpushare_extender.http.server:ExtenderApi.filter",
+    "gpushare_extender.http.server:_port": "gpushare_extender.http.server:ExtenderApi.filter",
+    "gpushare_hostctl.decide.health_endpoint:_port": "gpushare_hostctl.decide.health_endpoint:find",
+    "gpushare_hostctl.decide.manifest:_decode": "gpushare_hostctl.decide.manifest:parse",
+    "gpushare_hostctl.decide.manifest:_edited_pod": "gpushare_hostctl.decide.manifest:add",
+    "gpushare_hostctl.decide.manifest:_flag_words": "gpushare_hostctl.decide.manifest:parse",
+    "gpushare_hostctl.decide.manifest:_place_of_ours": "gpushare_hostctl.decide.manifest:add",
+    "gpushare_hostctl.decide.process_identity:_address": (
+        "gpushare_hostctl.decide.process_identity:listening_sockets"
+    ),
+    "gpushare_hostctl.decide.process_identity:_socket": (
+        "gpushare_hostctl.decide.process_identity:listening_sockets"
+    ),
+    "gpushare_hostctl.decide.rendering:_check": "gpushare_hostctl.decide.rendering:render",
+    "gpushare_hostctl.decide.scheduler_config:_burst": "gpushare_hostctl.decide.rendering:render",
+    "gpushare_hostctl.decide.scheduler_config:_decode": "gpushare_hostctl.decide.scheduler_config:merge",
+    "gpushare_hostctl.decide.snapshot:Snapshot.record": "gpushare_hostctl.decide.record:decode",
+    "gpushare_hostctl.host.health_probe:_read_table": (
+        "gpushare_hostctl.decide.process_identity:listening_sockets"
+    ),
+    "gpushare_hostctl.main:_render": "gpushare_hostctl.decide.rendering:render",
+    "gpushare_hostctl.arguments:_seconds": "gpushare_hostctl.arguments:parse",
+    "gpushare_operator.cluster.managed_fields:_names": "gpushare_operator.cluster.managed_fields:managers",
+    "gpushare_operator.cluster.readers:_asked": "gpushare_operator.cluster.readers:read_job",
+    "gpushare_operator.cluster.readers:_conditions_by_type": (
+        "gpushare_operator.cluster.readers:read_share_node"
+    ),
+    "gpushare_operator.cluster.readers:_exit_code": "gpushare_operator.cluster.readers:read_job",
+    "gpushare_operator.cluster.readers:_last_words": "gpushare_operator.cluster.readers:read_pod",
+    "gpushare_operator.cluster.readers:_policy_spec": "gpushare_operator.cluster.readers:read_policy",
+    "gpushare_operator.cluster.readers:_policy_status": "gpushare_operator.cluster.readers:read_policy",
+    "gpushare_operator.cluster.readers:_totals": "gpushare_operator.cluster.readers:read_share_node",
+    "gpushare_operator.cluster.readers:read_time": "gpushare_operator.cluster.readers:read_job",
+    "gpushare_operator.decide.hostctl_history:Attempt.report": (
+        "gpushare_operator.decide.hostctl_history:Attempt.report"
+    ),
+    "gpushare_operator.decide.volcano_config:_insert_plugin": (
+        "gpushare_operator.decide.volcano_config:enable"
+    ),
+    "gpushare_operator.decide.volcano_config:_without": "gpushare_operator.decide.volcano_config:disable",
+    "gpushare_plugin.cluster.container_names:container_ids": "gpushare_plugin.decide.pods:read_pod",
+    "gpushare_plugin.cluster.pod_watch:read_one": "gpushare_plugin.decide.pods:read_pod",
+    "gpushare_plugin.decide.checkpoint:_number": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",
+    "gpushare_plugin.decide.foreign_units:_split": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",
+    "gpushare_plugin.decide.pods:is_bound_to": "gpushare_plugin.decide.pods:read_pod",
+    "gpushare_plugin.decide.pods:read_metadata": "gpushare_plugin.decide.pods:read_pod",
+    "gpushare_plugin.devices.inventory_file:_data": "gpushare_plugin.devices.inventory_file:read_inventory",
+    "gpushare_plugin.devices.inventory_file:_health": "gpushare_plugin.devices.inventory_file:read_inventory",
+    "gpushare_plugin.devices.inventory_file:_root": "gpushare_plugin.devices.inventory_file:read_inventory",
+    "gpushare_plugin.devices.inventory_file:_text": "gpushare_plugin.devices.inventory_file:read_inventory",
+    "gpushare_plugin.devices.nvml_library:_numa_node": "gpushare_plugin.devices.nvml_library:_facts",
+    "gpushare_plugin.devices.nvml_library:_recovery_action": "gpushare_plugin.devices.nvml_library:_facts",
+    "gpushare_plugin.devices.nvml_library:_remapping_failures": "gpushare_plugin.devices.nvml_library:_facts",
+    "gpushare_plugin.devices.nvml_use_library:_cgroup": "gpushare_plugin.decide.cgroups:cgroup_owners",
+    "gpushare_plugin.devices.simulation:_indices": "gpushare_plugin.devices.simulation:read_simulation",
+    "gpushare_plugin.devices.simulation:_with": "gpushare_plugin.devices.simulation:read_simulation",
+    "gpushare_plugin.devices.simulation:_xid": "gpushare_plugin.devices.simulation:read_simulation",
+    "gpushare_plugin.kubelet.checkpoint:_decoded": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",
+}
+"""A function that decodes -> the entry point above it by which a test reaches it."""
+
+OWN: dict[str, str] = {
+    "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
+    "gpushare_cli.decide.report:_json": "bytes that were just encoded",
+    "gpushare_core.api.crd:drifted": "the files that the repository itself has",
+    "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",
+    "gpushare_core.books.allocation:encode_allocation": "bytes that were just encoded",
+    "gpushare_core.kube.backoff:backoff_delay": "a number of ours",
+    "gpushare_core.metrics:Gauge.at": "a number of ours",
+    "gpushare_extender.bind.lease:BindLease.__post_init__": "a constant",
+    "gpushare_extender.main:_address": "an argument that the operator writes",
+    "gpushare_extender.main:_own_namespace": "a file that the kubelet writes for the pod",
+    "gpushare_hostctl.decide.manifest:add": "an index of the parsed document",
+    "gpushare_hostctl.decide.manifest:remove": "an index of the parsed document",
+    "gpushare_hostctl.host.extender_probe:_context": "keys that hostctl itself made and checked",
+    "gpushare_operator.main:_lease_seconds": "an argument, refused by is_number before",
+    "gpushare_operator.main:serve": "a truth value of ours",
+    "gpushare_plugin.decide.annotation_repairs:_spoken": "a dialect's own words",
+    "gpushare_plugin.decide.card_health:_fallen": "numbers of ours",
+    "gpushare_plugin.devices.nvml_events:XidEvents._waiting": "an integer of a C structure",
+    "gpushare_plugin.devices.nvml_use_library:_used": "an integer of a C structure",
+    "gpushare_plugin.health_server:HealthServer._answer": "latin-1, which decodes everything",
+    "gpushare_plugin.reconciler:Reconciler._write": "the API server's answer to a write of our own",
+}
+"""A function that decodes nothing from outside -> why."""

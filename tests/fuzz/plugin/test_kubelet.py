@@ -1,0 +1,150 @@
+"""The kubelet's calls are answered or refused with a reason; none of its files ends the plugin."""
+
+import asyncio
+import base64
+import tempfile
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.fakes.plugin_node import running_node
+from tests.fuzz.fuzzing import fuzzes
+from tests.fuzz.strategies import kubelet
+from tests.samples.plugin import container, pod_json
+
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_plugin.decide.checkpoint import by_pod
+from gpushare_plugin.decide.identity import identify
+from gpushare_plugin.decide.unit_ids import UnknownUnitError, decode_id, encode_id, known_numbers
+from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointFile, CheckpointUnreadableError, stored_answers
+from gpushare_plugin.kubelet.pod_resources import read_assigned
+from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+
+REFUSALS = {grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.FAILED_PRECONDITION}
+RESPONSES = {"GetPreferredAllocation": api.PreferredAllocationResponse, "Allocate": api.AllocateResponse}
+
+
+@fuzzes(decode_id, known_numbers)
+@given(kubelet.unit_ids)
+def test_a_unit_id_is_a_number_or_unknown(texts: list[str]) -> None:
+    for text in texts:
+        try:
+            number = decode_id(text)
+        except UnknownUnitError:
+            continue
+        assert encode_id(number) == text
+    assert all(number >= 0 for number in known_numbers(texts))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("device-plugins")
+
+
+ENTRY = (
+    b'{"Data":{"PodDeviceEntries":[{"PodUID":"u","ContainerName":"c","ResourceName":"gpushare.io/memory",'
+    b'"DeviceIDs":{"-1":["AAB"]},"AllocResp":"%s"}]}}'
+)
+
+
+def _answering(**variables: str) -> bytes:
+    return ENTRY % base64.b64encode(api.ContainerAllocateResponse(envs=variables).SerializeToString())
+
+
+@fuzzes(CheckpointFile.read, stored_answers, few=60)
+@given(kubelet.checkpoints)
+@example(_answering(GPUSHARE_CARD="GPU-0", GPUSHARE_CARD_INDEX="9" * 5000))
+@example(_answering(GPUSHARE_CARD="GPU-0", GPUSHARE_MEMORY_MIB="9" * 5000))
+@example(_answering(GPUSHARE_CARD=",," * 3, GPUSHARE_CARD_INDEX="²"))
+@example(b'{"Data":{"PodDeviceEntries":["\xff"]}}')
+def test_a_checkpoint_is_read_or_lived_without(folder: Path, content: bytes) -> None:
+    new = folder / "new"
+    new.write_bytes(content)
+    new.rename(folder / FILE)
+    try:
+        entries = CheckpointFile(folder).read(frozenset(RESOURCES))
+    except CheckpointUnreadableError as error:
+        assert str(error)
+    else:
+        assert by_pod(entries) is not None
+    try:
+        assert all(units.uid is not None for units, _ in stored_answers(content))
+    except CheckpointUnreadableError as error:
+        assert str(error)
+
+
+def test_a_checkpoint_that_is_huge_is_not_read_into_memory(folder: Path) -> None:
+    with (folder / FILE).open("wb") as file:
+        file.truncate(2**34)
+    tracemalloc.start()
+    with pytest.raises(CheckpointUnreadableError, match="larger"):
+        CheckpointFile(folder).read(frozenset(RESOURCES))
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+    (folder / FILE).unlink()
+
+
+@fuzzes(read_assigned)
+@given(kubelet.pod_resources)
+def test_what_pod_resources_say_is_counted_whatever_it_is(response: Any) -> None:
+    assigned = read_assigned(response, frozenset(RESOURCES))
+    identify(assigned, [], assigned, {})
+    assert all(number >= 0 for number in assigned.numbers())
+
+
+def require_choice(request: Any, chosen: list[str]) -> None:
+    """As many as asked for, of those that are free or had to be among them."""
+    included = set(known_numbers(request.must_include_deviceIDs))
+    assert len(chosen) == max(request.allocation_size, len(included))
+    assert set(known_numbers(chosen)) <= included | set(known_numbers(request.available_deviceIDs))
+
+
+async def _call(node: Any, method: str, request: Any) -> Any:
+    plugin = node.kubelet.plugin
+    try:
+        return await plugin.call(method, type(request), RESPONSES[method])(request)
+    except grpc.aio.AioRpcError as error:
+        assert error.code() in REFUSALS, f"{error.code()}: {error.details()} for {str(request)[:300]}"
+        assert error.details()
+        return None
+
+
+def test_calls_of_the_kubelet_are_answered_or_refused_with_a_reason() -> None:
+    """Afterwards a pod gets its units as ever."""
+    runner, directory = asyncio.Runner(), tempfile.TemporaryDirectory(prefix="kubelet-")
+    with runner, directory as folder:
+        manager = running_node(Path(folder))
+        node = runner.run(manager.__aenter__())
+        runner.run(node.start_plugin())
+        runner.run(node.until_registered())
+
+        @fuzzes(few=60)
+        @given(
+            st.tuples(st.just("GetPreferredAllocation"), kubelet.preferred)
+            | st.tuples(st.just("Allocate"), kubelet.allocate)
+        )
+        def call(asked: tuple[str, Any]) -> None:
+            answer = runner.run(_call(node, *asked))
+            if answer is not None and asked[0] == "GetPreferredAllocation":
+                for given_ids, container_request in zip(
+                    answer.container_responses, asked[1].container_requests, strict=True
+                ):
+                    require_choice(container_request, list(given_ids.deviceIDs))
+
+        try:
+            call()
+            runner.run(_settled(node))
+        finally:
+            runner.run(node.stop_plugin())
+            runner.run(manager.__aexit__(None, None, None))
+
+
+async def _settled(node: Any) -> None:
+    """After a restart nothing is reserved any more for calls that never came to a pod."""
+    await node.restart_plugin()
+    admitted = await node.run_pod(pod_json("good", container(units=4)))
+    assert admitted.variables["main"]["GPUSHARE_UNITS"] == "4"
