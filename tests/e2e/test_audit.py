@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.e2e.books import KUBELET
 from tests.e2e.observe import PODS, is_true, watch_until
 from tests.e2e.outcomes import is_running
@@ -59,10 +60,13 @@ def test_books_that_agree(cluster: LocalCluster, namespace: str) -> None:
 
 @pytest.fixture
 def kubeconfig_there(cluster: LocalCluster) -> Iterator[str]:
-    """A control-plane node has one of its own, as kubeadm makes it."""
+    """One of the administrator's on a control-plane node, by the address that the API server has there."""
     path = "/etc/kubernetes/admin-of-test.conf"
+    own = yaml.safe_load(cluster.kubeconfig.read_text())
+    there = yaml.safe_load(cluster.node_path("control-plane-1", "/etc/kubernetes/scheduler.conf").read_text())
+    own["clusters"][0]["cluster"] = there["clusters"][0]["cluster"]
     file = cluster.node_path("control-plane-1", path)
-    file.write_bytes(cluster.kubeconfig.read_bytes())
+    file.write_text(yaml.safe_dump(own))
     yield path
     file.unlink()
 
