@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from gpushare_core.json_object import UNREADABLE_JSON
+from gpushare_core.json_object import LONGEST_REASON, UNREADABLE_JSON
 from gpushare_core.placement.requests import ResourceClass
 
 Shares = Mapping[str, int]
@@ -54,6 +54,9 @@ class Allocation:
 
 class MalformedAllocationError(ValueError):
     """An annotation that no program of ours wrote, or wrote for another pod."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason[:LONGEST_REASON])
 
 
 def sum_shares(containers: Mapping[str, Shares]) -> dict[str, int]:

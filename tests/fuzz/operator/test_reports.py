@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 
 import yaml
 from hypothesis import assume, example, given
@@ -16,7 +17,7 @@ from gpushare_operator.decide.hostctl_history import Attempt
 from gpushare_operator.decide.volcano_config import VolcanoConfigError, disable, enable
 from gpushare_operator.desired.hostctl_job import HostctlCommand
 
-FOREIGN_EDITS = {
+FOREIGN_EDITS: dict[str, Callable[[str], str]] = {
     "nothing": lambda text: text,
     "another action": lambda text: text.replace("allocate", "allocate, preempt"),
     "a comment at the head": lambda text: "# ours\n" + text,
