@@ -14,6 +14,7 @@ PACKAGES = {
     "gpushare_plugin": ROOT / "plugin",
     "gpushare_extender": ROOT / "extender",
     "gpushare_hostctl": ROOT / "hostctl",
+    "gpushare_cli": ROOT / "cli",
 }
 NAMES = frozenset({"int", "float"})
 """Functions that read a text where their argument is one."""
@@ -71,6 +72,8 @@ def _decodes(call: ast.Call) -> bool:
 
 CODECS = "gpushare_core.dialects"
 FUZZED_BY: dict[str, str] = {
+    "gpushare_plugin.kubelet.checkpoint:_stored": "gpushare_plugin.kubelet.checkpoint:stored_answers",
+    "gpushare_cli.gather.host:read_checkpoint": "gpushare_plugin.kubelet.checkpoint:stored_answers",
     "gpushare_core.books.allocation:_beginning": "gpushare_core.books.allocation:decode_allocation",
     "gpushare_core.dialects.aliyun:_read_containers": f"{CODECS}.aliyun:AliyunCodec.read_legacy",
     "gpushare_core.dialects.legacy:read_number": f"{CODECS}.aliyun:AliyunCodec.read_legacy",
@@ -149,13 +152,12 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.devices.simulation:_with": "gpushare_plugin.devices.simulation:read_simulation",
     "gpushare_plugin.devices.simulation:_xid": "gpushare_plugin.devices.simulation:read_simulation",
     "gpushare_plugin.kubelet.checkpoint:_decoded": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",
-    "gpushare_plugin.kubelet.checkpoint:_read_entry": (
-        "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read"
-    ),
 }
 """A function that decodes -> the entry point above it by which a test reaches it."""
 
 OWN: dict[str, str] = {
+    "gpushare_cli.arguments:_seconds": "an argument, whose ValueError is caught",
+    "gpushare_cli.decide.report:_json": "bytes that were just encoded",
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",
     "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",
     "gpushare_core.books.allocation:encode_allocation": "bytes that were just encoded",

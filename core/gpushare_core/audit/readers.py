@@ -23,7 +23,7 @@ from gpushare_core.audit.books import (
 )
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
-from gpushare_core.json_object import Json
+from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass, read_request
@@ -87,9 +87,14 @@ def read_share_node(item: Json) -> ShareNodeBook:
     try:
         node = msgspec.convert(item, _ShareNode)
         return _share_node(node, node.status or _Status())
-    except (msgspec.ValidationError, ValueError) as error:
-        name = (item.get("metadata") or {}).get("name", "")
-        return ShareNodeBook(name=str(name), problem=str(error))
+    except UNREADABLE_JSON as error:
+        return ShareNodeBook(name=_name_of(item), problem=str(error))
+
+
+def _name_of(item: object) -> str:
+    """Returns the name of an object that is of another shape than it should be; empty where it has none."""
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
 def _share_node(node: _ShareNode, status: _Status) -> ShareNodeBook:

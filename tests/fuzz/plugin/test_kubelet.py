@@ -20,7 +20,7 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_plugin.decide.checkpoint import by_pod
 from gpushare_plugin.decide.identity import identify
 from gpushare_plugin.decide.unit_ids import UnknownUnitError, decode_id, encode_id, known_numbers
-from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointFile, CheckpointUnreadableError
+from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointFile, CheckpointUnreadableError, stored_answers
 from gpushare_plugin.kubelet.pod_resources import read_assigned
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
@@ -55,7 +55,7 @@ def _answering(**variables: str) -> bytes:
     return ENTRY % base64.b64encode(api.ContainerAllocateResponse(envs=variables).SerializeToString())
 
 
-@fuzzes(CheckpointFile.read, few=60)
+@fuzzes(CheckpointFile.read, stored_answers, few=60)
 @given(kubelet.checkpoints)
 @example(_answering(GPUSHARE_CARD="GPU-0", GPUSHARE_CARD_INDEX="9" * 5000))
 @example(_answering(GPUSHARE_CARD="GPU-0", GPUSHARE_MEMORY_MIB="9" * 5000))
@@ -71,6 +71,10 @@ def test_a_checkpoint_is_read_or_lived_without(folder: Path, content: bytes) -> 
         assert str(error)
     else:
         assert by_pod(entries) is not None
+    try:
+        assert all(units.uid is not None for units, _ in stored_answers(content))
+    except CheckpointUnreadableError as error:
+        assert str(error)
 
 
 def test_a_checkpoint_that_is_huge_is_not_read_into_memory(folder: Path) -> None:

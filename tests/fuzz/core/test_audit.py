@@ -1,0 +1,105 @@
+"""What the auditor reads: an odd book is named, or says nothing, and the others are compared all the same."""
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.fuzz.fuzzing import fuzzes
+from tests.fuzz.strategies.odd_json import mutated, odd_texts
+from tests.samples.audit import MEMORY_WORLD, MIXED_WORLD, NODE
+
+from gpushare_core.audit.books import ContainerKey, PodKey
+from gpushare_core.audit.difference import Difference
+from gpushare_core.audit.differences import node_differences, released_early, status_differences
+from gpushare_core.audit.readers import read_environment, read_ledger, read_share_node
+from gpushare_core.json_object import Json
+
+SHARE_NODE: Json = {
+    "metadata": {"name": NODE},
+    "status": {
+        "memoryUnit": "1Gi, 1/4 card, 1 card",
+        "dialect": "aliyun.com",
+        "units": {"total": 21, "allocated": 4},
+        "cards": [
+            {
+                "index": 0,
+                "uuid": "GPU-0",
+                "memory": "16Gi",
+                "firstUnit": 0,
+                "units": 16,
+                "allocatedUnits": 4,
+                "health": "Healthy",
+                "lock": "Memory",
+                "offers": {"memory": 16, "slice": 4, "card": 1},
+                "pods": [
+                    {"namespace": "default", "name": "a", "uid": "uid-a", "container": "main", "units": 4}
+                ],
+            }
+        ],
+    },
+}
+LEDGER: Json = {
+    "nodes": [
+        {
+            "name": NODE,
+            "unit": "1Gi",
+            "cards": [
+                {
+                    "uuid": "GPU-0",
+                    "units": 16,
+                    "allocated": 4,
+                    "lock": "memory",
+                    "pods": [{"namespace": "default", "name": "a", "uid": "uid-a", "units": 4}],
+                }
+            ],
+        }
+    ]
+}
+
+
+def are_for_people(found: list[Difference]) -> bool:
+    return all(each.sentence and each.node == NODE for each in found)
+
+
+@fuzzes(read_share_node, few=60)
+@given(mutated(SHARE_NODE))
+@example({"status": SHARE_NODE["status"]})
+@example({"metadata": {"name": NODE}, "status": {"cards": [{"uuid": "G", "memory": "1e999", "units": 1}]}})
+def test_whatever_a_status_says_is_compared_or_named(item: Any) -> None:
+    book = read_share_node(item)
+    assert status_differences(book) is not None
+    for world in (MEMORY_WORLD, MIXED_WORLD):
+        books = world.books()
+        changed = replace(books, share_node=book)
+        assert are_for_people(node_differences(changed))
+        assert are_for_people(released_early(books, changed))
+
+
+@fuzzes(read_ledger, few=60)
+@given(mutated(LEDGER))
+def test_whatever_an_extender_answers_is_compared_or_refused(answer: Any) -> None:
+    try:
+        ledgers = read_ledger(answer)
+    except ValueError as error:
+        assert str(error)
+        return
+    books = MIXED_WORLD.books()
+    for ledger in ledgers.values():
+        changed = replace(books, ledger=ledger)
+        assert are_for_people(node_differences(changed))
+
+
+@fuzzes(read_environment)
+@given(
+    st.dictionaries(
+        st.sampled_from(["GPUSHARE_CARD", "GPUSHARE_UNITS", "GPUSHARE_UNIT", "NVIDIA_VISIBLE_DEVICES"]),
+        odd_texts,
+    )
+)
+def test_whatever_an_author_writes_into_an_environment(variables: dict[str, str]) -> None:
+    books = MEMORY_WORLD.books()
+    seen = read_environment(variables)
+    key = ContainerKey(PodKey("default", "a", "uid-a"), "main")
+    changed = replace(books, environments={key: seen})
+    assert are_for_people(node_differences(changed))
