@@ -92,9 +92,7 @@ class BooksReport:
             except (ApiError, UnreachableError) as error:
                 _log.warning("cannot make known where books differ: %s", error)
                 if not found and isinstance(error, ApiError) and error.is_forbidden:
-                    self._stands = (
-                        False  # manifests of an earlier version: nobody ever wrote there
-                    )
+                    self._stands = False  # manifests of an earlier version: nobody ever wrote there
                     return
                 await backoff.wait()
             else:
