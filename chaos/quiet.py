@@ -21,19 +21,21 @@ class NotQuietError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """``seconds``: how long it took."""
+    """``seconds``: how long it took; ``at_once``: it was quiet when it was asked for."""
 
     seconds: float
+    at_once: bool = False
 
 
 async def await_quiet(world: World, *, seconds: float) -> Quiet:
     """Raises ``NotQuietError`` after ``seconds``."""
-    begun = time.monotonic()
+    begun, at_once = time.monotonic(), True
     while missing := await _missing(world):
+        at_once = False
         if time.monotonic() - begun > seconds:
             raise NotQuietError(f"not quiet after {seconds:g} s: {'; '.join(missing[:8])}")
         await asyncio.sleep(INTERVAL)
-    return Quiet(time.monotonic() - begun)
+    return Quiet(time.monotonic() - begun, at_once)
 
 
 async def _missing(world: World) -> list[str]:

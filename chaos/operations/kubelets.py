@@ -18,7 +18,6 @@ from chaos.operations.recovery import await_node
 from chaos.plan.known import WORKERS, Known
 from chaos.world import NAMESPACE, World
 from gpushare_core.kube.client import Request
-from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import pods
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -26,7 +25,6 @@ PLUGINS = "/var/lib/kubelet/device-plugins"
 CHECKPOINT = f"{PLUGINS}/kubelet_internal_checkpoint"
 KUBELET_SOCKET = f"{PLUGINS}/kubelet.sock"
 POD_RESOURCES = "/var/lib/kubelet/pod-resources/kubelet.sock"
-NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 AWAY = (1.0, 8.0)
 """Seconds."""
 STUTTER = (0.6, 0.2)
@@ -180,21 +178,13 @@ async def wake(world: World, node: str) -> None:
 
 
 async def drain(world: World, node: str) -> None:
-    """Evicts every pod of ours that is bound to ``node`` and has not ended."""
+    """Deletes every pod of ours that is bound to ``node``."""
     here = await world.client.send(
-        Request(path=pods(NAMESPACE), params={"fieldSelector": f"spec.nodeName={node},{NOT_ENDED}"})
+        Request(path=pods(NAMESPACE), params={"fieldSelector": f"spec.nodeName={node}"})
     )
-    await world.together(evict(world, each["metadata"]["name"]) for each in here["items"])
-
-
-async def evict(world: World, name: str) -> None:
-    """Who watches the pod is told why it goes."""
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-    try:
-        await world.client.create(f"{world.pod_path(name)}/eviction", body)
-    except ApiError as error:
-        if error.status != 404:
-            raise
+    names = [each["metadata"]["name"] for each in here["items"]]
+    world.drained.update(names)
+    await world.together(world.delete_pod(name) for name in names)
 
 
 Draw = Callable[[Random, Known], Operation]

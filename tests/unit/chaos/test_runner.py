@@ -62,6 +62,8 @@ class Stage:
     differences_seen: list[list[Difference]] = field(default_factory=list)
     """One list for each question; afterwards the last one for ever."""
     is_quiet: bool = True
+    restless: int = 0
+    """How often it is not quiet when it is asked again."""
     expected: int = 0
 
     async def differences(self) -> list[Difference]:
@@ -75,10 +77,13 @@ class Stage:
         return
 
     async def quiet(self, _world: World, *, seconds: float) -> Quiet:
-        self.told.append("quiet")
         if not self.is_quiet:
             raise NotQuietError(f"not quiet after {seconds} s")
-        return Quiet(1.5)
+        if self.told[-1:] != ["quiet"]:
+            self.told.append("quiet")
+            return Quiet(1.5)
+        self.restless -= 1
+        return Quiet(0.0, at_once=self.restless < 0)
 
 
 async def play(stage: Stage, *rounds: Sequence[Operation], collect: bool = False) -> tuple[Findings, Record]:
@@ -170,6 +175,14 @@ async def test_books_that_agree_too_late_are_a_difference() -> None:
     findings, _ = await play(Stage(differences_seen=[[DIFFERENCE], []]), [Do(name="a")])
     assert [each.rule for each in findings.all] == ["I3"]
     assert "a book differs" in findings.all[0].sentence
+
+
+async def test_time_counts_from_the_last_quiet() -> None:
+    """A controller makes another pod: its books are on their way."""
+    seen = [[DIFFERENCE], [DIFFERENCE], []]
+    findings, record = await play(Stage(differences_seen=seen, restless=2), [Do(name="a")])
+    assert not findings.all
+    assert record.recoveries[0].agreement < 0.05
 
 
 async def test_what_does_not_become_quiet_is_a_difference() -> None:
