@@ -43,8 +43,8 @@ class Expectations:
     async def no_pod_is_lost(self) -> None:
         """Call it when all is quiet."""
         listed = await self._world.client.get(pods(NAMESPACE))
-        present = {each["metadata"]["name"] for each in listed["items"]}
-        lost = [each for each in lost_pods(self._census, self._record.done) if each.split()[1] not in present]
+        known = {each["metadata"]["name"] for each in listed["items"]} | self._world.drained
+        lost = [each for each in lost_pods(self._census, self._record.done) if each.split()[1] not in known]
         for sentence in lost:
             self._findings.add(Finding(rule="model", sentence=sentence))
 

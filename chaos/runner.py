@@ -137,13 +137,13 @@ class Runner:
         await asyncio.wait_for(operation.heal(self._world), self._deadlines.healing)
 
     async def _agreement(self) -> float:
-        """Returns the seconds until all books agreed, of the quiet that lasted so long.
+        """Returns the seconds until a reading began that showed all books agree, from when quiet began.
 
         It may end by itself: a controller makes another pod, kube-scheduler tries one again. Then it is
         waited
         for anew. Raises ``NotQuietError``.
         """
-        asked = begun = time.monotonic()
+        asked = begun = read = time.monotonic()
         last = ""
         while differences := await self._new_differences():
             last = str(differences[0])
@@ -155,7 +155,8 @@ class Runner:
             await asyncio.sleep(0.2)
             if not (await self._await_quiet(self._world, seconds=self._deadlines.quiet)).at_once:
                 begun = time.monotonic()
-        seconds = time.monotonic() - begun
+            read = time.monotonic()
+        seconds = read - begun
         if seconds > self._deadlines.agreement:
             self._find("I3", f"agreed only {seconds:.1f} s after quiet: {last}")
         return seconds

@@ -50,6 +50,9 @@ class World:
     static_pods: dict[str, str] = field(default_factory=dict)
     """Name of the mirror pod of each static pod -> its ``VERSION``."""
 
+    drained: set[str] = field(default_factory=set)
+    """Names of pods that a fault's end has deleted: the history does not say which."""
+
     async def thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Runs a blocking call, such as those of ``cluster``, beside everything else."""
         return await asyncio.to_thread(call, *args, **options)

@@ -182,7 +182,9 @@ async def drain(world: World, node: str) -> None:
     here = await world.client.send(
         Request(path=pods(NAMESPACE), params={"fieldSelector": f"spec.nodeName={node}"})
     )
-    await world.together(world.delete_pod(each["metadata"]["name"]) for each in here["items"])
+    names = [each["metadata"]["name"] for each in here["items"]]
+    world.drained.update(names)
+    await world.together(world.delete_pod(name) for name in names)
 
 
 Draw = Callable[[Random, Known], Operation]

@@ -91,6 +91,7 @@ _RULES = {
     Kind.FORGED: Rule.FORGERY,
 }
 
+# A pod that its kubelet gave another card counts on both until everybody has seen that: no author did it.
 _AT_ONCE = frozenset(
     {
         Kind.OVER_CAPACITY,
@@ -99,7 +100,6 @@ _AT_ONCE = frozenset(
         Kind.WRONG_SHAPE,
         Kind.ENVIRONMENT_DIFFERS,
         Kind.RELEASED_EARLY,
-        Kind.FORGED,
     }
 )
 
