@@ -10,7 +10,7 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "0"))
 """Of each test in a long run (``make fuzz EXAMPLES=n``); 0: the few of `make test`, always the same ones."""
-FEW = 30
+FEW = 20
 
 FUZZED: set[str] = set()
 """Entry points that a test fuzzes, as ``module:qualified name``: what the tests that were imported say."""

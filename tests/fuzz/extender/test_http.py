@@ -155,7 +155,7 @@ def test_bytes_on_the_socket_are_answered_or_broken_off(server: Server, content:
     require_good_answer(server)
 
 
-@fuzzes(ExtenderApi.filter, ExtenderApi.prioritize, ExtenderApi.preempt, ExtenderApi.bind, few=80)
+@fuzzes(ExtenderApi.filter, ExtenderApi.prioritize, ExtenderApi.preempt, ExtenderApi.bind, few=40)
 @given(st.sampled_from(VERBS), bodies)
 @example(
     "preempt", json.dumps(BODIES["preempt"]).replace('Violations": 0', 'Violations": ' + "9" * 30).encode()

@@ -65,7 +65,7 @@ def require_service(seen: Ledger) -> None:
         msgspec.json.encode(inspect_dialect(seen, dialect, ""))
 
 
-@fuzzes(read_share_node, inspect_all, inspect_dialect, few=60)
+@fuzzes(read_share_node, inspect_all, inspect_dialect, few=30)
 @given(raw(objects.watched(objects.SHARE_NODE)))
 @example(json.dumps(objects.SHARE_NODE).replace('"units": 16', '"units": ' + "9" * 30).encode())
 @example(json.dumps(objects.SHARE_NODE).replace('"units": 16', '"units": -5').encode())
@@ -87,7 +87,7 @@ def test_an_odd_share_node_takes_no_pods_and_harms_no_other(content: bytes) -> N
         require_service(seen)
 
 
-@fuzzes(read_pod, few=60)
+@fuzzes(read_pod, few=30)
 @given(st.lists(raw(objects.watched(objects.POD)), min_size=1, max_size=3))
 @example([json.dumps(objects.POD).replace('"uid-a"', '"\\ud800"').encode()])
 @example(

@@ -27,7 +27,7 @@ RECORD = {
 }
 
 
-@fuzzes(record.decode, plan.restore, few=60)
+@fuzzes(record.decode, plan.restore, few=30)
 @given(encoded(mutated(RECORD)) | st.binary(max_size=20))
 @example(nested(100_000))
 @example(json.dumps({**RECORD, "backup": ["x"]}).encode())
@@ -97,7 +97,7 @@ _FLAGS = st.lists(
 )
 
 
-@fuzzes(render, few=60)
+@fuzzes(render, few=30)
 @given(_FLAGS, st.none() | configurations(), odd_texts | st.just("1.36"), odd_texts)
 def test_a_rendering_is_usable_or_refused_with_a_reason(
     flags: list[str], config: str | None, version: str, target: str

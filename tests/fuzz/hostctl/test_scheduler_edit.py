@@ -62,13 +62,13 @@ def applied(text: str) -> Snapshot:
         raise
 
 
-@fuzzes(plan.install, plan.restore, few=30)
+@fuzzes(plan.install, plan.restore, few=12)
 @given(manifests)
 def test_restoring_gives_back_the_same_bytes(text: str) -> None:
     assert restored(applied(text)) == text.encode()
 
 
-@fuzzes(manifest.add, manifest.remove, few=30)
+@fuzzes(manifest.add, manifest.remove, few=12)
 @given(manifests)
 def test_without_backup_and_record_the_bytes_come_back_all_the_same(text: str) -> None:
     bare = dataclasses.replace(applied(text), files={})
@@ -96,7 +96,7 @@ def touches_only_theirs(text: str, names: list[str]) -> bool:
 foreign = st.lists(st.sampled_from(sorted(FOREIGN_EDITS)), min_size=1, max_size=3)
 
 
-@fuzzes(plan.restore, few=60)
+@fuzzes(plan.restore, few=24)
 @given(manifests, foreign)
 def test_what_others_did_in_between_stays_byte_for_byte(text: str, names: list[str]) -> None:
     assume(touches_only_theirs(text, names))
@@ -111,7 +111,7 @@ def test_what_others_did_in_between_stays_byte_for_byte(text: str, names: list[s
         assert back == expected.encode()
 
 
-@fuzzes(plan.install, few=20)
+@fuzzes(plan.install, few=8)
 @given(manifests)
 def test_an_edit_made_twice_is_made_once(text: str) -> None:
     once = applied(text)
@@ -120,7 +120,7 @@ def test_an_edit_made_twice_is_made_once(text: str) -> None:
     assert dict(twice.files) == dict(once.files)
 
 
-@fuzzes(plan.install, few=20)
+@fuzzes(plan.install, few=8)
 @given(manifests, foreign)
 def test_a_later_version_edits_anew_and_what_comes_back_is_the_same(text: str, names: list[str]) -> None:
     assume(touches_only_theirs(text, names))
@@ -136,7 +136,7 @@ def test_a_later_version_edits_anew_and_what_comes_back_is_the_same(text: str, n
     assert restored(snapshot) == expected.encode()
 
 
-@fuzzes(manifest.parse, health_endpoint.find, few=30)
+@fuzzes(manifest.parse, health_endpoint.find, few=12)
 @given(damaged_yaml(manifests))
 def test_a_damaged_manifest_is_edited_exactly_or_refused_with_a_reason(text: str) -> None:
     try:
@@ -148,7 +148,7 @@ def test_a_damaged_manifest_is_edited_exactly_or_refused_with_a_reason(text: str
         assert restored(snapshot) == text.encode()
 
 
-@fuzzes(scheduler_config.merge, scheduler_config.delays_cache_until_active, few=30)
+@fuzzes(scheduler_config.merge, scheduler_config.delays_cache_until_active, few=12)
 @given(configurations() | damaged_yaml(configurations()), st.binary(max_size=2))
 def test_a_configuration_gets_the_extender_and_loses_nothing_or_is_refused(text: str, end: bytes) -> None:
     content = text.encode("utf-8", "surrogatepass") + end
@@ -170,7 +170,7 @@ def test_every_foreign_edit_changes_some_manifest() -> None:
     """An edit that never takes hold would prove nothing."""
     unused = {name for name in FOREIGN_EDITS if name != "nothing"}
 
-    @fuzzes(few=60)
+    @fuzzes(few=150)
     @given(manifests)
     def look(text: str) -> None:
         unused.difference_update([name for name in unused if FOREIGN_EDITS[name](text) != text])

@@ -48,7 +48,7 @@ def of_kind(plural: str) -> st.SearchStrategy[tuple[str, Any]]:
     return st.tuples(st.just(plural), objects.watched(objects.OF_KIND[plural]))
 
 
-@fuzzes(*(kind.read for kind in KINDS), few=100)
+@fuzzes(*(kind.read for kind in KINDS), few=50)
 @given(st.sampled_from(sorted(objects.OF_KIND)).flatmap(of_kind))
 @example(("leases", {**objects.LEASE, "metadata": {**objects.META, "annotations": HUGE_PORT}}))
 @example(("jobs", {**objects.JOB, "status": {"conditions": [HUGE_EXIT_CODE]}}))
@@ -59,7 +59,7 @@ def test_an_odd_object_leaves_the_others_as_they_are(seen: tuple[str, Any]) -> N
     read_into(Cache(), *seen)
 
 
-@fuzzes(read_policy, plan_policy, plan_cluster, policy_status, few=60)
+@fuzzes(read_policy, plan_policy, plan_cluster, policy_status, few=30)
 @given(policies.specs)
 def test_every_policy_that_the_crd_admits_is_planned_or_refused_with_a_reason(spec: Json) -> None:
     read = read_policy({"metadata": objects.META, "spec": spec})

@@ -62,7 +62,7 @@ def require_same(back: str, text: str) -> None:
         assert back == text
 
 
-@fuzzes(enable, disable, few=60)
+@fuzzes(enable, disable, few=30)
 @given(configurations(), st.sampled_from(sorted(FOREIGN_EDITS)))
 def test_what_was_switched_on_comes_out_again_byte_for_byte(text: str, name: str) -> None:
     try:
@@ -76,7 +76,7 @@ def test_what_was_switched_on_comes_out_again_byte_for_byte(text: str, name: str
     require_same(disable(foreign(edit.text), edit.additions), foreign(text))
 
 
-@fuzzes(enable, disable, few=60)
+@fuzzes(enable, disable, few=30)
 @given(damaged_yaml(configurations()))
 @example(VOLCANO_CONFIG + "x: !!int ''")
 @example(VOLCANO_CONFIG + "x: &a [*a]")

@@ -55,7 +55,7 @@ def _answering(**variables: str) -> bytes:
     return ENTRY % base64.b64encode(api.ContainerAllocateResponse(envs=variables).SerializeToString())
 
 
-@fuzzes(CheckpointFile.read, stored_answers, few=60)
+@fuzzes(CheckpointFile.read, stored_answers, few=30)
 @given(kubelet.checkpoints)
 @example(_answering(GPUSHARE_CARD="GPU-0", GPUSHARE_CARD_INDEX="9" * 5000))
 @example(_answering(GPUSHARE_CARD="GPU-0", GPUSHARE_MEMORY_MIB="9" * 5000))
@@ -122,7 +122,7 @@ def test_calls_of_the_kubelet_are_answered_or_refused_with_a_reason() -> None:
         runner.run(node.start_plugin())
         runner.run(node.until_registered())
 
-        @fuzzes(few=60)
+        @fuzzes(few=30)
         @given(
             st.tuples(st.just("GetPreferredAllocation"), kubelet.preferred)
             | st.tuples(st.just("Allocate"), kubelet.allocate)

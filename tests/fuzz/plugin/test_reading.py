@@ -45,7 +45,7 @@ INVENTORY = (
 )
 
 
-@fuzzes(read_pod, few=60)
+@fuzzes(read_pod, few=30)
 @given(objects.watched(objects.POD))
 @example({**objects.POD, "spec": None})
 @example({**objects.POD, "metadata": {**objects.META, "resourceVersion": "9" * 5000}})
@@ -66,7 +66,7 @@ def test_an_odd_pod_is_read_or_refused_with_a_reason(body: Any) -> None:
         hinted_cards(whole, layout(), dialect)
 
 
-@fuzzes(ShareNodeWatch._store, read_cordon, few=60)
+@fuzzes(ShareNodeWatch._store, read_cordon, few=30)
 @given(objects.watched(objects.SHARE_NODE))
 def test_an_odd_share_node_leaves_what_was_known_in_force(body: Any) -> None:
     async def follow() -> None:
@@ -100,7 +100,7 @@ def test_a_simulation_happens_or_is_a_problem(text: str, before: str, load: str)
         assert str(error)
 
 
-@fuzzes(read_inventory, few=60)
+@fuzzes(read_inventory, few=30)
 @given(damaged_yaml(st.just(INVENTORY)), st.binary(max_size=2))
 @example("cards: !!int ''", b"")
 @example("cards: !!bool perhaps", b"")
