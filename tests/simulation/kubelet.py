@@ -150,12 +150,23 @@ class SimulatedKubelet:
             if isinstance(event, Listed):
                 self.bodies = {item["metadata"]["uid"]: item for item in event.items}
                 self.synced = True
+                self._report_again()
             elif event.kind == "DELETED":
                 self.bodies.pop(event.item["metadata"]["uid"], None)
             else:
                 self.bodies[event.item["metadata"]["uid"]] = event.item
             self._forget_half_admitted()
             self._notify()
+
+    def _report_again(self) -> None:
+        """What a restart kept from being told."""
+        for uid, body in self.bodies.items():
+            pod = self.pods.get(uid)
+            if pod is not None and pod.is_running and body["status"]["phase"] == "Pending":
+                self._spawn(self._report_running(pod))
+            if uid in self._over and not _is_over(body):
+                ended = KnownPod(body, read_request(body["spec"], RESOURCES))
+                self._spawn(self._write_status(ended, {"phase": "Succeeded"}))
 
     def _notify(self) -> None:
         self._changed.set()

@@ -125,7 +125,7 @@ class TestDepartures:
 
     @pytest.mark.parametrize("told_first", [True, False])
     def test_what_it_has_told_of_one_container_says_nothing_of_the_next(
-        self, ledger: Ledger, told_first: bool
+        self, ledger: Ledger, *, told_first: bool
     ) -> None:
         """Deleted by force while the kubelet gave its second container units of another card."""
         ledger.set_pod(pod_update("a", c0=4, c1=4))
