@@ -18,7 +18,7 @@ INSTANCES = 512
 
 FAST_PROCESS = "gw0"
 MOST_CLUSTERS = 4
-"""More would not end much earlier: one module takes half of the whole time."""
+"""More would not end much earlier: some modules take half of the whole time."""
 MEMORY = Path("/proc/meminfo")
 CLUSTER_MEMORY = 3 << 30
 """Bytes for a process: twice a cluster, as a module may have one of its own beside the one that is shared."""
@@ -26,14 +26,15 @@ OWN_MEMORY = 2 << 30
 """Bytes for everything else."""
 
 FIRST = (
-    "test_lifecycle",
     "test_scheduler_reconnection",
+    "test_lifecycle",
     "test_control_planes",
     "test_image",
     "test_backends",
     "test_dedicated",
     "test_localcluster",
     "test_chart",
+    "test_interruptions",
     "test_second_control_plane",
     "test_scheduler_connection",
     "test_dialects",
@@ -48,6 +49,7 @@ other."""
 
 SECOND_CLUSTER = frozenset(
     {
+        "test_interruptions",
         "test_lifecycle",
         "test_second_control_plane",
         "test_scheduler_connection",

@@ -1,0 +1,60 @@
+"""The operator goes while a policy comes or goes: whoever comes after it finishes what was begun."""
+
+import pytest
+from tests.e2e.control_plane import files
+from tests.e2e.fixtures import WORKERS
+from tests.e2e.product import SYSTEM, Product, policy
+from tests.e2e.test_lifecycle import schedules
+from tests.e2e.traces import traces
+
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.waiting import wait_until
+
+pytestmark = pytest.mark.e2e
+
+
+def test_the_operator_killed_while_a_policy_is_applied_finishes_it(
+    cluster: LocalCluster, product: Product, namespace: str
+) -> None:
+    product.apply(policy("default", nodes=WORKERS))
+    for _ in range(2):
+        kill_operator(cluster)
+    product.await_ready("default", seconds=180)
+    cluster.kubectl("delete", "gpusharepolicy", "default", "--wait=false")
+    kill_operator(cluster)
+    cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s")
+    assert not any(traces(cluster).values())
+    schedules(cluster, namespace, "after")
+
+
+def kill_operator(cluster: LocalCluster) -> None:
+    """Kill it as soon as it runs (again)."""
+
+    def killed() -> bool:
+        running = [
+            each for each in cluster.containers() if each.container == "operator" and each.state == "running"
+        ]
+        try:
+            for each in running:
+                cluster.kill_container(namespace=SYSTEM, pod=each.pod, container="operator")
+        except LocalClusterError:  # it ended between the look and the kill
+            return False
+        return bool(running)
+
+    wait_until("the operator ran and was killed", killed, timeout=120)
+
+
+def test_removed_in_the_wrong_order_it_still_restores_the_scheduler_when_it_is_back(
+    cluster: LocalCluster, product: Product
+) -> None:
+    """The namespace goes, and with it operator, extender and all Jobs, while a policy is in force."""
+    before = files(cluster)
+    product.apply(policy("default", nodes=WORKERS))
+    product.await_ready("default")
+    cluster.kubectl("delete", "namespace", SYSTEM, "--timeout=90s")
+    cluster.kubectl("delete", "gpusharepolicy", "default", "--wait=false")
+    product.install()
+    cluster.kubectl("wait", "--for=delete", "gpusharepolicy/default", "--timeout=180s", timeout=200)
+    assert files(cluster) == before
+    assert not any(traces(cluster).values())
