@@ -343,7 +343,7 @@ KINDS: Sequence[Kind] = (
     Kind(operation=Overlap, weight=1, draw=draw_overlap),
     Kind(operation=MoveNode, weight=0.7, draw=draw_move),
     Kind(operation=Delete, weight=0.7, draw=draw_delete),
-    Kind(operation=DeleteAll, weight=0.3, draw=draw_delete_all, at_most=3),
-    Kind(operation=DeleteWithoutControlPlane, weight=0.4, draw=draw_delete_away, at_most=2),
-    Kind(operation=ChangeBackend, weight=0.3, draw=draw_backend, at_most=2),
+    Kind(operation=DeleteAll, weight=0.3, draw=draw_delete_all, at_most=2),
+    Kind(operation=DeleteWithoutControlPlane, weight=0.4, draw=draw_delete_away, at_most=1),
+    Kind(operation=ChangeBackend, weight=0.3, draw=draw_backend, at_most=1),
 )
