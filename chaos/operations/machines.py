@@ -5,6 +5,7 @@ from collections.abc import Callable
 from random import Random
 
 from chaos.operation import Fault, Kind, Operation
+from chaos.operations.kubelets import drain
 from chaos.operations.recovery import await_node
 from chaos.plan.known import CONTROL_PLANES, WORKERS, Known
 from chaos.world import World, node_config
@@ -49,7 +50,11 @@ class ShutDown(_Machine, frozen=True, kw_only=True, tag="node.shutdown"):
 
 
 class Replace(_Machine, frozen=True, kw_only=True, tag="node.replace"):
-    """It leaves the cluster with its files, and another one joins under its name at once."""
+    """It leaves the cluster with its files, and another one joins under its name at once.
+
+    A kubelet without a checkpoint starts pods that are bound to it before it knows of any plugin: they run
+    without their units. In the end the node is drained, as it should have been before.
+    """
 
     @property
     def touches(self) -> frozenset[str]:
@@ -67,6 +72,7 @@ class Replace(_Machine, frozen=True, kw_only=True, tag="node.replace"):
         except LocalClusterError:
             await self._add(world)
         await await_node(world, self.node)
+        await drain(world, self.node)
 
     async def _add(self, world: World) -> None:
         await world.thread(world.cluster.add_node, node_config(self.node))
