@@ -23,12 +23,14 @@ RESOURCES: Mapping[str, Mapping[str, ResourceClass]] = {
     },
 }
 """Dialect -> what its nodes serve, by the product's documentation."""
+CHOOSY = frozenset({"affinity", "nodeSelector", "topologySpreadConstraints"})
+"""Who says in a pod's spec where it may run, as DaemonSets do, is not looked at."""
 
 
 def node_with_room(pod: Json, nodes: Iterable[tuple[Json, ShareNodeBook]]) -> str:
     """Returns the name of a node that has room for the pod as it stands, "" where none surely has."""
     asked = _asked(pod["spec"])
-    if len(asked) != 1:
+    if len(asked) != 1 or not CHOOSY.isdisjoint(pod["spec"]):
         return ""
     ((resource, amount),) = asked.items()
     for node, books in nodes:

@@ -175,7 +175,7 @@ KINDS = (
     _kind(Status, Manner.STATUS, 3, _status),
     _kind(WatchesClosed, Manner.CLOSED, 1, _anybody),
     _kind(WatchesExpired, Manner.EXPIRED, 1, _expired),
-    Kind(operation=WatchesHung, weight=0.2, draw=draw_hung, at_most=2),
+    Kind(operation=WatchesHung, weight=0.5, draw=draw_hung, at_most=2),
     _kind(Truncated, Manner.TRUNCATED, 1, _some),
     _kind(LostAnswer, Manner.LOST_ANSWER, 2, _lost),
     _kind(EventsTwice, Manner.TWICE, 0.5, _anybody),

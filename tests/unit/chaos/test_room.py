@@ -75,6 +75,12 @@ def test_room(body: Json, share: Json, expected: str) -> None:
     assert room(body, share) == expected
 
 
+def test_a_pod_of_a_daemonset_waits_for_one_node() -> None:
+    body = pod({MEMORY: "1"})
+    body["spec"]["affinity"] = {"nodeAffinity": {}}
+    assert room(body, share_node(FREE)) == ""
+
+
 @pytest.mark.parametrize("node", [{"unschedulable": True}, {"taints": [{"key": "a"}]}])
 def test_a_node_that_takes_no_pods_has_no_room(node: Json) -> None:
     assert room(pod({MEMORY: "1"}), share_node(FREE), **node) == ""
