@@ -72,6 +72,7 @@ def _decodes(call: ast.Call) -> bool:
 
 CODECS = "gpushare_core.dialects"
 FUZZED_BY: dict[str, str] = {
+    "gpushare_core.audit.extender_report:_decoded": "gpushare_core.audit.extender_report:decode_reports",
     "gpushare_plugin.kubelet.checkpoint:_stored": "gpushare_plugin.kubelet.checkpoint:stored_answers",
     "gpushare_cli.gather.host:read_checkpoint": "gpushare_plugin.kubelet.checkpoint:stored_answers",
     "gpushare_core.books.allocation:_beginning": "gpushare_core.books.allocation:decode_allocation",
@@ -160,6 +161,7 @@ OWN: dict[str, str] = {
     "gpushare_cli.decide.report:_json": "bytes that were just encoded",
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",
     "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",
+    "gpushare_core.audit.extender_report:encode_report": "bytes that were just encoded",
     "gpushare_core.books.allocation:encode_allocation": "bytes that were just encoded",
     "gpushare_core.kube.backoff:backoff_delay": "a number of ours",
     "gpushare_core.metrics:Gauge.at": "a number of ours",

@@ -15,6 +15,7 @@ import msgspec
 from gpushare_core.api.names import BOOKS_ANNOTATION_PREFIX
 from gpushare_core.api.timestamps import read_rfc3339, rfc3339
 from gpushare_core.audit.difference import Difference
+from gpushare_core.json_object import UNREADABLE_JSON
 
 RENEW_SECONDS = 120.0
 """After which an extender writes again what stands still."""
@@ -42,7 +43,7 @@ class ExtenderReport:
 
         Clocks differ: one from the future is believed no longer than one of this moment.
         """
-        left = (self.at + BELIEVED_FOR - now).total_seconds()
+        left = (self.at - now).total_seconds() + BELIEVED_FOR.total_seconds()
         return max(0.0, min(left, BELIEVED_FOR.total_seconds()))
 
 
@@ -95,7 +96,7 @@ def decode_reports(annotations: Mapping[str, str]) -> dict[str, ExtenderReport]:
 def _decoded(text: str) -> ExtenderReport | None:
     try:
         written = msgspec.json.decode(text, type=_Written)
-    except msgspec.DecodeError:
+    except UNREADABLE_JSON:
         return None
     at = read_rfc3339(written.at)
     if at is None:

@@ -1,17 +1,26 @@
 """What the auditor reads: an odd book is named, or says nothing, and the others are compared all the same."""
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fuzz.fuzzing import fuzzes
-from tests.fuzz.strategies.odd_json import mutated, odd_texts
+from tests.fuzz.strategies.odd_json import encoded, mutated, odd_texts
 from tests.samples.audit import MEMORY_WORLD, MIXED_WORLD, NODE
 
 from gpushare_core.audit.books import ContainerKey, PodKey
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import node_differences, released_early, status_differences
+from gpushare_core.audit.extender_report import (
+    BELIEVED_FOR,
+    ExtenderReport,
+    decode_reports,
+    encode_report,
+    report_key,
+)
 from gpushare_core.audit.readers import read_environment, read_ledger, read_share_node
 from gpushare_core.json_object import Json
 
@@ -103,3 +112,18 @@ def test_whatever_an_author_writes_into_an_environment(variables: dict[str, str]
     key = ContainerKey(PodKey("default", "a", "uid-a"), "main")
     changed = replace(books, environments={key: seen})
     assert are_for_people(node_differences(changed))
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+REPORT = json.loads(encode_report(ExtenderReport(by="cp-1_1", at=NOW, nodes={NODE: "differs"})))
+
+
+@fuzzes(decode_reports)
+@given(st.one_of(odd_texts, encoded(mutated(REPORT)).map(lambda each: each.decode(errors="replace"))))
+@example('{"by": "x", "at": "9999-12-31T23:59:59Z"}')
+@example('{"by": "x", "at": "0001-01-01T00:00:00Z"}')
+@example("[" * 100_000)
+@example('{"by": "\ud800"}')
+def test_whatever_stands_for_an_extenders_report(text: str) -> None:
+    for report in decode_reports({report_key("cp-1_1"): text}).values():
+        assert 0 <= report.seconds_left(NOW) <= BELIEVED_FOR.total_seconds()
