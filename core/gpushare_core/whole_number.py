@@ -5,6 +5,9 @@ Python's own reader takes the digits of other scripts, too, and fails at thousan
 
 MOST_DIGITS = 18
 """Of a number that 64 bits hold."""
+MOST_VERSION_DIGITS = 1000
+"""Of a resourceVersion. The API gives it no bound (KEP-5504), and servers without etcd count in nanoseconds
+since 1970: 19 digits."""
 
 
 def is_number(text: str) -> bool:
@@ -15,3 +18,12 @@ def is_number(text: str) -> bool:
 def whole_number(text: str) -> int:
     """Returns the number that ``text`` is, 0 where it is none."""
     return int(text) if is_number(text) else 0
+
+
+def version_number(text: str) -> int:
+    """Returns the resourceVersion ``text`` as a number, by which the newer of two is known; 0 where it is none.
+
+    Source: KEP-5504.
+    """
+    is_version = text.isascii() and text.isdecimal() and len(text) <= MOST_VERSION_DIGITS
+    return int(text) if is_version else 0

@@ -50,21 +50,24 @@ class _Line:
     before: str
 
 
-def documents(text: str) -> list[Any]:
-    """Returns all documents, parsed. Raises YamlEditError for what is not YAML, or too much of it."""
-    readable = _parseable(text)
+def documents(text: str, *, longest: int = MOST_CHARACTERS) -> list[Any]:
+    """Returns all documents, parsed. Raises YamlEditError for what is not YAML, or too much of it.
+
+    ``longest``: in characters.
+    """
+    readable = _parseable(text, longest=longest)
     try:
         return list(_constructed(yaml.SafeLoader(readable)))
     except UNREADABLE_YAML as error:
         raise YamlEditError(f"not valid YAML: {_one_line(error)}") from error
 
 
-def first_document(text: str) -> Any:
+def first_document(text: str, *, longest: int = MOST_CHARACTERS) -> Any:
     """Returns the first document, parsed, None when the text is empty.
 
     It is the only one the kubelet and kube-scheduler read. Raises YamlEditError for what is not YAML.
     """
-    parsed = documents(text)
+    parsed = documents(text, longest=longest)
     return parsed[0] if parsed else None
 
 
@@ -173,10 +176,10 @@ def _values(node: yaml.Node, known: dict[int, int]) -> int:
     return known[id(node)]
 
 
-def _parseable(text: str) -> str:
+def _parseable(text: str, *, longest: int = MOST_CHARACTERS) -> str:
     """Raises YamlEditError for a text that is too long."""
-    if len(text) > MOST_CHARACTERS:
-        raise YamlEditError(f"it is longer than {MOST_CHARACTERS // 1024} KiB; shorten it")
+    if len(text) > longest:
+        raise YamlEditError(f"it is longer than {longest // 1024} KiB; shorten it")
     # JSON may be indented with tabs, which the YAML parser refuses; inside JSON strings there are none.
     return text.replace("\t", " ") if text.lstrip().startswith("{") else text
 

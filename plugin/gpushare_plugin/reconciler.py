@@ -129,6 +129,7 @@ class Reconciler:
     def _stand_by(self) -> None:
         """What IDs mean is the other plugin's affair now: once that leaves, what it has recorded."""
         self.state.stand_by()
+        self._audit.nothing_known()
         for stream in self.streams.values():
             if stream.is_offering:
                 stream.offer_later(NO_DEVICES)
@@ -331,6 +332,7 @@ class Reconciler:
         async with self._writing:
             share_node = self.state.share_node
             if share_node is None or self.registration().displaced:
+                self._audit.nothing_known()
                 return True
             status = self._status(share_node, self.state.offering)
             if status == share_node.status:

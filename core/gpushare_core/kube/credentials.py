@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+LONGEST_KUBECONFIG = 2**20
+"""Characters. Nobody but its owner writes it, and with keys in it each of dozens of clusters takes 6 KiB."""
 
 TokenSource = Callable[[], str | None]
 
@@ -60,13 +62,13 @@ def from_kubeconfig(path: Path) -> Credentials:
     from gpushare_core import yaml_edit  # costs 1 MB, and processes in the cluster never read a kubeconfig
 
     try:
-        config = yaml_edit.first_document(path.read_text())
+        config = yaml_edit.first_document(path.read_text(), longest=LONGEST_KUBECONFIG)
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
         user = _named(config["users"], context["user"])["user"]
         token = _text(user, "token")
         return Credentials(
-            server=_text(cluster, "server") or "",
+            server=_server(cluster),
             tls=_tls(cluster, user),
             token=lambda: token,
             server_name=_text(cluster, "tls-server-name"),
@@ -83,6 +85,13 @@ def find_credentials(kubeconfig: Path | None) -> Credentials:
 
 def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next(entry for entry in entries if entry["name"] == name)
+
+
+def _server(cluster: Mapping[str, Any]) -> str:
+    server = _text(cluster, "server")
+    if not server:
+        raise ValueError("the cluster has no server")
+    return server
 
 
 def _text(entry: Mapping[str, Any], name: str) -> str | None:

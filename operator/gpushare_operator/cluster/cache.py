@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from gpushare_core.json_object import Json
-from gpushare_core.whole_number import whole_number
+from gpushare_core.whole_number import version_number
 from gpushare_operator.cluster.kinds import (
     CALLS,
     DAEMON_SETS,
@@ -85,7 +85,7 @@ class Cache:
         newer = {
             name: entry
             for name, entry in before.items()
-            if entry.version > whole_number(version) or name in listing.unreadable
+            if entry.version > version_number(version) or name in listing.unreadable
         }
         after = self._entries[listing.kind] = {**listing.entries, **newer}
         return _present(before) != _present(after)
@@ -174,7 +174,7 @@ def _name(body: Json) -> str:
 
 
 def _version(body: Json) -> int:
-    return whole_number(str(_metadata(body).get("resourceVersion", "")))
+    return version_number(str(_metadata(body).get("resourceVersion", "")))
 
 
 def _metadata(body: Any) -> Json:

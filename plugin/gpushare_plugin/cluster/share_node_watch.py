@@ -11,7 +11,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
 from gpushare_core.kube.paths import SHARE_NODES
 from gpushare_core.log import change_level
-from gpushare_core.whole_number import whole_number
+from gpushare_core.whole_number import version_number
 from gpushare_plugin.state import NodeState
 
 _log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class ShareNodeWatch:
 
 
 def _version(text: object) -> int:
-    return whole_number(str(text))
+    return version_number(str(text))
 
 
 def _fields(error: ValidationError) -> str:

@@ -13,7 +13,7 @@ from gpushare_core.dialects.legacy import LegacyAllocation, MalformedAnnotations
 from gpushare_core.dialects.table import ANNOTATION_KEYS
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
-from gpushare_core.whole_number import whole_number
+from gpushare_core.whole_number import version_number
 
 
 class PodName(NamedTuple):
@@ -156,7 +156,7 @@ def read_metadata(item: Json, annotation: str) -> Pod:
         name=PodName(metadata.namespace, metadata.name),
         uid=metadata.uid,
         static_uid=annotations.get(MIRROR_ANNOTATION, ""),
-        version=whole_number(metadata.resource_version),
+        version=version_number(metadata.resource_version),
         created=metadata.creation_timestamp or "",
         deleting=metadata.deletion_timestamp is not None,
         annotation=annotations.get(annotation),

@@ -1,10 +1,14 @@
 """A plugin whose kubelet holds what it should not says so, and says when it is over."""
 
-from tests.fakes.api_server import PODS
+import asyncio
+
+import pytest
+from tests.fakes.api_server import PODS, SHARE_NODES
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import NODE, annotation, container, ids, name_of, pod_json
 
 from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_plugin.reconciler import Reconciler
 
 CARDS = [card_uuid(NODE, index) for index in range(2)]
 
@@ -34,3 +38,25 @@ async def test_units_on_another_card_than_the_container_was_told_are_named(node:
     await is_read_again(node)
     await node.until("agreement again", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
     assert node.kubelet.pods[name_of("a")] is admitted
+
+
+async def test_a_node_that_is_not_shared_any_more_is_at_rest(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changed a moment ago was to be audited soon, and now never will be."""
+    rounds, reconcile = [], Reconciler.reconcile
+
+    async def counted(reconciler: Reconciler) -> bool:
+        rounds.append(reconciler)
+        return await reconcile(reconciler)
+
+    await node.until("agreement", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+    monkeypatch.setattr("gpushare_plugin.decide.books.APART_SECONDS", 3600.0)
+    await node.run_pod(pod_json("a", container(units=4)))
+    await node.until("the pod", lambda: bool(node.on_cards()))
+    node.api.delete(SHARE_NODES, NODE)
+    await node.kubelet.until("an empty list", lambda it: it.devices == {})
+    monkeypatch.setattr("gpushare_plugin.decide.books.APART_SECONDS", 0.0)
+    monkeypatch.setattr(Reconciler, "reconcile", counted)
+    node.api.put(PODS, pod_json("b", container(units=1)))
+    await node.until("a round", lambda: bool(rounds))
+    await asyncio.sleep(1.0)  # nothing happens: a loop without end makes hundreds of rounds
+    assert len(rounds) < 20

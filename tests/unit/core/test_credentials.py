@@ -43,6 +43,13 @@ def test_a_kubeconfig_may_name_a_proxy_and_what_the_certificate_says(tmp_path: P
     assert (found.server_name, found.proxy) == ("kubernetes", "http://127.0.0.1:3128")
 
 
+def test_a_kubeconfig_may_have_many_clusters(tmp_path: Path) -> None:
+    here = kubeconfig(user={"token": "secret"})
+    others = [{"name": f"other-{number}", "user": {"token": "x" * 5000}} for number in range(60)]
+    path = written(tmp_path, json.dumps({**here, "users": [*here["users"], *others]}))
+    assert from_kubeconfig(path).token() == "secret"
+
+
 def test_a_server_is_trusted_blindly_only_where_the_kubeconfig_says_so(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(kubeconfig(cluster={"insecure-skip-tls-verify": True})))
     assert from_kubeconfig(path).tls.verify_mode is ssl.CERT_NONE
@@ -63,6 +70,7 @@ def test_a_server_is_trusted_blindly_only_where_the_kubeconfig_says_so(tmp_path:
             json.dumps(kubeconfig(cluster={"certificate-authority-data": "eHl6"})), id="authority no PEM"
         ),
         pytest.param(json.dumps(kubeconfig(user={"client-certificate": "/no/such"})), id="no certificate"),
+        pytest.param(json.dumps(kubeconfig(cluster={"server": None})), id="no server"),
     ],
 )
 def test_an_unusable_kubeconfig_is_named(tmp_path: Path, content: str) -> None:

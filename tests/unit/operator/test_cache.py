@@ -32,6 +32,14 @@ def test_what_is_older_is_ignored() -> None:
     assert cache.snapshot().nodes["n"].labels == {"a": "new"}
 
 
+def test_versions_are_as_long_as_the_server_makes_them() -> None:
+    cache = Cache()
+    cache.observe(NODES, node(10**18 - 1, a="old"))
+    assert cache.observe(NODES, node(10**18 + 1, a="new"))
+    assert not cache.observe(NODES, node(10**18, a="late"))
+    assert cache.snapshot().nodes["n"].labels == {"a": "new"}
+
+
 def test_a_deletion_that_comes_late_does_not_remove_the_successor() -> None:
     cache = Cache()
     cache.observe(NODES, node(9))
