@@ -6,7 +6,7 @@ does not, and is believed no longer.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -23,8 +23,11 @@ BELIEVED_FOR = timedelta(minutes=5)
 """From when it was written."""
 MOST_SENTENCES = 20
 """Nodes of which a sentence is told."""
-MOST_NODES = 2000
-"""Nodes that are named, the first ones by name: annotations of one object have room for 256 KiB."""
+LONGEST_SENTENCE = 600
+"""Characters."""
+LARGEST = 32 * 2**10
+"""Bytes of a report: the annotations of one object have room for 256 KiB, and each extender has one. Beyond
+them the API server would take none. So the first nodes by name are named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,20 +67,30 @@ def make_report(differences: Iterable[Difference], *, by: str, at: datetime) -> 
     by_node: dict[str, list[Difference]] = {}
     for each in differences:
         by_node.setdefault(each.node, []).append(each)
-    names = sorted(by_node)
-    return ExtenderReport(
-        by=by,
-        at=at,
-        nodes={
-            name: _sentence(by_node[name]) if place < MOST_SENTENCES else ""
-            for place, name in enumerate(names[:MOST_NODES])
-        },
-    )
+    told = {
+        name: _sentence(by_node[name]) if place < MOST_SENTENCES else ""
+        for place, name in enumerate(sorted(by_node))
+    }
+    return ExtenderReport(by=by, at=at, nodes=dict(_within(told, LARGEST - _size(by, rfc3339(at)))))
 
 
 def _sentence(differences: list[Difference]) -> str:
     more = len(differences) - 1
-    return differences[0].sentence + (f" (and {more} more there)" if more else "")
+    return differences[0].sentence[:LONGEST_SENTENCE] + (f" (and {more} more there)" if more else "")
+
+
+def _within(told: Mapping[str, str], room: int) -> Iterator[tuple[str, str]]:
+    """Yields as many of ``told`` as take ``room`` bytes."""
+    for node, sentence in told.items():
+        room -= _size(node, sentence)
+        if room < 0:
+            return
+        yield node, sentence
+
+
+def _size(*texts: str) -> int:
+    """Returns more bytes than ``texts`` take with their names and all that is between them."""
+    return sum(len(msgspec.json.encode(text)) + 16 for text in texts)
 
 
 def encode_report(report: ExtenderReport) -> str:

@@ -178,10 +178,19 @@ def test_the_next_extender_of_a_host_takes_the_place_of_the_one_before() -> None
     assert report_key("cp-1_x") == report_key("cp-1_y") != report_key("cp-2_x")
 
 
-def test_a_great_report_fits_an_annotation() -> None:
-    many = [difference(f"{'n' * 58}{number:05}", "x" * 500) for number in range(5000)]
-    text = encode_report(make_report(many, by="cp-1_x", at=NOW))
-    assert len(text) < 200_000
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        pytest.param("n" * 58, "x" * 500, id="usual"),
+        pytest.param("n" * 248, "x" * 500, id="names as long as may be"),
+        pytest.param("n", "\u0000" * 50_000, id="sentences that are longer as JSON"),
+    ],
+)
+def test_great_reports_of_five_extenders_fit_one_object(name: str, sentence: str) -> None:
+    many = [difference(f"{name}{number:05}", sentence) for number in range(5000)]
+    made = make_report(many, by="cp-1_x", at=NOW)
+    assert 5 * len(encode_report(made).encode()) < 256 * 1024
+    assert len(made.nodes) > 5
 
 
 def events(before: Snapshot, after: Snapshot) -> list[str]:
