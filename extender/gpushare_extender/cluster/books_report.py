@@ -46,6 +46,8 @@ class BooksReport:
     _stands: bool = field(default=True, init=False)
     """Whether an annotation of this host may be there."""
     _ends: bool = field(default=False, init=False)
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Held during a write: what is taken back comes after all that was said."""
 
     def changed(self) -> None:
         """Other differences are to be made known."""
@@ -61,11 +63,12 @@ class BooksReport:
     async def withdraw(self) -> None:
         """Takes back what was said: this extender ends. Once; what stays is believed for a few minutes."""
         self._ends = True
-        if self._stands:
-            try:
-                await self._write(None)
-            except (ApiError, UnreachableError) as error:
-                _log.warning("cannot take back what was said about books: %s", error)
+        try:
+            async with self._writing:
+                if self._stands:
+                    await self._write(None)
+        except (ApiError, UnreachableError) as error:
+            _log.warning("cannot take back what was said about books: %s", error)
 
     async def _until_due(self) -> None:
         """What stands is renewed: what nobody renews is believed no longer."""
@@ -88,7 +91,8 @@ class BooksReport:
             if self._ends or (not found and not self._stands):
                 return
             try:
-                await self._write(self._text(found) if found else None)
+                async with self._writing:
+                    await self._write(self._text(found) if found else None)
             except (ApiError, UnreachableError) as error:
                 _log.warning("cannot make known where books differ: %s", error)
                 if not found and isinstance(error, ApiError) and error.is_forbidden:
@@ -110,12 +114,17 @@ class BooksReport:
         except ApiError as error:
             if not error.is_not_found:
                 raise
-            await self.client.apply(path, _lease())  # somebody has deleted it
-            lease = await self.client.merge(path, _annotated({key: text}))
+            lease = await self._write_anew(path, _annotated({key: text})) if text else _lease()
         self._stands = text is not None
         reports = decode_reports(lease["metadata"].get("annotations") or {})
         if old := [other for other, each in reports.items() if not each.seconds_left(self.now())]:
             await self.client.merge(path, _annotated(dict.fromkeys(old)))
+
+    async def _write_anew(self, path: str, annotations: Json) -> Json:
+        """Somebody has deleted the Lease. Only who has something to say makes it again: at an uninstall nobody
+        would take it away any more."""
+        await self.client.apply(path, _lease())
+        return await self.client.merge(path, annotations)
 
 
 def _annotated(annotations: dict[str, str | None]) -> Json:

@@ -18,6 +18,8 @@ from gpushare_core.audit.extender_report import (
     encode_report,
     report_key,
 )
+from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
 from gpushare_extender.cluster.book_audit import AT_ONCE, LONGEST_SECONDS, BookAudit, ChangedNodes
 from gpushare_extender.cluster.books_report import BooksReport
 from gpushare_extender.ledger.ledger import Ledger
@@ -246,6 +248,46 @@ async def test_an_extender_that_ends_takes_back_what_it_said(
     extender.clock.now += 10
     await extender.api.wait_for("the report", lambda: extender.writes == 2)
     await extender.report.withdraw()
+    assert extender.said() == {}
+
+
+async def test_an_extender_that_ends_with_its_lease_leaves_none_behind(
+    reporting_extender: Reporting, found: list[Difference]
+) -> None:
+    """As at an uninstall."""
+    extender = reporting_extender
+    await extender.api.wait_for("the start", lambda: extender.writes == 1)
+    found.append(difference())
+    extender.report.changed()
+    extender.clock.now += 10
+    await extender.api.wait_for("the report", lambda: extender.writes == 2)
+    extender.api.delete(LEASES, BOOKS_LEASE)
+    await extender.report.withdraw()
+    assert BOOKS_LEASE not in {name for _, name in extender.api.objects[LEASES]}
+
+
+async def test_what_is_taken_back_comes_after_what_is_just_being_said(
+    reporting_extender: Reporting, found: list[Difference], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extender, merge, may_go = reporting_extender, KubeClient.merge, asyncio.Event()
+    await extender.api.wait_for("the start", lambda: extender.writes == 1)
+
+    async def slow(client: KubeClient, path: str, body: Json) -> Json:
+        if found:
+            await may_go.wait()
+        return await merge(client, path, body)
+
+    monkeypatch.setattr(KubeClient, "merge", slow)
+    found.append(difference())
+    extender.report.changed()
+    extender.clock.now += 10
+    await asyncio.sleep(0.02)
+    found.clear()
+    ending = asyncio.create_task(extender.report.withdraw())
+    await asyncio.sleep(0.02)
+    may_go.set()
+    await ending
+    await extender.api.wait_for("both writes", lambda: extender.writes == 3)
     assert extender.said() == {}
 
 
