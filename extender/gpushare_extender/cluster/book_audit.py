@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.differences import node_differences, seen_twice
+from gpushare_core.audit.differences import seen_twice
 from gpushare_core.audit.lasting import LASTING_SECONDS
-from gpushare_extender.decide.books import node_books
+from gpushare_extender.decide.books import node_books, settled_differences
 from gpushare_extender.ledger.ledger import Ledger
 
 LONGEST_SECONDS = 30.0
@@ -113,12 +113,14 @@ class BookAudit:
             await self.nodes.changed.wait()
 
     def _look(self, node: str, *, is_quiet: bool) -> None:
-        """Pods that have just gone count in the ledger alone, for a while: they are waited for."""
-        if self.ledger.departing(node):
+        """Pods that have just gone are waited for, but not where others follow them all the time: pods that a
+        kubelet refuses come again and again."""
+        departing = self.ledger.departing(node)
+        if departing and is_quiet:
             self.nodes.note(node)
             return
         books = node_books(self.ledger, node)
-        seen = node_differences(books) if books else []
+        seen = settled_differences(books, departing) if books else []
         lasting = seen if is_quiet else seen_twice(self._seen.get(node, ()), seen)
         if lasting and node not in self._found:
             _log.warning("books differ: %s", lasting[0].sentence, extra={"node": node})

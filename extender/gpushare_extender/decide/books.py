@@ -3,7 +3,7 @@
 It keeps no containers, only what a pod has of a card: here each pod is one container without a name.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from gpushare_core.audit.books import (
     ContainerKey,
@@ -17,6 +17,8 @@ from gpushare_core.audit.books import (
     StatusCard,
     StatusHolder,
 )
+from gpushare_core.audit.difference import Difference
+from gpushare_core.audit.differences import node_differences
 from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.card_choice import Card
@@ -42,6 +44,15 @@ def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
         },
         ledger=_ledger_book(ledger, node, node.share_node),
     )
+
+
+def settled_differences(books: NodeBooks, departing: Collection[str]) -> list[Difference]:
+    """Returns what differs in ``books``, but for what pods make that have just gone, by UID: these count in the
+    ledger alone for a while."""
+    cards = books.ledger.cards if books.ledger else ()
+    used = {card.uuid for card in cards if any(each.pod.uid in departing for each in card.shares)}
+    found = node_differences(books)
+    return [each for each in found if each.uid not in departing and (each.uid or each.card not in used)]
 
 
 def _without_annotation(share_node: ShareNode) -> dict[str, PodBook]:

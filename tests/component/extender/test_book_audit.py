@@ -87,6 +87,21 @@ def test_a_pod_that_has_just_gone_is_waited_for(audited: Audited) -> None:
     assert audited.after(5) == []
 
 
+def test_a_node_whose_pods_go_all_the_time_is_looked_at(audited: Audited) -> None:
+    """As where its kubelet refuses what a Deployment makes anew."""
+    ledger, clock = audited.ledger, audited.clock
+    found: list[str] = []
+    for number in range(60):
+        ledger.set_pod(pod_update(f"b-{number}", c1=16))
+        clock.now += 1
+        ledger.pod_left(f"b-{number}", now=clock.now)
+        found = audited.after(1)
+        ledger.end_departures(now=clock.now)
+        assert set(found) <= {"default/a"}
+    assert found == ["default/a"]
+    assert clock.now - 1000 > 2 * LONGEST_SECONDS
+
+
 def test_on_a_node_that_keeps_changing_only_what_stays_counts(audited: Audited) -> None:
     found: list[str] = []
     for number in range(60):
