@@ -2,7 +2,8 @@
 
 Three look at it. Each plugin audits its own node, by the kubelet's books and the hardware (``LedgerInSync``).
 The operator audits each GPUShareNode by itself, once for each version of it. The extender audits its ledger
-against annotations and GPUShareNodes: it notices a plugin that stands still. The first two of these know of
+against annotations and GPUShareNodes: it notices a plugin that stands still. It is not heard of nodes that are
+not Ready or whose kubelet is silent: there it sees pods that were bound and that nobody admits. The first two of these know of
 what has lasted, or is in one object; so this condition needs no patience of its own.
 
 It is part of neither Ready nor Degraded. Ready says that what the policy asks for is in force: pods are
@@ -57,7 +58,8 @@ def _differing(snapshot: Snapshot, assignment: Assignment, now: datetime) -> dic
     found: dict[str, str] = {}
     for name in assignment.sharing:
         share = snapshot.share_nodes.get(name)
-        texts = [_said_by_plugin(share), _seen_in(share), said.get(name, "")]
+        heard = "" if _why_unseen(snapshot, name) else said.get(name, "")
+        texts = [_said_by_plugin(share), _seen_in(share), heard]
         if text := next(filter(None, texts), ""):
             found[name] = text
     return found

@@ -115,6 +115,21 @@ def ledger(status: str, message: str = "") -> Mapping[str, Any]:
             id="a plugin has not answered",
         ),
         pytest.param(
+            [node("gpu-2", "default", ready=False), lease(report(gpu_2="bound, and not admitted"))],
+            "Unknown BooksNotSeen: what the kubelet has given out is not seen: gpu-2: the node itself is not"
+            " Ready",
+            id="a node died with pods on their way",
+        ),
+        pytest.param(
+            [
+                share("gpu-2", BOTH, conditions=ledger("Unknown", "the kubelet is silent")),
+                lease(report(gpu_2="bound, and not admitted")),
+            ],
+            "Unknown BooksNotSeen: what the kubelet has given out is not seen: gpu-2: Because: the kubelet is"
+            " silent",
+            id="a kubelet is silent while pods are on their way",
+        ),
+        pytest.param(
             [node("gpu-2", "default", ready=False), share("gpu-1", BOTH, differences=(difference(),))],
             "False BooksDiffer: gpu-1: card 0 has 20 of 16 units",
             id="a difference counts more than what is not seen",
