@@ -31,9 +31,10 @@ NO_CONTAINER = ""
 
 
 def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
-    """Returns None for a node without a GPUShareNode: there is nothing to compare."""
+    """Returns None for a node without a GPUShareNode, or whose plugin has not written there yet what is shared,
+    as after a policy was applied anew beside pods that run: there is nothing to compare."""
     node = ledger.node(name)
-    if node is None or node.share_node is None:
+    if node is None or node.share_node is None or not node.share_node.unit:
         return None
     return NodeBooks(
         node=name,

@@ -112,6 +112,12 @@ def test_books_that_differ(seen: Ledger, expected: list[str]) -> None:
     assert found(seen) == expected
 
 
+def test_before_the_plugin_has_answered_there_are_no_books() -> None:
+    """As after a policy was deleted and applied anew: its pods run on, and the plugin has yet to come."""
+    unanswered = replace(share_node(unit=""), cards=())
+    assert found(ledger(unanswered, pod_update("a", c0=4))) == ["no books"]
+
+
 def test_a_defect_of_the_sums_is_found() -> None:
     seen = ledger(ADMITTED, pod_update("a", c0=4))
     sums = seen.node("n1")
