@@ -7,11 +7,11 @@ only that counts which was there at the look before.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpushare_core.audit.difference import Difference
-from gpushare_core.audit.differences import seen_twice
+from gpushare_core.audit.differences import node_differences, seen_twice
 from gpushare_core.audit.lasting import LASTING_SECONDS
 from gpushare_extender.decide.books import node_books, settled_differences
 from gpushare_extender.ledger.ledger import Ledger
@@ -119,8 +119,7 @@ class BookAudit:
         if departing and is_quiet:
             self.nodes.note(node)
             return
-        books = node_books(self.ledger, node)
-        seen = settled_differences(books, departing) if books else []
+        seen = self._seen_now(node, departing, is_quiet=is_quiet)
         lasting = seen if is_quiet else seen_twice(self._seen.get(node, ()), seen)
         if lasting and node not in self._found:
             _log.warning("books differ: %s", lasting[0].sentence, extra={"node": node})
@@ -130,6 +129,12 @@ class BookAudit:
         _put(self._found, node, lasting)
         if seen and not is_quiet:
             self.nodes.note(node)
+
+    def _seen_now(self, node: str, departing: Collection[str], *, is_quiet: bool) -> Sequence[Difference]:
+        books = node_books(self.ledger, node)
+        if books is None:
+            return []
+        return node_differences(books) if is_quiet else settled_differences(books, departing)
 
 
 def _put(by_node: dict[str, Sequence[Difference]], node: str, differences: Sequence[Difference]) -> None:

@@ -48,12 +48,25 @@ def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
 
 
 def settled_differences(books: NodeBooks, departing: Collection[str]) -> list[Difference]:
-    """Returns what differs in ``books``, but for what pods make that have just gone, by UID: these count in the
-    ledger alone for a while."""
+    """Returns what differs on a node that keeps changing, but for what pods make that have just gone, by UID:
+    these count in the ledger alone for a while.
+
+    Nor is anything said of a card as a whole while a pod is on its way to it or from it: each time it would be
+    another one, and look as if it was always the same.
+    """
+    moving = {*departing, *_unreported(books)}
     cards = books.ledger.cards if books.ledger else ()
-    used = {card.uuid for card in cards if any(each.pod.uid in departing for each in card.shares)}
+    used = {card.uuid for card in cards if any(each.pod.uid in moving for each in card.shares)}
     found = node_differences(books)
     return [each for each in found if each.uid not in departing and (each.uid or each.card not in used)]
+
+
+def _unreported(books: NodeBooks) -> set[str]:
+    """Returns the UIDs of the pods that the ledger counts, and that the plugin has not told of."""
+    cards = books.share_node.cards if books.share_node else ()
+    told = {holder.key.pod.uid for card in cards for holder in card.holders}
+    counted = books.ledger.cards if books.ledger else ()
+    return {share.pod.uid for card in counted for share in card.shares} - told
 
 
 def _without_annotation(share_node: ShareNode) -> dict[str, PodBook]:

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from tests.samples.extender import asked, cordoning, pod_update, reference, reporting, share_node
 
+from gpushare_core.audit.difference import Kind
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.placement.modes import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.decide.books import node_books
+from gpushare_extender.decide.books import node_books, settled_differences
 from gpushare_extender.ledger.holder import PodUpdate
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.share_node import ShareNode
@@ -110,6 +111,14 @@ def reserved() -> Ledger:
 )
 def test_books_that_differ(seen: Ledger, expected: list[str]) -> None:
     assert found(seen) == expected
+
+
+def test_of_a_card_that_pods_come_to_all_the_time_nothing_is_said() -> None:
+    books = node_books(ledger(mixed(), pod_update("a", c0=4), pod_update("b", c1=4)), "n1")
+    assert books
+    assert {each.kind for each in node_differences(books)} == {Kind.LOCK_DIFFERS, Kind.SHARES_DIFFER}
+    assert [(each.kind, each.uid) for each in settled_differences(books, ())] == [(Kind.SHARES_DIFFER, "b")]
+    assert settled_differences(books, {"b"}) == []
 
 
 def test_before_the_plugin_has_answered_there_are_no_books() -> None:
