@@ -21,7 +21,7 @@ def whole_number(text: str) -> int:
 
 
 def version_number(text: str) -> int:
-    """Returns the resourceVersion ``text`` as a number, by which the newer of two is known; 0 where it is none.
+    """Returns the resourceVersion ``text`` as a number: the greater of two is newer. 0 where it is none.
 
     Source: KEP-5504.
     """

@@ -121,8 +121,8 @@ class BooksReport:
             await self.client.merge(path, _annotated(dict.fromkeys(old)))
 
     async def _write_anew(self, path: str, annotations: Json) -> Json:
-        """Somebody has deleted the Lease. Only who has something to say makes it again: at an uninstall nobody
-        would take it away any more."""
+        """Somebody has deleted the Lease. Only who has something to say makes it again: at an uninstall
+        nobody would take it away any more."""
         await self.client.apply(path, _lease())
         return await self.client.merge(path, annotations)
 

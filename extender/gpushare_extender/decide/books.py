@@ -31,8 +31,8 @@ NO_CONTAINER = ""
 
 
 def node_books(ledger: Ledger, name: str) -> NodeBooks | None:
-    """Returns None for a node without a GPUShareNode, or whose plugin has not written there yet what is shared,
-    as after a policy was applied anew beside pods that run: there is nothing to compare."""
+    """Returns None where there is nothing to compare: for a node without a GPUShareNode, or whose plugin has
+    not written there yet what is shared, as after a policy was applied anew beside pods that run."""
     node = ledger.node(name)
     if node is None or node.share_node is None or not node.share_node.unit:
         return None
@@ -51,8 +51,8 @@ def settled_differences(books: NodeBooks, departing: Collection[str]) -> list[Di
     """Returns what differs on a node that keeps changing, but for what pods make that have just gone, by UID:
     these count in the ledger alone for a while.
 
-    Nor is anything said of a card as a whole while a pod is on its way to it or from it: each time it would be
-    another one, and look as if it was always the same.
+    Nor is anything said of a card as a whole while a pod is on its way to it or from it: each time it would
+    be another one, and look as if it was always the same.
     """
     moving = {*departing, *_unreported(books)}
     cards = books.ledger.cards if books.ledger else ()

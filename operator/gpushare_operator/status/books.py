@@ -2,9 +2,9 @@
 
 Three look at it. Each plugin audits its own node, by the kubelet's books and the hardware (``LedgerInSync``).
 The operator audits each GPUShareNode by itself, once for each version of it. The extender audits its ledger
-against annotations and GPUShareNodes: it notices a plugin that stands still. It is not heard of nodes that are
-not Ready or whose kubelet is silent: there it sees pods that were bound and that nobody admits. The first two of these know of
-what has lasted, or is in one object; so this condition needs no patience of its own.
+against annotations and GPUShareNodes: it notices a plugin that stands still. It is not heard of nodes that
+are not Ready or whose kubelet is silent: it sees pods there that were bound, and that nobody admits. All of
+them know of what has lasted, or is in one object; so this condition needs no patience of its own.
 
 It is part of neither Ready nor Degraded. Ready says that what the policy asks for is in force: pods are
 placed and run, and whoever waits for it must not be held up because the books of one card differ, nor does a

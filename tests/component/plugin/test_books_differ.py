@@ -40,7 +40,9 @@ async def test_units_on_another_card_than_the_container_was_told_are_named(node:
     assert node.kubelet.pods[name_of("a")] is admitted
 
 
-async def test_a_node_that_is_not_shared_any_more_is_at_rest(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_node_that_is_not_shared_any_more_is_at_rest(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What changed a moment ago was to be audited soon, and now never will be."""
     rounds, reconcile = [], Reconciler.reconcile
 
