@@ -12,6 +12,8 @@ from gpushare_core.kube.paths import NODES, POLICIES, daemon_sets, deployments, 
 
 INTERVAL = 0.25
 SINK = "sink"
+REJECTED_AFTER = 10.0
+"""Seconds without a sign of a static pod: its kubelet looks for files every second."""
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
@@ -68,7 +70,7 @@ async def _missing(world: World) -> list[str]:
         *(f"policy {_name(each)}: {_why(each)}" for each in policies if not _is_settled(each)),
         *(f"not open again: {each}" for each in await world.api_proxy.broken_watches()),
         *on_their_way(ours),
-        *unmirrored(world.static_pods, ours),
+        *unmirrored(world.static_pods, ours, now=time.time_ns()),
     ]
 
 
@@ -77,16 +79,20 @@ def on_their_way(pods: Iterable[Json]) -> list[str]:
     return [f"pod {_name(each)} {doing}" for each in pods if (doing := _doing(each))]
 
 
-def unmirrored(written: Mapping[str, str], pods: Iterable[Json]) -> list[str]:
-    """Returns the static pods of which the API server shows nothing, an earlier one, or one that is gone.
+def unmirrored(written: Mapping[str, str], pods: Iterable[Json], *, now: int) -> list[str]:
+    """Returns the static pods of which the API server shows nothing yet, an earlier one, or one that is gone.
 
-    Their kubelet starts and ends them without asking anybody.
+    Their kubelet starts and ends them without asking anybody. One that it rejects it never shows. ``now``: in
+    nanoseconds, as ``VERSION``.
     """
     shown = {
         _name(pod): _annotations(pod).get(VERSION) for pod in pods if MIRROR_ANNOTATION in _annotations(pod)
     }
-    names = sorted(written.keys() | shown.keys())
-    return [f"static pod {name} is on its way" for name in names if written.get(name) != shown.get(name)]
+    fresh = {name for name, version in written.items() if now - int(version) < REJECTED_AFTER * 10**9}
+    differing = (name for name in written.keys() | shown.keys() if written.get(name) != shown.get(name))
+    return [
+        f"static pod {name} is on its way" for name in sorted(differing) if name in shown or name in fresh
+    ]
 
 
 def _annotations(pod: Json) -> Json:
