@@ -19,6 +19,8 @@ INTERVAL = 0.25
 SINK = "sink"
 REJECTED_AFTER = 10.0
 """Seconds without a sign of a static pod: its kubelet looks for files every second."""
+REPLACEMENT_REJECTED_AFTER = 25.0
+"""The same where an earlier one of the name is shown: the kubelet waits 10 to 15 s before it replaces one."""
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
@@ -110,16 +112,19 @@ def on_their_way(pods: Iterable[Json]) -> list[str]:
 def unmirrored(written: Mapping[str, str], pods: Iterable[Json], *, now: int) -> list[str]:
     """Returns the static pods of which the API server shows nothing yet, an earlier one, or one that is gone.
 
-    Their kubelet starts and ends them without asking anybody. One that it rejects it never shows. ``now``: in
-    nanoseconds, as ``VERSION``.
+    Their kubelet starts and ends them without asking anybody. One that it rejects it never shows: what it
+    shows of an earlier one stays. ``now``: in nanoseconds, as ``VERSION``.
     """
     shown = {
         _name(pod): _annotations(pod).get(VERSION) for pod in pods if MIRROR_ANNOTATION in _annotations(pod)
     }
-    fresh = {name for name, version in written.items() if now - int(version) < REJECTED_AFTER * 10**9}
     differing = (name for name in written.keys() | shown.keys() if written.get(name) != shown.get(name))
     return [
-        f"static pod {name} is on its way" for name in sorted(differing) if name in shown or name in fresh
+        f"static pod {name} is on its way"
+        for name in sorted(differing)
+        if name not in written
+        or now - int(written[name])
+        < (REPLACEMENT_REJECTED_AFTER if name in shown else REJECTED_AFTER) * 10**9
     ]
 
 

@@ -112,3 +112,8 @@ def test_containers_of_pods_that_are_gone_are_ending(
         started_at="",
     )
     assert bool(abandoned([record], [there])) is ends
+
+
+def test_of_a_static_pod_whose_replacement_is_rejected_the_earlier_one_stays_shown() -> None:
+    assert unmirrored({"s-gpu-1": "2"}, [mirror("1")], now=11 * 10**9)
+    assert unmirrored({"s-gpu-1": "2"}, [mirror("1")], now=26 * 10**9) == []
