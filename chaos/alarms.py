@@ -15,11 +15,14 @@ LEASES = "/leases/"
 
 
 def alarms(policies: Iterable[Json], share_nodes: Iterable[Json]) -> Iterator[str]:
-    """Yields a sentence for every condition that does not say that books agree, though they do."""
+    """Yields a sentence for every condition that does not say that books agree, though they do.
+
+    A GPUShareNode may not know: of a node that is not shared any more nobody asks.
+    """
     for each in policies:
         yield from _not_true(each, "policy", BOOKS_AGREE)
     for each in share_nodes:
-        if (each.get("status") or {}).get("cards"):
+        if condition(each, LEDGER_IN_SYNC).get("status") == "False":
             yield from _not_true(each, "GPUShareNode", LEDGER_IN_SYNC)
 
 
