@@ -110,6 +110,17 @@ def _cards(books: NodeBooks) -> Iterator[Difference]:
             yield _card(books, card, Kind.UNCOUNTED, f"{text}: units that are in use look free")
 
 
+    for other in ledger.cards if share_node and ledger else ():
+        if other.units and share_node and share_node.card(other.uuid) is None:
+            yield Difference(
+                node=books.node,
+                kind=Kind.CAPACITY_DIFFERS,
+                card=other.uuid,
+                sentence=f"card {other.uuid}: {LEDGER} brings pods to its {other.units} units, and {STATUS} does"
+                f" not have it; {LOOK_AT_EXTENDER}",
+            )
+
+
 def _is_mixed(books: NodeBooks) -> bool:
     unit = books.share_node.unit if books.share_node else None
     return unit is not None and len(unit.parts) > 1
