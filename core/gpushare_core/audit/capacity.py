@@ -195,7 +195,7 @@ def _twice(books: NodeBooks, name: str, held: Iterable[Holding]) -> Iterator[Dif
             if other is each or (id(other), id(each)) in settled:
                 continue
             settled.add((id(other), id(each)))
-            if _lends(books, other, each):
+            if _lends(books, other, each) or not _are_of_one_book(other, each):
                 continue
             yield _about(
                 books,
@@ -204,6 +204,11 @@ def _twice(books: NodeBooks, name: str, held: Iterable[Holding]) -> Iterator[Dif
                 f"the kubelet holds unit number {number} of {name} for {other.key} and for {each.key}: two"
                 f" containers share what one was promised; {DELETE_PODS}",
             )
+
+
+def _are_of_one_book(one: Holding, other: Holding) -> bool:
+    """Whether PodResources, or the checkpoint, have both: one may be older than the other."""
+    return (one.listed and other.listed) or (one.is_stored and other.is_stored)
 
 
 def _numbers(holding: Holding, name: str) -> Iterator[int]:

@@ -35,6 +35,10 @@ class Holding:
         return any(each.foreign for each in self.units)
 
     @property
+    def is_stored(self) -> bool:
+        return self.stored is not None or not self.listed
+
+    @property
     def numbers(self) -> Sequence[int]:
         """Returns them in ascending order; of one resource they are so already."""
         if len(self.units) == 1:

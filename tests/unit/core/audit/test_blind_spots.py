@@ -78,6 +78,14 @@ def test_units_of_a_running_init_container_granted_to_another_pod() -> None:
     assert kinds(world.books()) == {Kind.GRANTED_TWICE}
 
 
+def test_an_init_container_that_has_ended_since_the_checkpoint_was_written() -> None:
+    """The kubelet writes its checkpoint when it grants units, and forgets those of ended pods before."""
+    world = World("Memory", (16,), (init_only("a", 0), memory_pod("b", 0, 0, 8)))
+    books = world.books()
+    older = {key: each for key, each in (books.checkpoint or {}).items() if key.pod.uid == "uid-a"}
+    assert Kind.GRANTED_TWICE not in kinds(replace(books, checkpoint=older))
+
+
 def test_units_of_two_init_containers_of_different_pods() -> None:
     world = World("Memory", (16,), (init_only("a", 0), init_only("b", 4)))
     assert kinds(world.books()) == {Kind.GRANTED_TWICE}
