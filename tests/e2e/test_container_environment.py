@@ -99,8 +99,9 @@ def test_what_a_config_map_brings_wins_and_the_auditor_names_it(
     assert told["GPUSHARE_CARD"].startswith("GPU-")
     wait_until(
         "the auditor names what the container sees, and nothing else",
-        lambda: {each.kind for each in read_books(cluster, namespace).differences()}
-        == {Kind.ENVIRONMENT_DIFFERS},
+        lambda: (
+            {each.kind for each in read_books(cluster, namespace).differences()} == {Kind.ENVIRONMENT_DIFFERS}
+        ),
         timeout=20,
         interval=0.5,
     )

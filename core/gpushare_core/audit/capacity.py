@@ -124,8 +124,8 @@ def _classes_only(found: Iterable[Difference]) -> Iterator[Difference]:
 
 
 def _distinct_overfull(books: NodeBooks, held: list[Holding], units: UnitMap) -> Iterator[Difference]:
-    """A unit has one number: only of units under two names, or of cards that are smaller than the status says,
-    can there be more than there is room for."""
+    """A unit has one number: only of units under two names, or of cards that are smaller than the status has
+    them, can there be more than there is room for."""
     if not books.hardware and len({part.resource for each in held for part in each.units}) < 2:
         return
     distinct: dict[tuple[str, ResourceClass], DistinctUnits] = defaultdict(DistinctUnits)

@@ -88,8 +88,8 @@ def _compared(
 def _shows_others(books: NodeBooks, held: Holding, seen: SeenCards, name: str) -> bool:
     """Whether the variable ``name`` shows a runtime other cards than those of the container.
 
-    A runtime knows words besides UUIDs, and an inventory has names of its own: the plugin's answer tells which
-    are right, as far as it was read, and whether the runtime looks at the variable at all.
+    A runtime knows words besides UUIDs, and an inventory has names of its own: the plugin's answer tells
+    which are right, as far as it was read, and whether the runtime looks at the variable at all.
     """
     told, shown = held.told, {*seen.others[name].split(",")}
     if seen.others[name] in NO_CARDS:
@@ -137,8 +137,8 @@ def _authored(books: NodeBooks, key: ContainerKey, name: str, value: str | None)
         books,
         key,
         f"{key} asks for units, and its pod sets {name} to {what} itself: that wins over what the plugin"
-        f" answers, and its runtime shows it other cards than it holds; take {name} out of the pod's template,"
-        " delete the pod, and see that the admission policies of the installation are there",
+        f" answers, and its runtime shows it other cards than it holds; take {name} out of the pod's"
+        " template, delete the pod, and see that the admission policies of the installation are there",
     )
 
 

@@ -49,7 +49,6 @@ class Holding:
         """Returns how many units it has where; those of no card are left out."""
         return units.shares(self.numbers)
 
-
     def parts(self, units: UnitMap) -> Iterator[tuple[str, Block, Sequence[int]]]:
         """Yields its units by the name of their extended resource and by where they lie."""
         for each in self.units:

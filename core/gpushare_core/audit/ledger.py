@@ -19,6 +19,7 @@ def ledger_differences(books: NodeBooks, claims: Mapping[str, Claim]) -> Iterato
     yield from overfull(books, uses, teller=LEDGER, kind=Kind.OVER_COUNTED)
     yield from _missing(books, claims)
     yield from _cards(books)
+    yield from _cards_of_its_own(books)
 
 
 def _use(card: LedgerCard) -> Use:
@@ -110,14 +111,16 @@ def _cards(books: NodeBooks) -> Iterator[Difference]:
             yield _card(books, card, Kind.UNCOUNTED, f"{text}: units that are in use look free")
 
 
-    for other in ledger.cards if share_node and ledger else ():
-        if other.units and share_node and share_node.card(other.uuid) is None:
+def _cards_of_its_own(books: NodeBooks) -> Iterator[Difference]:
+    share_node, ledger = books.share_node, books.ledger
+    for card in ledger.cards if share_node and ledger else ():
+        if card.units and share_node and share_node.card(card.uuid) is None:
             yield Difference(
                 node=books.node,
                 kind=Kind.CAPACITY_DIFFERS,
-                card=other.uuid,
-                sentence=f"card {other.uuid}: {LEDGER} brings pods to its {other.units} units, and {STATUS} does"
-                f" not have it; {LOOK_AT_EXTENDER}",
+                card=card.uuid,
+                sentence=f"{card_name(books, card.uuid)}: {LEDGER} brings pods to its {card.units} units, and"
+                f" {STATUS} does not have it; {LOOK_AT_EXTENDER}",
             )
 
 

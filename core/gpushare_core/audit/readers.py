@@ -148,7 +148,7 @@ def read_pod(item: Json) -> PodBook:
 
 
 def _written_variables(spec: Json) -> dict[str, dict[str, str | None]]:
-    """Returns, of every container that has some, what its author sets of the variables that are ours to set."""
+    """Returns, of every container that has some, what its author sets of the variables that are ours."""
     found: dict[str, dict[str, str | None]] = {}
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         for each in container.get("env") or ():

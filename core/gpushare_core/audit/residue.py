@@ -154,8 +154,8 @@ def _capacity(item: Json, name: str) -> Iterator[str]:
         if is_own or is_zero:
             path = resource.replace("/", "~1")
             yield (
-                f"its status shows {shown[resource]} of {resource}: until five minutes after the last plugin has"
-                " gone the kubelet writes what it knew, then the operator takes it out; if it stays longer, kubectl"
+                f"its status shows {shown[resource]} of {resource}: the kubelet writes that for five minutes"
+                " after the last plugin has gone, then the operator takes it out; if it stays longer, kubectl"
                 f" patch node {name} --subresource=status --type=json"
                 f' -p=\'[{{"op":"remove","path":"/status/capacity/{path}"}}]\''
             )
@@ -238,4 +238,5 @@ def _of_file(host: str, file: HostFile) -> Iterator[Residue]:
 
 
 def _is_our_socket(name: str) -> bool:
-    return name.startswith("gpushare-") and name.endswith(".sock")
+    """It has a hidden name until it is served, so a plugin that was killed then leaves that."""
+    return name.startswith(".gpushare-") or (name.startswith("gpushare-") and name.endswith(".sock"))

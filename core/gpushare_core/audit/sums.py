@@ -132,12 +132,12 @@ def uncounted(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iter
         for name, block, numbers in each.parts(units):
             distinct[block.card].add(each, name, numbers)
     for card in share_node.cards:
-        count = distinct[card.uuid].count
+        count, pods = distinct[card.uuid].count, distinct[card.uuid].pods
         if count > card.allocated:
             yield _sum(
                 books,
                 card,
-                f"the kubelet holds {count} units of it for {list_text(distinct[card.uuid].pods)}, and {STATUS}"
+                f"the kubelet holds {count} units of it for {list_text(pods)}, and {STATUS}"
                 f" counts {card.allocated}: units that are in use look free",
                 Kind.UNCOUNTED,
             )

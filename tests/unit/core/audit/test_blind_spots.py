@@ -145,7 +145,9 @@ def test_one_unit_under_two_names_counts_twice() -> None:
     books = NodeBooks(
         node=NODE,
         share_node=replace(
-            books.share_node, cards=(replace(card, allocated=12, holders=card.holders[:1]),), units_allocated=12
+            books.share_node,
+            cards=(replace(card, allocated=12, holders=card.holders[:1]),),
+            units_allocated=12,
         ),
         resources=[books.resources[0], renamed],
         checkpoint=stored,
@@ -155,7 +157,9 @@ def test_one_unit_under_two_names_counts_twice() -> None:
 
 def test_a_card_that_only_the_extender_has() -> None:
     assert MEMORY.ledger
-    ledger = replace(MEMORY.ledger, cards=(*MEMORY.ledger.cards, LedgerCard(uuid="GPU-9", units=8, allocated=0)))
+    ledger = replace(
+        MEMORY.ledger, cards=(*MEMORY.ledger.cards, LedgerCard(uuid="GPU-9", units=8, allocated=0))
+    )
     assert kinds(replace(MEMORY, ledger=ledger)) == {Kind.CAPACITY_DIFFERS}
 
 

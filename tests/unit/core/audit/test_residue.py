@@ -94,7 +94,12 @@ LEFT += [
         id="closed cards in the words of a dialect",
     ),
     pytest.param(
-        item("Node", "gpu-1", status={"capacity": {"aliyun.com/gpu-count": "8"}}, metadata={"managedFields": COUNTED}),
+        item(
+            "Node",
+            "gpu-1",
+            status={"capacity": {"aliyun.com/gpu-count": "8"}},
+            metadata={"managedFields": COUNTED},
+        ),
         "8 of aliyun.com/gpu-count",
         id="a number of cards in the words of a dialect",
     ),
@@ -166,7 +171,9 @@ INSTALLED = [
 ]
 
 
-@pytest.mark.parametrize("installed", INSTALLED, ids=lambda body: f"{body['kind']} {body['metadata']['name']}")
+@pytest.mark.parametrize(
+    "installed", INSTALLED, ids=lambda body: f"{body['kind']} {body['metadata']['name']}"
+)
 def test_what_is_installed_may_stay(installed: Json) -> None:
     """Also where manifests/dedicated/ is: its account, roles and Lease are called as the Deployment is."""
     assert residue([installed], {}) == []
