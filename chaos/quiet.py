@@ -12,6 +12,10 @@ from gpushare_core.kube.paths import NODES, POLICIES, daemon_sets, deployments, 
 
 INTERVAL = 0.25
 SINK = "sink"
+REJECTED_AFTER = 10.0
+"""Seconds without a sign of a static pod: its kubelet looks for files every second."""
+REPLACEMENT_REJECTED_AFTER = 25.0
+"""The same where an earlier one of the name is shown: the kubelet waits 10 to 15 s before it replaces one."""
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
@@ -68,7 +72,7 @@ async def _missing(world: World) -> list[str]:
         *(f"policy {_name(each)}: {_why(each)}" for each in policies if not _is_settled(each)),
         *(f"not open again: {each}" for each in await world.api_proxy.broken_watches()),
         *on_their_way(ours),
-        *unmirrored(world.static_pods, ours),
+        *unmirrored(world.static_pods, ours, now=time.time_ns()),
     ]
 
 
@@ -77,16 +81,23 @@ def on_their_way(pods: Iterable[Json]) -> list[str]:
     return [f"pod {_name(each)} {doing}" for each in pods if (doing := _doing(each))]
 
 
-def unmirrored(written: Mapping[str, str], pods: Iterable[Json]) -> list[str]:
-    """Returns the static pods of which the API server shows nothing, an earlier one, or one that is gone.
+def unmirrored(written: Mapping[str, str], pods: Iterable[Json], *, now: int) -> list[str]:
+    """Returns the static pods of which the API server shows nothing yet, an earlier one, or one that is gone.
 
-    Their kubelet starts and ends them without asking anybody.
+    Their kubelet starts and ends them without asking anybody. One that it rejects it never shows: what it
+    shows of an earlier one stays. ``now``: in nanoseconds, as ``VERSION``.
     """
     shown = {
         _name(pod): _annotations(pod).get(VERSION) for pod in pods if MIRROR_ANNOTATION in _annotations(pod)
     }
-    names = sorted(written.keys() | shown.keys())
-    return [f"static pod {name} is on its way" for name in names if written.get(name) != shown.get(name)]
+    differing = (name for name in written.keys() | shown.keys() if written.get(name) != shown.get(name))
+    return [
+        f"static pod {name} is on its way"
+        for name in sorted(differing)
+        if name not in written
+        or now - int(written[name])
+        < (REPLACEMENT_REJECTED_AFTER if name in shown else REJECTED_AFTER) * 10**9
+    ]
 
 
 def _annotations(pod: Json) -> Json:

@@ -53,6 +53,8 @@ class ApiServer:
     changes: dict[str, list[Change]] = field(default_factory=dict)
     compacted: int = 0
     """Changes up to this version are forgotten: watches that begin there must list anew."""
+    pods_changed: float = 0.0
+    """When any pod changed last."""
     written: asyncio.Event = field(default_factory=asyncio.Event)
 
     def collection(self, path: str) -> dict[Key, Json]:
@@ -89,6 +91,8 @@ class ApiServer:
         at = asyncio.get_running_loop().time()
         shown = after if after is not None else _at_version(before or {}, self.version)
         raw = msgspec.json.encode(shown)
+        if path == paths.PODS:
+            self.pods_changed = at
         self.changes.setdefault(path, []).append(Change(self.version, at, before, after, raw))
         self.wake()
 

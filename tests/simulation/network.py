@@ -114,7 +114,7 @@ class SimulatedClient(KubeClient):
                 await written.wait()
                 continue
             change = changes[place]
-            due = max(due, change.at + link.dice.uniform(0.0, link.lag * link.slow))
+            due = max(due, change.at + link.dice.uniform(0.0, link.lag))
             if due > seconds():
                 await asyncio.sleep(due - seconds())
                 if link.is_down:

@@ -116,12 +116,12 @@ class Run:
             await asyncio.sleep(SERVE_WITHIN)
         since = last = await self._until_quiet(world)
         while seconds() - since < AGREE_WITHIN:
-            if [*world.on_the_way()]:  # a pod that waited has found room
+            if world.server.pods_changed > since:  # a pod that waited has found room
                 since = last = await self._until_quiet(world)
             if self._disagreements(world):
                 last = seconds()
             await asyncio.sleep(LOOKS)
-        if [*world.on_the_way()]:
+        if world.server.pods_changed > since:
             await self._quiet(world)
             return
         self._refuse(self._disagreements(world), f"after {AGREE_WITHIN} s of quiet")

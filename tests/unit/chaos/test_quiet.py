@@ -54,4 +54,13 @@ def test_static_pods_are_on_their_way_until_the_api_server_shows_them(
     pods: list[Json],
     on_its_way: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    assert bool(unmirrored(written, pods)) is on_its_way
+    assert bool(unmirrored(written, pods, now=5)) is on_its_way
+
+
+def test_a_static_pod_that_its_kubelet_rejects_is_never_shown() -> None:
+    assert unmirrored({"s-gpu-1": "2"}, [], now=11 * 10**9) == []
+
+
+def test_of_a_static_pod_whose_replacement_is_rejected_the_earlier_one_stays_shown() -> None:
+    assert unmirrored({"s-gpu-1": "2"}, [mirror("1")], now=11 * 10**9)
+    assert unmirrored({"s-gpu-1": "2"}, [mirror("1")], now=26 * 10**9) == []
