@@ -42,13 +42,13 @@ async def _read(client: KubeClient, options: Namespace) -> Books:
     ledger = (
         await asyncio.to_thread(read_extender, options.extender, options.keys) if options.extender else None
     )
+    if options.node and not share_nodes:
+        raise CannotLookError(
+            f"there is no GPUShareNode {options.node!r}: the name in --node is wrong, or no policy shares the"
+            " node; see kubectl get gpushare"
+        )
     hosts = {}
     if options.host_folder:
-        if not share_nodes:
-            raise CannotLookError(
-                f"there is no GPUShareNode {options.node!r}: the name in --node is wrong, or no policy shares"
-                " the node; see kubectl get gpushare"
-            )
         hosts = {options.node: await asyncio.to_thread(read_host, options.host_folder)}
     return books_of(share_nodes, pods, ledger=ledger, hosts=hosts)
 

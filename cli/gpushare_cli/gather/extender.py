@@ -1,5 +1,6 @@
 """The extender's ledger, from where kube-scheduler asks it: a control-plane node, with its keys."""
 
+import http.client
 import json
 import ssl
 import urllib.error
@@ -29,7 +30,7 @@ def read_extender(url: str, keys: Path = KEYS) -> Mapping[str, LedgerBook]:
         address = url.rstrip("/") + GPUSHARE.inspect_path
         with urllib.request.urlopen(address, timeout=CALL_SECONDS, context=context) as answer:  # noqa: S310
             return read_ledger(json.load(answer))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise CannotLookError(
             f"the extender at {url} cannot be asked: {error}; run this as root on a control-plane node whose"
             f" kube-scheduler is connected, where {keys} has the keys"

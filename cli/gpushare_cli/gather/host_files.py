@@ -12,7 +12,7 @@ LARGEST_TEXT = 4 * 2**20
 
 
 def read_host_files(root: Path) -> list[HostFile]:
-    """Returns the files below ``root`` (of the host) where ours are.
+    """Returns the files and the empty folders below ``root`` (of the host) where ours are.
 
     Raises:
         CannotLookError: a folder cannot be read, or none is there: then this is no host's root.
@@ -29,7 +29,7 @@ def read_host_files(root: Path) -> list[HostFile]:
 
 def _files(root: Path, folder: Path) -> Iterator[HostFile]:
     for path in sorted(folder.rglob("*")):
-        if not path.is_dir():
+        if not path.is_dir() or not any(path.iterdir()):
             yield HostFile(path.relative_to(root).as_posix(), mentions_us=_mentions_us(path))
 
 

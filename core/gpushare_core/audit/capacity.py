@@ -3,11 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from gpushare_core.audit.books import NodeBooks, SeenCards, StatusCard
 from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.holdings import Holding
-from gpushare_core.audit.unit_map import UnitMap, room
+from gpushare_core.audit.holdings import DistinctUnits, Holding
+from gpushare_core.audit.unit_map import UnitMap, room, unit_map
 from gpushare_core.audit.wording import (
     DELETE_PODS,
     DRIVER,
@@ -104,7 +105,7 @@ def _holders_of(card: StatusCard) -> str:
 
 def kubelet_capacity(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
     """Yields what the kubelet holds that cannot be, by the cards on which the units lie."""
-    held = [each for each in held if each.listed or books.resources is None]
+    held = [*held]
     uses = [
         Use(card=block.card, resource=block.resource, units=count, holder=str(each.key.pod))
         for each in held
@@ -123,17 +124,16 @@ def _classes_only(found: Iterable[Difference]) -> Iterator[Difference]:
 
 
 def _distinct_overfull(books: NodeBooks, held: list[Holding], units: UnitMap) -> Iterator[Difference]:
-    distinct: dict[tuple[str, ResourceClass], set[int]] = defaultdict(set)
-    names: dict[tuple[str, ResourceClass], list[str]] = defaultdict(list)
+    """A unit has one number: only of units under two names, or of cards that are smaller than the status has
+    them, can there be more than there is room for."""
+    if not books.hardware and len({part.resource for each in held for part in each.units}) < 2:
+        return
+    distinct: dict[tuple[str, ResourceClass], DistinctUnits] = defaultdict(DistinctUnits)
     for each in held:
-        for block, numbers in units.by_block(each.numbers).items() if books.hardware else ():
-            distinct[block.card, block.resource].update(numbers)
-            names[block.card, block.resource].append(str(each.key.pod))
-    uses = (
-        Use(card=card, resource=resource, units=len(numbers), holder=list_text(names[card, resource]))
-        for (card, resource), numbers in distinct.items()
-    )
-    for use in [*uses]:
+        for name, block, numbers in each.parts(units):
+            distinct[block.card, block.resource].add(each, name, numbers)
+    for (card, resource), found in distinct.items():
+        use = Use(card=card, resource=resource, units=found.count, holder=list_text(found.pods))
         yield from overfull(books, [use], teller=PODRESOURCES, kind=Kind.OVER_CAPACITY)
 
 
@@ -180,7 +180,7 @@ def _about(books: NodeBooks, each: Holding, kind: Kind, sentence: str) -> Differ
 
 def granted_twice(books: NodeBooks, held: Iterable[Holding]) -> Iterator[Difference]:
     """Yields the units that the kubelet holds for two containers which run side by side."""
-    held = [each for each in held if each.listed or books.resources is None]
+    held = [*held]
     names = {each.resource for holding in held for each in holding.units}
     for name in sorted(names):
         yield from _twice(books, name, held)
@@ -188,13 +188,15 @@ def granted_twice(books: NodeBooks, held: Iterable[Holding]) -> Iterator[Differe
 
 def _twice(books: NodeBooks, name: str, held: Iterable[Holding]) -> Iterator[Difference]:
     owners: dict[int, Holding] = {}
-    reported: set[tuple[object, object]] = set()
+    settled: set[tuple[int, int]] = set()
     for each in held:
         for number in _numbers(each, name):
             other = owners.setdefault(number, each)
-            if other is each or _lends(books, other, each) or (other.key, each.key) in reported:
+            if other is each or (id(other), id(each)) in settled:
                 continue
-            reported.add((other.key, each.key))
+            settled.add((id(other), id(each)))
+            if _lends(books, other, each) or not _are_of_one_book(other, each):
+                continue
             yield _about(
                 books,
                 each,
@@ -202,6 +204,11 @@ def _twice(books: NodeBooks, name: str, held: Iterable[Holding]) -> Iterator[Dif
                 f"the kubelet holds unit number {number} of {name} for {other.key} and for {each.key}: two"
                 f" containers share what one was promised; {DELETE_PODS}",
             )
+
+
+def _are_of_one_book(one: Holding, other: Holding) -> bool:
+    """Whether PodResources, or the checkpoint, have both: one may be older than the other."""
+    return (one.listed and other.listed) or (one.is_stored and other.is_stored)
 
 
 def _numbers(holding: Holding, name: str) -> Iterator[int]:
@@ -215,8 +222,10 @@ def _lends(books: NodeBooks, one: Holding, other: Holding) -> bool:
     pod = (books.pods or {}).get(one.key.pod.uid)
     if pod is None or pod.request is None:
         return not (one.listed and other.listed)
-    ordinary = pod.request.init_containers
-    return one.key.container in ordinary or other.key.container in ordinary
+    order = [*pod.request.containers]
+    names = (one.key.container, other.key.container)
+    first = min(names, key=lambda name: order.index(name) if name in order else -1)
+    return first in pod.request.init_containers
 
 
 def environment_capacity(books: NodeBooks) -> Iterator[Difference]:
@@ -238,8 +247,10 @@ def _seen_uses(holder: str, seen: SeenCards) -> Iterator[Use]:
 
 
 def card_sizes(books: NodeBooks) -> Iterator[Difference]:
-    """Yields the cards whose size differs from the hardware's, or that share more than they have."""
+    """Yields the cards whose size differs from the hardware's, that share more than they have, or whose units
+    are another card's as well."""
     share_node = books.share_node
+    yield from _overlapping(books)
     for card in share_node.cards if share_node else ():
         there = room(card, share_node.unit, None) if share_node and share_node.unit else card.units
         if card.units > there:
@@ -253,6 +264,15 @@ def card_sizes(books: NodeBooks) -> Iterator[Difference]:
             )
         if books.hardware is not None and present is None and card.healthy:
             yield _size(books, card, f"{STATUS} calls it healthy, and {DRIVER} does not have it")
+
+
+def _overlapping(books: NodeBooks) -> Iterator[Difference]:
+    units = unit_map(books.share_node)
+    for block, after in pairwise(units.blocks if units else ()):
+        card = books.share_node.card(after.card) if books.share_node else None
+        if card and after.first < block.stop:
+            both = f"the units from number {after.first} on are also those of {card_name(books, block.card)}"
+            yield _size(books, card, f"by {STATUS} {both}: nobody can tell which card a container has")
 
 
 def _size(books: NodeBooks, card: StatusCard, text: str) -> Difference:

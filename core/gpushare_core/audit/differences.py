@@ -17,12 +17,12 @@ from gpushare_core.audit.capacity import (
 from gpushare_core.audit.claims import Claim, claims
 from gpushare_core.audit.dialect_words import dialect_differences
 from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.environments import environments, stored_answers
+from gpushare_core.audit.environments import environments, stored_answers, written_by_authors
 from gpushare_core.audit.forgery import forgeries
 from gpushare_core.audit.holdings import Holding, holdings
 from gpushare_core.audit.ledger import ledger_differences
 from gpushare_core.audit.release import early_releases
-from gpushare_core.audit.sums import kubelet_locks, status_locks, status_sums, uncounted
+from gpushare_core.audit.sums import kubelet_locks, status_locks, status_sums, uncounted, uncounted_foreign
 from gpushare_core.audit.unit_map import UnitMap, unit_map
 from gpushare_core.audit.wording import list_text
 
@@ -52,6 +52,8 @@ def node_differences(books: NodeBooks) -> list[Difference]:
             *disagreements(books, held, accounts(books, held, claimed, units)),
             *two_kubelet_books(books, held),
             *orphan_marks(books),
+            *uncounted_foreign(books, held),
+            *written_by_authors(books, claimed),
             *_promised(books, claimed),
             *ledger_differences(books, claimed),
             *dialect_differences(books, claimed),

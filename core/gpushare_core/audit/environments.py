@@ -3,10 +3,14 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from gpushare_core.audit.books import ContainerKey, NodeBooks, SeenCards
+from gpushare_core.audit.claims import Claim
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.holdings import Holding, shares_of
 from gpushare_core.audit.unit_map import UnitMap
 from gpushare_core.audit.wording import CHECKPOINT, ENVIRONMENT, shares_text
+from gpushare_core.dialects.dialect import NO_CARDS, OWN_VARIABLES, Dialect
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS
 
 
 def stored_answers(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iterator[Difference]:
@@ -70,9 +74,8 @@ def _compared(
             f" {', '.join(seen.cards)}: the container uses what is not its own; delete the pod, so that its"
             " controller makes it anew",
         )
-    present = {"all", *(card.uuid for card in books.share_node.cards)} if books.share_node else set[str]()
     for name, value in seen.others.items():
-        if present.intersection(value.split(",")) - {*seen.cards}:
+        if _shows_others(books, held, seen, name):
             yield _difference(
                 books,
                 held.key,
@@ -80,6 +83,63 @@ def _compared(
                 f" {', '.join(seen.cards)}: its runtime shows it other cards than it holds; take {name} out"
                 " of the pod's template if it is there, and delete the pod",
             )
+
+
+def _shows_others(books: NodeBooks, held: Holding, seen: SeenCards, name: str) -> bool:
+    """Whether the variable ``name`` shows a runtime other cards than those of the container.
+
+    A runtime knows words besides UUIDs, and an inventory has names of its own: the plugin's answer tells
+    which are right, as far as it was read, and whether the runtime looks at the variable at all.
+    """
+    told, shown = held.told, {*seen.others[name].split(",")}
+    if seen.others[name] in NO_CARDS:
+        return False
+    cards = books.share_node.cards if books.share_node else ()
+    if told is seen:
+        return not {"all", *(card.uuid for card in cards)}.isdisjoint(shown - {*seen.cards})
+    if told is not None:
+        return name in told.others and shown != {*told.others[name].split(",")}
+    return bool(shown - {*seen.cards, *(str(card.index) for card in cards if card.uuid in seen.cards)})
+
+
+def written_by_authors(books: NodeBooks, claims: Mapping[str, Claim]) -> Iterator[Difference]:
+    """Yields the containers whose pod says itself which cards they see: its word wins over the plugin's.
+
+    It needs none of the node's own books.
+    """
+    dialect = DIALECTS.get(books.share_node.dialect) if books.share_node else None
+    if dialect is None:
+        return
+    names = {*dialect.resources, *GPUSHARE.resources}
+    for uid, pod in (books.pods or {}).items():
+        if pod.variables and not pod.ended and pod.request:
+            asking = pod.request.of(names).containers
+            for container in pod.variables.keys() & asking.keys():
+                held = claims[uid].allocation.containers.get(container, {}) if uid in claims else {}
+                for name, value in pod.variables[container].items():
+                    if _is_looked_at(name, dialect) and not _is_harmless(name, value, {*held}):
+                        yield _authored(books, ContainerKey(pod.key, container), name, value)
+
+
+def _is_looked_at(name: str, dialect: Dialect) -> bool:
+    return name in OWN_VARIABLES or name in dialect.card_variables
+
+
+def _is_harmless(name: str, value: str | None, cards: set[str]) -> bool:
+    if value is None:
+        return False
+    return (name not in OWN_VARIABLES and value in NO_CARDS) or {*value.split(",")} == cards
+
+
+def _authored(books: NodeBooks, key: ContainerKey, name: str, value: str | None) -> Difference:
+    what = "something from elsewhere" if value is None else repr(value)
+    return _difference(
+        books,
+        key,
+        f"{key} asks for units, and its pod sets {name} to {what} itself: that wins over what the plugin"
+        f" answers, and its runtime shows it other cards than it holds; take {name} out of the pod's"
+        " template, delete the pod, and see that the admission policies of the installation are there",
+    )
 
 
 def _unheld(books: NodeBooks, key: ContainerKey, seen: SeenCards) -> Difference:

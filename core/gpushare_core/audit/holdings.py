@@ -1,7 +1,7 @@
 """What the kubelet holds for whom: PodResources and checkpoint put together, with the pods' full names."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpushare_core.audit.books import (
     ContainerKey,
@@ -35,6 +35,10 @@ class Holding:
         return any(each.foreign for each in self.units)
 
     @property
+    def is_stored(self) -> bool:
+        return self.stored is not None or not self.listed
+
+    @property
     def numbers(self) -> Sequence[int]:
         """Returns them in ascending order; of one resource they are so already."""
         if len(self.units) == 1:
@@ -44,6 +48,32 @@ class Holding:
     def blocks(self, units: UnitMap) -> dict[Block, int]:
         """Returns how many units it has where; those of no card are left out."""
         return units.shares(self.numbers)
+
+    def parts(self, units: UnitMap) -> Iterator[tuple[str, Block, Sequence[int]]]:
+        """Yields its units by the name of their extended resource and by where they lie."""
+        for each in self.units:
+            for block, numbers in units.by_block(each.numbers).items():
+                yield each.resource, block, numbers
+
+
+@dataclass(slots=True)
+class DistinctUnits:
+    """Units of several containers, each counted once however many of them lend it to each other.
+
+    A number under two names of extended resources is two units: the kubelet has a list for each name.
+    """
+
+    numbers: dict[str, set[int]] = field(default_factory=dict)
+    """Name of the extended resource -> units."""
+    pods: set[str] = field(default_factory=set)
+
+    def add(self, holding: Holding, name: str, numbers: Sequence[int]) -> None:
+        self.numbers.setdefault(name, set()).update(numbers)
+        self.pods.add(str(holding.key.pod))
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.numbers.values()))
 
 
 def shares_of(blocks: Mapping[Block, int]) -> dict[str, int]:

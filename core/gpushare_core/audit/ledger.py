@@ -19,6 +19,7 @@ def ledger_differences(books: NodeBooks, claims: Mapping[str, Claim]) -> Iterato
     yield from overfull(books, uses, teller=LEDGER, kind=Kind.OVER_COUNTED)
     yield from _missing(books, claims)
     yield from _cards(books)
+    yield from _cards_of_its_own(books)
 
 
 def _use(card: LedgerCard) -> Use:
@@ -108,6 +109,19 @@ def _cards(books: NodeBooks) -> Iterator[Difference]:
                 f"{card.allocated} units of it are allocated by {STATUS}, and {found.allocated} by {LEDGER}"
             )
             yield _card(books, card, Kind.UNCOUNTED, f"{text}: units that are in use look free")
+
+
+def _cards_of_its_own(books: NodeBooks) -> Iterator[Difference]:
+    share_node, ledger = books.share_node, books.ledger
+    for card in ledger.cards if share_node and ledger else ():
+        if card.units and share_node and share_node.card(card.uuid) is None:
+            yield Difference(
+                node=books.node,
+                kind=Kind.CAPACITY_DIFFERS,
+                card=card.uuid,
+                sentence=f"{card_name(books, card.uuid)}: {LEDGER} brings pods to its {card.units} units, and"
+                f" {STATUS} does not have it; {LOOK_AT_EXTENDER}",
+            )
 
 
 def _is_mixed(books: NodeBooks) -> bool:

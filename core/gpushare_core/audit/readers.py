@@ -21,7 +21,7 @@ from gpushare_core.audit.books import (
     StatusCard,
     StatusHolder,
 )
-from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
+from gpushare_core.dialects.dialect import CARD_VARIABLE, OWN_VARIABLES, Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.placement.modes import class_of_lock
@@ -34,6 +34,7 @@ _VISIBLE = tuple(
     dict.fromkeys(name for each in DIALECTS.values() for name in each.card_variables if name != CARD_VARIABLE)
 )
 """Variables beside our own that name cards by UUID, in some dialect."""
+_OURS = frozenset({*OWN_VARIABLES, *_VISIBLE})
 
 
 class _Share(msgspec.Struct):
@@ -142,7 +143,19 @@ def read_pod(item: Json) -> PodBook:
         deleting="deletionTimestamp" in metadata,
         request=read_request(spec, RESOURCES) if spec is not None else None,
         annotations={key: annotations[key] for key in ANNOTATION_KEYS if key in annotations},
+        variables=_written_variables(spec or {}),
     )
+
+
+def _written_variables(spec: Json) -> dict[str, dict[str, str | None]]:
+    """Returns, of every container that has some, what its author sets of the variables that are ours."""
+    found: dict[str, dict[str, str | None]] = {}
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        for each in container.get("env") or ():
+            if each["name"] in _OURS:
+                value = None if "valueFrom" in each else each.get("value", "")
+                found.setdefault(container["name"], {})[each["name"]] = value
+    return found
 
 
 def read_environment(variables: Mapping[str, str]) -> SeenCards | None:

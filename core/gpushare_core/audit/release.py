@@ -1,11 +1,12 @@
 """I4: units are free again only when the kubelet has released them. A rule over two pictures of one node."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from gpushare_core.audit.books import NodeBooks
+from gpushare_core.audit.books import NodeBooks, PodKey
 from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.holdings import Holding, holdings, shares_of
-from gpushare_core.audit.unit_map import UnitMap, unit_map
+from gpushare_core.audit.holdings import holdings, shares_of
+from gpushare_core.audit.unit_map import unit_map
 from gpushare_core.audit.wording import LEDGER, STATUS, card_name
 
 Counts = Mapping[tuple[str, str], int]
@@ -18,28 +19,31 @@ def early_releases(before: NodeBooks, after: NodeBooks) -> Iterator[Difference]:
     if units is None:
         return
     earlier = {(each.key, tuple(each.numbers)) for each in holdings(before)}
+    kept: Counter[tuple[PodKey, str]] = Counter()
     for each in holdings(after):
         if each.listed and each.numbers and (each.key, tuple(each.numbers)) in earlier:
-            yield from _released(before, after, each, units)
+            for card, count in shares_of(each.blocks(units)).items():
+                kept[each.key.pod, card] += count
+    for (pod, card), count in kept.items():
+        yield from _released(before, after, pod=pod, card=card, held=count)
 
 
-def _released(before: NodeBooks, after: NodeBooks, held: Holding, units: UnitMap) -> Iterator[Difference]:
-    uid = held.key.pod.uid
-    for card in shares_of(held.blocks(units)):
-        for teller, count in (STATUS, _reported), (LEDGER, _booked):
-            was, now = count(before, uid, card), count(after, uid, card)
-            if was and now == 0:
-                yield Difference(
-                    node=after.node,
-                    kind=Kind.RELEASED_EARLY,
-                    card=card,
-                    pod=str(held.key.pod),
-                    uid=uid,
-                    container=held.key.container,
-                    sentence=f"{card_name(after, card)}: {teller} counted {was} units for {held.key.pod} and"
-                    " counts none any more, while the kubelet has held them all along: another pod can be"
-                    " given what is in use; report a bug: this must never happen",
-                )
+def _released(
+    before: NodeBooks, after: NodeBooks, *, pod: PodKey, card: str, held: int
+) -> Iterator[Difference]:
+    for teller, count in (STATUS, _reported), (LEDGER, _booked):
+        was, now = count(before, pod.uid, card), count(after, pod.uid, card)
+        if was is not None and now is not None and now < min(was, held):
+            yield Difference(
+                node=after.node,
+                kind=Kind.RELEASED_EARLY,
+                card=card,
+                pod=str(pod),
+                uid=pod.uid,
+                sentence=f"{card_name(after, card)}: {teller} counted {was} units for {pod} and counts {now}"
+                f" now, while the kubelet has held {held} all along: another pod can be given what is in use;"
+                " report a bug: this must never happen",
+            )
 
 
 def _reported(books: NodeBooks, uid: str, card: str) -> int | None:

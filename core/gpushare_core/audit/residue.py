@@ -103,11 +103,34 @@ def _of_node(item: Json) -> Iterator[str]:
             yield f"the label {key}={labels[key]} is ours: kubectl label node {name} {key}-"
     for key in sorted(filter(_is_our_key, annotations)):
         yield f"the annotation {key} is ours: kubectl annotate node {name} {key}-"
-    if (dialect := DIALECTS.get(labels.get(DIALECT_LABEL, ""))) is not None:
-        for key in sorted(dialect.node_labels.keys() & labels.keys()):
-            yield f"the label {key} was set in the words of {dialect.name}: kubectl label node {name} {key}-"
+    yield from _words_of_dialects(item, name)
     yield from _taints(item, name)
     yield from _capacity(item, name)
+
+
+def _words_of_dialects(item: Json, name: str) -> Iterator[str]:
+    """They are another system's words, too: ours are those of the dialect that the node's label records, and
+    those of which the API server says that the operator wrote them last."""
+    metadata = item["metadata"]
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    dialect = DIALECTS.get(labels.get(DIALECT_LABEL, ""))
+    recorded = dialect.node_labels.keys() if dialect else set[str]()
+    words = f"in the words of {dialect.name if dialect else 'a dialect'}"
+    for key in sorted((recorded | _written_keys(item, "labels")) & labels.keys()):
+        if not _is_our_key(key):
+            yield f"the label {key} was set {words}: kubectl label node {name} {key}-"
+    for key in sorted(_written_keys(item, "annotations") & annotations.keys()):
+        if not _is_our_key(key):
+            yield f"the annotation {key} was set {words}: kubectl annotate node {name} {key}-"
+
+
+def _written_keys(item: Json, part: str) -> set[str]:
+    """Returns the keys that the operator wrote last in ``part`` of a node's metadata or status."""
+    written: set[str] = set()
+    for fields in filter(_is_our_manager, item["metadata"].get("managedFields") or ()):
+        for above in (fields.get("fieldsV1") or {}).values():
+            written |= {key.removeprefix("f:") for key in (above.get(f"f:{part}") or {}) if key != "."}
+    return written
 
 
 def _taints(item: Json, name: str) -> Iterator[str]:
@@ -121,11 +144,12 @@ def _taints(item: Json, name: str) -> Iterator[str]:
 
 def _capacity(item: Json, name: str) -> Iterator[str]:
     """A zero of a dialect's name is the kubelet's last word of our plugin; other numbers under it are those
-    of the system whose name it is."""
+    of the system whose name it is, unless the operator wrote them, as numbers of cards."""
     status = item.get("status") or {}
     shown = {**(status.get("capacity") or {}), **(status.get("allocatable") or {})}
-    for resource in sorted(RESOURCES.keys() & shown.keys()):
-        is_own = resource in GPUSHARE.resources
+    written = _written_keys(item, "capacity") | _written_keys(item, "allocatable")
+    for resource in sorted((RESOURCES.keys() | written) & shown.keys()):
+        is_own = resource in GPUSHARE.resources or resource in written
         is_zero = shown[resource] == "0" and resource.partition("/")[0] in DIALECTS
         if is_own or is_zero:
             path = resource.replace("/", "~1")
@@ -152,7 +176,7 @@ def _of_made_object(item: Json) -> Iterator[str]:
     metadata = item.get("metadata") or {}
     labels = metadata.get("labels") or {}
     kind, name = str(item.get("kind", "")).lower(), metadata.get("name", "")
-    if labels.get(MANAGED_BY_LABEL) == FIELD_MANAGER or POLICY_LABEL in labels or name == DEDICATED_SCHEDULER:
+    if labels.get(MANAGED_BY_LABEL) == FIELD_MANAGER or POLICY_LABEL in labels or _is_scheduler(item):
         namespace = f" -n {metadata['namespace']}" if metadata.get("namespace") else ""
         yield (
             "the operator made it for a policy: it deletes it when it runs; else kubectl delete"
@@ -163,6 +187,11 @@ def _of_made_object(item: Json) -> Iterator[str]:
             "the operator wrote parts of it that are still there: compare it with what it was before, such as"
             " in your own manifests, and apply those"
         )
+
+
+def _is_scheduler(item: Json) -> bool:
+    """What is installed for it is called the same, and stays."""
+    return item.get("kind") == "Deployment" and item["metadata"].get("name") == DEDICATED_SCHEDULER
 
 
 def _is_our_manager(fields: Json) -> bool:
@@ -209,4 +238,5 @@ def _of_file(host: str, file: HostFile) -> Iterator[Residue]:
 
 
 def _is_our_socket(name: str) -> bool:
-    return name.startswith("gpushare-") and name.endswith(".sock")
+    """It has a hidden name until it is served, so a plugin that was killed then leaves that."""
+    return name.startswith(".gpushare-") or (name.startswith("gpushare-") and name.endswith(".sock"))

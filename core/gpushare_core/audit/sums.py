@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator
 
 from gpushare_core.audit.books import NodeBooks, ShareNodeBook, StatusCard
 from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.holdings import Holding
+from gpushare_core.audit.holdings import DistinctUnits, Holding
 from gpushare_core.audit.unit_map import UnitMap
 from gpushare_core.audit.wording import LOOK_AT_PLUGIN, STATUS, card_name, list_text
+from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.requests import ResourceClass
 
 
@@ -126,19 +127,40 @@ def uncounted(books: NodeBooks, held: Iterable[Holding], units: UnitMap) -> Iter
     share_node = books.share_node
     if share_node is None:
         return
-    distinct: dict[str, set[int]] = defaultdict(set)
-    pods: dict[str, set[str]] = defaultdict(set)
+    distinct: dict[str, DistinctUnits] = defaultdict(DistinctUnits)
     for each in held:
-        for block, numbers in units.by_block(each.numbers).items():
-            distinct[block.card].update(numbers)
-            pods[block.card].add(str(each.key.pod))
+        for name, block, numbers in each.parts(units):
+            distinct[block.card].add(each, name, numbers)
     for card in share_node.cards:
-        count = len(distinct[card.uuid])
+        count, pods = distinct[card.uuid].count, distinct[card.uuid].pods
         if count > card.allocated:
             yield _sum(
                 books,
                 card,
-                f"the kubelet holds {count} units of it for {list_text(pods[card.uuid])}, and {STATUS}"
+                f"the kubelet holds {count} units of it for {list_text(pods)}, and {STATUS}"
                 f" counts {card.allocated}: units that are in use look free",
                 Kind.UNCOUNTED,
+            )
+
+
+def uncounted_foreign(books: NodeBooks, held: Iterable[Holding]) -> Iterator[Difference]:
+    """Yields the pods with devices of a replaced system's of which the status counts nothing at all: how much
+    of which card that is does not follow from their IDs."""
+    share_node = books.share_node
+    dialect = DIALECTS.get(share_node.dialect) if share_node else None
+    if share_node is None or dialect is None:
+        return
+    reported = {holder.key.pod.uid for card in share_node.cards for holder in card.holders}
+    for each in held:
+        count = sum(part.foreign for part in each.units if part.resource in dialect.resources)
+        if count and each.key.pod.uid not in reported:
+            yield Difference(
+                node=books.node,
+                kind=Kind.UNCOUNTED,
+                pod=str(each.key.pod),
+                uid=each.key.pod.uid,
+                container=each.key.container,
+                sentence=f"the kubelet holds {count} devices for {each.key} that the plugin of a replaced"
+                f" system gave out, and {STATUS} counts nothing for the pod: what is in use looks free;"
+                f" {LOOK_AT_PLUGIN}",
             )

@@ -11,6 +11,8 @@ from gpushare_core.placement.requests import ResourceClass
 
 CARD_VARIABLE = "GPUSHARE_CARD"
 """In the environment of every container, whichever the dialect: the UUIDs of its cards."""
+NO_CARDS = frozenset({"", "void", "none"})
+"""With one of these in its variable a container runtime shows no card. Source: NVIDIA's container toolkit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +93,14 @@ class Dialect:
             self.memory_variable: ",".join(str(card.memory // MIB) for card in cards),
             self.card_memory_variable: ",".join(str(card.card_memory // MIB) for card in cards),
         }
+
+
+OWN_VARIABLES = (
+    CARD_VARIABLE,
+    Dialect.index_variable,
+    Dialect.unit_variable,
+    Dialect.units_variable,
+    Dialect.memory_variable,
+    Dialect.card_memory_variable,
+)
+"""What every container with units is told, whichever the dialect."""

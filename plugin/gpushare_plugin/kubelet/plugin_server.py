@@ -49,7 +49,7 @@ class PluginServer:
         server.add_generic_rpc_handlers((self._handler,))
         # gRPC unlinks the path that it was given when it stops, whoever has a socket there by then. So it is
         # given another one, and the socket is moved to where the kubelet looks for it.
-        own = self.socket.with_name(f".{secrets.token_hex(4)}")
+        own = self.socket.with_name(f".gpushare-{secrets.token_hex(4)}")
         try:
             server.add_insecure_port(f"unix://{own}")
         except RuntimeError as error:

@@ -1,5 +1,6 @@
 """``kubectl gpushare audit`` against an API server and a kubelet on real sockets."""
 
+import http.client
 import json
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,30 @@ async def test_a_node_that_nobody_shares(node: Node, kubelet: Path) -> None:
     node.api.objects[SHARE_NODES].clear()
     with pytest.raises(CannotLookError, match="there is no GPUShareNode"):
         await run(node.api, *local(kubelet))
+
+
+async def test_a_node_that_is_not_there_is_not_a_node_without_differences(node: Node) -> None:
+    node.api.objects[SHARE_NODES].clear()
+    with pytest.raises(CannotLookError, match="there is no GPUShareNode 'gpu-11'"):
+        await run(node.api, "--node", "gpu-11")
+
+
+def test_what_is_no_extender(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Something else listens there, and does not speak HTTP."""
+
+    def answer(*_: object, **__: object) -> None:
+        raise http.client.BadStatusLine("SSH-2.0")
+
+    monkeypatch.setattr("gpushare_cli.gather.extender.ssl.create_default_context", lambda **_: Context())
+    monkeypatch.setattr("gpushare_cli.gather.extender.urllib.request.urlopen", answer)
+    with pytest.raises(CannotLookError, match="cannot be asked"):
+        read_extender("https://127.0.0.1:1", tmp_path)
+
+
+class Context:
+    """Keys that are in order."""
+
+    def load_cert_chain(self, _: Path) -> None: ...
 
 
 def test_an_extender_without_keys(tmp_path: Path) -> None:

@@ -73,6 +73,21 @@ async def test_what_is_left_is_named(tmp_path: Path) -> None:
     assert [each["where"] for each in found["residue"]] == ["Node n"]
 
 
+async def test_an_empty_folder_of_ours_is_left(tmp_path: Path) -> None:
+    root = host(tmp_path, clean=True)
+    (root / "etc" / "kubernetes" / "gpushare" / "keys").mkdir(parents=True)
+    text, code = await run({}, "--host-root", str(root), "--node", "n")
+    assert code is ExitCode.FOUND
+    assert "host n, /etc/kubernetes/gpushare/keys: " in text
+
+
+async def test_a_socket_of_a_plugin_that_was_killed_while_it_began(tmp_path: Path) -> None:
+    root = host(tmp_path, clean=True)
+    (root / "var" / "lib" / "kubelet" / "device-plugins" / ".gpushare-0a1b2c3d").touch()
+    text, _ = await run({}, "--host-root", str(root), "--node", "n")
+    assert "device-plugins/.gpushare-0a1b2c3d: the socket of a plugin that is gone" in text
+
+
 async def test_without_the_definitions_there_are_no_policies() -> None:
     _, code = await run({}, gone=("GPUSharePolicy", "GPUShareNode"))
     assert code is ExitCode.NONE

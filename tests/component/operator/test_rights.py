@@ -19,7 +19,8 @@ from gpushare_core.api.names import (
     SCHEDULER_LABEL,
 )
 from gpushare_core.api.policy import INVENTORY_FOLDERS, LOG_FOLDER_PATTERN
-from gpushare_core.dialects.dialect import Dialect
+from gpushare_core.dialects.dialect import NO_CARDS, OWN_VARIABLES, Dialect
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.kube import paths
 from gpushare_operator.cluster.kinds import KINDS
@@ -250,6 +251,17 @@ def test_others_get_one_right_and_that_for_one_dialect() -> None:
 def test_two_resources_of_any_dialects_are_noticed() -> None:
     names = quoted(admission_variable("admission-pods.yaml", "gpushare-requests", "resources"))
     assert sorted(names) == sorted(RESOURCES)
+
+
+def test_who_makes_a_pod_that_asks_in_any_words_does_not_name_its_cards() -> None:
+    file, policies = "admission-pods.yaml", ("gpushare-environments", "gpushare-dialect-environments")
+    own, others = (quoted(admission_variable(file, each, "resources")) for each in policies)
+    assert set(own) == set(GPUSHARE.resources)
+    assert sorted(others) == sorted(RESOURCES.keys() - GPUSHARE.resources.keys() - SHARED_RESOURCES)
+    runtimes = {name for each in DIALECTS.values() for name in each.card_variables}
+    for each in policies:
+        assert set(quoted(admission_variable(file, each, "ours"))) == {*OWN_VARIABLES, *runtimes}
+        assert {*re.findall(r"'([a-z]*)'", admission_variable(file, each, "none"))} == NO_CARDS
 
 
 def test_the_operator_may_write_what_its_dialects_need_on_nodes_and_nothing_else() -> None:

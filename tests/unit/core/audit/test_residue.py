@@ -1,8 +1,10 @@
 """What is left after the last policy, and what may stay."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from gpushare_core.audit.residue import HostFile, residue
 from gpushare_core.json_object import Json
@@ -72,6 +74,37 @@ LEFT = [
     ),
 ]
 
+WRITTEN = [
+    {
+        "manager": "gpushare-operator",
+        "fieldsV1": {"f:metadata": {"f:annotations": {"f:volcano.sh/gpu-unhealthy-ids": {}}}},
+    }
+]
+COUNTED = [
+    {
+        "manager": "gpushare-operator",
+        "subresource": "status",
+        "fieldsV1": {"f:status": {"f:capacity": {"f:aliyun.com/gpu-count": {}}}},
+    }
+]
+LEFT += [
+    pytest.param(
+        node(annotations={"volcano.sh/gpu-unhealthy-ids": "1"}, managedFields=WRITTEN),
+        "volcano.sh/gpu-unhealthy-ids",
+        id="closed cards in the words of a dialect",
+    ),
+    pytest.param(
+        item(
+            "Node",
+            "gpu-1",
+            status={"capacity": {"aliyun.com/gpu-count": "8"}},
+            metadata={"managedFields": COUNTED},
+        ),
+        "8 of aliyun.com/gpu-count",
+        id="a number of cards in the words of a dialect",
+    ),
+]
+
 ALLOWED = [
     pytest.param(item("CustomResourceDefinition", "gpusharepolicies.gpushare.io"), id="a CRD"),
     pytest.param(item("Deployment", "gpushare-operator", namespace="s"), id="the operator"),
@@ -126,3 +159,28 @@ def test_files(file: HostFile, is_left: bool) -> None:  # noqa: FBT001
     found = residue([], {"gpu-1": [file]})
     assert bool(found) is is_left
     assert all(each.where == f"host gpu-1, /{file.path}" for each in found)
+
+
+MANIFESTS = Path(__file__).resolve().parents[4] / "manifests"
+INSTALLED = [
+    body
+    for file in sorted(MANIFESTS.rglob("*.yaml"))
+    if file.name != "kustomization.yaml"
+    for body in yaml.safe_load_all(file.read_text())
+    if body and body.get("kind") != "CustomResourceDefinition"
+]
+
+
+@pytest.mark.parametrize(
+    "installed", INSTALLED, ids=lambda body: f"{body['kind']} {body['metadata']['name']}"
+)
+def test_what_is_installed_may_stay(installed: Json) -> None:
+    """Also where manifests/dedicated/ is: its account, roles and Lease are called as the Deployment is."""
+    assert residue([installed], {}) == []
+
+
+def test_another_system_s_words_on_a_node_are_its_own() -> None:
+    annotations, capacity = {"volcano.sh/gpu-unhealthy-ids": "1"}, {"aliyun.com/gpu-count": "8"}
+    assert residue([node(annotations=annotations) | {"status": {"capacity": capacity}}], {}) == []
+    emptied = [{"manager": "gpushare-operator", "fieldsV1": {"f:metadata": {"f:annotations": {".": {}}}}}]
+    assert residue([node(annotations=annotations, managedFields=emptied)], {}) == []

@@ -1,0 +1,107 @@
+"""Whose word counts of what a container sees: the plugin's, or that of who makes the pod?"""
+
+import json
+
+import pytest
+from tests.e2e.books import read_books
+from tests.e2e.observe import PODS, watch_until
+from tests.e2e.outcomes import is_running
+from tests.e2e.workloads import CARD, MEMORY, SLICE, create, pod
+
+from gpushare_core.audit.difference import Kind
+from gpushare_core.json_object import Json
+from gpushare_localcluster.cluster import LocalCluster
+from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.waiting import wait_until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("shared_policy")]
+
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+FIELD = {"fieldRef": {"fieldPath": "metadata.annotations['cards']"}}
+
+
+def asking(environment: list[Json], *, resource: str = MEMORY, units: int = 2) -> Json:
+    body = pod("author", {"main": units}, resource=resource, on="gpu-1")
+    body["spec"]["containers"][0]["env"] = environment
+    return body
+
+
+def try_out(cluster: LocalCluster, namespace: str, body: Json) -> str:
+    """Returns what the API server says to whoever would make the pod."""
+    return cluster.kubectl(
+        "create", "--dry-run=server", "-n", namespace, "-o", "name", "-f", "-", stdin=json.dumps(body)
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "variable"),
+    [
+        pytest.param(asking([{"name": VISIBLE, "value": "all"}]), VISIBLE, id="all cards"),
+        pytest.param(asking([{"name": VISIBLE, "value": "0"}]), VISIBLE, id="an index"),
+        pytest.param(asking([{"name": VISIBLE, "valueFrom": FIELD}]), VISIBLE, id="from elsewhere"),
+        pytest.param(asking([{"name": VISIBLE, "value": "all"}], resource=SLICE), VISIBLE, id="slices"),
+        pytest.param(asking([{"name": VISIBLE, "value": "all"}], resource=CARD), VISIBLE, id="cards"),
+        pytest.param(asking([{"name": "GPUSHARE_CARD", "value": "x"}]), "GPUSHARE_CARD", id="ours"),
+    ],
+)
+def test_who_makes_a_pod_does_not_name_its_cards(
+    cluster: LocalCluster, namespace: str, body: Json, variable: str
+) -> None:
+    with pytest.raises(LocalClusterError) as refusal:
+        try_out(cluster, namespace, body)
+    assert f"container main asks for a share of a card and sets {variable} itself" in str(refusal.value)
+    assert "take that out of its env" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(asking([{"name": VISIBLE, "value": "all"}], units=0), id="asks for nothing"),
+        pytest.param(asking([{"name": VISIBLE, "value": "void"}]), id="wants to see none"),
+        pytest.param(asking([{"name": VISIBLE}]), id="no value"),
+        pytest.param(asking([{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]), id="within its own"),
+        pytest.param(
+            asking([{"name": VISIBLE, "value": "all"}], resource="nvidia.com/gpu"), id="NVIDIA's own plugin"
+        ),
+        pytest.param(
+            asking([{"name": VISIBLE, "value": "all"}], resource="aliyun.com/gpu-mem"), id="a replaced system"
+        ),
+    ],
+)
+def test_what_harms_nobody_or_is_no_affair_of_ours_may_run(
+    cluster: LocalCluster, namespace: str, body: Json
+) -> None:
+    assert "pod/author" in try_out(cluster, namespace, body)
+
+
+def test_who_asks_in_the_words_of_a_replaced_system_is_warned(cluster: LocalCluster, namespace: str) -> None:
+    body = json.dumps(asking([{"name": VISIBLE, "value": "all"}], resource="aliyun.com/gpu-mem"))
+    with pytest.raises(LocalClusterError) as warning:
+        cluster.kubectl(
+            "create", "--dry-run=server", "--warnings-as-errors", "-n", namespace, "-f", "-", stdin=body
+        )
+    assert f"sets {VISIBLE} itself" in str(warning.value)
+
+
+def test_what_a_config_map_brings_wins_and_the_auditor_names_it(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    """The kubelet puts the pod's own variables after the plugin's, and the last one counts."""
+    cluster.kubectl("create", "configmap", "cards", f"--from-literal={VISIBLE}=all", "-n", namespace)
+    body = asking([])
+    body["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "cards"}}]
+    create(cluster, namespace, [body])
+    watch_until(
+        cluster, PODS.format(namespace=namespace), lambda pods: any(map(is_running, pods)), what="it runs"
+    )
+    (told,) = [each.env for each in cluster.containers() if each.namespace == namespace]
+    assert told[VISIBLE] == "all", "a kubelet that lets the plugin win makes the policy needless"
+    assert told["GPUSHARE_CARD"].startswith("GPU-")
+    wait_until(
+        "the auditor names what the container sees, and nothing else",
+        lambda: (
+            {each.kind for each in read_books(cluster, namespace).differences()} == {Kind.ENVIRONMENT_DIFFERS}
+        ),
+        timeout=20,
+        interval=0.5,
+    )

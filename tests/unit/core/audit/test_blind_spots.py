@@ -1,0 +1,240 @@
+"""Over-commitments and wrong cards of which the books agree with each other all the same."""
+
+from dataclasses import replace
+
+import pytest
+from tests.samples.audit import MEMORY_WORLD, MIXED_WORLD, NODE, Have, World, memory_pod
+
+from gpushare_core.audit.books import (
+    ContainerKey,
+    HeldUnits,
+    LedgerCard,
+    ListedContainer,
+    NodeBooks,
+    PodBook,
+    PodKey,
+    SeenCards,
+    StoredContainer,
+)
+from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.differences import node_differences, released_early, status_differences
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
+
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+MEMORY, MIXED = MEMORY_WORLD.books(), MIXED_WORLD.books()
+
+
+def kinds(books: NodeBooks) -> set[Kind]:
+    return {each.kind for each in node_differences(books)}
+
+
+def seeing(books: NodeBooks, visible: str) -> NodeBooks:
+    key = ContainerKey(PodKey("default", "a", "uid-a"), "main")
+    seen = (books.environments or {})[key]
+    assert seen
+    changed = replace(seen, others={VISIBLE: visible})
+    return replace(books, environments={**(books.environments or {}), key: changed})
+
+
+@pytest.mark.parametrize("visible", ["1", "0,1", "GPU-", "GPU-1,GPU-0", "all", "GPU-0 ,GPU-1", "MIG-3"])
+@pytest.mark.parametrize("stored", [True, False], ids=["with the plugin's answer", "without"])
+def test_a_runtime_that_is_told_other_cards_in_any_words(visible: str, stored: bool) -> None:  # noqa: FBT001
+    books = MEMORY if stored else replace(MEMORY, checkpoint=None)
+    assert kinds(seeing(books, visible)) == {Kind.ENVIRONMENT_DIFFERS}
+
+
+@pytest.mark.parametrize("visible", ["", "void", "none", "GPU-0"])
+def test_a_runtime_that_is_told_no_card_or_its_own(visible: str) -> None:
+    assert kinds(seeing(MEMORY, visible)) == set()
+
+
+def test_a_runtime_whose_words_are_those_of_an_inventory() -> None:
+    """The plugin has answered the index: the container sees just that."""
+    key = ContainerKey(PodKey("", "", "uid-a"), "main")
+    answer = (MEMORY.checkpoint or {})[key]
+    assert answer.told
+    told = replace(answer, told=replace(answer.told, others={VISIBLE: "7"}))
+    books = replace(MEMORY, checkpoint={**(MEMORY.checkpoint or {}), key: told})
+    assert kinds(seeing(books, "7")) == set()
+    assert kinds(seeing(books, "6")) == {Kind.ENVIRONMENT_DIFFERS}
+
+
+def test_an_image_names_all_cards_to_a_runtime_that_is_not_there() -> None:
+    """CUDA's images do; where the plugin does not speak to NVIDIA's runtime, it is not there."""
+    key = ContainerKey(PodKey("", "", "uid-a"), "main")
+    answer = (MEMORY.checkpoint or {})[key]
+    assert answer.told
+    told = replace(answer, told=replace(answer.told, others={}))
+    assert kinds(seeing(replace(MEMORY, checkpoint={**(MEMORY.checkpoint or {}), key: told}), "all")) == set()
+
+
+def init_only(name: str, first: int) -> Have:
+    return Have(name, ResourceClass.MEMORY, {"init": {0: (first, 8)}}, frozenset({"init"}))
+
+
+def test_units_of_a_running_init_container_granted_to_another_pod() -> None:
+    """PodResources do not show it, the checkpoint does; by their sums the books are in order."""
+    world = World("Memory", (16,), (init_only("a", 0), memory_pod("b", 0, 0, 8)))
+    assert kinds(world.books()) == {Kind.GRANTED_TWICE}
+
+
+def test_an_init_container_that_has_ended_since_the_checkpoint_was_written() -> None:
+    """The kubelet writes its checkpoint when it grants units, and forgets those of ended pods before."""
+    world = World("Memory", (16,), (init_only("a", 0), memory_pod("b", 0, 0, 8)))
+    books = world.books()
+    older = {key: each for key, each in (books.checkpoint or {}).items() if key.pod.uid == "uid-a"}
+    assert Kind.GRANTED_TWICE not in kinds(replace(books, checkpoint=older))
+
+
+def test_units_of_two_init_containers_of_different_pods() -> None:
+    world = World("Memory", (16,), (init_only("a", 0), init_only("b", 4)))
+    assert kinds(world.books()) == {Kind.GRANTED_TWICE}
+
+
+def test_an_init_container_after_a_restartable_one_has_its_units() -> None:
+    """The restartable one runs on beside it: only what ran before lends units."""
+    pod = Have("a", ResourceClass.MEMORY, {"side": {0: (0, 4)}, "init": {0: (0, 4)}}, frozenset({"init"}))
+    assert kinds(World("Memory", (16,), (pod,)).books()) == {Kind.GRANTED_TWICE}
+
+
+def test_a_restartable_init_container_after_an_ordinary_one_has_its_units() -> None:
+    pod = Have("a", ResourceClass.MEMORY, {"init": {0: (0, 4)}, "side": {0: (0, 4)}}, frozenset({"init"}))
+    assert kinds(World("Memory", (16,), (pod,)).books()) == set()
+
+
+def legacy(books: NodeBooks) -> NodeBooks:
+    """A running pod of a replaced system's, which the status does not have."""
+    key = PodKey("default", "old", "uid-old")
+    amounts = {"main": 12}
+    request = PodRequest((ResourceRequest("aliyun.com/gpu-mem", ResourceClass.MEMORY, 12, amounts),))
+    held = (HeldUnits(resource="aliyun.com/gpu-mem", foreign=12),)
+    return replace(
+        books,
+        pods={**(books.pods or {}), key.uid: PodBook(key=key, node=NODE, request=request)},
+        resources=[*(books.resources or ()), ListedContainer(key=ContainerKey(key, "main"), units=held)],
+        checkpoint={
+            **(books.checkpoint or {}),
+            ContainerKey(PodKey("", "", key.uid), "main"): StoredContainer(units=held),
+        },
+    )
+
+
+def test_devices_of_a_replaced_system_that_nobody_counts() -> None:
+    found = [each for each in node_differences(legacy(MEMORY)) if each.kind is Kind.UNCOUNTED]
+    assert [each.pod for each in found] == ["default/old"]
+
+
+def test_devices_of_another_plugin_under_a_name_that_is_not_the_node_s() -> None:
+    """``nvidia.com/gpu`` is ours in dialect tuya.com alone."""
+    books = legacy(World("Memory", (16,), ()).books())
+    assert Kind.UNCOUNTED not in kinds(books)
+
+
+def test_one_unit_under_two_names_counts_twice() -> None:
+    """After a change of the dialect a pod holds units under the former name: the kubelet keeps two lists."""
+    world = World("Memory", (16,), (memory_pod("a", 0, 0, 12), memory_pod("b", 0, 0, 12)))
+    books = world.books()
+    assert books.resources
+    assert books.share_node
+    renamed = replace(
+        books.resources[1], units=(replace(books.resources[1].units[0], resource="aliyun.com/gpu-mem"),)
+    )
+    key = ContainerKey(PodKey("", "", "uid-b"), "main")
+    stored = {**(books.checkpoint or {}), key: replace((books.checkpoint or {})[key], units=renamed.units)}
+    (card,) = books.share_node.cards
+    books = NodeBooks(
+        node=NODE,
+        share_node=replace(
+            books.share_node,
+            cards=(replace(card, allocated=12, holders=card.holders[:1]),),
+            units_allocated=12,
+        ),
+        resources=[books.resources[0], renamed],
+        checkpoint=stored,
+    )
+    assert {Kind.OVER_CAPACITY, Kind.UNCOUNTED} <= kinds(books)
+
+
+def test_a_card_that_only_the_extender_has() -> None:
+    assert MEMORY.ledger
+    ledger = replace(
+        MEMORY.ledger, cards=(*MEMORY.ledger.cards, LedgerCard(uuid="GPU-9", units=8, allocated=0))
+    )
+    assert kinds(replace(MEMORY, ledger=ledger)) == {Kind.CAPACITY_DIFFERS}
+
+
+def test_two_cards_whose_units_have_the_same_numbers() -> None:
+    """A unit of both would be a unit of either card."""
+    assert MEMORY.share_node
+    first, second = MEMORY.share_node.cards
+    share_node = replace(MEMORY.share_node, cards=(first, replace(second, first_unit=12)))
+    assert Kind.CAPACITY_DIFFERS in {each.kind for each in status_differences(share_node)}
+
+
+@pytest.mark.parametrize("book", ["status", "ledger"])
+def test_a_part_that_is_let_go_before_the_kubelet_has_released_it(book: str) -> None:
+    assert MEMORY.share_node
+    assert MEMORY.ledger
+    card, counted = MEMORY.share_node.cards[0], MEMORY.ledger.cards[0]
+    after = (
+        replace(
+            MEMORY,
+            share_node=replace(
+                MEMORY.share_node,
+                cards=(
+                    replace(card, holders=(replace(card.holders[0], units=1), *card.holders[1:])),
+                    *MEMORY.share_node.cards[1:],
+                ),
+            ),
+        )
+        if book == "status"
+        else replace(
+            MEMORY,
+            ledger=replace(
+                MEMORY.ledger,
+                cards=(
+                    replace(counted, shares=(replace(counted.shares[0], units=1), *counted.shares[1:])),
+                    *MEMORY.ledger.cards[1:],
+                ),
+            ),
+        )
+    )
+    assert {each.kind for each in released_early(MEMORY, after)} == {Kind.RELEASED_EARLY}
+
+
+def written(books: NodeBooks, value: str | None, variable: str = VISIBLE) -> NodeBooks:
+    """By the API server alone, without the kubelet's books."""
+    pods = books.pods or {}
+    author = replace(pods["uid-a"], variables={"main": {variable: value}})
+    return NodeBooks(node=NODE, share_node=books.share_node, pods={**pods, "uid-a": author})
+
+
+@pytest.mark.parametrize("value", ["all", "1", "GPU-1", None], ids=["all", "index", "UUID", "from elsewhere"])
+def test_an_author_who_names_cards_is_named_without_the_kubelet(value: str | None) -> None:
+    (found,) = node_differences(written(MEMORY, value))
+    assert (found.kind, found.pod, found.container) == (Kind.ENVIRONMENT_DIFFERS, "default/a", "main")
+    assert f"sets {VISIBLE}" in found.sentence
+
+
+@pytest.mark.parametrize("value", ["void", "none", "", "GPU-0"])
+def test_an_author_who_names_no_card_harms_nobody(value: str) -> None:
+    assert node_differences(written(MEMORY, value)) == []
+
+
+def test_an_author_on_a_node_whose_runtime_does_not_look_at_it() -> None:
+    world = World("Memory", (16,), (memory_pod("a", 0, 0, 4),), dialect="enflame.com")
+    assert node_differences(written(world.books(), "all")) == []
+
+
+def test_what_another_container_sees_is_its_own_affair() -> None:
+    world = replace(MEMORY, pods={**(MEMORY.pods or {})})
+    author = replace((world.pods or {})["uid-a"], variables={"exporter": {VISIBLE: "all"}})
+    assert node_differences(replace(world, pods={**(world.pods or {}), "uid-a": author})) == []
+
+
+def test_seen_cards_are_compared_whatever_their_order() -> None:
+    world = World("Slices", (16, 16), (Have("a", ResourceClass.SLICE, {"main": {0: (0, 1), 1: (0, 1)}}),))
+    books = world.books()
+    key = ContainerKey(PodKey("default", "a", "uid-a"), "main")
+    seen = SeenCards(cards=("GPU-1", "GPU-0"), units=2, unit="1/4 card", others={VISIBLE: "GPU-1,GPU-0"})
+    assert kinds(replace(books, environments={key: seen})) == set()
