@@ -395,12 +395,26 @@ def _is_known(assignment: PodAssignment, pods: Pods) -> bool:
 
 def every_allocation(assignments: NodeAssignments, pods: Pods) -> list[PodAllocation]:
     """Returns what all pods have, each once, also those that only the kubelet knows, or that it has
-    forgotten."""
-    return [
-        *admitted_allocations(assignments, pods.values()),
-        *orphaned_allocations(assignments, pods),
-        *forgotten_allocations(assignments, pods.values()),
-    ]
+    forgotten. No pod is left out of which the kubelet shows units."""
+    admitted = [*admitted_allocations(assignments, pods.values())]
+    forgotten = forgotten_allocations(assignments, pods.values())
+    counted = {each.pod.uid for each in (*admitted, *forgotten)}
+    others = [pod for pod in pods.values() if pod.uid not in counted]
+    shown = _shown_allocations(assignments, others)
+    return [*admitted, *shown, *orphaned_allocations(assignments, pods), *forgotten]
+
+
+def _shown_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
+    """Yields what the kubelet shows of those of ``pods`` of which it cannot be told whether that is all.
+
+    What they ask for was not read yet, or they are not admitted completely.
+    """
+    for pod in pods:
+        assignment = assignments.assigned.of(pod)
+        if assignment is not None and assignments.assigned.has_units(pod):
+            allocation = _seen_allocation(pod, assignment, assignments)
+            if allocation.cards:
+                yield allocation
 
 
 def node_locks(

@@ -27,6 +27,7 @@ from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNodeCard
 from gpushare_plugin.decide import allocations, layout, offering, unit_change
+from gpushare_plugin.decide.pods import read_metadata
 from gpushare_plugin.kubelet import allocator, assignment_reader
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.reconciler import Reconciler
@@ -159,6 +160,24 @@ def believe_pod_resources_alone(patch: Patch) -> None:
         return found(pod, request, assignment, assignments) if assignment.units else None
 
     patch.setattr(allocations, "_found_allocation", as_listed)
+    leave_out_what_is_not_complete(patch)
+
+
+def leave_out_what_is_not_complete(patch: Patch) -> None:
+    patch.setattr(allocations, "_shown_allocations", nothing)
+
+
+def a_pod_that_the_kubelet_showed_first_cannot_be_read(scene: Scene) -> None:
+    scene.node_with(16)
+    pod = scene.create(12)
+    scene.cluster.bind_past_the_extender(pod, NODE)
+    scene.admit(pod)
+    scene.node.state.drop_pod(pod.name, pod.uid)
+    scene.look()
+    scene.node.state.put_pod(read_metadata(pod.body, GPUSHARE.allocation_annotation))
+    scene.look()
+    scene.cluster.show(pod)
+    scene.settle()
 
 
 def an_init_container_alone_has_units(scene: Scene) -> None:
@@ -503,6 +522,15 @@ CURES: Sequence[Cure] = (
         provoke=checkpoint_lost_under_a_pod,
         kind=Kind.OVER_CAPACITY,
         card="n1-0",
+    ),
+    Cure(
+        name="what-the-kubelet-shows-is-in-the-status",
+        was="A pod whose spec could not be read counted for nothing, and had counted as an orphan before",
+        take_out=leave_out_what_is_not_complete,
+        provoke=a_pod_that_the_kubelet_showed_first_cannot_be_read,
+        kind=Kind.RELEASED_EARLY,
+        card="n1-0",
+        pod="default/pod-1",
     ),
     Cure(
         name="orphans-are-in-the-status",

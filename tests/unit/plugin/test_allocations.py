@@ -9,6 +9,7 @@ from tests.samples.plugin import (
     assigned,
     card,
     container,
+    layout,
     name_of,
     node_assignments,
     pod,
@@ -207,6 +208,30 @@ def test_a_container_that_was_never_promised_units_has_forgotten_none() -> None:
     (counted,) = every_allocation(listed, {running.name: running})
     assert counted.cards == {"GPU-0": 4}
     assert forgotten_allocations(listed, [running]) == []
+
+
+@pytest.mark.parametrize("in_checkpoint", [True, False])
+def test_what_the_kubelet_shows_of_a_pod_counts_before_its_spec_was_read(*, in_checkpoint: bool) -> None:
+    unread = Pod(name=name_of("a"), uid="uid-a")
+    units = {"main": [16, 17, 18]}
+    held = AssignedDevices(assigned(a=units).pods, stored(layout(), a=units) if in_checkpoint else {})
+    listed = node_assignments(held)
+    (counted,) = every_allocation(listed, {unread.name: unread})
+    assert (counted.pod, counted.cards, counted.orphaned) == (unread, {"GPU-1": 3}, False)
+    # What it asks for besides is not known: nothing is annotated yet.
+    assert plan_repairs(listed, [unread], GPUSHARE, now=datetime(2026, 1, 1, tzinfo=UTC)) == []
+    nothing = node_assignments(assigned(a={"main": []}))
+    assert every_allocation(nothing, {unread.name: unread}) == []
+
+
+def test_what_the_kubelet_shows_of_a_pod_counts_before_it_is_admitted_completely() -> None:
+    """As when another container of it is being admitted, or has been forgotten and is annotated nowhere."""
+    half = pod("a", container("x", 4), container("y", 2))
+    listed = node_assignments(assigned(a={"x": [0, 1, 2, 3], "y": []}))
+    for one in half, replace(half, running=True):
+        (counted,) = every_allocation(listed, {one.name: one})
+        assert (counted.cards, counted.orphaned) == ({"GPU-0": 4}, False)
+        assert plan_repairs(listed, [one], GPUSHARE, now=datetime(2026, 1, 1, tzinfo=UTC)) == []
 
 
 def test_a_pod_that_the_kubelet_has_half_forgotten_is_counted_once() -> None:
