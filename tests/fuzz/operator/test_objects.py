@@ -81,9 +81,9 @@ def test_pods_of_others_and_versions_are_read_or_refused(body: Any, version: str
     found = read_server_version({"gitVersion": version})
     ServerVersions().lowest(version, NOW)
     assert len(found) < 64
-    for read in (lambda: read_scheduler(body, NOW), lambda: read_stray(body)):
+    for read_one in (lambda: read_scheduler(body, NOW), lambda: read_stray(body)):
         try:
-            read()
+            read_one()
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             assert repr(error)
 
