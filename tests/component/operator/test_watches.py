@@ -18,16 +18,18 @@ from gpushare_operator.cluster.watches import Watches
 
 @asynccontextmanager
 async def running(cluster: Cluster, folder: Path, watches: Watches) -> AsyncIterator[None]:
-    async with serving(Server(cluster.api), folder) as kubeconfig:
-        async with KubeClient(from_kubeconfig(kubeconfig)) as watches.client:
-            task = asyncio.create_task(watches.run())
-            try:
-                await asyncio.wait_for(watches.until_read(), SECONDS)
-                yield
-            finally:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+    async with (
+        serving(Server(cluster.api), folder) as kubeconfig,
+        KubeClient(from_kubeconfig(kubeconfig)) as watches.client,
+    ):
+        task = asyncio.create_task(watches.run())
+        try:
+            await asyncio.wait_for(watches.until_read(), SECONDS)
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
 
 def made(clock: list[float]) -> Watches:
