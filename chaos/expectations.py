@@ -5,8 +5,10 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from chaos.alarms import alarms, needless_writes
+from chaos.background import background
 from chaos.findings import Finding, Findings
-from chaos.model.census import Census, lost_pods
+from chaos.model.census import Census, idle_cluster, lost_pods
 from chaos.model.room import node_with_room
 from chaos.quiet import SINK, condition
 from chaos.record import Record
@@ -15,10 +17,14 @@ from gpushare_core.audit.readers import read_share_node
 from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Collection, Listed, follow
-from gpushare_core.kube.paths import NODES, SHARE_NODES, pods
+from gpushare_core.kube.paths import NODES, POLICIES, SHARE_NODES, pods
 
 ROOM_SECONDS = 60.0
 """kube-scheduler tries a refused pod again after 10 s of backoff at most, or when something changes."""
+
+ALARM_SECONDS = 45.0
+"""Operators read what others have written, and a difference that is over is told so at the next look."""
+WRITING_SECONDS = 6.0
 
 
 class Expectations:
@@ -33,12 +39,8 @@ class Expectations:
     @asynccontextmanager
     async def following(self) -> AsyncIterator[None]:
         """Sees every pod that comes and goes while entered."""
-        task = asyncio.create_task(self._follow())
-        try:
+        async with background(self._follow(), name="who keeps the census of pods", report=self._findings.add):
             yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
     async def no_pod_is_lost(self) -> None:
         """Call it when all is quiet."""
@@ -57,6 +59,39 @@ class Expectations:
                     self._findings.add(Finding(rule="model", sentence=sentence))
                 return
             await asyncio.sleep(0.5)
+
+    async def hardly_a_pod_is_refused(self) -> None:
+        """Call it at the end."""
+        if sentence := idle_cluster(self._census):
+            self._findings.add(Finding(rule="model", sentence=sentence))
+
+    async def nobody_is_alarmed(self) -> None:
+        """Waits until our own conditions say, too, that all books agree. Call it when they do."""
+        begun = time.monotonic()
+        while told := await self._alarms():
+            if time.monotonic() - begun > ALARM_SECONDS:
+                for sentence in told:
+                    self._findings.add(Finding(rule="alarm", sentence=sentence))
+                return
+            await asyncio.sleep(0.5)
+
+    async def nobody_writes_for_nothing(self) -> None:
+        """Counts what our programs write to the API server while all is quiet."""
+        await self._world.api_proxy.writes()
+        begun = time.monotonic()
+        await asyncio.sleep(WRITING_SECONDS)
+        writes, seconds = await self._world.api_proxy.writes(), time.monotonic() - begun
+        for sentence in needless_writes(writes, seconds=seconds):
+            self._findings.add(Finding(rule="writes", sentence=sentence))
+
+    async def _alarms(self) -> list[str]:
+        try:
+            policies, share_nodes = await asyncio.gather(
+                *(self._world.client.get(path) for path in (POLICIES, SHARE_NODES))
+            )
+        except (ApiError, UnreachableError) as error:
+            return [f"the API server does not answer: {error}"]
+        return list(alarms(policies["items"], share_nodes["items"]))
 
     async def _waiting_with_room(self) -> list[str]:
         try:

@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     from chaos.world import World
 
 
+class NothingHitError(Exception):
+    """There was nothing that it could be done to: a fault that hits nothing shows nothing."""
+
+
+class BreachError(Exception):
+    """The operation has itself seen what may not be: the text says what, ``rule`` which promise it breaks."""
+
+    def __init__(self, rule: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.rule = rule
+
+
 class Operation(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """Something that is done once. Subclasses have plain values as fields, and their kind as ``tag``."""
 
@@ -28,7 +40,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
         """Does it, and returns when it is done or asked for; not when its effects are over.
 
         An ``ApiError`` is an answer, and ``UnreachableError`` happens while the API server is away: both are
-        counted and the run goes on. Any other exception ends the run.
+        counted and the run goes on; so is ``NothingHitError``. ``BreachError`` is a finding. Any other
+        exception ends the run, with a finding.
         """
         raise NotImplementedError
 
@@ -48,7 +61,8 @@ class Fault(Operation, frozen=True, kw_only=True):
     async def heal(self, world: "World") -> None:
         """Ends it. Called once after every ``run`` that began, though it may have failed half-way.
 
-        Raises only where the fault cannot be ended: the run ends then.
+        Raises ``NothingHitError`` where it only now shows that nothing was hit, and another error only where
+        the fault cannot be ended: the run ends then.
         """
 
 

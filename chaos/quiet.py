@@ -5,13 +5,22 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from chaos.plan.known import CONTROL_PLANES, WORKERS
+from chaos.policies import POLICIES as BASE_POLICIES
 from chaos.world import NAMESPACE, SYSTEM, VERSION, World
+from gpushare_core.audit.readers import read_pod
 from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import NODES, POLICIES, daemon_sets, deployments, pods
+from gpushare_localcluster.containers import ContainerRecord
+from gpushare_localcluster.errors import LocalClusterError
 
 INTERVAL = 0.25
 SINK = "sink"
+REJECTED_AFTER = 10.0
+"""Seconds without a sign of a static pod: its kubelet looks for files every second."""
+REPLACEMENT_REJECTED_AFTER = 25.0
+"""The same where an earlier one of the name is shown: the kubelet waits 10 to 15 s before it replaces one."""
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
@@ -39,24 +48,15 @@ async def await_quiet(world: World, *, seconds: float) -> Quiet:
 
 
 async def _missing(world: World) -> list[str]:
+    """Containers are looked at last, and only where nothing else is missing: that costs most."""
+    paths = (NODES, daemon_sets(SYSTEM), deployments(SYSTEM), pods("kube-system"), POLICIES, pods(NAMESPACE))
     try:
-        answers = await asyncio.gather(
-            *(
-                world.client.get(path)
-                for path in (
-                    NODES,
-                    daemon_sets(SYSTEM),
-                    deployments(SYSTEM),
-                    pods("kube-system"),
-                    POLICIES,
-                    pods(NAMESPACE),
-                )
-            )
-        )
+        answers = await asyncio.gather(*(world.client.get(path) for path in paths))
     except (ApiError, UnreachableError) as error:
         return [f"the API server does not answer: {error}"]
     nodes, sets, deployed, schedulers, policies, ours = (answer["items"] for answer in answers)
-    return [
+    missing = [
+        *absent(nodes=nodes, system_pods=schedulers, policies=policies),
         *(
             f"node {_name(each)} is not Ready"
             for each in nodes
@@ -68,7 +68,39 @@ async def _missing(world: World) -> list[str]:
         *(f"policy {_name(each)}: {_why(each)}" for each in policies if not _is_settled(each)),
         *(f"not open again: {each}" for each in await world.api_proxy.broken_watches()),
         *on_their_way(ours),
-        *unmirrored(world.static_pods, ours),
+        *unmirrored(world.static_pods, ours, now=time.time_ns()),
+    ]
+    try:
+        return missing or abandoned(await world.thread(world.cluster.containers), ours)
+    except LocalClusterError as error:
+        return [f"the local cluster does not answer: {error}"]
+
+
+def absent(*, nodes: Iterable[Json], system_pods: Iterable[Json], policies: Iterable[Json]) -> list[str]:
+    """Returns what has to be there in quiet and is not: of what is not there nothing can be amiss."""
+    schedulers = (f"kube-scheduler-{each}" for each in CONTROL_PLANES)
+    wanted = (
+        ("node", (*CONTROL_PLANES, *WORKERS), nodes),
+        ("pod", schedulers, system_pods),
+        ("policy", (_name(each) for each in BASE_POLICIES), policies),
+    )
+    return [
+        f"{what} {name} is not there"
+        for what, names, items in wanted
+        for name in sorted(set(names) - {_name(each) for each in items})
+    ]
+
+
+def abandoned(containers: Iterable[ContainerRecord], pods: Iterable[Json]) -> list[str]:
+    """Returns the containers that run though the API server does not have their pods: they are ending.
+
+    No book has them any more, so nothing else would say that they still see their cards.
+    """
+    known = {read_pod(each).kubelet_uid for each in pods}
+    return [
+        f"container {each.container} of {each.pod} runs on {each.node}, and its pod is gone"
+        for each in containers
+        if each.namespace == NAMESPACE and each.state == "running" and each.pod_uid not in known
     ]
 
 
@@ -77,16 +109,23 @@ def on_their_way(pods: Iterable[Json]) -> list[str]:
     return [f"pod {_name(each)} {doing}" for each in pods if (doing := _doing(each))]
 
 
-def unmirrored(written: Mapping[str, str], pods: Iterable[Json]) -> list[str]:
-    """Returns the static pods of which the API server shows nothing, an earlier one, or one that is gone.
+def unmirrored(written: Mapping[str, str], pods: Iterable[Json], *, now: int) -> list[str]:
+    """Returns the static pods of which the API server shows nothing yet, an earlier one, or one that is gone.
 
-    Their kubelet starts and ends them without asking anybody.
+    Their kubelet starts and ends them without asking anybody. One that it rejects it never shows: what it
+    shows of an earlier one stays. ``now``: in nanoseconds, as ``VERSION``.
     """
     shown = {
         _name(pod): _annotations(pod).get(VERSION) for pod in pods if MIRROR_ANNOTATION in _annotations(pod)
     }
-    names = sorted(written.keys() | shown.keys())
-    return [f"static pod {name} is on its way" for name in names if written.get(name) != shown.get(name)]
+    differing = (name for name in written.keys() | shown.keys() if written.get(name) != shown.get(name))
+    return [
+        f"static pod {name} is on its way"
+        for name in sorted(differing)
+        if name not in written
+        or now - int(written[name])
+        < (REPLACEMENT_REJECTED_AFTER if name in shown else REJECTED_AFTER) * 10**9
+    ]
 
 
 def _annotations(pod: Json) -> Json:

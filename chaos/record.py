@@ -1,12 +1,17 @@
 """What a run did and how long everything took."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from chaos.operation import Fault, Operation
 from chaos.plan.history import Step
 
+MISSED = "hit nothing"
+"""The outcome of one that found nothing that it could be done to."""
+OFTEN = 4
+"""So often a kind has to be tried before it is suspicious that it never succeeded."""
 DONE = "done"
 """The outcome of an operation that was carried out, as far as its answer says."""
 
@@ -35,6 +40,8 @@ class Record:
 
     done: list[tuple[Operation, bool]] = field(default_factory=list)
     """Every operation in the order in which they ended, and whether it was done."""
+    missed: Counter[str] = field(default_factory=Counter)
+    """Kind -> how often it hit nothing."""
     last_number: int = 0
     """Of the last operation that was begun."""
 
@@ -45,6 +52,16 @@ class Record:
         self.done.append((step.operation, outcome == DONE))
         self.outcomes.setdefault(kind, Counter())[_short(outcome)] += 1
         self.slowest[kind] = max(self.slowest.get(kind, 0.0), seconds)
+        if outcome.startswith(MISSED):
+            self.missed[kind] += 1
+
+    def in_vain(self) -> Iterator[str]:
+        """Yields a sentence for every kind that was tried often and never once done: it tests nothing."""
+        for kind, said in sorted(self.outcomes.items()):
+            tried = said.total()
+            if tried >= OFTEN and (not said[DONE] or self.missed[kind] == tried):
+                answers = ", ".join(f"{text} {times}" for text, times in said.most_common(3))
+                yield f"{kind} was tried {tried} times and never in force: {answers}; see why, or take it out"
 
 
 def _short(outcome: str) -> str:

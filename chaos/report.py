@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from chaos.operations.table import KINDS
 from chaos.record import Recovery
 from chaos.run import Outcome
 
@@ -23,6 +24,8 @@ def markdown(outcome: Outcome, *, seed: str) -> str:
             _table("Run", ("figure", "value"), [(name, value) for name, value in figures.items()]),
             _table("Operations", ("kind", "times", "answers"), _outcomes(outcome, outcome.record.operations)),
             _table("Faults", ("kind", "times", "answers"), _outcomes(outcome, outcome.record.faults)),
+            f"Kinds of faults that did not come up: {', '.join(_never(outcome)) or 'none'}",
+            f"Hit nothing: {', '.join(f'{kind} {n}' for kind, n in outcome.record.missed.items()) or 'none'}",
             _table(
                 "Seconds after a fault was over",
                 ("fault", "rounds", "quiet p50", "quiet max", "books agree p50", "books agree max"),
@@ -47,7 +50,11 @@ def summary(outcome: Outcome, *, seed: str) -> dict[str, object]:
         "faults": record.faults.total(),
         "seconds": round(outcome.seconds, 1),
         "operations a second": round(total / outcome.seconds, 2) if outcome.seconds else 0,
+        "faults that hit nothing": record.missed.total(),
         "readings of all books": outcome.readings,
+        "readings that failed": outcome.unreadable,
+        "longest reading, seconds": round(outcome.longest_reading, 1),
+        "readings without a book": ", ".join(f"{book} {n}" for book, n in outcome.unread.items()) or "none",
         "ordinary pods": outcome.ordinary_pods,
         "longest wait of an ordinary pod, seconds": round(outcome.longest_wait, 1),
         "differences": len(outcome.findings.all),
@@ -61,6 +68,7 @@ def write_json(path: Path, outcome: Outcome, *, seed: str) -> None:
         "operations": outcome.record.operations,
         "faults": outcome.record.faults,
         "outcomes": outcome.record.outcomes,
+        "hit nothing": outcome.record.missed,
         "recoveries": [each._asdict() for each in outcome.record.recoveries],
         "memory": outcome.memory,
         "differences": [{"rule": each.rule, "sentence": each.sentence} for each in outcome.findings.all],
@@ -101,6 +109,10 @@ def _outcomes(outcome: Outcome, counts: Mapping[str, int]) -> list[tuple[object,
         (kind, times, ", ".join(f"{said} {n}" for said, n in answers[kind].most_common(3)))
         for kind, times in sorted(counts.items())
     ]
+
+
+def _never(outcome: Outcome) -> list[str]:
+    return sorted(kind.name for kind in KINDS if kind.is_fault and not outcome.record.faults[kind.name])
 
 
 def _memory(outcome: Outcome) -> list[tuple[object, ...]]:

@@ -2,12 +2,15 @@
 
 import asyncio
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos.audit.auditor import Auditor
 from chaos.audit.gather import Gatherer
+from chaos.background import background
 from chaos.expectations import Expectations
 from chaos.findings import Finding, Findings
 from chaos.footprint import Footprint
@@ -16,7 +19,10 @@ from chaos.record import Record
 from chaos.runner import Runner
 from chaos.teardown import take_back
 from chaos.traffic import Traffic
+from chaos.verdict import verdict
 from chaos.world import World, started
+
+THREADS = 32
 
 
 @dataclass(slots=True)
@@ -32,6 +38,11 @@ class Outcome:
     ordinary_pods: int = 0
     readings: int = 0
     """How often all books were read."""
+    unreadable: int = 0
+    """How often they could not be read."""
+    longest_reading: float = 0.0
+    unread: Mapping[str, int] = field(default_factory=dict)
+    """Book -> in how many readings it was missing, as those of a kubelet that is paused."""
     memory: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Program and node -> resident MiB, in order of time."""
 
@@ -42,9 +53,21 @@ async def run(
     """Plays ``steps`` in a fresh cluster that keeps its files in ``folder``, and fills ``outcome``.
 
     Ends at the first difference unless they are to be collected; with ``keep`` the cluster of a difference
-    waits for Ctrl-C.
+    waits for Ctrl-C. Whatever goes wrong is a finding, so that there is a report of what was seen before.
     """
+    try:
+        await _on_a_cluster(steps, folder, outcome, say=say, keep=keep)
+    except Exception as error:
+        say(traceback.format_exc())
+        outcome.findings.add(Finding(rule="run", sentence=f"it ended: {type(error).__name__}: {error}"))
+
+
+async def _on_a_cluster(
+    steps: Sequence[Step], folder: Path, outcome: Outcome, *, say: Callable[[str], None], keep: bool
+) -> None:
     begun = time.monotonic()
+    # Blocking calls take minutes at times, and reading the books must not wait for them.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
     async with started(folder) as world, Gatherer(world) as gatherer:
         auditor = Auditor(gatherer, outcome.findings.add)
         expectations = Expectations(world, findings=outcome.findings, record=outcome.record)
@@ -64,11 +87,12 @@ async def run(
 async def _play(
     steps: Sequence[Step], world: World, runner: Runner, auditor: Auditor, outcome: Outcome
 ) -> None:
-    traffic, footprint, begun = Traffic(world.client), Footprint(), time.monotonic()
+    report = outcome.findings.add
+    traffic, footprint, begun = Traffic(world.client, report), Footprint(), time.monotonic()
     outcome.memory = footprint.memory
-    measuring = asyncio.create_task(footprint.watch(world))
+    measuring = background(footprint.watch(world), name="who measures memory", report=report)
     try:
-        async with traffic.flowing():
+        async with measuring, traffic.flowing():
             async with auditor.watching():
                 try:
                     await runner.play(steps)
@@ -77,8 +101,15 @@ async def _play(
             if not outcome.findings.are_enough:
                 await take_back(world, outcome.findings)
         for name in traffic.waiting:
-            outcome.findings.add(Finding(rule="I6", sentence=f"ordinary pod {name} finds no node"))
+            report(Finding(rule="I6", sentence=f"ordinary pod {name} finds no node"))
+        for finding in verdict(
+            outcome.record,
+            readings=auditor.readings,
+            unreadable=auditor.unreadable,
+            memory=footprint.memory,
+        ):
+            report(finding)
     finally:
-        measuring.cancel()
         outcome.longest_wait, outcome.ordinary_pods = traffic.longest, len(traffic.created)
-        outcome.readings = auditor.readings
+        outcome.readings, outcome.unreadable = auditor.readings, auditor.unreadable
+        outcome.longest_reading, outcome.unread = auditor.longest, auditor.unread

@@ -9,12 +9,13 @@ from typing import Protocol
 from chaos.audit.auditor import Auditor
 from chaos.expectations import Expectations
 from chaos.findings import Finding, Findings
-from chaos.operation import Fault
+from chaos.operation import BreachError, Fault, NothingHitError
 from chaos.plan.history import Step, rounds
 from chaos.quiet import NotQuietError, Quiet, await_quiet
-from chaos.record import DONE, Record, Recovery
+from chaos.record import DONE, MISSED, Record, Recovery
 from chaos.world import World
-from gpushare_core.audit.difference import Difference
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.lasting import LastingDifferences
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_localcluster.errors import LocalClusterError
 
@@ -30,6 +31,8 @@ class Deadlines:
     """For programs to serve again and pods to arrive: past that something hangs."""
     agreement: float = 5.0
     """From quiet on, until all books have to agree (I3)."""
+    standing: float = 10.0
+    """Of quiet moments alone, with others in between, that one difference may stand."""
     patience: float = 60.0
     """How long it is looked whether they come to agree after all: the finding says then how late."""
     operation: float = 90.0
@@ -39,6 +42,16 @@ class Deadlines:
 
 
 DEADLINES = Deadlines()
+
+
+RESTFUL = 25
+"""After so many rounds, and at the end, nothing is done for a while: who writes then?"""
+PAUSE = 0.2
+"""Seconds between two looks."""
+
+
+class FaultStaysError(Exception):
+    """A fault cannot be ended; the text says which, and why."""
 
 
 class AwaitQuiet(Protocol):
@@ -80,12 +93,17 @@ class Runner:
             await self._round(steps_of_round)
             if number % THOROUGH == 0:
                 await self.expect()
+            if number % RESTFUL == 0:
+                await self._expectations.nobody_writes_for_nothing()
         await self.expect()
+        await self._expectations.nobody_writes_for_nothing()
+        await self._expectations.hardly_a_pod_is_refused()
 
     async def expect(self) -> None:
-        """Compares what there is with the model. All is to be quiet."""
+        """Compares what there is with the model, and with what our programs say. All is to be quiet."""
         await self._expectations.no_pod_is_lost()
         await self._expectations.no_pod_waits_that_has_room()
+        await self._expectations.nobody_is_alarmed()
 
     async def settle(self, *, faults: Sequence[str] = ()) -> None:
         """Waits until all is quiet and all books agree, and notes how long that took after ``faults``."""
@@ -127,6 +145,11 @@ class Runner:
         try:
             await asyncio.wait_for(operation.run(self._world), self._deadlines.operation)
             outcome = DONE
+        except BreachError as error:
+            self._find(error.rule, str(error))
+            outcome = DONE
+        except NothingHitError as error:
+            outcome = f"{MISSED}: {error}"
         except (ApiError, UnreachableError, LocalClusterError, TimeoutError) as error:
             outcome = f"{type(error).__name__}: {error}"
         self._record.note(step, outcome, seconds=time.monotonic() - begun)
@@ -134,31 +157,46 @@ class Runner:
     async def _last(self, fault: tuple[Fault, float]) -> None:
         operation, until = fault
         await asyncio.sleep(max(0.0, until - time.monotonic()))
-        await asyncio.wait_for(operation.heal(self._world), self._deadlines.healing)
+        try:
+            await asyncio.wait_for(operation.heal(self._world), self._deadlines.healing)
+        except NothingHitError:
+            self._record.missed[operation.kind] += 1
+        except TimeoutError as error:
+            seconds = self._deadlines.healing
+            raise FaultStaysError(f"{operation.kind} cannot be ended within {seconds:g} s") from error
+        except Exception as error:
+            raise FaultStaysError(f"{operation.kind} cannot be ended: {error}") from error
 
     async def _agreement(self) -> float:
         """Returns the seconds until a reading began that showed all books agree, from when quiet began.
 
         It may end by itself: a controller makes another pod, kube-scheduler tries one again. Then it is
-        waited
-        for anew. Raises ``NotQuietError``.
+        waited for anew; but what differs at every look of many quiet moments is found, however restless it
+        is. Books that cannot be read yet keep it from beginning. Raises ``NotQuietError``.
         """
         asked = begun = read = time.monotonic()
-        last = ""
+        last, restful, standing = "", 0.0, LastingDifferences(self._deadlines.standing)
+        stood = dict[Difference, None]()
         while differences := await self._new_differences():
             last = str(differences[0])
+            stood.update((each, None) for each in standing.look(_comparable(differences), now=restful))
             if (waited := time.monotonic() - asked) > self._deadlines.patience:
                 for each in differences:
                     self._told.add(each.identity)
                     self._find(each.rule, f"after {waited:.0f} s still: {each}")
                 return waited
-            await asyncio.sleep(0.2)
-            if not (await self._await_quiet(self._world, seconds=self._deadlines.quiet)).at_once:
+            await asyncio.sleep(PAUSE)
+            quiet = await self._await_quiet(self._world, seconds=self._deadlines.quiet)
+            if not quiet.at_once or not _comparable(differences):
                 begun = time.monotonic()
+            restful += time.monotonic() - read if quiet.at_once else 0.0
             read = time.monotonic()
         seconds = read - begun
         if seconds > self._deadlines.agreement:
             self._find("I3", f"agreed only {seconds:.1f} s after quiet: {last}")
+        else:
+            for each in stood:
+                self._find(each.rule, f"stood though all was quiet time and again: {each}")
         return seconds
 
     def _find(self, rule: str, sentence: str) -> None:
@@ -167,3 +205,8 @@ class Runner:
     async def _new_differences(self) -> list[Difference]:
         """Returns those that are not told already: where all are collected, nobody waits for them again."""
         return [each for each in await self._auditor.differences() if each.identity not in self._told]
+
+
+def _comparable(differences: Sequence[Difference]) -> list[Difference]:
+    """Returns those between books that were read."""
+    return [each for each in differences if each.kind is not Kind.UNREADABLE]

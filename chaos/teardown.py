@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping
 
 from chaos.findings import Finding, Findings
 from chaos.plan.known import WORKERS
-from chaos.world import SYSTEM, World
+from chaos.world import World
+from gpushare_cli.gather.traces import read_traces
 from gpushare_core.audit.residue import HostFile, residue
 from gpushare_core.json_object import Json
-from gpushare_core.kube.paths import NODES, POLICIES, SHARE_NODES, daemon_sets, jobs, pods
 from gpushare_localcluster.errors import LocalClusterError
 
 SECONDS = 240.0
-KINDS = (NODES, POLICIES, SHARE_NODES, daemon_sets(SYSTEM), jobs(SYSTEM), pods(SYSTEM))
 WORKER_FOLDERS = ("/var/lib/kubelet/device-plugins", "/etc/kubernetes")
 
 
@@ -30,29 +29,24 @@ async def take_back(world: World, findings: Findings) -> None:
 
 async def _left(world: World) -> list[str]:
     """The auditor's rules for objects and workers; control planes byte by byte."""
-    objects = [item for path in KINDS for item in await _items(world, path)]
+    objects = [_without_capacity(each) for each in await read_traces(world.client)]
     found = residue(objects, await world.thread(_worker_files, world))
     files = differing_files(world.before, await world.thread(world.control_plane_files))
     return [*(f"{each.where}: {each.sentence}" for each in found), *files]
 
 
-async def _items(world: World, path: str) -> list[Json]:
-    """Lists do not repeat the kind. Without a node's capacity: the kubelet shows zeros for a while."""
-    listed = await world.client.get(path)
-    kind = listed["kind"].removesuffix("List")
-    parts = ("metadata", "spec")
-    return [
-        {"kind": kind, **({key: each.get(key) for key in parts} if kind == "Node" else each)}
-        for each in listed["items"]
-    ]
+def _without_capacity(item: Json) -> Json:
+    """The kubelet shows zeros for a while."""
+    parts = ("kind", "metadata", "spec")
+    return {key: item.get(key) for key in parts} if item["kind"] == "Node" else item
 
 
 def _worker_files(world: World) -> dict[str, list[HostFile]]:
     return {
         node: [
-            HostFile(f"{folder[1:]}/{path.name}")
+            HostFile(f"{folder[1:]}/{path.relative_to(world.node_file(node, folder)).as_posix()}")
             for folder in WORKER_FOLDERS
-            for path in world.node_file(node, folder).glob("*")
+            for path in world.node_file(node, folder).rglob("*")
         ]
         for node in WORKERS
     }

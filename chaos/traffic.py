@@ -2,10 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from chaos.background import background
+from chaos.findings import Finding
 from chaos.quiet import SINK, condition
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
@@ -18,6 +20,8 @@ INTERVAL = 1.0
 NAMESPACE = "ordinary"
 PATIENCE = 90.0
 """Seconds for the last ones."""
+LONGEST = 45.0
+"""Seconds that none may wait: a leader that is lost leaves its Lease for 15, and so may the one after it."""
 
 
 @dataclass(slots=True)
@@ -29,8 +33,12 @@ class Traffic:
     """
 
     client: KubeClient
+    report: Callable[[Finding], None]
+    """Is told of pods that wait longer than LONGEST while they do, and of what keeps from looking."""
     created: dict[str, float] = field(default_factory=dict)
     waited: dict[str, float] = field(default_factory=dict)
+    _blocked: bool = False
+    """Whether it is told already that pods wait."""
 
     @property
     def longest(self) -> float:
@@ -48,16 +56,10 @@ class Traffic:
         """Has a pod created every INTERVAL while entered; the last ones find their nodes before it ends."""
         await self.client.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         await self.client.create(NODES, _sink())
-        following = asyncio.create_task(self._follow())
-        creating = asyncio.create_task(self._create())
-        try:
-            yield
-            creating.cancel()
+        async with background(self._follow(), name="who follows ordinary pods", report=self.report):
+            async with background(self._create(), name="who creates ordinary pods", report=self.report):
+                yield
             await self._drain()
-        finally:
-            for task in (creating, following):
-                task.cancel()
-            await asyncio.gather(creating, following, return_exceptions=True)
         await self.client.delete(f"{NODES}/{SINK}")
 
     async def _create(self) -> None:
@@ -68,8 +70,24 @@ class Traffic:
             except (ApiError, UnreachableError):
                 pass
             else:
-                self.created[name] = time.monotonic()
+                self.created.setdefault(name, time.monotonic())
+            self.look()
             await asyncio.sleep(INTERVAL)
+
+    def look(self) -> None:
+        """Reports the one that has waited longest, once for each time that they cannot go on."""
+        now = time.monotonic()
+        slow = [name for name in self.waiting if now - self.created[name] > LONGEST]
+        if slow and not self._blocked:
+            name = min(slow, key=lambda each: self.created[each])
+            self.report(
+                Finding(
+                    rule="I6",
+                    sentence=f"ordinary pod {name} has waited for a node for more than {LONGEST:g} s:"
+                    " kube-scheduler does not serve; see its logs of both control planes",
+                )
+            )
+        self._blocked = bool(slow)
 
     async def _follow(self) -> None:
         async for event in follow(self.client, Collection(pods(NAMESPACE))):

@@ -111,11 +111,15 @@ class World:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.is_symlink()
-    }
+    """Returns path -> content; a folder's path ends with a slash; of a link where it leads."""
+    return dict(_entry(folder, path) for path in sorted(folder.rglob("*")))
+
+
+def _entry(folder: Path, path: Path) -> tuple[str, bytes]:
+    name = path.relative_to(folder).as_posix()
+    if path.is_symlink():
+        return name, f"-> {path.readlink()}".encode()
+    return (f"{name}/", b"") if path.is_dir() else (name, path.read_bytes() if path.is_file() else b"")
 
 
 @asynccontextmanager

@@ -29,6 +29,7 @@ FIRST = (
     "test_scheduler_reconnection",
     "test_lifecycle",
     "test_control_planes",
+    "test_chaos",
     "test_image",
     "test_backends",
     "test_dedicated",

@@ -2,14 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from chaos.audit.gather import Gatherer, UnreadableBooksError
+from chaos.audit.gather import Gatherer, Reading, UnreadableBooksError
+from chaos.background import background
 from chaos.findings import Finding
 from gpushare_core.audit.books import Books, NodeBooks
-from gpushare_core.audit.difference import Difference
+from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import differences, released_early, seen_twice
 
 INTERVAL = 0.5
@@ -27,51 +29,67 @@ class Auditor:
     """Seconds of the longest reading."""
     unreadable: int = 0
     """Readings that failed, as they do while the API server is away."""
-    _before: Books = field(default_factory=lambda: Books({}))
+    unread: Counter[str] = field(default_factory=Counter)
+    """Book -> in how many readings it was missing."""
+    _before: Mapping[str, Books] = field(default_factory=dict)
     _suspects: Sequence[Difference] = ()
 
     async def differences(self) -> list[Difference]:
-        """Returns everything that differs now, also what is only wrong in quiet."""
+        """Returns everything that differs now, also what is only wrong in quiet: a book, too, that cannot be
+        read and is therefore not compared."""
         try:
-            return differences(await self._read())
+            reading = await self._read()
         except UnreadableBooksError as error:
             return [Difference(node="", kind=error.kind, sentence=str(error))]
+        missing = (
+            Difference(node="", kind=Kind.UNREADABLE, pod=book, sentence=f"the {book} cannot be read: {why}")
+            for book, why in reading.unread.items()
+        )
+        return [*_differing(reading), *missing]
 
     async def look(self) -> None:
         """One step of safety: what may never be is reported once it is seen twice in a row."""
         try:
-            books = await self._read()
+            reading = await self._read()
         except UnreadableBooksError:
             self.unreadable += 1
             return
-        found = [each for each in differences(books) if each.kind.at_once]
-        for each in seen_twice(self._suspects, found):
+        self.unread.update(reading.unread.keys())
+        found = [each for each in _differing(reading) if each.kind.at_once]
+        for each in (*seen_twice(self._suspects, found), *self._released(reading)):
             self.report(Finding(rule=each.rule, sentence=str(each)))
-        for name, after in books.nodes.items():
-            for each in released_early(self._before.nodes.get(name, NodeBooks(node=name)), after):
-                self.report(Finding(rule=each.rule, sentence=str(each)))
-        self._suspects, self._before = found, books
+        self._suspects, self._before = found, reading.books
+
+    def _released(self, reading: Reading) -> Iterator[Difference]:
+        """Yields by each extender what it, or the status, has released early since it was read last."""
+        for extender, books in reading.books.items():
+            before = self._before.get(extender, Books({}))
+            for name, after in books.nodes.items():
+                yield from released_early(before.nodes.get(name, NodeBooks(node=name)), after)
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Looks all the time while entered."""
-        task = asyncio.create_task(self._watch())
-        try:
+        async with background(self._watch(), name="the auditor", report=self.report):
             yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-        if not task.cancelled() and (error := task.exception()):
-            raise error
 
     async def _watch(self) -> None:
         while True:
             await self.look()
             await asyncio.sleep(INTERVAL)
 
-    async def _read(self) -> Books:
+    async def _read(self) -> Reading:
         begun = time.monotonic()
-        books = await self.gatherer.read()
+        reading = await self.gatherer.read()
         self.readings += 1
         self.longest = max(self.longest, time.monotonic() - begun)
-        return books
+        return reading
+
+
+def _differing(reading: Reading) -> list[Difference]:
+    """Returns what differs with the ledger of any extender, each difference once."""
+    found: dict[tuple[str, ...], Difference] = {}
+    for books in reading.books.values():
+        for each in differences(books):
+            found.setdefault(each.identity, each)
+    return list(found.values())

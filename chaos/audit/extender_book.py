@@ -1,5 +1,6 @@
 """The extender's ledger, asked from inside the network of its node with kube-scheduler's own key."""
 
+import contextlib
 import ctypes
 import http.client
 import json
@@ -23,14 +24,16 @@ TIMEOUT = 3.0
 CLONE_NEWNET = 0x40000000
 
 
-def read_extenders(cluster: LocalCluster) -> Mapping[str, LedgerBook] | None:
-    """Returns the ledger of the first extender that answers, by node; None where none does."""
-    for node in CONTROL_PLANES:
-        try:
-            return read_ledger(_ask(cluster, node))
-        except (OSError, ValueError, http.client.HTTPException, LocalClusterError):
-            continue
-    return None
+def read_extenders(cluster: LocalCluster) -> dict[str, Mapping[str, LedgerBook]]:
+    """Returns control plane -> ledger of its extender, by node; those that do not answer are not in it.
+
+    Any of them may be the one that is asked next: all have to be right.
+    """
+    found = dict[str, Mapping[str, LedgerBook]]()
+    for control_plane in CONTROL_PLANES:
+        with contextlib.suppress(OSError, ValueError, http.client.HTTPException, LocalClusterError):
+            found[control_plane] = read_ledger(_ask(cluster, control_plane))
+    return found
 
 
 def _ask(cluster: LocalCluster, node: str) -> dict[str, object]:

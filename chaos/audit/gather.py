@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import grpc
@@ -10,7 +11,7 @@ import grpc.aio
 
 from chaos.audit.extender_book import read_extenders
 from chaos.audit.kubelet_books import read_checkpoint, read_resources
-from chaos.plan.known import WORKERS
+from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.world import World
 from gpushare_core.audit.books import (
     Books,
@@ -43,6 +44,16 @@ class UnreadableBooksError(Exception):
     kind = Kind.UNREADABLE
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All books, read once."""
+
+    books: Mapping[str, Books]
+    """Control plane whose extender's ledger is in it -> the books; "" where no extender answers."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Book -> why it could not be read, though it has to be there when all is quiet."""
+
+
 class Gatherer:
     """Use as an asynchronous context manager."""
 
@@ -57,7 +68,7 @@ class Gatherer:
         for channel in self._channels.values():
             await channel.close()
 
-    async def read(self) -> Books:
+    async def read(self) -> Reading:
         """Raises ``UnreadableBooksError`` where the API server does not answer.
 
         Other books may be missing: of a node that is off, of a kubelet that is away.
@@ -68,19 +79,13 @@ class Gatherer:
             )
         except (ApiError, UnreachableError) as error:
             raise UnreadableBooksError(f"the API server does not answer: {error}") from error
-        ledger = await asyncio.to_thread(read_extenders, self._world.cluster)
+        ledgers = await asyncio.to_thread(read_extenders, self._world.cluster)
         bound = _by_node(pods["items"])
         statuses = {each["metadata"]["name"]: each for each in share_nodes["items"]}
-        nodes = [await self._node(node, bound[node], statuses.get(node), ledger) for node in WORKERS]
-        return Books({each.node: each for each in nodes})
+        nodes = [await self._node(node, bound[node], statuses.get(node)) for node in WORKERS]
+        return Reading(by_extender(nodes, ledgers), dict(unread(nodes, ledgers)))
 
-    async def _node(
-        self,
-        node: str,
-        pods: Mapping[str, PodBook],
-        status: Json | None,
-        ledger: Mapping[str, LedgerBook] | None,
-    ) -> NodeBooks:
+    async def _node(self, node: str, pods: Mapping[str, PodBook], status: Json | None) -> NodeBooks:
         """The kubelet's own books last, as the auditor asks for."""
         environments = self._environments(node)
         resources = await self._resources(node)
@@ -89,7 +94,6 @@ class Gatherer:
             node=node,
             share_node=read_share_node(status) if status else None,
             pods=pods,
-            ledger=None if ledger is None else ledger.get(node, LedgerBook()),
             environments=without_abandoned(environments, pods.values(), checkpoint),
             resources=resources,
             checkpoint=checkpoint,
@@ -115,6 +119,32 @@ class Gatherer:
             return read_resources(await call(api.ListPodResourcesRequest(), timeout=TIMEOUT))
         except grpc.aio.AioRpcError:
             return None
+
+
+def by_extender(
+    nodes: Iterable[NodeBooks], ledgers: Mapping[str, Mapping[str, LedgerBook]]
+) -> dict[str, Books]:
+    """Returns control plane -> the books of ``nodes`` with its extender's ledger."""
+    if not ledgers:
+        return {"": Books({each.node: each for each in nodes})}
+    every = list(nodes)
+    return {
+        asked: Books({each.node: replace(each, ledger=ledger.get(each.node, LedgerBook())) for each in every})
+        for asked, ledger in ledgers.items()
+    }
+
+
+def unread(nodes: Iterable[NodeBooks], ledgers: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yields book -> why it is missed: what is not read is not compared, and nobody would notice."""
+    for each in nodes:
+        if each.share_node is not None and each.share_node.cards:
+            if each.resources is None:
+                yield f"PodResources of {each.node}", "its kubelet does not answer"
+            if each.checkpoint is None:
+                yield f"checkpoint of {each.node}", "it is not there, or no JSON"
+    for control_plane in CONTROL_PLANES:
+        if control_plane not in ledgers:
+            yield f"ledger of {control_plane}", "its extender does not answer, or its keys are not there"
 
 
 def without_abandoned(

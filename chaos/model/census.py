@@ -23,28 +23,44 @@ from gpushare_core.json_object import Json
 CREATIONS = (BindByOther, CreateForged, CreateOnNode, CreatePod, ForgeCard)
 REMOVALS = (DeletePod, EvictPod, ForceDeletePod, RecreatePod)
 
+ENOUGH = 20
+"""Pods, from which on it can be told."""
+LEAST_RUN = 0.3
+"""Share of the pods on nodes that has to run at some time."""
+
 
 @dataclass(slots=True)
 class Census:
-    """Pods by name: those that are there, and how those looked that are gone."""
+    """Pods by name. A long history has tens of thousands: of those that are gone little is kept."""
 
     present: dict[str, Json] = field(default_factory=dict)
-    gone: dict[str, Json] = field(default_factory=dict)
+    excused: dict[str, bool] = field(default_factory=dict)
+    """Those that are gone -> whether the last that was seen of them says who ended them."""
+    seen: set[str] = field(default_factory=set)
+    """Those that came to a node."""
+    ran: set[str] = field(default_factory=set)
 
     def see(self, pod: Json) -> None:
-        self.present[pod["metadata"]["name"]] = pod
+        name = pod["metadata"]["name"]
+        self.present[name] = pod
+        if pod.get("spec", {}).get("nodeName"):
+            self.seen.add(name)
+        if pod.get("status", {}).get("phase") in ("Running", "Succeeded"):
+            self.ran.add(name)
 
     def lose(self, pod: Json) -> None:
         name = pod["metadata"]["name"]
         self.present.pop(name, None)
-        self.gone[name] = pod
+        self.excused[name] = is_excused(pod)
 
     def listed(self, pods: Iterable[Json]) -> None:
         """What is not in the list is gone, unseen."""
         names = {pod["metadata"]["name"]: pod for pod in pods}
         for name in self.present.keys() - names.keys():
-            self.gone[name] = self.present[name]
-        self.present = names
+            self.excused[name] = is_excused(self.present[name])
+        self.present = {}
+        for pod in names.values():
+            self.see(pod)
 
 
 def lost_pods(census: Census, operations: Iterable[tuple[Operation, bool]]) -> Iterator[str]:
@@ -53,7 +69,7 @@ def lost_pods(census: Census, operations: Iterable[tuple[Operation, bool]]) -> I
     ``operations``: each with whether the API server answered that it was done.
     """
     for name in sorted(_expected(operations) - census.present.keys()):
-        if not is_excused(census.gone.get(name)):
+        if not census.excused.get(name):
             yield f"pod {name} was created, nobody deleted it, and it is gone without a reason"
 
 
@@ -68,6 +84,18 @@ def _expected(operations: Iterable[tuple[Operation, bool]]) -> set[str]:
         elif done and isinstance(operation, CreateBurst):
             made.update(operation.names)
     return made - removed
+
+
+def idle_cluster(census: Census) -> str:
+    """Returns a sentence where hardly a pod that came to a node ever ran; "" where it is as it should be.
+
+    Kubelets refuse pods now and then, as those that are bound past the scheduler; where they refuse nearly
+    all, every book agrees that nobody has anything.
+    """
+    seen, ran = len(census.seen), len(census.ran)
+    if seen < ENOUGH or ran >= LEAST_RUN * seen:
+        return ""
+    return f"of {seen} pods that came to a node only {ran} ever ran: see why their kubelets refuse them"
 
 
 def is_excused(pod: Json | None) -> bool:

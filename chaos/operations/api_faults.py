@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from chaos.operation import Fault, Kind, Operation
+from chaos.operation import Fault, Kind, NothingHitError, Operation
 from chaos.plan.known import CONTROL_PLANES, WORKERS, Known
 from chaos.proxy.fault import ApiFault, Manner
 from chaos.world import World
@@ -44,8 +44,15 @@ class _ApiFault(Fault, frozen=True, kw_only=True):
         world.facts[self._key] = await world.api_proxy.begin(self.fault)
 
     async def heal(self, world: World) -> None:
-        if (number := world.facts.pop(self._key, None)) is not None:
-            await world.api_proxy.end(number)
+        """Nobody may have asked for what it breaks meanwhile."""
+        number = world.facts.pop(self._key, None)
+        if number is not None and not await world.api_proxy.end(number) and not self._needs_no_call:
+            raise NothingHitError
+
+    @property
+    def _needs_no_call(self) -> bool:
+        """Whether it does not wait for calls: it resets all connections by itself."""
+        return self.fault.manner is Manner.REFUSED
 
 
 class Refused(_ApiFault, frozen=True, kw_only=True, tag="api.refused"):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from chaos.operation import Fault, Kind, Operation
+from chaos.operation import Fault, Kind, NothingHitError, Operation
 from chaos.plan.known import WORKERS, Known
 from chaos.policies import CARDS
 from chaos.world import World
@@ -39,7 +39,8 @@ class _Simulated(_Cards, frozen=True, kw_only=True):
     """Of the annotation ``gpushare.io/simulate``."""
 
     async def run(self, world: World) -> None:
-        await annotate(world, self.node, SIMULATE_ANNOTATION, self.words)
+        if not await annotate(world, self.node, SIMULATE_ANNOTATION, self.words):
+            raise NothingHitError("the node has no GPUShareNode")
 
     async def heal(self, world: World) -> None:
         await annotate(world, self.node, SIMULATE_ANNOTATION, None)
@@ -93,10 +94,13 @@ class ExchangeCards(_Cards, frozen=True, kw_only=True, tag="card.exchange"):
 
     async def run(self, world: World) -> None:
         key = f"cards/{self.node}"
+        world.facts.pop(key, None)
         for policy in (await world.client.get(POLICIES))["items"]:
             if before := simulated_cards(policy, self.node):
                 world.facts[key] = before
                 await self._simulate(world, policy, self.simulated)
+        if key not in world.facts:
+            raise NothingHitError("no policy simulates cards there")
 
     async def heal(self, world: World) -> None:
         before = world.facts.pop(f"cards/{self.node}", None)
@@ -133,13 +137,15 @@ def rules_of(policy: Json, node: str) -> list[Json]:
     ]
 
 
-async def annotate(world: World, node: str, key: str, value: str | None) -> None:
-    """A GPUShareNode that is gone has taken its annotations along."""
+async def annotate(world: World, node: str, key: str, value: str | None) -> bool:
+    """Returns False for a GPUShareNode that is gone: it has taken its annotations along."""
     try:
         await world.client.merge(f"{SHARE_NODES}/{node}", {"metadata": {"annotations": {key: value}}})
     except ApiError as error:
         if error.status != 404:
             raise
+        return False
+    return True
 
 
 async def clear_faults(world: World, node: str) -> None:

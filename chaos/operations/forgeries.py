@@ -3,16 +3,18 @@
 import json
 from random import Random
 
-from chaos.operation import Kind, Operation
+from chaos.operation import BreachError, Kind, Operation
 from chaos.operations.pod_shapes import PodShape, draw_shape
 from chaos.operations.pods import has_pods, has_room
 from chaos.plan.known import WORKERS, Known
 from chaos.policies import CARDS
 from chaos.workload import pod_body
 from chaos.world import World
+from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import SHARE_NODES
 
 ALLOCATION = "gpushare.io/allocation"
+REFUSALS = (403, 422)
 NONSENSE = ("", "{", "null", "[]", "0" * 4000, '{"node":1}', "\U0001f4a3", '{"containers":{"c0":{"x":-1}}}')
 DIALECTS = (
     "ALIYUN_COM_GPU_MEM_IDX",
@@ -48,13 +50,25 @@ class CreateForged(Operation, frozen=True, kw_only=True, tag="pod.forged"):
 
 
 class Forge(Operation, frozen=True, kw_only=True, tag="pod.forge"):
-    """Annotations of a pod that is there are changed; our admission policies may refuse it."""
+    """Annotations of a pod that is there are changed: our admission policies refuse it to everybody."""
 
     name: str
     annotations: dict[str, str]
 
     async def run(self, world: World) -> None:
-        await world.client.merge(world.pod_path(self.name), {"metadata": {"annotations": self.annotations}})
+        path, annotations = world.pod_path(self.name), self.annotations
+        before = (await world.client.get(path))["metadata"].get("annotations") or {}
+        try:
+            await world.client.merge(path, {"metadata": {"annotations": annotations}})
+        except ApiError as error:
+            if error.status not in REFUSALS:
+                raise
+            return
+        if any(before.get(key) != value for key, value in annotations.items()):
+            names = ", ".join(sorted(annotations))
+            raise BreachError(
+                "I5", f"{names} of pod {self.name} could be changed: no admission policy refused it"
+            )
 
 
 class ForgeCard(Operation, frozen=True, kw_only=True, tag="pod.forged-card"):

@@ -4,7 +4,7 @@ import asyncio
 import signal
 from random import Random
 
-from chaos.operation import Kind, Operation
+from chaos.operation import Kind, NothingHitError, Operation
 from chaos.operations.manifests import _Manifest
 from chaos.operations.programs import ENDINGS, running
 from chaos.plan.known import CONTROL_PLANES, Known
@@ -30,7 +30,7 @@ class EndHostctl(_Manifest, frozen=True, kw_only=True, tag="hostctl.end"):
     async def run(self, world: World) -> None:
         self.move_in(world, self.without_us(world))
         if (found := await self._await_run(world)) is None:
-            return
+            raise NothingHitError("hostctl did not run")
         await asyncio.sleep(self.after)
         await world.thread(
             world.cluster.kill_container,

@@ -5,12 +5,13 @@ the extender that is asked is paused, pods that ask for cards wait. Nothing else
 """
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import ClassVar
 
-from chaos.operation import Fault, Kind, Operation
+from chaos.operation import Fault, Kind, NothingHitError, Operation
 from chaos.plan.known import CONTROL_PLANES, Known
 from chaos.world import SYSTEM, World
 from gpushare_core.kube.client import Request
@@ -49,7 +50,11 @@ async def chosen(world: World, program: str, which: int) -> list[ContainerRecord
 
 
 async def send(world: World, records: Sequence[ContainerRecord], name: str) -> None:
-    """Sends the signal ``name`` to each; one that has ended meanwhile is left out."""
+    """Sends the signal ``name`` to each; one that has ended meanwhile is left out.
+
+    Raises ``NothingHitError`` where none has got it.
+    """
+    reached = 0
     for each in records:
         try:
             await world.signal(
@@ -57,6 +62,15 @@ async def send(world: World, records: Sequence[ContainerRecord], name: str) -> N
             )
         except LocalClusterError:
             continue
+        reached += 1
+    if not reached:
+        raise NothingHitError("no container of the program runs")
+
+
+async def wake(world: World, program: str) -> None:
+    """Has every container of the program go on."""
+    with contextlib.suppress(NothingHitError):
+        await send(world, await running(world, program), "SIGCONT")
 
 
 class _End(Fault, frozen=True, kw_only=True):
@@ -87,7 +101,7 @@ class _Pause(Fault, frozen=True, kw_only=True):
 
     async def heal(self, world: World) -> None:
         """Wakes every one: who was counted as this one may be another one by now."""
-        await send(world, await running(world, self.program), "SIGCONT")
+        await wake(world, self.program)
 
 
 class _DeletePod(Fault, frozen=True, kw_only=True):
@@ -99,7 +113,10 @@ class _DeletePod(Fault, frozen=True, kw_only=True):
     """Seconds; 0: by force."""
 
     async def run(self, world: World) -> None:
-        for each in await chosen(world, self.program, self.which):
+        found = await chosen(world, self.program, self.which)
+        if not found:
+            raise NothingHitError("no container of the program runs")
+        for each in found:
             path, body = pod_path(each.namespace, each.pod), {"gracePeriodSeconds": self.grace}
             await world.client.send(Request(method="DELETE", path=path, body=body))
 
@@ -174,7 +191,7 @@ class OversleepScheduling(Fault, frozen=True, kw_only=True, tag="scheduling.over
     async def heal(self, world: World) -> None:
         """The extender first, as it is the one who must not write: the scheduler ends by itself."""
         for program in (EXTENDER, SCHEDULER):
-            await send(world, await running(world, program), "SIGCONT")
+            await wake(world, program)
             await asyncio.sleep(0.2)
 
 

@@ -8,7 +8,8 @@ import asyncio
 import itertools
 import ssl
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,12 +43,19 @@ class Look(msgspec.Struct, frozen=True, tag="look", tag_field="command"):
     pass
 
 
-Command = Begin | End | Look
+class CountWrites(msgspec.Struct, frozen=True, tag="count-writes", tag_field="command"):
+    """Begins to count anew."""
+
+
+Command = Begin | End | Look | CountWrites
+MOST_TOLD = 20
 
 
 class Answer(msgspec.Struct, frozen=True):
     hits: int = 0
     """Calls and open watches that the fault which ended has hit."""
+    writes: dict[str, int] = {}
+    """Who wrote what -> how often since it was counted last; the most frequent ones."""
     broken_watches: tuple[str, ...] = ()
     """Of whom and what: those that a fault has broken and that are not open again."""
 
@@ -73,6 +81,10 @@ class ProxyProcess:
     async def broken_watches(self) -> Sequence[str]:
         """Returns which watches a fault has broken that their programs have not opened again."""
         return (await self._command(Look())).broken_watches
+
+    async def writes(self) -> Mapping[str, int]:
+        """Returns how often our programs wrote what since this was asked last: the most frequent ones."""
+        return (await self._command(CountWrites())).writes
 
     async def _command(self, command: Command) -> Answer:
         async with self._turn:
@@ -116,15 +128,17 @@ async def serve(cluster: LocalCluster) -> None:
     tls.load_cert_chain(cluster.pki_file("apiserver.crt"), cluster.pki_file("apiserver.key"))
     trusted = ssl.create_default_context(cafile=cluster.pki_file("ca.crt"))
     upstream = Credentials(f"https://{API_ADDRESS}:{API_PORT}", trusted, lambda: None)
-    async with ApiProxy(upstream).serving(SERVICE_ADDRESS, API_PORT, tls=tls) as proxy:
+    writes = Counter[str]()
+    proxy = ApiProxy(upstream, carried_out=lambda call: writes.update((str(call),)))
+    async with proxy.serving(SERVICE_ADDRESS, API_PORT, tls=tls):
         print(msgspec.json.encode(Answer()).decode(), flush=True)
         commands = await standard_input()
         while line := await commands.readline():
-            answer = obey(proxy.faults, msgspec.json.decode(line, type=Command))
+            answer = obey(proxy.faults, writes, msgspec.json.decode(line, type=Command))
             print(msgspec.json.encode(answer).decode(), flush=True)
 
 
-def obey(faults: ActiveFaults, command: Command) -> Answer:
+def obey(faults: ActiveFaults, writes: Counter[str], command: Command) -> Answer:
     """Does what it says. The log tells of faults, for people who look for the cause of something."""
     match command:
         case Begin(number, fault):
@@ -132,6 +146,10 @@ def obey(faults: ActiveFaults, command: Command) -> Answer:
             answer = Answer()
         case End(number):
             answer = Answer(faults.end(number))
+        case CountWrites():
+            answer = Answer(writes=dict(writes.most_common(MOST_TOLD)))
+            writes.clear()
+            return answer
         case Look():
             return Answer(broken_watches=tuple(map(str, faults.broken_watches())))
     print(utc_now().isoformat(), command, answer, file=sys.stderr, flush=True)

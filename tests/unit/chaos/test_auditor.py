@@ -1,17 +1,28 @@
 """What the auditor of a run reports at once, and what it does not take for a breach."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import cast
 
+import pytest
 from chaos.audit.auditor import Auditor
-from chaos.audit.gather import Gatherer, UnreadableBooksError, without_abandoned
+from chaos.audit.gather import (
+    Gatherer,
+    Reading,
+    UnreadableBooksError,
+    by_extender,
+    unread,
+    without_abandoned,
+)
 from chaos.findings import Finding
+from chaos.plan.known import CONTROL_PLANES
 from tests.samples.audit import MEMORY_WORLD
 
 from gpushare_core.audit.books import (
     Books,
     ContainerKey,
+    LedgerBook,
     NodeBooks,
     PodBook,
     PodKey,
@@ -36,12 +47,13 @@ class Readings:
     """Answers one after the other; None: nobody answers."""
 
     books: list[NodeBooks | None]
+    unread: Mapping[str, str] = field(default_factory=dict)
 
-    async def read(self) -> Books:
+    async def read(self) -> Reading:
         books = self.books.pop(0)
         if books is None:
             raise UnreadableBooksError("the API server does not answer")
-        return Books({books.node: books})
+        return Reading({"control-plane-1": Books({books.node: books})}, self.unread)
 
 
 async def look_at(books: Sequence[NodeBooks | None]) -> list[Finding]:
@@ -71,6 +83,65 @@ async def test_asked_while_nobody_answers_the_books_do_not_agree() -> None:
     auditor = Auditor(cast("Gatherer", Readings([None])), lambda _: None)
     (difference,) = await auditor.differences()
     assert difference.kind is Kind.UNREADABLE
+
+
+async def test_a_book_that_cannot_be_read_in_quiet_is_a_difference() -> None:
+    """It is not compared: nobody would notice what is in it."""
+    readings = Readings([GOOD, GOOD], {"ledger of control-plane-2": "its extender does not answer"})
+    auditor = Auditor(cast("Gatherer", readings), lambda _: None)
+    (difference,) = await auditor.differences()
+    assert difference.kind is Kind.UNREADABLE
+    assert "ledger of control-plane-2" in difference.sentence
+    await auditor.look()
+    assert auditor.unread == {"ledger of control-plane-2": 1}
+
+
+@pytest.mark.parametrize(
+    ("books", "ledgers", "missed"),
+    [
+        pytest.param(GOOD, {*CONTROL_PLANES}, set(), id="all are there"),
+        pytest.param(GOOD, {CONTROL_PLANES[0]}, {"ledger of control-plane-2"}, id="an extender"),
+        pytest.param(
+            replace(GOOD, resources=None, checkpoint=None),
+            {*CONTROL_PLANES},
+            {f"PodResources of {GOOD.node}", f"checkpoint of {GOOD.node}"},
+            id="the kubelet's",
+        ),
+        pytest.param(
+            replace(GOOD, resources=None, share_node=None), {*CONTROL_PLANES}, set(), id="no node of ours"
+        ),
+    ],
+)
+def test_what_has_to_be_read(books: NodeBooks, ledgers: set[str], missed: set[str]) -> None:
+    assert dict(unread([books], ledgers)).keys() == missed
+
+
+async def test_the_ledger_of_every_extender_is_compared() -> None:
+    """Whichever is asked next has to be right; the second one counts nothing."""
+    good = GOOD.ledger
+    assert good is not None
+    every = by_extender([GOOD], {"one": {GOOD.node: good}, "two": {GOOD.node: LedgerBook()}})
+
+    class Both:
+        async def read(self) -> Reading:
+            return Reading(every)
+
+    auditor = Auditor(cast("Gatherer", Both()), lambda _: None)
+    assert await auditor.differences()
+    del every["two"]
+    assert not await auditor.differences()
+
+
+async def test_an_auditor_that_ends_is_a_finding_at_once() -> None:
+    class Broken:
+        async def read(self) -> Reading:
+            raise KeyError("state")
+
+    found: list[Finding] = []
+    async with Auditor(cast("Gatherer", Broken()), found.append).watching():
+        await asyncio.sleep(0.05)
+        assert [each.rule for each in found] == ["run"]
+    assert "the auditor has ended" in found[0].sentence
 
 
 def key(uid: str) -> ContainerKey:

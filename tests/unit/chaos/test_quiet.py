@@ -3,9 +3,12 @@
 from typing import Any
 
 import pytest
-from chaos.quiet import on_their_way, unmirrored
+from chaos.plan.known import CONTROL_PLANES, WORKERS
+from chaos.policies import POLICIES
+from chaos.quiet import abandoned, absent, on_their_way, unmirrored
 
 from gpushare_core.json_object import Json
+from gpushare_localcluster.containers import ContainerRecord
 
 
 def pod(phase: str, *, node: str = "gpu-1", deleted: bool = False, **more: Any) -> Json:
@@ -54,4 +57,63 @@ def test_static_pods_are_on_their_way_until_the_api_server_shows_them(
     pods: list[Json],
     on_its_way: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    assert bool(unmirrored(written, pods)) is on_its_way
+    assert bool(unmirrored(written, pods, now=5)) is on_its_way
+
+
+def test_a_static_pod_that_its_kubelet_rejects_is_never_shown() -> None:
+    assert unmirrored({"s-gpu-1": "2"}, [], now=11 * 10**9) == []
+
+
+def named(*names: str) -> list[Json]:
+    return [{"metadata": {"name": each}} for each in names]
+
+
+def test_what_is_not_there_keeps_it_from_being_quiet() -> None:
+    nodes = named(*CONTROL_PLANES, *WORKERS, "sink")
+    schedulers = named(*(f"kube-scheduler-{each}" for each in CONTROL_PLANES))
+    assert absent(nodes=nodes, system_pods=schedulers, policies=POLICIES) == []
+    assert absent(nodes=nodes[1:], system_pods=schedulers[:1], policies=POLICIES[1:]) == [
+        "node control-plane-1 is not there",
+        "pod kube-scheduler-control-plane-2 is not there",
+        "policy default is not there",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("uid", "state", "namespace", "ends"),
+    [
+        pytest.param("there", "running", "chaos", False, id="of a pod"),
+        pytest.param("gone", "running", "chaos", True, id="its pod is gone"),
+        pytest.param("gone", "exited", "chaos", False, id="ended"),
+        pytest.param("gone", "running", "kube-system", False, id="none of ours"),
+    ],
+)
+def test_containers_of_pods_that_are_gone_are_ending(
+    uid: str,
+    state: str,
+    namespace: str,
+    ends: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    there = pod("Running")
+    there["metadata"].update(uid="there", namespace="chaos")
+    there["spec"]["containers"] = []
+    record = ContainerRecord(
+        id="1",
+        node="gpu-1",
+        namespace=namespace,
+        pod="a",
+        pod_uid=uid,
+        container="c0",
+        attempt=0,
+        pid=7,
+        env={},
+        state=state,
+        exit_code=0,
+        started_at="",
+    )
+    assert bool(abandoned([record], [there])) is ends
+
+
+def test_of_a_static_pod_whose_replacement_is_rejected_the_earlier_one_stays_shown() -> None:
+    assert unmirrored({"s-gpu-1": "2"}, [mirror("1")], now=11 * 10**9)
+    assert unmirrored({"s-gpu-1": "2"}, [mirror("1")], now=26 * 10**9) == []

@@ -1,0 +1,41 @@
+"""What our programs say themselves when all books agree: no alarm, and no writes while nobody acts (pure)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from chaos.quiet import condition
+from gpushare_core.api.names import LEDGER_IN_SYNC
+from gpushare_core.json_object import Json
+
+BOOKS_AGREE = "BooksAgree"
+OFF = "no node is shared"
+"""Beginning of what a policy says that has no books."""
+MOST_WRITES = 1.0
+"""A second, of one program to one object: what writes faster, for nothing, does not end by itself."""
+LEASES = "/leases/"
+
+
+def alarms(policies: Iterable[Json], share_nodes: Iterable[Json]) -> Iterator[str]:
+    """Yields a sentence for every condition that does not say that books agree, though they do.
+
+    A GPUShareNode may not know: of a node that is not shared any more nobody asks.
+    """
+    for each in policies:
+        yield from _not_true(each, "policy", BOOKS_AGREE)
+    for each in share_nodes:
+        if condition(each, LEDGER_IN_SYNC).get("status") == "False":
+            yield from _not_true(each, "GPUShareNode", LEDGER_IN_SYNC)
+
+
+def _not_true(item: Json, what: str, kind: str) -> Iterator[str]:
+    found = condition(item, kind)
+    message = str(found.get("message", ""))
+    if found.get("status") != "True" and not message.startswith(OFF):
+        says = f"{found.get('status', 'nothing')} ({found.get('reason', 'no condition')}: {message})"
+        yield f"all books agree, and {kind} of {what} {item['metadata']['name']} says {says}"
+
+
+def needless_writes(writes: Mapping[str, int], *, seconds: float) -> Iterator[str]:
+    """Yields who wrote to what all the time. ``writes``: those of so many seconds, by caller and object."""
+    for what, times in sorted(writes.items()):
+        if LEASES not in what and times > MOST_WRITES * seconds:
+            yield f"nobody did anything for {seconds:.0f} s, and {what} came {times} times"
