@@ -123,7 +123,7 @@ class TakeManifestAway(_Unreadable, frozen=True, kw_only=True, tag="manifest.abs
 
     @property
     def touches(self) -> frozenset[str]:
-        """A policy that goes meanwhile leaves nothing that the manifest could come back to."""
+        """The last policy that goes waits until the manifest is back, and for minutes perhaps."""
         return frozenset({"manifests", "policies"})
 
     def broken(self, _: bytes) -> bytes | None:

@@ -49,7 +49,7 @@ ONLY_CALLS = frozenset({Manner.STATUS, Manner.LOST_ANSWER, Manner.RESET})
 
 
 RECONNECT_SECONDS = 35.0
-"""The longest backoff of our programs, kopf's, and a bit."""
+"""The longest backoff of our programs, a list that gets no answer before the next watch, and a bit."""
 
 
 class ApiFault(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,9 +1,8 @@
 """The running operator: wires cache, client, queue and reconciler together and gives kopf its handlers."""
 
 import asyncio
-import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,11 @@ import kopf
 from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import FIELD_MANAGER
 from gpushare_core.clock import utc_now
-from gpushare_core.json_object import Json
 from gpushare_core.kube.credentials import Credentials
-from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.metrics import new_registry
 from gpushare_operator.cluster.cache import Cache
-from gpushare_operator.cluster.kinds import Kind
-from gpushare_operator.cluster.kopf_events import EndlessBackoff, configure, register_handlers
+from gpushare_operator.cluster.kopf_frame import configure
+from gpushare_operator.cluster.watches import Watches
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.health_server import HealthServer, StalledError
 from gpushare_operator.leadership import LeaderClient, Leadership
@@ -30,11 +27,7 @@ from gpushare_operator.work_queue import WorkQueue
 CALL_TIMEOUT = 20.0
 """Seconds for one call to the API server."""
 STALLED_SECONDS = 300.0
-"""Without a sign of life of the queue, after which the process counts as dead."""
-RELIST_DELAY = 5.0
-"""Seconds after which a list that kopf made is followed by one of our own."""
-
-_log = logging.getLogger(__name__)
+"""Without a sign of life of queue or watches, after which the process counts as dead."""
 
 
 class App:
@@ -65,9 +58,16 @@ class App:
             log_level=log_level,
         )
         self._running = AsyncExitStack()
-        self._starting_since: float | None = None
+        self._is_starting = False
         registry = new_registry("gpushare-operator")
         self._metrics = OperatorMetrics(registry)
+        self._watches = Watches(
+            self._client,
+            self._cache,
+            installation.namespace,
+            changed=self._reconciler.enqueue_all,
+            observed=self._metrics.observed,
+        )
         show_figures(
             registry,
             self._queue,
@@ -82,22 +82,24 @@ class App:
         kopf.on.login(registry=registry, id="login")(self._login)
         kopf.on.startup(registry=registry, id="start")(self._start)
         kopf.on.cleanup(registry=registry, id="stop")(self._stop)
-        register_handlers(registry, self._observe)
         return registry
 
     async def probe(self) -> float:
-        """Returns the seconds since the last sign of life: of the queue, or of the start of work.
+        """Returns the seconds since the last sign of life of queue and watches, whichever is silent longer.
+
+        A watch that the API server refuses is tried again and again: that is life.
 
         Raises:
             StalledError: there is none any more.
         """
         if self.leadership.waits_for:
             return 0.0
-        if self._starting_since is not None:
-            return _recent(time.monotonic() - self._starting_since, "the start")
+        silent = _recent(self._watches.silence, "a watch")
+        if self._is_starting:
+            return silent
         if not self._queue.is_running:
             raise StalledError("the queue has stopped")
-        return _recent(time.monotonic() - self._queue.last_beat, "the queue")
+        return max(silent, _recent(time.monotonic() - self._queue.last_beat, "the queue"))
 
     def readiness(self) -> str:
         """Returns what it is ready for: to work, or to take over.
@@ -113,16 +115,6 @@ class App:
             raise StalledError("the cluster has not been read yet")
         return "at work"
 
-    def _observe(self, kind: Kind[Any], event: str | None, body: Json) -> None:
-        """Takes over one watch event."""
-        self._metrics.observed(kind.plural, event)
-        if event is None:
-            # kopf has listed anew, so it may have missed that something vanished.
-            self._queue.add(RESYNC, delay=RELIST_DELAY)
-        update = self._cache.forget if event == "DELETED" else self._cache.observe
-        if update(kind, body):
-            self._reconciler.enqueue_all()
-
     async def _login(self, **keywords: Any) -> kopf.ConnectionInfo | None:
         if self._kubeconfig:
             return kopf.login_with_kubeconfig(**keywords)
@@ -131,19 +123,18 @@ class App:
 
     async def _start(self, settings: kopf.OperatorSettings, **_: Any) -> None:
         configure(settings)
-        self._starting_since = self._starting_since or time.monotonic()
+        self._is_starting = True
         async with AsyncExitStack() as starting:  # kopf tries a start that failed again, from the beginning
             await starting.enter_async_context(self._client)
-            await _until_it_succeeds(self._reconciler.resync)
+            _run(starting, self._watches.run(), name="watches")
+            await self._watches.until_read()
+            self._reconciler.enqueue_all()
             self._queue.add(RESYNC, delay=RESYNC_SECONDS)
             self._queue.add(SCHEDULERS)
-            worker = asyncio.create_task(
-                self._queue.run(self._metrics.measured(self._reconciler.work)), name="queue"
-            )
-            starting.push_async_callback(_cancel, worker)
+            _run(starting, self._queue.run(self._metrics.measured(self._reconciler.work)), name="queue")
             self._running = starting.pop_all()
         await asyncio.sleep(0)  # the queue runs from here on
-        self._starting_since = None
+        self._is_starting = False
 
     async def _stop(self, **_: Any) -> None:
         await self._running.aclose()
@@ -155,16 +146,9 @@ def _recent(silent: float, what: str) -> float:
     return silent
 
 
-async def _until_it_succeeds(call: Callable[[], Awaitable[None]]) -> None:
-    """Repeats ``call``: kopf looks only once which kinds there are, and the server has to work by then."""
-    for delay in EndlessBackoff():
-        try:
-            await call()
-        except (ApiError, UnreachableError) as error:
-            _log.warning("cannot read the cluster yet, again in %.1f s: %s", delay, error)
-            await asyncio.sleep(delay)
-        else:
-            break
+def _run(until: AsyncExitStack, work: Coroutine[Any, Any, None], *, name: str) -> None:
+    """Lets ``work`` run until ``until`` closes."""
+    until.push_async_callback(_cancel, asyncio.create_task(work, name=name))
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

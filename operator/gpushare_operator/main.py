@@ -26,7 +26,7 @@ from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_core.whole_number import whole_number
 from gpushare_operator.app import App
-from gpushare_operator.cluster.kopf_events import EndlessBackoff
+from gpushare_operator.cluster.kopf_frame import EndlessBackoff
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import SCHEDULER_IMAGE, Installation
 from gpushare_operator.desired.programs import UnusableProgramsError, read_programs
@@ -53,7 +53,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal comes; returns 1 when it cannot start."""
     options = parser().parse_args(arguments)
     configure_logging(options.log_level)
-    logging.getLogger("kopf.objects").setLevel(logging.WARNING)  # a line for every event
     if options.kubeconfig:
         # kopf takes a kubeconfig from nowhere else.
         os.environ["KUBECONFIG"] = str(options.kubeconfig)
@@ -162,7 +161,6 @@ async def _work(app: App, namespace: str, stop: asyncio.Event) -> None:
     await kopf.operator(
         registry=app.registry(),
         standalone=True,
-        # Of the kinds that live in namespaces only our own; the others are followed all the same.
         namespaces=[namespace],
         stop_flag=stop,
     )

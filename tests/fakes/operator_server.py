@@ -16,9 +16,7 @@ from tests.fakes.operator_cluster import NAMESPACE, MemoryApi
 from gpushare_core.json_object import Json
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.paths import lease_path
-from gpushare_operator.cluster.kinds import KINDS
 
-NAMESPACED = ("daemonsets", "deployments", "jobs", "pods")
 LEASE = lease_path(NAMESPACE, "gpushare-operator")
 GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}
 
@@ -120,12 +118,11 @@ class Server:
 
 BACKBONE = [("", "v1", "namespaces"), ("apiextensions.k8s.io", "v1", "customresourcedefinitions")]
 """kopf does not begin before it has found these, even if it does not look at any."""
-KNOWN = [*BACKBONE, *(kind.resource for kind in KINDS)]
 
 
 def discovery(path: str) -> Json | None:
     """Answers to what a client asks first."""
-    groups = sorted({(group, version) for group, version, _ in KNOWN if group})
+    groups = sorted({(group, version) for group, version, _ in BACKBONE if group})
     if path == "/api":
         return {"versions": ["v1"]}
     if path == "/apis":
@@ -141,7 +138,7 @@ def discovery(path: str) -> Json | None:
         }
     for group, version in [("", "v1"), *groups]:
         if path == (f"/apis/{group}/{version}" if group else "/api/v1"):
-            return {"resources": [_resource(kind) for at, _, kind in KNOWN if at == group]}
+            return {"resources": [_resource(kind) for at, _, kind in BACKBONE if at == group]}
     return None
 
 
@@ -159,7 +156,7 @@ def _resource(plural: str) -> Json:
         "name": plural,
         "kind": name,
         "singularName": name,
-        "namespaced": plural in NAMESPACED,
+        "namespaced": False,
         "verbs": verbs,
     }
 

@@ -39,6 +39,8 @@ class Listed(Generic[T]):
     items: list[T]
     begun: float = 0.0
     """When the read began, by the follower's clock: whatever was written before that is in it."""
+    version: str = ""
+    """The resource version that all of it is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ class _Follow(Generic[T]):
         """Raises ``ApiError``, ``UnreachableError`` or one of ``UNREADABLE_JSON`` when the thread is lost."""
         begun = self.follower.clock()
         items, version = await self._list()
-        yield Listed(items, begun)
+        yield Listed(items, begun, version)
         async for change in self._watch_from(version):
             yield change
 

@@ -16,8 +16,9 @@ FOLDERS = tuple(
 """Folders in ours."""
 
 _FIXED = frozenset({FILE_NAME, AUTHORITY_FILE, CLIENT_FILE, SERVER_FILE, TRUSTED_FILE})
+_CONFIGURATION = re.compile(r"scheduler-config-[0-9a-f]{12}\.yaml")
 _NAMED_BY_CONTENT = re.compile(
-    rf"scheduler-config-[0-9a-f]{{12}}\.yaml|{SCHEDULER_FOLDER}/(client|authorities)-[0-9a-f]{{12}}\.pem"
+    rf"{_CONFIGURATION.pattern}|{SCHEDULER_FOLDER}/(client|authorities)-[0-9a-f]{{12}}\.pem"
 )
 _UNFINISHED = ".new"
 SUM = 12
@@ -38,6 +39,11 @@ def is_ours(path: str, *, manifest: str) -> bool:
         or sums_of_exchange(path, manifest=manifest) is not None
         or path == f"{manifest}{_UNFINISHED}"
     )
+
+
+def is_configuration(name: str) -> bool:
+    """Returns whether a file of that name in our folder is a configuration that an edited manifest names."""
+    return _CONFIGURATION.fullmatch(name) is not None
 
 
 def sums_of_exchange(path: str, *, manifest: str) -> tuple[str, str] | None:

@@ -15,6 +15,7 @@ from gpushare_core.version import VERSION
 from gpushare_hostctl.decide import manifest, scheduler_config
 from gpushare_hostctl.decide.key_pairs import Keys
 from gpushare_hostctl.decide.manifest import SchedulerPod
+from gpushare_hostctl.decide.own_files import is_configuration
 from gpushare_hostctl.decide.process_identity import ProcessIdentity
 from gpushare_hostctl.decide.record import (
     FILE_NAME,
@@ -173,7 +174,10 @@ def write_ahead_record(
 
 
 def restore(snapshot: Snapshot) -> RestorePlan:
-    """Returns how our part is taken away. Raises NeedsPersonError when the manifest cannot be edited."""
+    """Returns how our part is taken away.
+
+    Raises NeedsPersonError when the manifest cannot be edited, or is away and may come back with our part.
+    """
     current = snapshot.manifest
     if current is None:
         return _restore_missing(snapshot)
@@ -280,10 +284,22 @@ def _hashed_name(content: bytes) -> str:
 
 
 def _restore_missing(snapshot: Snapshot) -> RestorePlan:
+    """Who moves a manifest away to stop kube-scheduler moves it back, and it needs what it names then."""
     if not snapshot.files:
         return RestorePlan(result="NothingToDo", message="there is no manifest and nothing of ours")
+    needed = [snapshot.paths.in_folder(name) for name in sorted(snapshot.files) if is_configuration(name)]
+    if needed:
+        raise NeedsPersonError(_away(snapshot.paths.manifest, " ".join(needed)))
     return RestorePlan(
         result="RestoredPartially", message=f"{snapshot.paths.manifest} is gone and was left so"
+    )
+
+
+def _away(path: str, needed: str) -> str:
+    return (
+        f"{path} is not there, and nothing was changed: where somebody has moved it away, its kube-scheduler"
+        f" does not start without {needed}; put it back, and it is restored; if it is gone for good, remove"
+        f" {needed}, and the rest of ours is removed"
     )
 
 

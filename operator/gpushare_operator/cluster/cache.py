@@ -43,6 +43,18 @@ class _Entry(Generic[T]):
     known: T | None
 
 
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """One object as the API server told it: the whole of it is not kept.
+
+    ``entry`` is None for what cannot be read; then stays what was known before.
+    """
+
+    name: str
+    version: int
+    entry: _Entry[T] | None
+
+
 @dataclass(slots=True)
 class Listing(Generic[T]):
     """A list that is being read page by page: whole objects are not kept."""
@@ -54,11 +66,13 @@ class Listing(Generic[T]):
 
     def add(self, bodies: Iterable[Json]) -> None:
         for body in bodies:
-            name = _name(body)
-            if entry := _entry(self.kind, body):
-                self.entries[name] = entry
-            else:
-                self.unreadable.add(name)
+            self.take(read(self.kind, body))
+
+    def take(self, reading: Reading[T]) -> None:
+        if reading.entry:
+            self.entries[reading.name] = reading.entry
+        else:
+            self.unreadable.add(reading.name)
 
 
 @dataclass(slots=True)
@@ -95,15 +109,18 @@ class Cache:
 
         Returns whether anything changed that the operator reads.
         """
-        entry = _entry(kind, body)
-        return entry is not None and self._update(kind, _name(body), entry)
+        return self.take(kind, read(kind, body))
 
-    def forget(self, kind: Kind[Any], body: Json) -> bool:
+    def take(self, kind: Kind[T], reading: Reading[T]) -> bool:
+        """As ``observe``."""
+        return reading.entry is not None and self._update(kind, reading.name, reading.entry)
+
+    def forget(self, kind: Kind[T], gone: Reading[T]) -> bool:
         """Notes that one object is gone, unless a newer one of the same name is known already.
 
         Returns whether anything changed.
         """
-        return self._update(kind, _name(body), _Entry(_version(body), None))
+        return self._update(kind, gone.name, _Entry(gone.version, None))
 
     def replace_schedulers(self, schedulers: Iterable[SchedulerObject]) -> None:
         """Takes over all kube-schedulers that there are."""
@@ -159,13 +176,14 @@ def _present(entries: Mapping[str, _Entry[T]]) -> dict[str, T]:
     return {name: entry.known for name, entry in entries.items() if entry.known is not None}
 
 
-def _entry(kind: Kind[T], body: Json) -> _Entry[T] | None:
-    """Returns None for what cannot be read: one object must not keep the others from being known."""
+def read(kind: Kind[T], body: Json) -> Reading[T]:
+    """Raises nothing: one object that cannot be read must not keep the others from being known."""
+    name, version = _name(body), _version(body)
     try:
-        return _Entry(_version(body), kind.read(body))
+        return Reading(name, version, _Entry(version, kind.read(body)))
     except _UNREADABLE as error:
-        _log.warning("one of %s, %r, cannot be read: %r", kind.plural, _name(body), error)
-        return None
+        _log.warning("one of %s, %r, cannot be read: %r", kind.plural, name, error)
+        return Reading(name, version, None)
 
 
 def _name(body: Json) -> str:

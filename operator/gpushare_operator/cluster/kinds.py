@@ -34,7 +34,7 @@ PAGE = 100
 SCHEDULER_PODS = paths.pods("kube-system")
 SCHEDULER_SELECTOR = "component=kube-scheduler"
 """Where kubelets show the static pods of kube-schedulers, with the label of kubeadm. They are read now and
-then: kopf would follow all of that namespace."""
+then: nothing of theirs is urgent."""
 
 T = TypeVar("T")
 
@@ -51,11 +51,6 @@ class Kind(Generic[T]):
     label_selector: str = ""
     """Of the objects that are followed; empty for all."""
     read: Callable[[Json], T]
-
-    @property
-    def resource(self) -> tuple[str, str, str]:
-        """Returns group, version and plural, as kopf names a kind."""
-        return (self.group, self.version, self.plural)
 
 
 POLICIES: Kind[PolicyObject] = Kind(

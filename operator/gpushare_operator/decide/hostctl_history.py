@@ -23,7 +23,7 @@ gives hostctl is compared here, what lies on the host by hostctl itself, in a ru
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from math import isfinite
 
@@ -46,6 +46,7 @@ KEYS_LOOKED_AT_AFTER = timedelta(days=100)
 """After a run that did not say when. Keys last a year; an install makes new ones in the last third of it."""
 KEYS_LEFT_ALONE = timedelta(days=1)
 """After a run, whatever it said: a host's clock may be wrong."""
+NEVER = datetime.min.replace(tzinfo=UTC)
 EDIT_VISIBLE_AFTER = timedelta(minutes=1)
 """After a successful install the kubelet shows the edited manifest, whose kube-scheduler serves by then."""
 
@@ -157,7 +158,7 @@ def read_history(snapshot: Snapshot, node: NodeObject, run: HostctlRun, now: dat
     if job is None:
         return JobHistory(node, run, HistoryState.DUE)
     last = Attempt(_as_it_counts(job, node), snapshot.pod_of_job(job.name))
-    is_new = _is_new(last, run, now)
+    is_new = _is_new(last, run, now) or _was_put_back(snapshot, last)
     retry_after = 0.0 if is_new else _retry_after(last, node, run, now)
     history = JobHistory(node, run, _state(last.job, node, run, retry_after), last, retry_after, is_new)
     if history.state is not HistoryState.DONE or run.command is HostctlCommand.RESTORE:
@@ -241,8 +242,26 @@ def _was_restarted(snapshot: Snapshot, job: JobObject, now: datetime) -> bool:
     restarted all the time is no hurry."""
     if job.finished is None or now - job.finished < LONGEST_BACKOFF:
         return False
-    starts = (each.started for each in snapshot.schedulers.values() if each.node == job.node)
-    return any(start > job.finished for start in starts if start)
+    return _latest_start(snapshot, job.node) > job.finished
+
+
+def _latest_start(snapshot: Snapshot, host: str) -> datetime:
+    """Returns when the host's kube-scheduler was started last, as far as its kubelet shows it."""
+    starts = (each.started for each in snapshot.schedulers.values() if each.node == host)
+    return max((start for start in starts if start), default=NEVER)
+
+
+def _was_put_back(snapshot: Snapshot, last: Attempt) -> bool:
+    """Returns whether a kube-scheduler started after a restoration that needs a person: its manifest may have
+    been away, and be there again."""
+    job = last.job
+    if (
+        job.finished is None
+        or job.command != HostctlCommand.RESTORE
+        or not (job.failed and last.needs_person)
+    ):
+        return False
+    return _latest_start(snapshot, job.node) > job.finished
 
 
 def _is_of(job: JobObject, node: NodeObject, command: HostctlCommand) -> bool:

@@ -200,9 +200,32 @@ def test_a_manifest_rewritten_without_us_is_left_so(node: FakeNode) -> None:
     assert not node.folder.exists()
 
 
-def test_a_manifest_that_is_gone_stays_gone(node: FakeNode) -> None:
+def test_a_manifest_that_was_moved_away_still_works_when_it_comes_back_and_is_restored_then(
+    node: FakeNode,
+) -> None:
+    node.install()
+    away = node.root / "kube-scheduler.yaml"
+    node.manifest_path.rename(away)
+    kept = sorted(node.folder.iterdir())
+
+    with pytest.raises(NeedsPersonError, match="put it back, and it is restored"):
+        node.restore()
+    assert sorted(node.folder.iterdir()) == kept
+
+    away.rename(node.manifest_path)
+    assert node.extenders == [EXTENDER.url]
+    assert node.restore().result == "Restored"
+    assert node.content == node.original
+    assert not node.folder.exists()
+
+
+def test_a_manifest_that_is_gone_for_good_is_left_so_once_a_person_says_so(node: FakeNode) -> None:
     node.install()
     node.manifest_path.unlink()
+    with pytest.raises(NeedsPersonError, match="if it is gone for good, remove ") as refusal:
+        node.restore()
+    named = str(refusal.value).rpartition("remove ")[2].partition(",")[0]
+    (node.root / named.lstrip("/")).unlink()
 
     assert node.restore().result == "RestoredPartially"
     assert not node.manifest_path.exists()

@@ -17,7 +17,6 @@ from tests.fakes.operator_server import Server, serving
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.credentials import Credentials
-from gpushare_operator import app
 from gpushare_operator.app import App
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import Installation
@@ -128,7 +127,6 @@ async def test_it_starts_before_the_api_server_works(
 async def test_what_vanished_while_nobody_watched_is_noticed(
     cluster: Cluster, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
 ) -> None:
-    monkeypatch.setattr(app, "RELIST_DELAY", 0.1)
     cluster.add_node("gpu-2")
     cluster.add_policy("default", {"names": ["gpu-1", "gpu-2"], "devices": CARDS})
     async with running(server, tmp_path, monkeypatch, unused_port):

@@ -11,7 +11,7 @@ from tests.fuzz.strategies.odd_json import odd_texts
 from tests.samples.operator import INSTALLATION, NOW, node, policy, snapshot, untouched
 
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.cache import Cache, Listing
+from gpushare_operator.cluster.cache import Cache, Listing, read
 from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.managed_fields import managers
 from gpushare_operator.cluster.readers import read_policy, read_scheduler, read_server_version, read_stray
@@ -32,7 +32,7 @@ def read_into(cache: Cache, plural: str, body: Any) -> None:
     listing: Listing[Any] = Listing(kind)
     listing.add([body, known])
     cache.replace(listing, "3")
-    cache.forget(kind, body)
+    cache.forget(kind, read(kind, body))
     assert "good" in cache._objects(kind), "the good one is gone"
 
 
@@ -81,9 +81,9 @@ def test_pods_of_others_and_versions_are_read_or_refused(body: Any, version: str
     found = read_server_version({"gitVersion": version})
     ServerVersions().lowest(version, NOW)
     assert len(found) < 64
-    for read in (lambda: read_scheduler(body, NOW), lambda: read_stray(body)):
+    for read_one in (lambda: read_scheduler(body, NOW), lambda: read_stray(body)):
         try:
-            read()
+            read_one()
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             assert repr(error)
 

@@ -9,6 +9,7 @@ from tests.samples.hostctl import (
     EXTENDER,
     FRESH,
     KUBEADM,
+    PATHS,
     file,
     performed,
     planned,
@@ -105,7 +106,9 @@ def test_restoring_what_others_edited_removes_only_ours() -> None:
         pytest.param(FRESH, "NothingToDo", id="never installed"),
         pytest.param(snapshot_of(None), "NothingToDo", id="no manifest and nothing of ours"),
         pytest.param(
-            replace(performed(planned(FRESH)), manifest=None), "RestoredPartially", id="the manifest is gone"
+            snapshot_of(None, **{planned(FRESH).backup_name: file(KUBEADM)}),
+            "RestoredPartially",
+            id="the manifest is gone, and what it would need",
         ),
         pytest.param(
             replace(performed(planned(FRESH)), manifest=file(KUBEADM)),
@@ -121,6 +124,16 @@ def test_there_may_be_nothing_to_write_back(snapshot: Snapshot, result: str) -> 
     restore_plan = plan.restore(snapshot)
 
     assert (restore_plan.result, restore_plan.manifest) == (result, None)
+
+
+def test_what_a_manifest_would_need_that_is_moved_away_is_kept() -> None:
+    away = replace(performed(planned(FRESH)), manifest=None)
+    config = PATHS.in_folder(planned(FRESH).config_name)
+
+    with pytest.raises(
+        NeedsPersonError, match=f"is not there.* does not start without {config}.*put it back"
+    ):
+        plan.restore(away)
 
 
 def test_a_configuration_file_is_merged_and_readable_for_whatever_user_the_scheduler_has() -> None:

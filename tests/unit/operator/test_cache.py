@@ -3,7 +3,7 @@
 from tests.samples.operator import scheduler
 
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.cache import Cache, Listing
+from gpushare_operator.cluster.cache import Cache, Listing, read
 from gpushare_operator.cluster.kinds import NODES
 from gpushare_operator.cluster.objects import NodeObject
 
@@ -43,14 +43,14 @@ def test_versions_are_as_long_as_the_server_makes_them() -> None:
 def test_a_deletion_that_comes_late_does_not_remove_the_successor() -> None:
     cache = Cache()
     cache.observe(NODES, node(9))
-    assert not cache.forget(NODES, node(8))
+    assert not cache.forget(NODES, read(NODES, node(8)))
     assert "n" in cache.snapshot().nodes
 
 
 def test_what_comes_late_after_a_deletion_does_not_bring_it_back() -> None:
     cache = Cache()
     cache.observe(NODES, node(1))
-    assert cache.forget(NODES, node(5))
+    assert cache.forget(NODES, read(NODES, node(5)))
     assert not cache.observe(NODES, node(4))
     assert cache.snapshot().nodes == {}
 
@@ -72,7 +72,7 @@ def test_what_came_after_a_list_was_read_stays() -> None:
 def test_what_was_deleted_after_a_list_was_read_stays_gone() -> None:
     cache = Cache()
     cache.observe(NODES, node(3))
-    cache.forget(NODES, node(7))
+    cache.forget(NODES, read(NODES, node(7)))
     assert not cache.replace(listing(node(3)), "5")
     assert cache.snapshot().nodes == {}
 

@@ -261,6 +261,22 @@ class TestRestarts:
         shown = scheduler(config=OURS, started=NOW - started)
         assert due(*self.seen, shown, installed(finished=NOW - finished)) == expected
 
+    @pytest.mark.parametrize(
+        ("exit_code", "started", "expected"),
+        [
+            pytest.param(2, 4, ["+restore-cp-3"], id="since a person was asked for"),
+            pytest.param(2, 60, [], id="before"),
+            pytest.param(1, 4, [], id="by the restoration itself"),
+        ],
+    )
+    def test_a_manifest_that_is_put_back_is_restored_at_once(
+        self, exit_code: int, started: int, expected: list[str]
+    ) -> None:
+        asked = failed(RESTORE, ago=8, sequence=2, exit_code=exit_code)
+        shown = scheduler(config=OURS, started=NOW - timedelta(seconds=started))
+        leaving = policy(deleting=True)
+        assert due(leaving, extender(), control_plane(), asked, shown) == expected
+
     def test_nobody_waits_for_it(self) -> None:
         restarted = scheduler(config=OURS, started=NOW - timedelta(minutes=1))
         seen = snapshot(serving(policy(), "gpu-1"), installed(finished=NOW - DAY), restarted)

@@ -1,6 +1,6 @@
 """What kopf gets of us."""
 
-from gpushare_operator.cluster.kopf_events import EndlessBackoff
+from gpushare_operator.cluster.kopf_frame import EndlessBackoff
 
 
 def test_delays_between_calls_never_end() -> None:

@@ -1,0 +1,97 @@
+"""Keeps the cache true to the cluster: one watch per kind, for ever, whatever the API server answers."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from gpushare_core.kube.backoff import Backoff
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.follow import Changed, Clock, Collection, Follower, Listed, Reader, as_json, follow
+from gpushare_operator.cluster.cache import Cache, Listing, Reading, read
+from gpushare_operator.cluster.kinds import KINDS, Kind
+
+Observer = Callable[[str, str | None], None]
+"""Gets the plural of a kind and the type of a watch event; None for each object of a list."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Watches:
+    """``changed`` is called when anything changed that the operator reads."""
+
+    client: KubeClient
+    cache: Cache
+    namespace: str
+    changed: Callable[[], None]
+    observed: Observer = lambda *_: None
+    clock: Clock = time.monotonic
+    _signs: dict[Kind[Any], float] = field(default_factory=dict, init=False)
+    """When the watch of a kind was last tried, or the server gave a sign."""
+    _unread: set[Kind[Any]] = field(default_factory=lambda: set(KINDS), init=False)
+    _read: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    async def run(self) -> None:
+        """Follows all kinds; never returns."""
+        async with asyncio.TaskGroup() as group:
+            for kind in KINDS:
+                group.create_task(self._keep_following(kind), name=f"watch of {kind.plural}")
+
+    async def until_read(self) -> None:
+        """Returns once every kind was read once: an empty cache looks like an empty cluster."""
+        await self._read.wait()
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last sign of the watch that has been silent longest; 0 before they run."""
+        return max((self.clock() - sign for sign in self._signs.values()), default=0.0)
+
+    async def _keep_following(self, kind: Kind[Any]) -> None:
+        backoff = Backoff()
+        while True:
+            self._sign(kind)
+            try:
+                await self._follow(kind)
+            except Exception:
+                # A defect of ours at one object must not end the others' watches, nor stay unseen.
+                _log.exception("the watch of %s ended, beginning it anew", kind.plural)
+            await backoff.wait()
+
+    async def _follow(self, kind: Kind[Any]) -> None:
+        collection = Collection(kind.path(self.namespace), label_selector=kind.label_selector)
+        follower = Follower(clock=self.clock, pulse=lambda: self._sign(kind))
+        async for event in follow(self.client, collection, _reader(kind), follower=follower):
+            is_new = self._replace(kind, event) if isinstance(event, Listed) else self._update(kind, event)
+            if is_new:
+                self.changed()
+
+    def _replace(self, kind: Kind[Any], listed: Listed[Reading[Any]]) -> bool:
+        listing = Listing(kind)
+        for reading in listed.items:
+            listing.take(reading)
+            self.observed(kind.plural, None)
+        is_new = self.cache.replace(listing, listed.version)
+        self._unread.discard(kind)
+        if not self._unread:
+            self._read.set()
+        return is_new
+
+    def _update(self, kind: Kind[Any], change: Changed[Reading[Any]]) -> bool:
+        self.observed(kind.plural, change.kind)
+        update = self.cache.forget if change.kind == "DELETED" else self.cache.take
+        return update(kind, change.item)
+
+    def _sign(self, kind: Kind[Any]) -> None:
+        self._signs[kind] = self.clock()
+
+
+def _reader(kind: Kind[Any]) -> Reader[Reading[Any]]:
+    def read_one(raw: msgspec.Raw) -> Reading[Any]:
+        return read(kind, as_json(raw))
+
+    return read_one
