@@ -102,7 +102,9 @@ def left_out(folder: str, names: list[str]) -> set[str]:
     if place in (library, library / "lib-dynload"):
         return {name for name in names if name.partition(".")[0] in LEFT_OUT or name.startswith("config-")}
     if place == HOME / "bin":
-        return {name for name in names if not name.startswith((f"{PRODUCT}-", "python"))}
+        return {
+            name for name in names if not name.startswith((f"{PRODUCT}-", f"kubectl-{PRODUCT}", "python"))
+        }
     # Compiled anew, see below.
     return set(names) & {"__pycache__"}
 

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.e2e
 
 MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
 PROGRAMS = ["extender", "hostctl", "operator", "plugin"]
+COMMAND = "kubectl-gpushare"
 CGROUPS = Path("/sys/fs/cgroup")
 UNCHECKED = 0b01
 """In the header of a compiled module: known by its content, and nobody looks again (PEP 552)."""
@@ -100,7 +101,8 @@ class TestImage:
         programs = {path for path in image.entries if "/bin/" in path and not path.endswith("/")}
         names = {Path(path).name for path in programs}
         assert {name for name in names if not name.startswith("python")} == {
-            f"gpushare-{each}" for each in PROGRAMS
+            COMMAND,
+            *(f"gpushare-{each}" for each in PROGRAMS),
         }
 
     def test_neither_pip_nor_the_local_cluster_are_in_it(self, image: Image) -> None:

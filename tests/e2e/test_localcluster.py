@@ -310,7 +310,7 @@ def test_a_disk_of_a_node_is_full_and_empty_again_and_survives_its_reboot(cluste
     cluster.wait_ready()
     cluster.fill_disk("gpu-small", f"{folder}/anything")
 
-    refused = cluster.node_exec("gpu-small", ["sh", "-c", f"echo new > {folder}/new"])
+    refused = cluster.node_exec("gpu-small", ["dd", "if=/proc/version", f"of={folder}/new"])
     assert "No space left on device" in refused.stderr
     cluster.empty_disk("gpu-small", folder)
     cluster.node_path("gpu-small", f"{folder}/kept").write_text("by the host")
@@ -511,8 +511,14 @@ def is_zombie(pid: int) -> bool:
     return True
 
 
-def test_the_command_line_starts_shows_and_stops_a_cluster(tmp_path: Path) -> None:
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+@pytest.fixture
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a short path: sockets lie in it."""
+    return tmp_path_factory.mktemp("cli")
+
+
+def test_the_command_line_starts_shows_and_stops_a_cluster(state: Path) -> None:
+    environment = {**os.environ, "XDG_STATE_HOME": str(state)}
 
     def localcluster(*arguments: str) -> "subprocess.CompletedProcess[str]":
         command = [sys.executable, "-m", "gpushare_localcluster.cli", *arguments]
@@ -520,7 +526,7 @@ def test_the_command_line_starts_shows_and_stops_a_cluster(tmp_path: Path) -> No
 
     up = localcluster("up", "--name=tried", "--nodes=1")
     try:
-        assert up.stdout == f"export KUBECONFIG={tmp_path}/gpushare/tried/kubeconfig\n", up.stderr
+        assert up.stdout == f"export KUBECONFIG={state}/gpushare/tried/kubeconfig\n", up.stderr
         assert localcluster("--name=tried", "status").stdout.endswith("\nready\n")
         nodes = localcluster("--name=tried", "kubectl", "get", "nodes", "--output=name").stdout
         assert nodes == "node/control-plane-1\nnode/gpu-1\n"
