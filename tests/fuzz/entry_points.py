@@ -87,6 +87,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_core.kube.follow:as_json": "gpushare_core.kube.follow:follow",
     "gpushare_core.kube.lease:LeaseObserver.seconds_left": "gpushare_core.kube.lease:LeaseObserver.observe",
     "gpushare_core.whole_number:whole_number": "gpushare_operator.cluster.readers:read_calls",
+    "gpushare_core.whole_number:version_number": "gpushare_plugin.decide.pods:read_pod",
     "gpushare_core.yaml_edit:_constructed": "gpushare_core.yaml_edit:documents",
     "gpushare_core.yaml_edit:_root": "gpushare_core.yaml_edit:insert_item",
     "gpushare_core.yaml_edit:_scalar": "gpushare_core.yaml_edit:replace_scalar",
