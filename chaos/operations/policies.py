@@ -109,7 +109,10 @@ class Overlap(_Edit, frozen=True, kw_only=True, tag="policy.overlap"):
             await delete(world, self.replaced)
 
     async def heal(self, world: World) -> None:
+        """What is applied to a policy that is still going goes with it."""
         await delete(world, OVERLAPPING)
+        if self.replaced:
+            await gone(world, self.replaced)
         await super().heal(world)
         await gone(world, OVERLAPPING)
 
