@@ -32,7 +32,12 @@ class Auditor:
     unread: Counter[str] = field(default_factory=Counter)
     """Book -> in how many readings it was missing."""
     _before: Mapping[str, Books] = field(default_factory=dict)
+    _earlier: Mapping[str, Books] = field(default_factory=dict)
+    """Read before that."""
     _suspects: Sequence[Difference] = ()
+    _releases: Sequence[Difference] = ()
+    """Seen from the reading before the last to the last: a mirror pod that was made anew between the API's
+    answer and the extender's has another UID in one of them."""
 
     async def differences(self) -> list[Difference]:
         """Returns everything that differs now, also what is only wrong in quiet: a book, too, that cannot be
@@ -56,16 +61,11 @@ class Auditor:
             return
         self.unread.update(reading.unread.keys())
         found = [each for each in _differing(reading) if each.kind.at_once]
-        for each in (*seen_twice(self._suspects, found), *self._released(reading)):
+        lasting = seen_twice(self._releases, _released(self._earlier, reading))
+        for each in (*seen_twice(self._suspects, found), *lasting):
             self.report(Finding(rule=each.rule, sentence=str(each)))
-        self._suspects, self._before = found, reading.books
-
-    def _released(self, reading: Reading) -> Iterator[Difference]:
-        """Yields by each extender what it, or the status, has released early since it was read last."""
-        for extender, books in reading.books.items():
-            before = self._before.get(extender, Books({}))
-            for name, after in books.nodes.items():
-                yield from released_early(before.nodes.get(name, NodeBooks(node=name)), after)
+        self._releases = [*_released(self._before, reading)]
+        self._suspects, self._earlier, self._before = found, self._before, reading.books
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
@@ -93,3 +93,11 @@ def _differing(reading: Reading) -> list[Difference]:
         for each in differences(books):
             found.setdefault(each.identity, each)
     return list(found.values())
+
+
+def _released(earlier: Mapping[str, Books], reading: Reading) -> Iterator[Difference]:
+    """Yields by each extender what it, or the status, has released early since the ``earlier`` books."""
+    for extender, books in reading.books.items():
+        before = earlier.get(extender, Books({}))
+        for name, after in books.nodes.items():
+            yield from released_early(before.nodes.get(name, NodeBooks(node=name)), after)

@@ -74,6 +74,19 @@ async def test_a_breach_is_reported_when_two_readings_show_it() -> None:
     assert {each.rule for each in await look_at([GOOD, bad, bad])} == {"I2"}
 
 
+def released() -> NodeBooks:
+    """The GPUShareNode counts nobody any more, while the kubelet holds all as before."""
+    assert GOOD.share_node
+    cards = tuple(replace(card, holders=(), allocated=0) for card in GOOD.share_node.cards)
+    return replace(GOOD, share_node=replace(GOOD.share_node, cards=cards))
+
+
+async def test_units_that_are_free_too_early_are_reported_when_two_readings_show_it() -> None:
+    early = released()
+    assert "I4" not in {each.rule for each in await look_at([GOOD, early, GOOD, early, GOOD])}
+    assert [each.rule for each in await look_at([GOOD, early, early]) if "counts" in each.sentence]
+
+
 async def test_while_nobody_answers_nothing_is_forgotten() -> None:
     bad = wrong_environment()
     assert await look_at([bad, None, bad])
