@@ -16,7 +16,7 @@ from chaos.findings import Finding, Findings
 from chaos.footprint import Footprint
 from chaos.plan.history import Step
 from chaos.record import Record
-from chaos.runner import Runner
+from chaos.runner import DEADLINES, Deadlines, Runner
 from chaos.teardown import take_back
 from chaos.traffic import Traffic
 from chaos.verdict import verdict
@@ -48,7 +48,13 @@ class Outcome:
 
 
 async def run(
-    steps: Sequence[Step], folder: Path, outcome: Outcome, *, say: Callable[[str], None], keep: bool = False
+    steps: Sequence[Step],
+    folder: Path,
+    outcome: Outcome,
+    *,
+    say: Callable[[str], None],
+    keep: bool = False,
+    deadlines: Deadlines = DEADLINES,
 ) -> None:
     """Plays ``steps`` in a fresh cluster that keeps its files in ``folder``, and fills ``outcome``.
 
@@ -56,14 +62,20 @@ async def run(
     waits for Ctrl-C. Whatever goes wrong is a finding, so that there is a report of what was seen before.
     """
     try:
-        await _on_a_cluster(steps, folder, outcome, say=say, keep=keep)
+        await _on_a_cluster(steps, folder, outcome, say=say, keep=keep, deadlines=deadlines)
     except Exception as error:
         say(traceback.format_exc())
         outcome.findings.add(Finding(rule="run", sentence=f"it ended: {type(error).__name__}: {error}"))
 
 
 async def _on_a_cluster(
-    steps: Sequence[Step], folder: Path, outcome: Outcome, *, say: Callable[[str], None], keep: bool
+    steps: Sequence[Step],
+    folder: Path,
+    outcome: Outcome,
+    *,
+    say: Callable[[str], None],
+    keep: bool,
+    deadlines: Deadlines,
 ) -> None:
     begun = time.monotonic()
     # Blocking calls take minutes at times, and reading the books must not wait for them.
@@ -72,7 +84,13 @@ async def _on_a_cluster(
         auditor = Auditor(gatherer, outcome.findings.add)
         expectations = Expectations(world, findings=outcome.findings, record=outcome.record)
         runner = Runner(
-            world, auditor, expectations, findings=outcome.findings, record=outcome.record, say=say
+            world,
+            auditor,
+            expectations,
+            findings=outcome.findings,
+            record=outcome.record,
+            say=say,
+            deadlines=deadlines,
         )
         await runner.settle()
         say(f"ready after {time.monotonic() - begun:.0f} s")
