@@ -91,7 +91,7 @@ class Traffic:
 
     async def _follow(self) -> None:
         async for event in follow(self.client, Collection(pods(NAMESPACE))):
-            for pod in _present(event):
+            for pod in present(event):
                 name = pod["metadata"]["name"]
                 if name not in self.waited and condition(pod, "PodScheduled").get("status") == "True":
                     self.waited[name] = time.monotonic() - self.created.setdefault(name, time.monotonic())
@@ -109,7 +109,8 @@ class Traffic:
             await asyncio.sleep(0.1)
 
 
-def _present(event: Listed[Json] | Changed[Json]) -> Sequence[Json]:
+def present(event: Listed[Json] | Changed[Json]) -> Sequence[Json]:
+    """Returns the objects that ``event`` shows to be there."""
     if isinstance(event, Listed):
         return event.items
     return [] if event.kind == "DELETED" else [event.item]

@@ -3,6 +3,9 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from chaos.quiet import condition as condition
+from chaos.quiet import is_true as is_true
+
 from gpushare_core.json_object import Json as Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
@@ -62,16 +65,6 @@ def _keep(state: State, event: Listed[Json] | Changed[Json]) -> None:
 
 def _key(item: Json) -> str:
     return f"{item['metadata'].get('namespace', '')}/{item['metadata']['name']}"
-
-
-def condition(item: Json, kind: str) -> Json:
-    """The condition of that type, or an empty one."""
-    conditions: list[Json] = item.get("status", {}).get("conditions") or []
-    return next((each for each in conditions if each["type"] == kind), {})
-
-
-def is_true(item: Json, kind: str) -> bool:
-    return condition(item, kind).get("status") == "True"
 
 
 def get(cluster: LocalCluster, path: str) -> Json:

@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from chaos.traffic import present
 from tests.e2e.observe import NODES, PODS, Json, condition
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
-from gpushare_core.kube.follow import Changed, Collection, Listed, follow
+from gpushare_core.kube.follow import Collection, follow
 from gpushare_localcluster.cluster import LocalCluster
 
 INTERVAL = 0.2
@@ -87,19 +88,13 @@ async def _flow(cluster: LocalCluster, traffic: Traffic, stop: threading.Event) 
 async def _note_scheduled(client: KubeClient, traffic: Traffic) -> None:
     """Until the last pod of closed traffic has its node."""
     async for event in follow(client, Collection(_PATH)):
-        for pod in _present(event):
+        for pod in present(event):
             name = pod["metadata"]["name"]
             if condition(pod, "PodScheduled").get("status") == "True" and name not in traffic.scheduled:
                 traffic.scheduled[name] = time.monotonic()
                 await client.delete(f"{_PATH}/{name}")
         if traffic.is_closed and traffic.is_done():
             return
-
-
-def _present(event: Listed[Json] | Changed[Json]) -> Sequence[Json]:
-    if isinstance(event, Listed):
-        return event.items
-    return [] if event.kind == "DELETED" else [event.item]
 
 
 def _sink() -> Json:
