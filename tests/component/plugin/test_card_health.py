@@ -110,6 +110,7 @@ async def test_a_restart_brings_no_sick_card_back(node: Node) -> None:
     before = fault(node)
     await node.restart_plugin()
     await node.until_registered()
+    await node.kubelet.until("its devices", lambda it: "Healthy" in it.devices.values())
     assert list(node.kubelet.devices.values()).count("Unhealthy") == 16
     assert fault(node) == before
     node.annotate(CLEAR_FAULT_ANNOTATION, f"{SECOND}@{before.last_seen}")

@@ -235,7 +235,7 @@ async def test_nothing_of_it_changes_with_a_restart_of_our_plugin(idle_node: Nod
     before = Counter(node.kubelet.devices)
     await node.restart_plugin()
     await node.until_registered()
-    assert Counter(node.kubelet.devices) == before
+    await node.kubelet.until("the same devices", lambda it: Counter(it.devices) == before)
     assert node.on_cards() == {"old": {CARDS[0]: 12}, "a": {CARDS[0]: 4}}
 
 

@@ -52,7 +52,7 @@ async def test_the_older_one_stands_by_and_comes_back(
     await successor.stop_plugin()
     await node.until("its return", lambda: node.agent is not None and node.agent.is_registered)
     await node.until_registered()
-    assert list(node.kubelet.devices.values()) == ["Healthy"] * 32
+    await node.kubelet.until("its devices", lambda it: [*it.devices.values()] == ["Healthy"] * 32)
 
 
 async def test_what_the_older_one_knew_is_forgotten_when_it_comes_back(
