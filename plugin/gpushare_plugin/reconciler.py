@@ -219,10 +219,12 @@ class Reconciler:
     async def _read_assigned(self) -> bool:
         """Returns whether it is known what is assigned right now.
 
-        Read before IDs change their meaning: since the last time a pod may have been admitted.
+        Read before IDs change their meaning: since the last time a pod may have been admitted. A kubelet that
+        was restarted shows its pods a moment later.
         """
         await self.assignment_reader.read()
-        return self.state.pod_resources_available
+        state = self.state
+        return state.pod_resources_available and not (state.unshown_holders or state.unshown_starters)
 
     async def _record(self, offering: Offering) -> Problem | None:
         """Returns why the GPUShareNode does not say what the IDs of ``offering`` mean, or None when it does.
@@ -262,9 +264,15 @@ class Reconciler:
             last_layout=state.last_layout,
             last_dialect=state.last_dialect,
             assigned=state.assigned,
-            assigned_known=state.assigned_known,
+            assigned_known=state.assigned_known and not self._lacks_witness(),
             pods=state.pods,
         )
+
+    def _lacks_witness(self) -> bool:
+        """Whether pods hold units of which neither the kubelet nor its checkpoint says anything yet."""
+        state = self.state
+        unshown = (state.pods[name] for name in state.unshown_starters)
+        return any(not state.assigned.stored_of(pod) for pod in unshown)
 
     def _send(self, offering: Offering, locks: Locks, kept: frozenset[int]) -> None:
         layout, self._sent_locks, self._sent_kept = offering.layout, locks, kept
@@ -321,12 +329,6 @@ class Reconciler:
         allocations = every_allocation(assignments, self.state.pods) if assignments else []
         await self.meter.measure(offering.layout, allocations)
 
-    def _is_unlisted(self, offering: Offering, share_node: GPUShareNode) -> bool:
-        """Whether PodResources have not told yet, since the start, who has what of the cards in the status:
-        a kubelet that is away keeps all that its pods have."""
-        listed = self.state.assigned_listed
-        return not listed and offering.layout is not None and _is_recorded(offering, share_node)
-
     async def write_status(self) -> bool:
         """Returns whether the status is as it has to be."""
         async with self._writing:
@@ -372,7 +374,8 @@ class Reconciler:
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, use = self.state, self._use(share_node)
         faults = faults_of(state.health or recorded_health(share_node))
-        if offering.layout_unknown or self._is_unlisted(offering, share_node):
+        keeps_record = offering.layout is not None and _is_recorded(offering, share_node)
+        if offering.layout_unknown or (keeps_record and state.unshown_holders):
             conditions = self._conditions(share_node, offering, use, self._audited(offering, None))
             return kept_status(share_node, conditions, faults=faults, now=self.now())
         assignments = self._node_assignments(offering)

@@ -21,6 +21,7 @@ from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import STARTING, Offering
 from gpushare_plugin.decide.pods import Pod, PodName
 from gpushare_plugin.decide.preferred_allocation import PreferredCard
+from gpushare_plugin.decide.shown_pods import ShownPods, unshown_holders, unshown_starters
 from gpushare_plugin.devices.card import Reading
 
 
@@ -36,14 +37,16 @@ class NodeState:
     """Why the newest GPUShareNode cannot be read; then ``share_node`` is the one before."""
     pods: dict[PodName, Pod] = field(default_factory=dict)
     """As the API server has them."""
+    pods_known: bool = False
+    """Whether the API server ever told all of them."""
     assigned: AssignedDevices = field(default_factory=AssignedDevices)
     """As PodResources showed last."""
     pod_resources_available: bool = False
     """Whether they answered the last time."""
     assigned_known: bool = False
     """Whether PodResources or the checkpoint ever told what is assigned."""
-    assigned_listed: bool = False
-    """Whether PodResources ever did: the checkpoint alone names no pod, and may show pods that have ended."""
+    shown: ShownPods = field(default_factory=ShownPods)
+    """What the PodResources of this kubelet have listed since its start."""
     reading: Reading | None = None
     """Of the cards. None where nothing is shared."""
     health: Health | None = None
@@ -123,6 +126,9 @@ class NodeState:
 
     def put_pods(self, pods: Iterable[Pod]) -> None:
         """Stores a whole list, whatever was read before: a pod that is not in it is gone."""
+        if not self.pods_known:
+            self.pods_known = True
+            self.changed.set()
         listed = {pod.name: pod for pod in pods}
         for name in self.pods.keys() - listed.keys():
             self.drop_pod(name, self.pods[name].uid)
@@ -137,12 +143,24 @@ class NodeState:
         self.measured = None
         self.preferred.clear()
 
-    def put_assigned(self, assigned: AssignedDevices) -> None:
-        """Stores what PodResources answered."""
+    @property
+    def unshown_holders(self) -> frozenset[PodName]:
+        """Pods that have units by the GPUShareNode alone: the kubelet has not shown them yet."""
+        if self.share_node is None:
+            return frozenset()
+        return unshown_holders(self.share_node.status, self.assigned, self.shown, self.pods)
+
+    @property
+    def unshown_starters(self) -> list[PodName]:
+        """Pods that may hold units and that the kubelet has not shown yet."""
+        return unshown_starters(self.assigned, self.shown, self.pods)
+
+    def put_assigned(self, assigned: AssignedDevices, shown: ShownPods) -> None:
+        """Stores what PodResources answered, and which pods they have ``shown`` by now."""
         self.assigned_known = True
-        if not self.assigned_listed:
-            self.assigned_listed = True
+        if shown.complete != self.shown.complete:
             self.changed.set()
+        self.shown = shown
         if assigned != self.assigned or not self.pod_resources_available:
             self.assigned, self.pod_resources_available = assigned, True
             self.refresh_requests()

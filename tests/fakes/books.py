@@ -125,6 +125,14 @@ class Kubelet:
     """Whether PodResources do not answer."""
     forgetful: bool = False
     """Whether units that are held are offered again, as after ``UpdateAllocatedDevices`` at a bad moment."""
+    starts: int = 0
+    unheard: set[PodName] = field(default_factory=set)
+    """Pods that it has not heard of since its start: it lists them later."""
+
+    def restart(self) -> None:
+        """It lists nobody until it has heard from the API server."""
+        self.starts += 1
+        self.unheard = {*self.pods}
 
     def take_list(self, name: str, message: bytes) -> None:
         listed = api.ListAndWatchResponse.FromString(message)
@@ -170,6 +178,7 @@ class Kubelet:
             pod_resources=[
                 self._listed(pod, {} if pod.name in self.forgotten else given)
                 for pod, given in self.pods.values()
+                if pod.name not in self.unheard
             ]
         )
 
@@ -228,7 +237,7 @@ class KubeletClient:
         assert timeout
         if self.kubelet.silent:
             raise PodResourcesUnavailableError("no answer")
-        return read_assigned(self.kubelet.listed(), RESOURCES)
+        return changed(read_assigned(self.kubelet.listed(), RESOURCES), kubelet=str(self.kubelet.starts))
 
     def read(self, names: Collection[str]) -> tuple[CheckpointEntry, ...]:
         assert RESOURCES.keys() >= set(names)
@@ -324,6 +333,7 @@ class Node:
             events=EventWriter(Unheard(), self.name, now=self.now),  # type: ignore[arg-type]
         )
         self.state.share_node = GPUShareNode.model_validate(self.cluster.share_nodes[self.name])
+        self.state.pods_known = True
         for pod in self.cluster.bound_to(self.name):
             self.state.put_pod(read_pod(pod.body, GPUSHARE.allocation_annotation, RESOURCES))
 

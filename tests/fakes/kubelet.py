@@ -2,7 +2,8 @@
 
 Its device manager follows ``pkg/kubelet/cm/devicemanager`` of Kubernetes 1.36: it dials back within Register,
 takes the newest registration, lists a pod that is being admitted without devices, lends an ordinary init
-container's devices to the containers after it, and removes all plugins' sockets when it starts.
+container's devices to the containers after it, and removes all plugins' sockets when it starts. After a restart
+it lists nobody, and then one pod more with each answer: it hears of them from the API server.
 """
 
 import asyncio
@@ -101,6 +102,12 @@ class FakeKubelet:
     refuse: str = ""
     """Set: Register fails with this text."""
     writes_checkpoint: bool = True
+    unheard: list[PodName] = field(default_factory=list)
+    """Pods that it has on disk, and has not heard of since its start."""
+    hears: bool = True
+    """Unset: the API server does not answer it."""
+    listings: int = 0
+    """Answers of PodResources."""
     _closing: asyncio.Task[None] | None = None
     _registration_server: grpc.aio.Server | None = None
     _resources_server: grpc.aio.Server | None = None
@@ -122,6 +129,7 @@ class FakeKubelet:
     # Life
 
     async def start(self) -> None:
+        self.unheard = [*self.pods]
         self.device_plugins.mkdir(exist_ok=True)
         for socket in self.device_plugins.glob("*.sock*"):
             socket.unlink()
@@ -207,6 +215,8 @@ class FakeKubelet:
         """Admit ``pod``, one at a time. Raises ``AdmissionError``, and forgets it, when it is refused."""
         name = PodName(pod["metadata"]["namespace"], pod["metadata"]["name"])
         async with self._admission:
+            if self.hears:  # those that it has on disk come first
+                self.unheard.clear()
             admitted = self.pods[name] = Admitted(pod["spec"], _uid(pod))
             reusable: dict[str, list[str]] = {}
             try:
@@ -340,8 +350,12 @@ class FakeKubelet:
         if self.busy > 0:
             self.busy -= 1
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
+        heard = [(name, pod) for name, pod in self.pods.items() if name not in self.unheard]
+        self.listings += 1
+        if self.hears and self.unheard:
+            self.unheard.pop(0)
         return resources.ListPodResourcesResponse(
-            pod_resources=[self._shown(name, pod) for name, pod in self.pods.items()]
+            pod_resources=[self._shown(name, pod) for name, pod in heard]
         )
 
     def _shown(self, name: PodName, pod: Admitted) -> resources.PodResources:

@@ -93,13 +93,18 @@ class SimulatedKubelet:
     _leaving: dict[str, None] = field(default_factory=dict)
     """Pods that are being deleted from the API server."""
     synced: bool = False
+    starts: int = 0
+    shown: dict[str, None] = field(default_factory=dict)
+    """Pods that it has heard of since its start: it lists no others. Source: ``GetActivePods``."""
 
     # Life
 
     def start(self) -> None:
         self.is_up = True
         self.synced = False
-        for run in (self._follow, self._admit_for_ever, self._end_for_ever):
+        self.starts += 1
+        self.shown.clear()
+        for run in (self._follow, self._show_for_ever, self._admit_for_ever, self._end_for_ever):
             self._spawn(run())
 
     def stop(self) -> None:
@@ -172,6 +177,16 @@ class SimulatedKubelet:
         self._changed.set()
         self._changed = asyncio.Event()
 
+    async def _show_for_ever(self) -> None:
+        """It hears of its pods all at once, and takes one after the other."""
+        while True:
+            changed = self._changed
+            heard = self.bodies if self.synced else {}
+            for uid in [uid for uid in self.pods if uid in heard and uid not in self.shown]:
+                await asyncio.sleep(self.dice.uniform(0.0, 0.3))
+                self.shown[uid] = None
+            await changed.wait()
+
     # Admission
 
     async def _admit_for_ever(self) -> None:
@@ -195,6 +210,7 @@ class SimulatedKubelet:
         uid = body["metadata"]["uid"]
         pod = self.pods.setdefault(uid, KnownPod(body, read_request(body["spec"], RESOURCES)))
         pod.is_half_admitted = False
+        self.shown[uid] = None
         try:
             await self._give_all(pod)
         except (RefusedError, *REFUSALS) as error:
@@ -354,7 +370,7 @@ class SimulatedKubelet:
 
     def listed(self) -> resources.ListPodResourcesResponse:
         return resources.ListPodResourcesResponse(
-            pod_resources=[_listed(each) for each in self.pods.values()]
+            pod_resources=[_listed(each) for each in self.pods.values() if each.uid in self.shown]
         )
 
 

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,9 @@ class Books:
         await asyncio.sleep(CALL / 2)
         if not self.kubelet.is_up or not await self._answers(timeout):
             raise PodResourcesUnavailableError("no answer")
-        answer = self.kubelet.listed()
+        answer, starts = self.kubelet.listed(), self.kubelet.starts
         await asyncio.sleep(CALL / 2)
-        return read_assigned(answer, RESOURCES)
+        return replace(read_assigned(answer, RESOURCES), kubelet=str(starts))
 
     async def _answers(self, within: float) -> bool:
         """A kubelet that hangs answers what it was asked when it goes on."""

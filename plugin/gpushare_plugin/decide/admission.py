@@ -34,7 +34,8 @@ def admission_candidates(
     ``assigned`` was listed during the kubelet's call. ``resource`` is the name of what it asks for, empty
     where that does not matter.
     """
-    listed = (pods[name] for name in assigned.pods if name in pods and assigned.of(pods[name]))
+    names = (name for name in assigned.pods if name in pods and name not in assigned.unshown)
+    listed = (pods[name] for name in names if assigned.of(pods[name]))
     lacking = (
         pod
         for pod in listed

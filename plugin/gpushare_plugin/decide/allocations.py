@@ -85,6 +85,10 @@ class AssignedDevices:
     """Why the checkpoint cannot be read; then ``stored`` is empty."""
     foreign_names: frozenset[str] = frozenset()
     """Extended resources of which foreign units are in ``pods`` and ``stored``."""
+    unshown: frozenset[PodName] = frozenset()
+    """Those of ``pods`` that the kubelet has not listed since it was restarted: as they were before."""
+    kubelet: str = field(default="", compare=False)
+    """Which process answered: a restarted one is another one."""
 
     def of(self, pod: Pod) -> PodAssignment | None:
         """Returns what is listed of ``pod``; not of another one that had its name before."""
@@ -161,7 +165,7 @@ class PodAllocation:
 
 def orphans(assigned: AssignedDevices, pods: Pods) -> list[PodAssignment]:
     """Returns the pods for which the kubelet keeps units although the API server does not know them."""
-    return [each for each in assigned.pods_with_units() if not _is_known(each, pods)]
+    return [each for each in assigned.pods_with_units() if not is_known(each, pods)]
 
 
 def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
@@ -387,8 +391,8 @@ def annotated_cards_of(pod: Pod, resource: ResourceClass) -> tuple[str, ...]:
     return tuple(card for card, each in classes.items() if each is resource)
 
 
-def _is_known(assignment: PodAssignment, pods: Pods) -> bool:
-    """Whether the API server has this very pod."""
+def is_known(assignment: PodAssignment, pods: Pods) -> bool:
+    """Whether the API server has this very pod (as far as its UID was found out)."""
     pod = pods.get(assignment.name)
     return pod is not None and assignment.uid in ("", pod.kubelet_uid)
 

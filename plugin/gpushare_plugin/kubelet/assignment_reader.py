@@ -10,6 +10,7 @@ from gpushare_plugin.decide.allocations import AssignedDevices, orphans
 from gpushare_plugin.decide.checkpoint import by_pod
 from gpushare_plugin.decide.foreign_cards import locate
 from gpushare_plugin.decide.identity import identify
+from gpushare_plugin.decide.shown_pods import with_unshown
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
 from gpushare_plugin.kubelet.pod_resources import PodResources, PodResourcesUnavailableError
 from gpushare_plugin.kubelet.reservations import Reservations
@@ -18,7 +19,8 @@ from gpushare_plugin.state import NodeState
 PERIOD = 10.0
 """Seconds between two readings when nothing happens."""
 RETRY_PERIOD = 1.0
-"""Seconds after which the kubelet is asked again that does not answer, or keeps units of a pod that is gone.
+"""Seconds after which the kubelet is asked again that does not answer, has not shown all pods since its start, or
+keeps units of a pod that is gone.
 Then ever less often: a static pod whose mirror the API server refuses stays for ever."""
 TIMEOUT = 5.0
 """Seconds within which PodResources have to answer."""
@@ -100,7 +102,8 @@ class AssignmentReader:
     def delay(self) -> float:
         """Returns the seconds until the next reading, unless something happens before that."""
         state = self._state
-        if state.pod_resources_available and not orphans(state.assigned, state.pods):
+        settled = state.shown.complete and not state.assigned.unshown
+        if state.pod_resources_available and settled and not orphans(state.assigned, state.pods):
             self._backoff.reset()
             return PERIOD
         return self._backoff.next_delay()
@@ -125,12 +128,16 @@ class AssignmentReader:
         if number < self._newest:
             return self._state.assigned
         self._newest = number
-        stored, state = self._read_checkpoint(), self._state
+        stored, state, before = self._read_checkpoint(), self._state, self._state.assigned
         entries = [entry for each in stored.stored.values() for entry in each.values()]
         known = replace(listed, checkpoint_problem=stored.checkpoint_problem)
-        identified = identify(known, entries, state.assigned, state.pods)
-        assigned = locate(identified, state.assigned, state.pods, state.dialect_names)
-        state.put_assigned(assigned)
+        identified = identify(known, entries, before, state.pods)
+        shown = state.shown.after(
+            listed, before, state.pods if state.pods_known else None, now=self._clock()
+        )
+        every = with_unshown(identified, before, shown, state.pods, stored=stored.stored)
+        assigned = locate(every, before, state.pods, state.dialect_names)
+        state.put_assigned(assigned, shown)
         return assigned
 
     def _read_checkpoint(self) -> AssignedDevices:

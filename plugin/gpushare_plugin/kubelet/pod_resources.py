@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -50,18 +51,33 @@ class PodResources:
     async def assigned_devices(self, *, timeout: float) -> AssignedDevices:
         """Returns what all active pods have now, the one that is being admitted included.
 
+        A kubelet that was restarted does not know yet of all: ``AssignedDevices.kubelet`` tells one process from
+        the next.
+
         Raises:
-            PodResourcesUnavailableError: no answer within ``timeout`` seconds.
+            PodResourcesUnavailableError: no answer within ``timeout`` seconds, or not from one process.
         """
         try:
             async with asyncio.timeout(timeout):
-                return read_assigned(await self._list(), self._resources)
+                before = self._process()
+                answer = await self._list()
+                if (process := self._process()) != before:
+                    raise PodResourcesUnavailableError(f"{self._socket}: the kubelet restarts")
+                return replace(read_assigned(answer, self._resources), kubelet=process)
         except grpc.aio.AioRpcError as error:
             raise PodResourcesUnavailableError(
                 f"{self._socket}: {error.code().name} {error.details()}"
             ) from error
         except TimeoutError as error:
             raise PodResourcesUnavailableError(f"{self._socket}: no answer in {timeout} s") from error
+
+    def _process(self) -> str:
+        """Returns what is another text for each process: it makes its socket anew."""
+        try:
+            stat = self._socket.stat()
+        except OSError as error:
+            raise PodResourcesUnavailableError(f"{self._socket}: {error.strerror or error}") from error
+        return f"{stat.st_ino} {stat.st_mtime_ns}"
 
     async def _list(self) -> api.ListPodResourcesResponse:
         while True:

@@ -8,11 +8,14 @@ from tests.samples.plugin import NODE, assigned, name_of
 
 from gpushare_core.kube.backoff import Backoff
 from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.shown_pods import ShownPods
 from gpushare_plugin.kubelet.assignment_reader import PERIOD, AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
 from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.state import NodeState
+
+ALL_SHOWN = ShownPods(kubelet="", complete=True)
 
 
 class Answers:
@@ -97,13 +100,13 @@ async def test_a_failure_that_began_earlier_is_not_believed(bench: Bench) -> Non
 
 async def test_units_of_a_pod_that_nobody_ends_are_looked_at_ever_less_often(bench: Bench) -> None:
     """Such as those of a static pod whose mirror the API server refuses."""
-    bench.state.put_assigned(assigned(static={"main": [0]}))
+    bench.state.put_assigned(assigned(static={"main": [0]}), ALL_SHOWN)
     assert [bench.reader.delay() for _ in range(6)] == [1, 2, 4, 8, 10, 10]
     bench.reader.read_soon()
     assert bench.reader.delay() == 1
-    bench.state.put_assigned(AssignedDevices())
+    bench.state.put_assigned(AssignedDevices(), ALL_SHOWN)
     assert bench.reader.delay() == PERIOD
-    bench.state.put_assigned(assigned(static={"main": [0]}))
+    bench.state.put_assigned(assigned(static={"main": [0]}), ALL_SHOWN)
     assert bench.reader.delay() == 1
 
 

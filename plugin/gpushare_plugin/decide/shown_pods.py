@@ -1,0 +1,120 @@
+"""Whether a pod that a kubelet does not list has ended, or was not shown yet.
+
+After its start a kubelet keeps what its checkpoint says, and its PodResources show the pods that it has heard of:
+nobody at first, then static pods, then those of the API server, one after the other. Source: ``GetActivePods``,
+``HandlePodAdditions`` and ``ManagerImpl.UpdateAllocatedDevices`` of the kubelet (1.36), which keep the units of
+all pods until every source of pods was heard.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from gpushare_core.api.share_node import NodeStatus
+from gpushare_plugin.decide.allocations import AssignedDevices, is_known
+from gpushare_plugin.decide.checkpoint import StoredContainers
+from gpushare_plugin.decide.pods import PodName, Pods
+
+SETTLED_AFTER = 10.0
+"""Seconds after which nobody is waited for who would show that a kubelet has heard of the API server's pods."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownPods:
+    """What one kubelet process has listed since its start, or since ours."""
+
+    kubelet: str | None = None
+    """Which process that is; None before any has answered."""
+    since: float = 0.0
+    """When it answered first while the API server's pods were known, in steady seconds."""
+    before: frozenset[PodName] = field(default_factory=frozenset)
+    """What the process before it had listed."""
+    names: frozenset[PodName] = field(default_factory=frozenset)
+    """What it has listed at any time."""
+    complete: bool = False
+    """Whether it has heard of all pods that it can hear of."""
+
+    def may_follow(self, name: PodName, *, known: bool) -> bool:
+        """Whether a pod that is not listed now may be at a later time, and has its units until then.
+
+        ``known``: whether the API server has this very pod. If not, a kubelet that has heard of all pods has
+        let go of it.
+        """
+        return name not in self.names and (known or not self.complete)
+
+    def after(
+        self, listed: AssignedDevices, before: AssignedDevices, pods: Pods | None, *, now: float
+    ) -> "ShownPods":
+        """Returns what is known after one answer more.
+
+        ``before``: what was assigned by the answers before. ``pods``: as the API server has them; None while
+        they were not read.
+        """
+        shown = self
+        if listed.kubelet != shown.kubelet:
+            shown = ShownPods(kubelet=listed.kubelet, since=now, before=frozenset(before.pods))
+        if pods is None:
+            return replace(shown, names=shown.names | listed.pods.keys(), since=now)
+        if shown.complete:
+            return replace(shown, names=shown.names & pods.keys() | listed.pods.keys())
+        shown = replace(shown, names=shown.names | listed.pods.keys())
+        return replace(shown, complete=shown._has_heard_of(pods, now))
+
+    def _has_heard_of(self, pods: Pods, now: float) -> bool:
+        """A node without pods of the API server's shows nothing for ever."""
+        settled = now - self.since >= SETTLED_AFTER
+        expected = {pod.name for pod in pods.values() if pod.started or pod.name in self.before}
+        of_api_server = {name for name in expected if not pods[name].static_uid}
+        if not of_api_server:
+            return settled
+        return not self.names.isdisjoint(of_api_server) and (settled or expected <= self.names)
+
+
+def with_unshown(
+    listed: AssignedDevices,
+    before: AssignedDevices,
+    shown: ShownPods,
+    pods: Pods,
+    *,
+    stored: Mapping[str, StoredContainers],
+) -> AssignedDevices:
+    """Returns what is ``listed``, and of what was assigned ``before`` the pods that may still be shown.
+
+    ``stored``: all that the checkpoint says, of pods that have ended, too. Of a pod that may be shown it counts
+    also where the pod was not listed before.
+    """
+    kept = {
+        name: each
+        for name, each in before.pods.items()
+        if name not in listed.pods and shown.may_follow(name, known=is_known(each, pods))
+    }
+    following = {pod.kubelet_uid for pod in pods.values() if shown.may_follow(pod.name, known=True)}
+    uids = following.union(each.uid for each in kept.values())
+    told = {uid: stored.get(uid) or before.stored.get(uid, {}) for uid in uids}
+    return replace(
+        listed,
+        pods={**listed.pods, **kept},
+        stored={**{uid: each for uid, each in told.items() if each}, **listed.stored},
+        unshown=frozenset(kept),
+    )
+
+
+def unshown_holders(
+    status: NodeStatus, assigned: AssignedDevices, shown: ShownPods, pods: Pods
+) -> frozenset[PodName]:
+    """Returns the pods that have units by ``status`` and may still be shown, of which nothing else is known."""
+    holders = ((PodName(each.namespace, each.name), each.uid) for card in status.cards for each in card.pods)
+    return frozenset(
+        name
+        for name, uid in holders
+        if name not in assigned.pods and shown.may_follow(name, known=name in pods and pods[name].uid == uid)
+    )
+
+
+def unshown_starters(assigned: AssignedDevices, shown: ShownPods, pods: Pods) -> list[PodName]:
+    """Returns the pods that a kubelet has admitted, that ask for units and of which it has shown nothing yet."""
+    return [
+        pod.name
+        for pod in pods.values()
+        if pod.started and pod.request and pod.request.containers and assigned.of(pod) is None
+        if shown.may_follow(pod.name, known=True)
+    ]
