@@ -1,7 +1,10 @@
 """Waiting on a watch: the tests never sleep and never poll where the API server can tell."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from chaos.quiet import condition as condition
 from chaos.quiet import is_true as is_true
@@ -51,6 +54,38 @@ def watch_until(
             f"{what}: not so after {seconds:g} s; last seen: {describe(list(state.values()))}"
         ) from None
     return list(state.values())
+
+
+@contextmanager
+def versions(cluster: LocalCluster, path: str, name: str) -> Iterator[list[Json]]:
+    """Every version of one object from now on, as it is written; the list grows until the block ends."""
+    seen: list[Json] = []
+    listed = threading.Event()
+
+    async def run() -> None:
+        async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
+            async for event in follow(client, Collection(path, field_selector=f"metadata.name={name}")):
+                seen.extend(event.items if isinstance(event, Listed) else [event.item])
+                listed.set()
+
+    with _running(run()):
+        assert listed.wait(timeout=30), f"{path} was not listed within 30 s"
+        yield seen
+
+
+@contextmanager
+def _running(run: Coroutine[Any, Any, None]) -> Iterator[None]:
+    """In a thread of its own, until the block ends."""
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(run)
+    thread = threading.Thread(target=lambda: loop.run_until_complete(asyncio.wait([task])))
+    thread.start()
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        loop.close()
 
 
 def _keep(state: State, event: Listed[Json] | Changed[Json]) -> None:

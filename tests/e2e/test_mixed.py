@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from tests.e2e.fixtures import await_agreement
-from tests.e2e.observe import NODES, PODS, Json, condition, is_true, watch_until
+from tests.e2e.observe import NODES, PODS, SHARE_NODES, Json, condition, is_true, versions, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product, policy
 from tests.e2e.workloads import CARD, MEMORY, SLICE, container, create, pod
 
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.errors import LocalClusterError
+from gpushare_localcluster.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.connected, pytest.mark.usefixtures("mixed", "books_agree")]
 
@@ -125,15 +126,26 @@ def test_a_pod_of_two_resources_gets_cards_of_each(cluster: LocalCluster, namesp
 def test_locks_outlive_the_kubelet_and_the_plugin(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
-    """Nothing is written down for them: the kubelet knows what it has given out."""
+    """Nothing is written down for them: the kubelet knows what it has given out, and lists nobody for a moment
+    after its start."""
     run(cluster, namespace, asking("halves", 2, SLICE), asking("memory", 10, MEMORY))
     await_offered(cluster, 1, 6, 172)
-    cluster.restart_kubelet(NODE)
-    await_offered(cluster, 1, 6, 172)
-    restart_plugin(cluster, product)
-    await_offered(cluster, 1, 6, 172)
+    product.share_node(NODE, lambda node: in_use(node) == 12, what="all units are in use")
+    with versions(cluster, SHARE_NODES, NODE) as seen:
+        cluster.restart_kubelet(NODE)
+        wait_until("the kubelet is away", lambda: not all(is_true(each, "Registered") for each in seen))
+        product.share_node(NODE, lambda node: is_true(node, "Registered"), what="it is back")
+        await_offered(cluster, 1, 6, 172)
+        restart_plugin(cluster, product)
+        await_offered(cluster, 1, 6, 172)
+    assert {in_use(each) for each in seen} == {12}
     run(cluster, namespace, asking("whole", 1, CARD))
     await_offered(cluster, 1, 4, 86)
+
+
+def in_use(share_node: Json) -> int:
+    allocated: int = share_node["status"]["units"]["allocated"]
+    return allocated
 
 
 def restart_plugin(cluster: LocalCluster, product: Product) -> None:

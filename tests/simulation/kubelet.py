@@ -33,6 +33,8 @@ CALL = 0.002
 REMOVAL = 0.02
 """Seconds until it has let go of a pod that was deleted by force: it does not wait for its containers.
 Source: ``HandlePodRemoves`` and ``GetActivePods`` of the kubelet (1.36)."""
+HEARING = 2.0
+"""Seconds after its start within which it asks the API server for its pods; PodResources answer before."""
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -150,6 +152,7 @@ class SimulatedKubelet:
     # What the API server says
 
     async def _follow(self) -> None:
+        await asyncio.sleep(self.dice.uniform(0.0, HEARING))
         selector = f"spec.nodeName={self.node}"
         async for event in follow(self.client, Collection(PODS, field_selector=selector)):
             if isinstance(event, Listed):

@@ -28,6 +28,7 @@ from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import ShareNodeCard
 from gpushare_plugin.decide import allocations, layout, offering, unit_change
 from gpushare_plugin.decide.pods import read_metadata
+from gpushare_plugin.decide.shown_pods import ShownPods
 from gpushare_plugin.kubelet import allocator, assignment_reader
 from gpushare_plugin.kubelet.allocator import Allocator
 from gpushare_plugin.reconciler import Reconciler
@@ -429,7 +430,11 @@ def the_end_of_a_pod_is_told_late(scene: Scene) -> None:
 
 
 def believe_that_nobody_has_anything(patch: Patch) -> None:
-    patch.setattr(Reconciler, "_is_unlisted", lambda *_: False)
+    patch.setattr(NodeState, "unshown_holders", frozenset())
+
+
+def believe_every_list(patch: Patch) -> None:
+    patch.setattr(ShownPods, "may_follow", lambda *_, **__: False)
 
 
 def the_plugin_starts_while_the_kubelet_is_away(scene: Scene) -> None:
@@ -439,6 +444,16 @@ def the_plugin_starts_while_the_kubelet_is_away(scene: Scene) -> None:
     scene.node.start_plugin()
     scene.look()
     scene.node.kubelet.silent = False
+    scene.settle()
+
+
+def a_restarted_kubelet_lists_nobody_at_first(scene: Scene) -> None:
+    scene.node_with(16)
+    scene.run(12)
+    scene.node.kubelet.restart()
+    scene.look()
+    scene.look()
+    scene.node.kubelet.unheard.clear()
     scene.settle()
 
 
@@ -647,6 +662,15 @@ CURES: Sequence[Cure] = (
         was="A plugin that started while the kubelet was away wrote that nobody has anything (issue 10)",
         take_out=believe_that_nobody_has_anything,
         provoke=the_plugin_starts_while_the_kubelet_is_away,
+        kind=Kind.RELEASED_EARLY,
+        card="n1-0",
+        pod="default/pod-1",
+    ),
+    Cure(
+        name="a-restarted-kubelet-keeps-what-it-has",
+        was="A kubelet that was restarted lists nobody at first: all its units looked free (issue 10)",
+        take_out=believe_every_list,
+        provoke=a_restarted_kubelet_lists_nobody_at_first,
         kind=Kind.RELEASED_EARLY,
         card="n1-0",
         pod="default/pod-1",
