@@ -2,9 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from chaos.quiet import condition as condition
 from chaos.quiet import is_true as is_true
@@ -61,31 +60,29 @@ def versions(cluster: LocalCluster, path: str, name: str) -> Iterator[list[Json]
     """Every version of one object from now on, as it is written; the list grows until the block ends."""
     seen: list[Json] = []
     listed = threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+    done = asyncio.Event()
 
-    async def run() -> None:
+    async def read() -> None:
         async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
             async for event in follow(client, Collection(path, field_selector=f"metadata.name={name}")):
                 seen.extend(event.items if isinstance(event, Listed) else [event.item])
                 listed.set()
 
-    with _running(run()):
-        assert listed.wait(timeout=30), f"{path} was not listed within 30 s"
-        yield seen
+    async def read_until_done() -> None:
+        loops.append(asyncio.get_running_loop())
+        reading = asyncio.create_task(read())
+        await done.wait()
+        reading.cancel()
 
-
-@contextmanager
-def _running(run: Coroutine[Any, Any, None]) -> Iterator[None]:
-    """In a thread of its own, until the block ends."""
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(run)
-    thread = threading.Thread(target=lambda: loop.run_until_complete(asyncio.wait([task])))
+    thread = threading.Thread(target=lambda: asyncio.run(read_until_done()))
     thread.start()
     try:
-        yield
+        assert listed.wait(timeout=30), f"{path} was not listed within 30 s"
+        yield seen
     finally:
-        loop.call_soon_threadsafe(task.cancel)
+        loops[0].call_soon_threadsafe(done.set)
         thread.join()
-        loop.close()
 
 
 def _keep(state: State, event: Listed[Json] | Changed[Json]) -> None:

@@ -354,6 +354,9 @@ class Node:
         """The plugin reads the kubelet's books, decides what to offer, repairs, reports."""
         self.clock.now += LONG
         run_now(self.reader.read())
+        if not self.state.shown.complete:  # pods of a kubelet that lists nobody are waited for
+            self.clock.now += LONG
+            run_now(self.reader.read())
         if not any(self.try_round() for _ in range(3)):
             raise AssertionError(f"{self.name} does not come to rest: {self.state.offering}")
 

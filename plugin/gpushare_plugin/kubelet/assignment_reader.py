@@ -132,9 +132,7 @@ class AssignmentReader:
         entries = [entry for each in stored.stored.values() for entry in each.values()]
         known = replace(listed, checkpoint_problem=stored.checkpoint_problem)
         identified = identify(known, entries, before, state.pods)
-        shown = state.shown.after(
-            listed, before, state.pods if state.pods_known else None, now=self._clock()
-        )
+        shown = state.shown.after(listed, before, state.pods if state.pods_known else None, now=self._clock())
         every = with_unshown(identified, before, shown, state.pods, stored=stored.stored)
         assigned = locate(every, before, state.pods, state.dialect_names)
         state.put_assigned(assigned, shown)

@@ -40,6 +40,17 @@ def test_what_is_different_is_found_and_made_short(monkeypatch: pytest.MonkeyPat
     assert {each.name for each in fewest("Memory", 1, steps)} == {"create_bound", "force_delete", QUIET}
 
 
+def test_a_restarted_kubelet_that_is_believed_at_once_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    cure = next(each for each in CURES if each.name == "a-restarted-kubelet-keeps-what-it-has")
+    bound = [Step(0.1, "create_bound", 0, at) for at in range(3)]
+    restarted = [Step(1.0, "restart_kubelet", node, 0) for node in range(3)]
+    steps = [*bound, *restarted, *(Step(0.3, "create", 0, at) for at in range(4)), Step(0.0, QUIET, 0, 0)]
+    run("Memory", 1, steps)
+    cure.take_out(monkeypatch)
+    with pytest.raises(DifferentError, match="ReleasedEarly"):
+        run("Memory", 1, steps)
+
+
 def test_a_pod_that_never_came_to_its_kubelet_is_free_within_five_seconds() -> None:
     async def wait() -> list[int]:
         ledger = Ledger()

@@ -34,7 +34,9 @@ async def restart(node: Node) -> None:
 async def two_answers(node: Node) -> None:
     """By PodResources that list nobody, and what the plugin makes of it."""
     await node.until("two answers", lambda: node.kubelet.listings >= 2)
-    await node.kubelet.until("the list", lambda it: it.plugin is not None and "Healthy" in it.devices.values())
+    await node.kubelet.until(
+        "the list", lambda it: it.plugin is not None and "Healthy" in it.devices.values()
+    )
     await node.until_registered()
 
 

@@ -30,7 +30,8 @@ def static(one: Pod) -> Pod:
 
 
 def listed(*names: str, kubelet: str = "2") -> AssignedDevices:
-    return replace(assigned(**{name: {"main": []} for name in names}), kubelet=kubelet)
+    nothing: dict[str, list[int]] = {"main": []}
+    return replace(assigned(**dict.fromkeys(names, nothing)), kubelet=kubelet)
 
 
 def after(*answers: AssignedDevices, pods: Pods, seconds: float = 1.0) -> ShownPods:
@@ -48,14 +49,18 @@ def after(*answers: AssignedDevices, pods: Pods, seconds: float = 1.0) -> ShownP
         pytest.param([NOBODY, listed("a")], [A], True, id="the only one"),
         pytest.param([NOBODY, listed("a")], [A, B], False, id="one of two"),
         pytest.param([listed("a"), listed("b")], [A, B], True, id="one after the other has come and gone"),
-        pytest.param([listed("a")], [A, pod("new", container(units=4))], True, id="new ones are not expected"),
+        pytest.param(
+            [listed("a")], [A, pod("new", container(units=4))], True, id="new ones are not expected"
+        ),
         pytest.param([listed("a")], [A, started(pod("c"))], False, id="of another plugin's time"),
         pytest.param([listed("a")], [static(A)], False, id="static pods come before the others"),
         pytest.param([NOBODY], [], False, id="an empty node"),
     ],
 )
 def test_a_list_is_complete_when_all_pods_have_been_in_it(
-    answers: list[AssignedDevices], pods: list[Pod], complete: bool  # noqa: FBT001
+    answers: list[AssignedDevices],
+    pods: list[Pod],
+    complete: bool,  # noqa: FBT001
 ) -> None:
     assert after(*answers, pods=by_name(*pods)).complete is complete
 
@@ -144,7 +149,9 @@ def test_holders_of_the_record_are_waited_for_until_the_list_is_complete() -> No
     assert unshown_holders(status, nothing, complete, {}) == frozenset()
     other = share_node(status=status_of("earlier")).status
     assert unshown_holders(other, nothing, complete, by_name(A)) == frozenset()
-    assert unshown_holders(status, nothing, replace(complete, names=frozenset(name)), by_name(A)) == frozenset()
+    assert (
+        unshown_holders(status, nothing, replace(complete, names=frozenset(name)), by_name(A)) == frozenset()
+    )
 
 
 def test_pods_that_started_and_ask_may_hold_units() -> None:
