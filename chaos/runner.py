@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from chaos.advice import end_pods_without_units
 from chaos.audit.auditor import Auditor
 from chaos.expectations import Expectations
 from chaos.findings import Finding, Findings
@@ -179,6 +180,7 @@ class Runner:
         stood = dict[Difference, None]()
         while differences := await self._new_differences():
             last = str(differences[0])
+            ended = await end_pods_without_units(self._world, differences)
             stood.update((each, None) for each in standing.look(_comparable(differences), now=restful))
             if (waited := time.monotonic() - asked) > self._deadlines.patience:
                 for each in differences:
@@ -187,7 +189,7 @@ class Runner:
                 return waited
             await asyncio.sleep(PAUSE)
             quiet = await self._await_quiet(self._world, seconds=self._deadlines.quiet)
-            if not quiet.at_once or not _comparable(differences):
+            if ended or not quiet.at_once or not _comparable(differences):
                 begun = time.monotonic()
             restful += time.monotonic() - read if quiet.at_once else 0.0
             read = time.monotonic()

@@ -53,6 +53,9 @@ class World:
     drained: set[str] = field(default_factory=set)
     """Names of pods that a fault's end has deleted: the history does not say which."""
 
+    bound_past_schedulers: set[str] = field(default_factory=set)
+    """Names of pods that were put on a node whether it offers what they ask for or not."""
+
     async def thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Runs a blocking call, such as those of ``cluster``, beside everything else."""
         return await asyncio.to_thread(call, *args, **options)
@@ -71,6 +74,11 @@ class World:
     async def create_pod(self, body: Json) -> None:
         await self.client.create(pods(NAMESPACE), body)
 
+    async def create_pod_on(self, node: str, body: Json) -> None:
+        """Past every scheduler."""
+        self.bound_past_schedulers.add(body["metadata"]["name"])
+        await self.create_pod({**body, "spec": {**body["spec"], "nodeName": node}})
+
     async def delete_pod(self, name: str, *, grace: int | None = None) -> None:
         """``grace`` in seconds, 0: by force, None: as the pod says. Gone already is no error."""
         body: Json = {} if grace is None else {"gracePeriodSeconds": grace}
@@ -84,6 +92,7 @@ class World:
         """Returns the ``VERSION`` that it has to bear."""
         version = str(time.time_ns())
         self.static_pods[f"{name}-{node}"] = version
+        self.bound_past_schedulers.add(f"{name}-{node}")
         return version
 
     def static_pod_removed(self, node: str, name: str) -> None:

@@ -41,9 +41,7 @@ class CreateForged(Operation, frozen=True, kw_only=True, tag="pod.forged"):
 
     async def run(self, world: World) -> None:
         body = pod_body(self.name, self.shape)
-        if self.node:
-            body["spec"]["nodeName"] = self.node
-        await world.create_pod(body)
+        await (world.create_pod_on(self.node, body) if self.node else world.create_pod(body))
 
     def note(self, known: Known) -> None:
         known.pods[self.name] = "pod"

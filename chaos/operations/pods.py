@@ -46,9 +46,7 @@ class CreateOnNode(Operation, frozen=True, kw_only=True, tag="pod.node-name"):
     node: str
 
     async def run(self, world: World) -> None:
-        body = pod_body(self.name, self.shape)
-        body["spec"]["nodeName"] = self.node
-        await world.create_pod(body)
+        await world.create_pod_on(self.node, pod_body(self.name, self.shape))
 
     def note(self, known: Known) -> None:
         known.pods[self.name] = "pod"
@@ -64,6 +62,7 @@ class BindByOther(Operation, frozen=True, kw_only=True, tag="pod.foreign-binding
     async def run(self, world: World) -> None:
         body = pod_body(self.name, self.shape)
         body["spec"]["schedulerName"] = "somebody-else"
+        world.bound_past_schedulers.add(self.name)
         await world.create_pod(body)
         target = {"apiVersion": "v1", "kind": "Node", "name": self.node}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": self.name}, "target": target}

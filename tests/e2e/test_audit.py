@@ -5,16 +5,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import yaml
 from tests.e2e.books import KUBELET
-from tests.e2e.observe import PODS, is_true, watch_until
+from tests.e2e.observe import PODS, SHARE_NODES, Json, condition, is_true, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import SYSTEM, Product
-from tests.e2e.workloads import create, pod
+from tests.e2e.workloads import CARD, SLICE, create, pod
 
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_localcluster.cluster import LocalCluster
@@ -104,6 +104,45 @@ def test_a_plugin_that_hangs_is_noticed(cluster: LocalCluster, namespace: str) -
         timeout=30,
         interval=0.5,
     )
+
+
+def test_a_pod_that_the_kubelet_started_without_units_is_named(cluster: LocalCluster, namespace: str) -> None:
+    """A kubelet does not refuse an extended resource that it does not know: before a plugin registered, or
+    here because the node offers none of that class."""
+    asked = unknown_resource(cluster)
+    create(cluster, namespace, [pod("blind", {"main": 2}, node=NODE, resource=asked)])
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: any(each["metadata"]["name"] == "blind" and is_running(each) for each in pods),
+        what="it runs",
+    )
+    folder = str(cluster.node_path(NODE, KUBELET))
+    for where in ([], ["--host-folder", folder]):
+        done = gpushare(cluster, "audit", "--node", NODE, "--settle", "1", "-o", "json", *where)
+        (found,) = json.loads(done.stdout)["differences"]
+        assert (found["kind"], found["pod"]) == ("WithoutUnits", f"{namespace}/blind")
+        assert f"asks for 2 of {asked}" in found["sentence"]
+    await_ledger(cluster, "False", f"{namespace}/blind")
+    cluster.kubectl("delete", "pod", "blind", "-n", namespace)
+    await_ledger(cluster, "True", "")
+
+
+def unknown_resource(cluster: LocalCluster) -> str:
+    """Returns one of ours that no plugin has registered on NODE since its kubelet began."""
+    node = json.loads(cluster.kubectl("get", "node", NODE, "-o", "json"))
+    return next(each for each in (SLICE, CARD) if each not in node["status"]["allocatable"])
+
+
+def await_ledger(cluster: LocalCluster, status: str, word: str) -> None:
+    """Waits until the plugin on NODE says so of its books."""
+
+    def told(share_nodes: Sequence[Json]) -> bool:
+        mine = next(each for each in share_nodes if each["metadata"]["name"] == NODE)
+        found = condition(mine, "LedgerInSync")
+        return found.get("status") == status and word in found.get("message", "")
+
+    watch_until(cluster, SHARE_NODES, told, what=f"LedgerInSync is {status}")
 
 
 def plugin_pod(cluster: LocalCluster) -> str:

@@ -128,6 +128,8 @@ class SimulatedAgent(Agent):
         super().__init__(settings, client, books, open_source=lambda _: cards, open_use=lambda _: None)
         self._assignment_reader._checkpoint = books
         self._reconciler.now = now
+        self._reconciler.clock = seconds
+        self._reconciler.meter._clock = seconds
         self._reconciler.events._now = now
 
     def _new_registrar(self, name: str, reservations: Reservations) -> Any:

@@ -46,6 +46,8 @@ class Outcome:
     agreed_after: list[float] = field(default_factory=list)
     """Seconds of quiet until all books agreed, each time."""
     virtual_seconds: float = 0.0
+    writes: int = 0
+    """What the API server has stored: two runs of one history have as many."""
 
 
 @dataclass(slots=True)
@@ -71,6 +73,7 @@ class Run:
         finally:
             await world.stop()
         self.outcome.virtual_seconds = seconds()
+        self.outcome.writes = world.server.version
         return self.outcome
 
     async def _step(self, world: World, step: Step) -> None:

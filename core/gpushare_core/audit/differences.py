@@ -24,6 +24,7 @@ from gpushare_core.audit.ledger import ledger_differences
 from gpushare_core.audit.release import early_releases
 from gpushare_core.audit.sums import kubelet_locks, status_locks, status_sums, uncounted, uncounted_foreign
 from gpushare_core.audit.unit_map import UnitMap, unit_map
+from gpushare_core.audit.without_units import without_units
 from gpushare_core.audit.wording import list_text
 
 
@@ -52,6 +53,7 @@ def node_differences(books: NodeBooks) -> list[Difference]:
             *disagreements(books, held, accounts(books, held, claimed, units)),
             *two_kubelet_books(books, held),
             *orphan_marks(books),
+            *without_units(books, held, claimed),
             *uncounted_foreign(books, held),
             *written_by_authors(books, claimed),
             *_promised(books, claimed),

@@ -59,9 +59,17 @@ class Snapshot:
         return {node: frozenset(names) for node, names in policies.items()}
 
     @cached_property
+    def plugin_pods(self) -> Mapping[str, PodObject]:
+        """Node name -> its plugin, a ready one if there are two."""
+        return self._ready_first(PLUGIN)
+
+    @cached_property
     def extender_pods(self) -> Mapping[str, PodObject]:
         """Node name -> its extender, a ready one if there are two."""
-        pods = [pod for pod in self.pods.values() if pod.component == EXTENDER and pod.node]
+        return self._ready_first(EXTENDER)
+
+    def _ready_first(self, component: str) -> Mapping[str, PodObject]:
+        pods = [pod for pod in self.pods.values() if pod.component == component and pod.node]
         return {pod.node: pod for pod in sorted(pods, key=lambda pod: pod.ready)}
 
     @cached_property

@@ -13,12 +13,13 @@ a difference is neither, and would be told twice there. Who looks at ``kubectl g
 the column BOOKS of policy and node.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from gpushare_core.api.conditions import (
     FALSE,
     TRUE,
+    Condition,
     ConditionState,
     condition_false,
     condition_true,
@@ -38,13 +39,29 @@ def books_agree(snapshot: Snapshot, assignment: Assignment, now: datetime) -> Co
     type_, nodes = conditions.BOOKS_AGREE, assignment.sharing
     if differing := _differing(snapshot, assignment, now):
         return condition_false(type_, conditions.BOOKS_DIFFER, explained(differing))
-    unseen = {name: why for name in nodes if (why := _why_unseen(snapshot, name))}
+    unseen = {name: why for name in nodes if (why := _why_unseen(snapshot, name) or _why_old(snapshot, name))}
     if unseen:
         message = f"what the kubelet has given out is not seen: {explained(unseen)}"
         return condition_unknown(type_, conditions.BOOKS_NOT_SEEN, message)
     if not nodes:
         return condition_unknown(type_, conditions.BOOKS_NOT_SEEN, "no node is shared: there are no books")
     return condition_true(type_, conditions.BOOKS_SAY_THE_SAME, f"those of {counted(len(nodes), 'node')}")
+
+
+def differed_when_seen(condition: Condition | None) -> bool:
+    """Whether books differed when ``condition`` was written, or when they were seen last before."""
+    return condition is not None and (
+        condition.status == FALSE or condition.reason == conditions.BOOKS_NOT_SEEN_SINCE
+    )
+
+
+def since_seen(state: ConditionState, before: Iterable[Condition]) -> ConditionState:
+    """Returns ``state``, which says so where books differed when they were seen last, by the conditions
+    ``before``: that a difference is over is told however long nobody could see it."""
+    old = next((each for each in before if each.type == state.type), None)
+    if state.status in (TRUE, FALSE) or not differed_when_seen(old):
+        return state
+    return condition_unknown(state.type, conditions.BOOKS_NOT_SEEN_SINCE, state.message)
 
 
 def seconds_until_reports_end(snapshot: Snapshot, now: datetime) -> float | None:
@@ -105,3 +122,13 @@ def _why_unseen(snapshot: Snapshot, name: str) -> str:
     if condition is None:
         return "its plugin has not answered yet"
     return "" if condition.status == TRUE else f"{condition.reason}: {condition.message}"
+
+
+def _why_old(snapshot: Snapshot, name: str) -> str:
+    """Returns why nobody looks any more at what the plugin of a node said: a process that was killed could
+    not take it back, and one that hangs does not."""
+    pod = snapshot.plugin_pods.get(name)
+    if pod is not None and pod.ready:
+        return ""
+    why = "it has no pod" if pod is None else pod.waiting or "its pod is not Ready"
+    return f"its plugin does not run, and what its GPUShareNode says is old: {why}"

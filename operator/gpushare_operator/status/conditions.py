@@ -58,5 +58,6 @@ CARDS_OFFERED_TWICE = "CardsOfferedTwice"
 BOOKS_SAY_THE_SAME = "BooksSayTheSame"
 BOOKS_DIFFER = "BooksDiffer"
 BOOKS_NOT_SEEN = "BooksNotSeen"
+BOOKS_NOT_SEEN_SINCE = "BooksNotSeenSinceTheyDiffered"
 
 DELETING = "Deleting"

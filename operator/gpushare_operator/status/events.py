@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator
 from datetime import datetime
 
-from gpushare_core.api.conditions import FALSE, TRUE, Condition
+from gpushare_core.api.conditions import TRUE, Condition
 from gpushare_core.api.names import API_VERSION, POLICY_KIND
 from gpushare_core.api.policy import PolicyStatus
 from gpushare_core.api.timestamps import rfc3339
@@ -16,6 +16,7 @@ from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.status import conditions
+from gpushare_operator.status.books import differed_when_seen
 
 EVENT_NAMESPACE = "default"
 """Where Events about cluster-scoped objects live."""
@@ -58,7 +59,7 @@ def _event_types(old: Condition | None, new: Condition) -> Iterator[str]:
     is_true = new.status == TRUE
     # Ready repeats the reason of another condition.
     is_bad = new.type != conditions.READY and new.reason in WARNING_REASONS
-    is_back = old is not None and old.status == FALSE and new.type in NORMAL_WHEN_TRUE_AGAIN
+    is_back = new.type in NORMAL_WHEN_TRUE_AGAIN and differed_when_seen(old)
     if is_true and (is_back or new.type in NORMAL_WHEN_TRUE):
         yield "Normal"
     elif is_bad or (is_true and new.type in WARNING_WHEN_TRUE):

@@ -13,7 +13,7 @@ from gpushare_operator.decide.backends import placing_backend
 from gpushare_operator.decide.node_assignment import Assignment, assign
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status.backends import scheduler_configured
-from gpushare_operator.status.books import books_agree
+from gpushare_operator.status.books import books_agree, since_seen
 from gpushare_operator.status.dedicated import forsaken_pods
 from gpushare_operator.status.nodes import (
     api_problems,
@@ -49,7 +49,7 @@ def policy_status(
         *other_plugins(snapshot, assignment.sharing),
         *forsaken_pods(snapshot),
     ]
-    books = books_agree(snapshot, assignment, now)
+    books = since_seen(books_agree(snapshot, assignment, now), policy.status.conditions)
     parts = _conditions(snapshot, policy, assignment, problems, scheduler, books)
     states = [policy_ready(snapshot, policy, parts), *parts.states]
     before, generation = policy.status.conditions, policy.generation

@@ -147,10 +147,6 @@ def cards_are_found_in_another_order(scene: Scene) -> None:
     scene.settle()
 
 
-def withdraw_everything_where_one_card_is_too_many(patch: Patch) -> None:
-    patch.setattr(offering, "_last_good", lambda *_, **__: None)
-
-
 # Who is admitted, and what he has
 
 

@@ -65,6 +65,18 @@ class Scene:
             self.step()
             self.admit(pod)
 
+    def try_to_be_promised(self, units: int) -> None:
+        """The same, and its kubelet has not heard of it yet."""
+        self.cluster.schedule(self.create(units))
+        self.step()
+
+    def admit_all(self) -> None:
+        """Every kubelet hears of the pods that are bound to it."""
+        for pod in [*self.cluster.pods.values()]:
+            if pod.node and pod.phase == "Pending":
+                self.cluster.show(pod)
+                self.admit(pod)
+
     def run_past_the_extender(self, units: int, *, resource: str = MEMORY) -> None:
         """Bound by somebody else: the plugin alone decides."""
         pod = self.create(units, resource=resource)

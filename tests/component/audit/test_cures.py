@@ -1,12 +1,16 @@
 """The auditor sees each defect that was mended when its cure is taken out again, and else nothing."""
 
 import pytest
+from tests.component.audit.bind_cures import BIND_CURES
 from tests.component.audit.cures import CURES, Cure
+from tests.component.audit.kubelet_cures import KUBELET_CURES
 from tests.component.audit.scene import Scene
 
 from gpushare_core.audit.difference import Difference
 
-every_cure = pytest.mark.parametrize("cure", CURES, ids=lambda cure: cure.name)
+every_cure = pytest.mark.parametrize(
+    "cure", [*CURES, *BIND_CURES, *KUBELET_CURES], ids=lambda cure: cure.name
+)
 
 
 @every_cure

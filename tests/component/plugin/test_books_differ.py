@@ -40,6 +40,20 @@ async def test_units_on_another_card_than_the_container_was_told_are_named(node:
     assert node.kubelet.pods[name_of("a")] is admitted
 
 
+async def test_a_pod_that_the_kubelet_started_without_units_is_named(node: Node) -> None:
+    """It was bound past the scheduler before the plugin registered: PodResources list it with nothing."""
+    admitted = await node.kubelet.admit(pod_json("blind", container()))
+    body = pod_json("blind", container(units=4))
+    node.api.put(PODS, {**body, "status": {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"}})
+    await node.until("the word", lambda: "default/blind" in node.message("LedgerInSync"))
+    assert node.condition("LedgerInSync") == ("False", "BooksDiffer")
+    assert "asks for 4 of gpushare.io/memory" in node.message("LedgerInSync")
+    assert "let the scheduler choose its node" in node.message("LedgerInSync")
+    assert admitted.held == {}
+    node.end_pod("blind")
+    await node.until("agreement", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+
+
 async def test_a_node_that_is_not_shared_any_more_is_at_rest(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from chaos.world import World
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.kube.errors import ApiError, UnreachableError
 
+WITHOUT = Difference(node="gpu-1", kind=Kind.WITHOUT_UNITS, pod="chaos/blind", sentence="it runs without")
 DIFFERENCE = Difference(node="gpu-1", kind=Kind.SHARES_DIFFER, sentence="a book differs")
 SOON = Deadlines(quiet=1, agreement=0.05, standing=0.25, patience=0.9, operation=0.2, healing=0.2)
 
@@ -68,6 +69,13 @@ class Stage:
     expected: int = 0
     watched: int = 0
     """How often it was looked who writes while all is quiet."""
+
+    bound_past_schedulers: set[str] = field(default_factory=set)
+    static_pods: dict[str, str] = field(default_factory=dict)
+    drained: set[str] = field(default_factory=set)
+
+    async def delete_pod(self, name: str) -> None:
+        self.told.append(f"deleted {name}")
 
     async def differences(self) -> list[Difference]:
         seen = self.differences_seen
@@ -264,3 +272,20 @@ async def test_five_seconds_begin_when_all_books_can_be_read() -> None:
     assert not findings.all
     findings, _ = await play(Stage(differences_seen=[[unread]]), [Do(name="a")])
     assert "the ledger cannot be read" in findings.all[0].sentence
+
+
+async def test_a_pod_that_was_bound_past_the_schedulers_and_runs_without_units_is_deleted() -> None:
+    """As the auditor advises; then all books have to agree."""
+    stage = Stage(differences_seen=[[WITHOUT], []], bound_past_schedulers={"blind"})
+    findings, record = await play(stage, [Do(name="a")])
+    assert findings.all == []
+    assert "deleted blind" in stage.told
+    assert stage.drained == {"blind"}
+    assert record.recoveries[-1].agreement < SOON.agreement
+
+
+async def test_that_one_of_a_scheduler_s_runs_without_units_is_found() -> None:
+    stage = Stage(differences_seen=[[WITHOUT]])
+    findings, _ = await play(stage, [Do(name="a")])
+    assert [each.rule for each in findings.all] == ["I3"]
+    assert stage.drained == set()

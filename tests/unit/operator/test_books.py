@@ -1,6 +1,6 @@
 """BooksAgree: who sees that books differ, what is said of it, and when that is said no longer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -10,6 +10,7 @@ from tests.samples.operator import (
     INSTALLATION,
     NOW,
     node,
+    plugin_pod,
     policy,
     rule,
     serving,
@@ -19,6 +20,7 @@ from tests.samples.operator import (
 )
 
 from gpushare_core.api.names import BOOKS_LEASE
+from gpushare_core.api.policy import PolicyStatus
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.extender_report import (
     BELIEVED_FOR,
@@ -28,7 +30,7 @@ from gpushare_core.audit.extender_report import (
     make_report,
     report_key,
 )
-from gpushare_operator.cluster.objects import CallsObject
+from gpushare_operator.cluster.objects import CallsObject, PolicyObject
 from gpushare_operator.cluster.readers import read_calls
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.node_assignment import assign
@@ -113,6 +115,36 @@ def ledger(status: str, message: str = "") -> Mapping[str, Any]:
             "Unknown BooksNotSeen: what the kubelet has given out is not seen: gpu-2: its plugin has not"
             " answered yet",
             id="a plugin has not answered",
+        ),
+        pytest.param(
+            [plugin_pod("gpu-2", ready=False, waiting="CrashLoopBackOff: back-off 5m0s")],
+            "Unknown BooksNotSeen: what the kubelet has given out is not seen: gpu-2: its plugin does not"
+            " run, and what its GPUShareNode says is old: CrashLoopBackOff: back-off 5m0s",
+            id="a plugin was killed",
+        ),
+        pytest.param(
+            [plugin_pod("gpu-2", ready=False)],
+            "Unknown BooksNotSeen: what the kubelet has given out is not seen: gpu-2: its plugin does not"
+            " run, and what its GPUShareNode says is old: its pod is not Ready",
+            id="a plugin hangs",
+        ),
+        pytest.param(
+            [plugin_pod("gpu-2", ready=False), plugin_pod("gpu-2", name="next")],
+            "True BooksSayTheSame: those of 2 nodes",
+            id="the plugin before it ends",
+        ),
+        pytest.param(
+            [plugin_pod("gpu-2", ready=False), lease(report(gpu_2="pod a/b is gone"))],
+            "False BooksDiffer: gpu-2: the extender of cp-1 sees: pod a/b is gone",
+            id="who notices that a plugin hangs is heard",
+        ),
+        pytest.param(
+            [
+                plugin_pod("gpu-2", ready=False),
+                share("gpu-2", BOTH, conditions=ledger("False", "annotations differ")),
+            ],
+            "False BooksDiffer: gpu-2: Because: annotations differ",
+            id="what a plugin said before it was killed stands",
         ),
         pytest.param(
             [node("gpu-2", "default", ready=False), lease(report(gpu_2="bound, and not admitted"))],
@@ -208,10 +240,19 @@ def test_great_reports_of_five_extenders_fit_one_object(name: str, sentence: str
     assert len(made.nodes) > 5
 
 
-def events(before: Snapshot, after: Snapshot) -> list[str]:
-    old = replace(BOTH, status=policy_status(before, BOTH, INSTALLATION, now=NOW))
-    new = policy_status(after, old, INSTALLATION, now=NOW)
-    return [f"{each['type']} {each['reason']}" for each in events_for(old, new, NOW)]
+def events(*snapshots: Snapshot) -> list[str]:
+    """Those of the last step."""
+    *_, (policy_before, status) = steps(snapshots)
+    return [f"{each['type']} {each['reason']}" for each in events_for(policy_before, status, NOW)]
+
+
+def steps(snapshots: Sequence[Snapshot]) -> Iterator[tuple[PolicyObject, PolicyStatus]]:
+    """Yields the policy before each one, and its status after it."""
+    known = BOTH
+    for each in snapshots:
+        status = policy_status(each, known, INSTALLATION, now=NOW)
+        yield known, status
+        known = replace(known, status=status)
 
 
 def test_both_turning_points_are_told_and_nothing_else() -> None:
@@ -220,6 +261,16 @@ def test_both_turning_points_are_told_and_nothing_else() -> None:
     assert events(agreed, differing) == ["Warning BooksDiffer"]
     assert events(differing, agreed) == ["Normal BooksAgree"]
     assert events(unseen, agreed) == events(agreed, unseen) == []
+
+
+def test_a_difference_that_is_over_while_nobody_saw_it_is_told_to_be() -> None:
+    """As where a kubelet is restarted in between."""
+    agreed, differing = seen(), seen(lease(report(gpu_1="x")))
+    unseen = seen(share("gpu-2", BOTH, conditions=ledger("Unknown")))
+    assert events(differing, unseen) == []
+    assert events(differing, unseen, agreed) == ["Normal BooksAgree"]
+    assert events(differing, unseen, unseen, agreed) == ["Normal BooksAgree"]
+    assert events(differing, unseen, agreed, unseen, agreed) == []
 
 
 def test_a_difference_keeps_nobody_waiting() -> None:

@@ -113,6 +113,13 @@ def unlisted(books: NodeBooks, name: str = "a") -> NodeBooks:
     )
 
 
+def never_given() -> NodeBooks:
+    """The only pod was bound before its kubelet knew what it asks for."""
+    books = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).books()
+    books = status_card(ledger_card(books, 0, shares=(), allocated=0), 0, holders=(), allocated=0)
+    return seen(pod(unlisted(books), annotations={}), None)
+
+
 def share(pod: PodKey, units: int, *, reserved: bool = False) -> LedgerShare:
     return LedgerShare(pod=pod, units=units, reserved=reserved)
 
@@ -264,6 +271,7 @@ CHANGES: list[tuple[str, Kind, Callable[[], NodeBooks]]] = [
     ),
     ("the kubelet has lost a pod that runs", Kind.SHARES_DIFFER, lambda: unlisted(MEMORY)),
     ("the kubelet has lost what a container sees", Kind.FORGOTTEN_UNITS, lambda: unlisted(MEMORY)),
+    ("the kubelet started a pod without units", Kind.WITHOUT_UNITS, lambda: never_given()),
     (
         "the sum of a card is not that of its pods",
         Kind.SUMS_DIFFER,

@@ -1,0 +1,30 @@
+"""Does what the auditor advises of pods that run without units: chaos put them where nobody offers any."""
+
+from collections.abc import Iterable
+
+from chaos.operations.controllers import MANIFESTS
+from chaos.world import World
+from gpushare_core.audit.difference import Difference, Kind
+
+
+async def end_pods_without_units(world: World, differences: Iterable[Difference]) -> bool:
+    """Returns whether there were any. Only those end that were bound past every scheduler: of another one it
+    is a finding."""
+    found = [
+        (each.node, each.pod.rpartition("/")[2]) for each in differences if each.kind is Kind.WITHOUT_UNITS
+    ]
+    bound = [(node, name) for node, name in found if name in world.bound_past_schedulers]
+    for node, name in bound:
+        await _end(world, node, name)
+    return bool(bound)
+
+
+async def _end(world: World, node: str, name: str) -> None:
+    """A static pod is its file."""
+    if name in world.static_pods:
+        file = name.removesuffix(f"-{node}")
+        world.node_file(node, f"{MANIFESTS}/{file}.json").unlink(missing_ok=True)
+        world.static_pod_removed(node, file)
+    else:
+        world.drained.add(name)
+        await world.delete_pod(name)

@@ -1,0 +1,141 @@
+"""A pod that runs without what it asks for is named, and nobody else."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests.samples.audit import MIXED_WORLD, NODE, World, memory_pod
+
+from gpushare_core.audit.books import ContainerKey, NodeBooks, PodBook, PodKey, SeenCards, StoredContainer
+from gpushare_core.audit.difference import Difference, Kind
+from gpushare_core.audit.differences import node_differences
+from gpushare_core.dialects.aliyun import ALIYUN
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
+
+BLIND = PodKey("default", "blind", "uid-blind")
+MEMORY = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).books()
+
+
+def asking(**units: int) -> PodRequest:
+    return PodRequest(
+        (ResourceRequest("gpushare.io/memory", ResourceClass.MEMORY, sum(units.values()), units),)
+    )
+
+
+def with_pod(books: NodeBooks = MEMORY, **changes: object) -> NodeBooks:
+    """It was bound before its kubelet knew the resource: only the API server, and its process, tell of it."""
+    pod = PodBook(key=BLIND, node=NODE, kubelet_uid=BLIND.uid, phase="Running", request=asking(main=3))
+    pod = replace(pod, **changes)  # type: ignore[arg-type]
+    environments = {**(books.environments or {}), ContainerKey(BLIND, "main"): None}
+    return replace(books, pods={**(books.pods or {}), BLIND.uid: pod}, environments=environments)
+
+
+def found(books: NodeBooks) -> list[Difference]:
+    return node_differences(books)
+
+
+def test_a_pod_that_its_kubelet_started_without_units() -> None:
+    (each,) = found(with_pod())
+    assert (each.kind, each.pod, each.uid) == (Kind.WITHOUT_UNITS, "default/blind", BLIND.uid)
+    assert each.container == "main"
+    assert "asks for 3 of gpushare.io/memory, and the kubelet holds none" in each.sentence
+    assert "delete the pod" in each.sentence
+    assert not each.kind.at_once
+
+
+def test_where_the_kubelet_is_not_read_annotation_and_status_tell() -> None:
+    """So ``kubectl gpushare audit`` finds it from anywhere."""
+    (each,) = found(replace(with_pod(), resources=None, checkpoint=None, environments=None))
+    assert each.kind is Kind.WITHOUT_UNITS
+    assert "neither the pod's annotation nor the GPUShareNode has any" in each.sentence
+
+
+def test_a_class_that_the_node_does_not_offer() -> None:
+    request = PodRequest((ResourceRequest("gpushare.io/slice", ResourceClass.SLICE, 1, {"main": 1}),))
+    (each,) = found(with_pod(request=request))
+    assert "1 of gpushare.io/slice" in each.sentence
+
+
+def test_a_container_that_waits_for_its_next_start() -> None:
+    """The plugin sees no processes, and all auditors are to say the same."""
+    assert [each.kind for each in found(replace(with_pod(), environments={}))][-1] is Kind.WITHOUT_UNITS
+
+
+def test_one_of_two_containers() -> None:
+    books = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).books()
+    pod = replace((books.pods or {})["uid-a"], request=asking(main=4, side=2))
+    key = ContainerKey(pod.key, "side")
+    books = replace(books, pods={"uid-a": pod}, environments={**(books.environments or {}), key: None})
+    assert [(each.kind, each.container) for each in found(books)] == [(Kind.WITHOUT_UNITS, "side")]
+
+
+def test_an_annotation_that_a_pod_does_not_ask_for_is_no_book() -> None:
+    forged = (MEMORY.pods or {})["uid-a"].annotations
+    kinds = {each.kind for each in found(with_pod(annotations=forged))}
+    assert kinds == {Kind.WITHOUT_UNITS}
+
+
+OF_ALIYUN = PodRequest((ResourceRequest(ALIYUN.memory_resource, ResourceClass.MEMORY, 3, {"main": 3}),))
+OF_INIT = replace(asking(main=3), init_containers=frozenset({"main"}))
+
+
+NOT_NAMED: list[tuple[str, Callable[[], NodeBooks]]] = [
+    ("it is being admitted", lambda: with_pod(phase="Pending")),
+    ("it has succeeded", lambda: with_pod(phase="Succeeded")),
+    ("it has failed", lambda: with_pod(phase="Failed")),
+    ("it is being deleted", lambda: with_pod(deleting=True)),
+    ("its spec was not read", lambda: with_pod(request=None)),
+    ("it asks for nothing", lambda: with_pod(request=PodRequest())),
+    ("another plugin's affair", lambda: with_pod(request=OF_ALIYUN)),
+    ("only an init container asked", lambda: with_pod(request=OF_INIT)),
+    (
+        "the node's dialect is not known yet",
+        lambda: replace(with_pod(), share_node=replace(MEMORY.share_node, dialect="")),  # type: ignore[type-var]
+    ),
+    ("there is no GPUShareNode", lambda: replace(with_pod(), share_node=None)),
+    ("pods were not read", lambda: replace(with_pod(), pods=None)),
+]
+
+
+@pytest.mark.parametrize("books", [pytest.param(books, id=name) for name, books in NOT_NAMED])
+def test_who_is_not_named(books: Callable[[], NodeBooks]) -> None:
+    assert Kind.WITHOUT_UNITS not in {each.kind for each in found(books())}
+
+
+@pytest.mark.parametrize("book", ["annotation", "status", "environment"])
+def test_where_a_book_has_something_others_say_what_is_wrong(book: str) -> None:
+    """One difference, not two, for one pod."""
+    books = World("Memory", (16,), (memory_pod("a", 0, 0, 4),)).books()
+    pod = (books.pods or {})["uid-a"]
+    blind = pod if book == "annotation" else replace(pod, annotations={})
+    share_node = books.share_node
+    assert share_node
+    if book != "status":
+        (card,) = share_node.cards
+        share_node = replace(share_node, cards=(replace(card, allocated=0, holders=()),), units_allocated=0)
+    key = ContainerKey(pod.key, "main")
+    seen = SeenCards(cards=("GPU-0",), units=4) if book == "environment" else None
+    books = replace(
+        books,
+        share_node=share_node,
+        pods={"uid-a": blind},
+        resources=[],
+        checkpoint={},
+        environments={key: seen},
+        ledger=None,
+    )
+    kinds = {each.kind for each in found(books)}
+    assert kinds
+    assert Kind.WITHOUT_UNITS not in kinds
+
+
+def test_a_kubelet_that_was_restarted_and_lists_nobody_yet() -> None:
+    """Its checkpoint has what it held before, under the UID of a static pod's file."""
+    books = with_pod(kubelet_uid="uid-of-file")
+    key = ContainerKey(PodKey("", "", "uid-of-file"), "main")
+    books = replace(books, resources=[], checkpoint={**(books.checkpoint or {}), key: StoredContainer()})
+    assert Kind.WITHOUT_UNITS not in {each.kind for each in found(books)}
+
+
+def test_in_mode_mixed() -> None:
+    assert Kind.WITHOUT_UNITS in {each.kind for each in found(with_pod(MIXED_WORLD.books()))}
