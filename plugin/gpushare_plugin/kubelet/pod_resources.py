@@ -51,8 +51,8 @@ class PodResources:
     async def assigned_devices(self, *, timeout: float) -> AssignedDevices:
         """Returns what all active pods have now, the one that is being admitted included.
 
-        A kubelet that was restarted does not know yet of all: ``AssignedDevices.kubelet`` tells one process from
-        the next.
+        A kubelet that was restarted does not know yet of all: ``AssignedDevices.kubelet`` tells one process
+        from the next.
 
         Raises:
             PodResourcesUnavailableError: no answer within ``timeout`` seconds, or not from one process.

@@ -1,4 +1,4 @@
-"""A kubelet that was restarted lists nobody for a moment: what pods have stays in all that the plugin tells."""
+"""A kubelet that was restarted lists nobody for a moment: what pods have stays in all that is told."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
