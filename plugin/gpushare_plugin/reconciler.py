@@ -271,8 +271,8 @@ class Reconciler:
     def _lacks_witness(self) -> bool:
         """Whether pods hold units of which neither the kubelet nor its checkpoint says anything yet."""
         state = self.state
-        unshown = (state.pods[name] for name in state.unshown_starters)
-        return any(not state.assigned.stored_of(pod) for pod in unshown)
+        unshown = {*state.unshown_holders, *state.unshown_starters} & state.pods.keys()
+        return any(not state.assigned.stored_of(state.pods[name]) for name in unshown)
 
     def _send(self, offering: Offering, locks: Locks, kept: frozenset[int]) -> None:
         layout, self._sent_locks, self._sent_kept = offering.layout, locks, kept

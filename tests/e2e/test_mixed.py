@@ -126,8 +126,7 @@ def test_a_pod_of_two_resources_gets_cards_of_each(cluster: LocalCluster, namesp
 def test_locks_outlive_the_kubelet_and_the_plugin(
     cluster: LocalCluster, product: Product, namespace: str
 ) -> None:
-    """Nothing is written down for them: the kubelet knows what it has given out, and lists nobody for a moment
-    after its start."""
+    """Nothing is written down for them: the kubelet knows what it has given out; it lists nobody at first."""
     run(cluster, namespace, asking("halves", 2, SLICE), asking("memory", 10, MEMORY))
     await_offered(cluster, 1, 6, 172)
     product.share_node(NODE, lambda node: in_use(node) == 12, what="all units are in use")

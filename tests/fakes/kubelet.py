@@ -2,8 +2,8 @@
 
 Its device manager follows ``pkg/kubelet/cm/devicemanager`` of Kubernetes 1.36: it dials back within Register,
 takes the newest registration, lists a pod that is being admitted without devices, lends an ordinary init
-container's devices to the containers after it, and removes all plugins' sockets when it starts. After a restart
-it lists nobody, and then one pod more with each answer: it hears of them from the API server.
+container's devices to the containers after it, and removes all plugins' sockets when it starts. Then it lists
+nobody, and one pod more with each answer: it hears of them from the API server.
 """
 
 import asyncio

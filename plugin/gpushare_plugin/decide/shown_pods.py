@@ -1,9 +1,8 @@
 """Whether a pod that a kubelet does not list has ended, or was not shown yet.
 
-After its start a kubelet keeps what its checkpoint says, and its PodResources show the pods that it has heard of:
-nobody at first, then static pods, then those of the API server, one after the other. Source: ``GetActivePods``,
-``HandlePodAdditions`` and ``ManagerImpl.UpdateAllocatedDevices`` of the kubelet (1.36), which keep the units of
-all pods until every source of pods was heard.
+After its start a kubelet keeps what its checkpoint says until it has heard of all pods, and its PodResources
+show those that it has heard of: nobody at first, then static pods, then those of the API server, one by one.
+Source: ``GetActivePods``, ``HandlePodAdditions``, ``ManagerImpl.UpdateAllocatedDevices`` (1.36).
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from gpushare_plugin.decide.checkpoint import StoredContainers
 from gpushare_plugin.decide.pods import PodName, Pods
 
 SETTLED_AFTER = 10.0
-"""Seconds after which nobody is waited for who would show that a kubelet has heard of the API server's pods."""
+"""Seconds for which pods are waited for that would show that a kubelet has heard of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +78,8 @@ def with_unshown(
 ) -> AssignedDevices:
     """Returns what is ``listed``, and of what was assigned ``before`` the pods that may still be shown.
 
-    ``stored``: all that the checkpoint says, of pods that have ended, too. Of a pod that may be shown it counts
-    also where the pod was not listed before.
+    ``stored``: all that the checkpoint says, of pods that have ended, too. Of a pod that may be shown it
+    counts also where the pod was not listed before.
     """
     kept = {
         name: each
@@ -101,7 +100,7 @@ def with_unshown(
 def unshown_holders(
     status: NodeStatus, assigned: AssignedDevices, shown: ShownPods, pods: Pods
 ) -> frozenset[PodName]:
-    """Returns the pods that have units by ``status`` and may still be shown, of which nothing else is known."""
+    """Returns the pods of which ``status`` alone says that they have units, and that may still be shown."""
     holders = ((PodName(each.namespace, each.name), each.uid) for card in status.cards for each in card.pods)
     return frozenset(
         name
@@ -111,7 +110,7 @@ def unshown_holders(
 
 
 def unshown_starters(assigned: AssignedDevices, shown: ShownPods, pods: Pods) -> list[PodName]:
-    """Returns the pods that a kubelet has admitted, that ask for units and of which it has shown nothing yet."""
+    """Returns the pods that were admitted, ask for units, and may still be shown with some."""
     return [
         pod.name
         for pod in pods.values()

@@ -19,8 +19,8 @@ from gpushare_plugin.state import NodeState
 PERIOD = 10.0
 """Seconds between two readings when nothing happens."""
 RETRY_PERIOD = 1.0
-"""Seconds after which the kubelet is asked again that does not answer, has not shown all pods since its start, or
-keeps units of a pod that is gone.
+"""Seconds after which the kubelet is asked again that does not answer, has not shown all pods since its
+start, or keeps units of a pod that is gone.
 Then ever less often: a static pod whose mirror the API server refuses stays for ever."""
 TIMEOUT = 5.0
 """Seconds within which PodResources have to answer."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +36,8 @@ class PodResources:
     def __init__(self, socket: Path, resources: Collection[str]) -> None:
         self._socket = socket
         self._resources = frozenset(resources)
+        self._latest = ""
+        """Process that was seen last."""
 
     async def __aenter__(self) -> "PodResources":
         self._channel = grpc.aio.insecure_channel(f"unix://{self._socket}", options=_OPTIONS)
@@ -51,8 +54,8 @@ class PodResources:
     async def assigned_devices(self, *, timeout: float) -> AssignedDevices:
         """Returns what all active pods have now, the one that is being admitted included.
 
-        A kubelet that was restarted does not know yet of all: ``AssignedDevices.kubelet`` tells one process from
-        the next.
+        A kubelet that was restarted does not know yet of all: ``AssignedDevices.kubelet`` tells one process
+        from the next.
 
         Raises:
             PodResourcesUnavailableError: no answer within ``timeout`` seconds, or not from one process.
@@ -72,12 +75,14 @@ class PodResources:
             raise PodResourcesUnavailableError(f"{self._socket}: no answer in {timeout} s") from error
 
     def _process(self) -> str:
-        """Returns what is another text for each process: it makes its socket anew."""
-        try:
+        """Returns what is another text for each process: it makes its socket anew.
+
+        Where somebody took the socket away, the process is the one whose connection is still there.
+        """
+        with suppress(OSError):
             stat = self._socket.stat()
-        except OSError as error:
-            raise PodResourcesUnavailableError(f"{self._socket}: {error.strerror or error}") from error
-        return f"{stat.st_ino} {stat.st_mtime_ns}"
+            self._latest = f"{stat.st_ino} {stat.st_mtime_ns}"
+        return self._latest
 
     async def _list(self) -> api.ListPodResourcesResponse:
         while True:

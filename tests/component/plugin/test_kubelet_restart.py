@@ -1,4 +1,4 @@
-"""A kubelet that was restarted lists nobody for a moment: what pods have stays in all that the plugin tells."""
+"""A kubelet that was restarted lists nobody for a moment: what pods have stays in all that is told."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -151,3 +151,28 @@ async def test_a_plugin_that_starts_then_keeps_what_was_recorded(node: Node, che
     assert node.share_node.status.memory_unit == "1Gi"
     assert written
     assert [each for each in written if each != {"uid-web": 4}] == []
+
+
+async def test_a_socket_that_is_taken_away_and_put_back_is_no_restart(node: Node) -> None:
+    await runs(node, "web")
+    await node.until("all pods were shown", lambda: is_settled(node))
+    socket, hidden = node.kubelet.pod_resources, node.kubelet.pod_resources.with_suffix(".hidden")
+    socket.rename(hidden)
+    await next_answer(node)
+    assert is_settled(node)
+    hidden.rename(socket)
+    await next_answer(node)
+    assert is_settled(node)
+
+
+def is_settled(node: Node) -> bool:
+    return node.agent is not None and node.agent.state.shown.complete
+
+
+async def next_answer(node: Node) -> None:
+    """The end of a pod is a reason to ask."""
+    node.api.put(PODS, pod_json("other", container()))
+    await node.until("the other pod", lambda: node.knows("other"))
+    node.api.delete(PODS, "other", "default")
+    answers = node.kubelet.listings
+    await node.until("an answer", lambda: node.kubelet.listings > answers)

@@ -71,6 +71,11 @@ async def test_what_only_an_init_container_has_is_nobody_elses(node: Node) -> No
     await until_offered(node, 0, 0, 86)
 
 
+def is_unshown(node: Node, name: str) -> bool:
+    """Whether the plugin knows that the kubelet has not listed the pod since its start."""
+    return node.agent is not None and name_of(name) in node.agent.state.assigned.unshown
+
+
 async def test_a_pod_that_a_restarted_kubelet_has_not_admitted_again_keeps_its_class(node: Node) -> None:
     """Pods are listed one after the other, the oldest first: one bound meanwhile can be before it."""
     await mixed(node, cards=1)
@@ -81,12 +86,13 @@ async def test_a_pod_that_a_restarted_kubelet_has_not_admitted_again_keeps_its_c
     held = node.kubelet.pods.pop(name_of("s"))
     await node.kubelet.stop()
     await node.kubelet.start()
-    await node.until("the reading", lambda: not (node.agent and node.agent.state.assigned.pods))
+    await node.until("the reading", lambda: is_unshown(node, "s"))
     await node.kubelet.until("the lists", lambda it: {MEMORY, SLICE, CARD} <= it.offered.keys())
     await until_offered(node, 0, 2, 0)
     with pytest.raises(AdmissionError, match="serves slice now"):
         await node.kubelet.allocate(MEMORY, memory[:1])
     node.kubelet.pods[name_of("s")] = held
+    await node.until("the pod in the list", lambda: not is_unshown(node, "s"))
     node.end_pod("s")
     await until_offered(node, 1, 2, 86)
 
