@@ -55,7 +55,7 @@ class Traffic:
     async def flowing(self) -> AsyncIterator[None]:
         """Has a pod created every INTERVAL while entered; the last ones find their nodes before it ends."""
         await self.client.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        await self.client.create(NODES, _sink())
+        await self.client.create(NODES, sink_node())
         async with background(self._follow(), name="who follows ordinary pods", report=self.report):
             async with background(self._create(), name="who creates ordinary pods", report=self.report):
                 yield
@@ -66,7 +66,7 @@ class Traffic:
         for number in range(1_000_000):
             name = f"ordinary-{number}"
             try:
-                await self.client.create(pods(NAMESPACE), _pod(name))
+                await self.client.create(pods(NAMESPACE), ordinary_pod(name))
             except (ApiError, UnreachableError):
                 pass
             else:
@@ -116,7 +116,8 @@ def present(event: Listed[Json] | Changed[Json]) -> Sequence[Json]:
     return [] if event.kind == "DELETED" else [event.item]
 
 
-def _sink() -> Json:
+def sink_node() -> Json:
+    """A node without a kubelet: what is scheduled there costs nothing more."""
     room = {"pods": "100000", "cpu": "100000", "memory": "100000Gi"}
     return {
         "metadata": {"name": SINK, "labels": {"kubernetes.io/hostname": SINK}},
@@ -125,7 +126,8 @@ def _sink() -> Json:
     }
 
 
-def _pod(name: str) -> Json:
+def ordinary_pod(name: str) -> Json:
+    """Asks for nothing of ours, and goes to that node alone."""
     return {
         "metadata": {"name": name},
         "spec": {

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from chaos.operation import Fault, Kind, Operation
+from chaos.operations.manifests import TakeManifestAway
 from chaos.plan.known import CONTROL_PLANES, WORKERS, Known
 from chaos.policies import POLICIES, policy, rule
 from chaos.world import World
@@ -149,6 +150,28 @@ class DeleteWithoutControlPlane(Delete, frozen=True, kw_only=True, tag="policy.d
 
     async def heal(self, world: World) -> None:
         await world.thread(world.cluster.start_node, self.node)
+        await super().heal(world)
+
+
+class DeleteWithoutManifest(Delete, frozen=True, kw_only=True, tag="policy.delete-all-manifest-away"):
+    """All are deleted while the manifest of a kube-scheduler is moved away: its restoration waits for it."""
+
+    node: str
+
+    @property
+    def touches(self) -> frozenset[str]:
+        return self._away.touches
+
+    @property
+    def _away(self) -> TakeManifestAway:
+        return TakeManifestAway(node=self.node, seconds=self.seconds)
+
+    async def run(self, world: World) -> None:
+        await self._away.run(world)
+        await super().run(world)
+
+    async def heal(self, world: World) -> None:
+        await self._away.heal(world)
         await super().heal(world)
 
 
@@ -309,6 +332,12 @@ def draw_delete_away(random: Random, known: Known) -> Operation:
     )
 
 
+def draw_delete_manifest_away(random: Random, known: Known) -> Operation:
+    return DeleteWithoutManifest(
+        policies=(), back=everything(known), node=random.choice(CONTROL_PLANES), seconds=lasts(random)
+    )
+
+
 def draw_backend(random: Random, known: Known) -> Operation:
     back, changed = everything(known), copy.deepcopy(everything(known))
     for each in changed:
@@ -348,5 +377,6 @@ KINDS: Sequence[Kind] = (
     Kind(operation=Delete, weight=0.7, draw=draw_delete),
     Kind(operation=DeleteAll, weight=0.3, draw=draw_delete_all, at_most=2),
     Kind(operation=DeleteWithoutControlPlane, weight=0.4, draw=draw_delete_away, at_most=1),
+    Kind(operation=DeleteWithoutManifest, weight=0.3, draw=draw_delete_manifest_away, at_most=1),
     Kind(operation=ChangeBackend, weight=0.3, draw=draw_backend, at_most=1),
 )

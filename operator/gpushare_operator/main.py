@@ -19,6 +19,7 @@ from gpushare_core.api.enums import LogLevel
 from gpushare_core.api.names import NAMESPACE
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials, NoCredentialsError
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -26,7 +27,6 @@ from gpushare_core.log import configure_logging
 from gpushare_core.version import VERSION
 from gpushare_core.whole_number import whole_number
 from gpushare_operator.app import App
-from gpushare_operator.cluster.kopf_frame import EndlessBackoff
 from gpushare_operator.cluster.login import login
 from gpushare_operator.desired.names import SCHEDULER_IMAGE, Installation
 from gpushare_operator.desired.programs import UnusableProgramsError, read_programs
@@ -193,13 +193,14 @@ async def own_deployment(credentials: Credentials, namespace: str) -> Json:
     """Returns the operator's own Deployment; waits until it can be read."""
     path = f"{paths.deployments(namespace)}/{ACCOUNT}"
     async with KubeClient(credentials) as client:
-        for delay in EndlessBackoff():
+        backoff = Backoff(first=0.5, most=30.0)
+        while True:
             try:
                 return await client.get(path)
             except (ApiError, UnreachableError) as error:
+                delay = backoff.next_delay()
                 _log.warning("cannot read the own Deployment yet, again in %.1f s: %s", delay, error)
                 await asyncio.sleep(delay)
-    raise AssertionError("the backoff never ends")
 
 
 def of_deployment(given: Installation, deployment: Json) -> Installation:

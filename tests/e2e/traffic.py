@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from chaos.traffic import present
-from tests.e2e.observe import NODES, PODS, Json, condition
+from chaos.quiet import SINK
+from chaos.traffic import ordinary_pod, present, sink_node
+from tests.e2e.observe import NODES, PODS, condition
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
@@ -20,9 +21,6 @@ INTERVAL = 0.2
 
 PATIENCE = 60.0
 """Seconds for the last pods to find their nodes."""
-
-SINK = "sink"
-"""A node without a kubelet: what is scheduled there costs nothing more."""
 
 _PATH = PODS.format(namespace="default")
 
@@ -71,13 +69,13 @@ def flowing(cluster: LocalCluster) -> Iterator[Traffic]:
 
 async def _flow(cluster: LocalCluster, traffic: Traffic, stop: threading.Event) -> None:
     async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
-        await client.create(NODES, _sink())
+        await client.create(NODES, sink_node())
         watching = asyncio.create_task(_note_scheduled(client, traffic))
         while not traffic.is_closed:
             traffic.is_closed = stop.is_set()
             name = f"ordinary-{len(traffic.created)}"
             traffic.created[name] = time.monotonic()
-            await client.create(_PATH, _pod(name))
+            await client.create(_PATH, ordinary_pod(name))
             await asyncio.sleep(INTERVAL)
         # A pod that finds no node at all is told by the test.
         await asyncio.wait([watching], timeout=PATIENCE)
@@ -95,28 +93,3 @@ async def _note_scheduled(client: KubeClient, traffic: Traffic) -> None:
                 await client.delete(f"{_PATH}/{name}")
         if traffic.is_closed and traffic.is_done():
             return
-
-
-def _sink() -> Json:
-    room = {"pods": "100000", "cpu": "1000", "memory": "1000Gi"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": SINK, "labels": {"kubernetes.io/hostname": SINK}},
-        "status": {"capacity": room, "allocatable": room},
-    }
-
-
-def _pod(name: str) -> Json:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {
-            "containers": [{"name": "main", "image": "busybox:stable"}],
-            "nodeSelector": {"kubernetes.io/hostname": SINK},
-            "tolerations": [{"operator": "Exists"}],
-            "terminationGracePeriodSeconds": 0,
-            "automountServiceAccountToken": False,
-        },
-    }

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tests.simulation.operations import BY_NAME, FAULTS, QUIET, Step
@@ -22,6 +22,10 @@ SETTLE_WITHIN = 120.0
 """Seconds after which no pod is on its way any more, once nothing is done to the cluster."""
 SERVE_WITHIN = PERIOD + 1.0
 """Seconds after a fault in which every program tries again, and every plugin has looked at its cards."""
+TAKEN_BACK_WITHIN = 15.0
+"""Seconds in which a plugin takes back what it has recorded of units that were given out meanwhile, also
+where calls fail: until then the status, alone, says of them that they lie elsewhere.
+See tests/component/audit/test_overtaken_record.py."""
 LOOKS = 0.25
 """Seconds between two looks whether it is quiet."""
 
@@ -62,6 +66,8 @@ class Run:
     _had_faults: bool = True
     _audited: dict[tuple[str, str], tuple[NodeBooks, list[Difference]]] = field(default_factory=dict)
     """Extender and node -> what was audited last, and what was different there."""
+    _suspects: dict[str, dict[Difference, float]] = field(default_factory=dict)
+    """Node -> what its status says of environments, and since when, while that may be taken back."""
 
     async def run(self) -> Outcome:
         world = World(self.mode, self.seed)
@@ -99,11 +105,21 @@ class Run:
         found: list[Difference] = []
         for node, after in books.nodes.items():
             if before is not None and before.nodes[node] == after:
+                found += self._standing(node)
                 continue
-            found += [each for each in node_differences(after) if each.kind.at_once]
+            at_once = [each for each in node_differences(after) if each.kind.at_once]
+            found += [each for each in at_once if each.kind is not Kind.ENVIRONMENT_DIFFERS]
+            found += self._standing(node, (each for each in at_once if each.kind is Kind.ENVIRONMENT_DIFFERS))
             if before is not None:
                 found += released_early(before.nodes[node], after)
         self._refuse(found, "at once")
+
+    def _standing(self, node: str, seen: Iterable[Difference] | None = None) -> list[Difference]:
+        """Returns what nobody has taken back in time; ``seen``: None where nothing has changed."""
+        before = self._suspects.get(node, {})
+        if seen is not None:
+            self._suspects[node] = before = {each: before.get(each, seconds()) for each in seen}
+        return [each for each, since in before.items() if seconds() - since >= TAKEN_BACK_WITHIN]
 
     def _refuse(self, found: Sequence[Difference], when: str) -> None:
         if found:

@@ -8,7 +8,6 @@ from gpushare_core.api.names import MIRROR_ANNOTATION
 from gpushare_core.audit.books import (
     NO_HOST,
     Books,
-    ContainerKey,
     HostBooks,
     LedgerBook,
     LedgerCard,
@@ -18,14 +17,11 @@ from gpushare_core.audit.books import (
     PodKey,
     SeenCards,
     ShareNodeBook,
-    StatusCard,
-    StatusHolder,
 )
+from gpushare_core.audit.status_card import status_card
 from gpushare_core.dialects.dialect import CARD_VARIABLE, OWN_VARIABLES, Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS, DIALECTS, RESOURCES
 from gpushare_core.json_object import UNREADABLE_JSON, Json
-from gpushare_core.placement.modes import class_of_lock
-from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass, read_request
 from gpushare_core.placement.units import NodeUnit, parse_node_unit
 from gpushare_core.whole_number import is_number
@@ -103,32 +99,11 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNodeBook:
         name=node.metadata.name,
         unit=parse_node_unit(status.memory_unit) if status.memory_unit else None,
         dialect=status.dialect,
-        cards=tuple(_card(card) for card in status.cards or ()),
+        cards=tuple(map(status_card, status.cards or ())),
         units_total=status.units.total if status.units else None,
         units_allocated=status.units.allocated if status.units else None,
         deleting=node.metadata.deletion_timestamp is not None,
     )
-
-
-def _card(card: _Card) -> StatusCard:
-    return StatusCard(
-        uuid=card.uuid,
-        index=card.index,
-        memory=parse_memory(card.memory),
-        units=card.units,
-        allocated=card.allocated_units,
-        first_unit=card.first_unit,
-        lock=class_of_lock(card.lock),
-        offers={ResourceClass(name): units for name, units in (card.offers or {}).items()},
-        healthy=card.health == "Healthy",
-        cordoned=card.cordoned,
-        holders=tuple(_status_holder(share) for share in card.pods or ()),
-    )
-
-
-def _status_holder(share: _Share) -> StatusHolder:
-    pod = PodKey(share.namespace, share.name, share.uid)
-    return StatusHolder(key=ContainerKey(pod, share.container), units=share.units, orphaned=share.orphaned)
 
 
 def read_pod(item: Json) -> PodBook:

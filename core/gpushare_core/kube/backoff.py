@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 Jitter = Callable[[], float]
 """Returns a number from 0 to 1."""
@@ -33,6 +33,12 @@ class Backoff:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     jitter: Jitter = random.random
     _failures: int = field(default=0, init=False)
+
+    def __iter__(self) -> Iterator[float]:
+        """Yields delays without end, from the first one on."""
+        fresh = replace(self)
+        while True:
+            yield fresh.next_delay()
 
     def reset(self) -> None:
         """The last attempt succeeded: the next delay is the first one again."""

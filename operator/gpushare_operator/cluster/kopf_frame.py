@@ -3,24 +3,9 @@
 It follows no kind: at a watch that is refused or has expired it would end the process (``watches`` follows).
 """
 
-import random
-from collections.abc import Iterator
-
 import kopf
 
-from gpushare_core.kube.backoff import Backoff, Jitter
-
-
-class EndlessBackoff:
-    """Delays without end, in seconds: kopf gives up and exits when its delays run out."""
-
-    def __init__(self, jitter: Jitter = random.random) -> None:
-        self._jitter = jitter
-
-    def __iter__(self) -> Iterator[float]:
-        backoff = Backoff(first=0.5, most=30.0, jitter=self._jitter)
-        while True:
-            yield backoff.next_delay()
+from gpushare_core.kube.backoff import Backoff
 
 
 def configure(settings: kopf.OperatorSettings) -> None:
@@ -29,7 +14,8 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.peering.standalone = True
     # Otherwise kopf wants to watch all CRDs and namespaces.
     settings.scanning.disabled = True
-    settings.networking.error_backoffs = EndlessBackoff()
+    # It gives up and exits when its delays run out.
+    settings.networking.error_backoffs = Backoff(first=0.5, most=30.0)
     settings.networking.request_timeout = 60.0
     settings.networking.connect_timeout = 10.0
     settings.process.ultimate_exiting_timeout = 20.0

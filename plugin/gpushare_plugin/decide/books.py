@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from gpushare_core.api.share_node import CardStatus, Health, NodeStatus
+from gpushare_core.api.share_node import CardStatus, NodeStatus
 from gpushare_core.audit.books import (
     ContainerKey,
     HeldUnits,
@@ -18,16 +18,12 @@ from gpushare_core.audit.books import (
     PodKey,
     SeenCards,
     ShareNodeBook,
-    StatusCard,
-    StatusHolder,
     StoredContainer,
 )
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.lasting import LastingDifferences
-from gpushare_core.placement.modes import class_of_lock
-from gpushare_core.placement.quantity import parse_memory
-from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.audit.status_card import status_card
 from gpushare_core.placement.units import parse_node_unit
 from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
 from gpushare_plugin.decide.checkpoint import CheckpointEntry
@@ -133,32 +129,9 @@ def _share_node(node: str, status: NodeStatus) -> ShareNodeBook:
         name=node,
         unit=parse_node_unit(status.memory_unit) if status.memory_unit else None,
         dialect=status.dialect,
-        cards=tuple(map(_card, status.cards)),
+        cards=tuple(map(status_card, status.cards)),
         units_total=status.units.total,
         units_allocated=status.units.allocated,
-    )
-
-
-def _card(card: CardStatus) -> StatusCard:
-    return StatusCard(
-        uuid=card.uuid,
-        index=card.index,
-        memory=parse_memory(card.memory),
-        units=card.units,
-        allocated=card.allocated_units,
-        first_unit=card.first_unit,
-        lock=class_of_lock(card.lock),
-        offers={ResourceClass(name): units for name, units in card.offers.items()},
-        healthy=card.health is Health.HEALTHY,
-        cordoned=card.cordoned,
-        holders=tuple(
-            StatusHolder(
-                key=ContainerKey(PodKey(each.namespace, each.name, each.uid), each.container),
-                units=each.units,
-                orphaned=each.orphaned,
-            )
-            for each in card.pods
-        ),
     )
 
 

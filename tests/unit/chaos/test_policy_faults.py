@@ -1,9 +1,10 @@
 """What policies' faults take back, in which order."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
-from chaos.operations.policies import OVERLAPPING, Overlap
+from chaos.operations.policies import OVERLAPPING, DeleteWithoutManifest, Overlap
 from chaos.world import World
 
 from gpushare_core.json_object import Json
@@ -20,6 +21,7 @@ class FinalizingServer:
 
     present: dict[str, int] = field(default_factory=dict)
     """Name -> looks until it is gone; negative while it is not deleted."""
+    facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def client(self) -> "FinalizingServer":
@@ -55,3 +57,29 @@ async def test_an_older_policy_that_goes_while_another_overlaps_it_is_back_in_th
         except ApiError:
             break
     assert server.present == {"old": -1}
+
+
+async def test_a_manifest_that_was_away_while_the_last_policy_went_is_back_before_anybody_waits(
+    tmp_path: Path,
+) -> None:
+    """Its restoration waits for it, and the policy for that."""
+    manifest = tmp_path / "kube-scheduler.yaml"
+    manifest.write_text("with our part")
+
+    class Server(FinalizingServer):
+        def node_file(self, node: str, path: str) -> Path:
+            assert (node, Path(path).name) == ("control-plane-1", manifest.name)
+            return manifest
+
+        async def get(self, path: str) -> Json:
+            assert manifest.read_text() == "with our part"
+            return await super().get(path)
+
+    server = Server({"last": -1})
+    world = cast("Any", server)
+    fault = DeleteWithoutManifest(seconds=1.0, policies=(), back=(named("last"),), node="control-plane-1")
+    await fault.run(cast("World", world))
+    assert not manifest.exists()
+    assert server.present == {"last": 2}
+    await fault.heal(cast("World", world))
+    assert server.present == {"last": -1}

@@ -42,3 +42,12 @@ async def test_after_a_success_the_first_delay_comes_again() -> None:
     backoff.reset()
     await backoff.wait()
     assert slept == [1.0, 2.0, 1.0]
+
+
+def test_its_delays_never_end_and_begin_anew_for_everybody() -> None:
+    """kopf gives up where they do."""
+    backoff = Backoff(first=0.5, most=30.0, jitter=lambda: 1.0)
+    delays = iter(backoff)
+    assert [next(delays) for _ in range(9)] == [0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+    assert all(next(delays) == 30 for _ in range(1000))
+    assert next(iter(backoff)) == backoff.next_delay() == 0.5
