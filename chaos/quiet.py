@@ -65,7 +65,7 @@ async def _missing(world: World) -> list[str]:
         *(f"DaemonSet {_name(each)} is not whole" for each in sets if not _is_whole_set(each)),
         *(f"Deployment {_name(each)} is not whole" for each in deployed if not _is_whole_deployment(each)),
         *(f"{_name(each)} is not Ready" for each in schedulers if not is_true(each, "Ready")),
-        *(f"policy {_name(each)}: {_why(each)}" for each in policies if not _is_settled(each)),
+        *(f"policy {_name(each)}: {_why(each)}" for each in policies if not is_settled(each)),
         *(f"not open again: {each}" for each in await world.api_proxy.broken_watches()),
         *on_their_way(ours),
         *unmirrored(world.static_pods, ours, now=time.time_ns()),
@@ -176,12 +176,13 @@ def _is_whole_deployment(item: Json) -> bool:
     return bool(item.get("status", {}).get("readyReplicas", 0) == item["spec"]["replicas"])
 
 
-def _is_settled(policy: Json) -> bool:
+def is_settled(policy: Json) -> bool:
     """Ready, or not for a reason that lies in what was asked for."""
     if policy.get("status", {}).get("observedGeneration") != policy["metadata"]["generation"]:
         return False
     kinds = ("Ready", "Conflicted", "UnitChangeBlocked")
-    return any(is_true(policy, kind) for kind in kinds)
+    selects_nobody = condition(policy, "Ready").get("reason") == "NoNodesSelected"
+    return selects_nobody or any(is_true(policy, kind) for kind in kinds)
 
 
 def _why(policy: Json) -> str:

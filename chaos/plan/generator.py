@@ -8,7 +8,7 @@ from chaos.operation import Kind, Operation
 from chaos.plan.history import Step
 from chaos.plan.known import Known
 
-OPERATIONS = (20, 40)
+OPERATIONS = (30, 60)
 """In a round, beside its faults."""
 FAULTS = (1, 1, 1, 1, 1, 1, 2, 2, 3, 0)
 """In a round: usually one, so that what comes of it can be told by kind; none to compare with."""

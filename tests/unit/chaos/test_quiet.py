@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from chaos.plan.known import CONTROL_PLANES, WORKERS
 from chaos.policies import POLICIES
-from chaos.quiet import abandoned, absent, on_their_way, unmirrored
+from chaos.quiet import abandoned, absent, is_settled, on_their_way, unmirrored
 
 from gpushare_core.json_object import Json
 from gpushare_localcluster.containers import ContainerRecord
@@ -77,6 +77,27 @@ def test_what_is_not_there_keeps_it_from_being_quiet() -> None:
         "pod kube-scheduler-control-plane-2 is not there",
         "policy default is not there",
     ]
+
+
+def judged(status: str, reason: str, *, generation: int = 2) -> Json:
+    ready = {"type": "Ready", "status": status, "reason": reason}
+    return {
+        "metadata": {"generation": generation},
+        "status": {"observedGeneration": 2, "conditions": [ready]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("policy", "settled"),
+    [
+        pytest.param(judged("True", "Ready"), True, id="in force"),
+        pytest.param(judged("False", "PluginsNotReady"), False, id="on its way"),
+        pytest.param(judged("False", "NoNodesSelected"), True, id="the mode of its only node is Off"),
+        pytest.param(judged("True", "Ready", generation=3), False, id="edited since"),
+    ],
+)
+def test_a_policy_is_settled_by_what_it_says(policy: Json, settled: bool) -> None:  # noqa: FBT001
+    assert is_settled(policy) is settled
 
 
 @pytest.mark.parametrize(
