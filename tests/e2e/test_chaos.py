@@ -15,7 +15,7 @@ from chaos.runner import Deadlines
 
 pytestmark = pytest.mark.e2e
 
-SEED = 2
+SEED = 51
 OPERATIONS = 60
 DEADLINES = Deadlines(agreement=20.0, standing=30.0)
 """Beside three other clusters on two cores: `make chaos` alone asks for what is promised."""

@@ -44,6 +44,8 @@ class Plugin:
     channel: grpc.aio.Channel
     request: api.RegisterRequest
     watching: asyncio.Task[None] | None = None
+    listed: bool = False
+    """Whether its first list of devices has come."""
 
     def call(self, method: str, request: type[Any], response: type[Any]) -> Call:
         return self.channel.unary_unary(
@@ -191,6 +193,7 @@ class FakeKubelet:
                 self.lists.append(len(message))
                 listed = api.ListAndWatchResponse.FromString(message)
                 devices = {device.ID: device.health for device in listed.devices}
+                plugin.listed = True
                 self.offered[plugin.request.resource_name] = devices
                 if plugin.request.resource_name == self.resource:
                     self.devices = devices
@@ -248,6 +251,11 @@ class FakeKubelet:
             (name, each.name, units) for each in request.resources for name, units in each.containers.items()
         )
         return sorted(asked, key=lambda each: order.index(each[0]))
+
+    @property
+    def awaits_devices(self) -> bool:
+        """Whether a plugin has registered and not said yet what it offers: no scheduler sends a pod so early."""
+        return not all(plugin.listed for plugin in self.plugins.values())
 
     def devices_of(self, resource: str) -> dict[str, str]:
         return self.devices if resource == self.resource else self.offered.get(resource, {})

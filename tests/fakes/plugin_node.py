@@ -104,6 +104,7 @@ class Node:
 
     async def run_pod(self, pod: Json) -> Admitted:
         """Bind it and have it admitted."""
+        await self.kubelet.until("the devices of each plugin", lambda it: not it.awaits_devices)
         self.api.put(PODS, pod)
         return await self.kubelet.admit(pod)
 
