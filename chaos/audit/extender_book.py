@@ -39,13 +39,23 @@ def read_extenders(cluster: LocalCluster) -> dict[str, Mapping[str, LedgerBook]]
 def _ask(cluster: LocalCluster, node: str) -> dict[str, object]:
     """Raises ``OSError``, ``HTTPException``, ``ValueError`` or ``LocalClusterError``."""
     connection = http.client.HTTPConnection("127.0.0.1", EXTENDER_PORT, timeout=TIMEOUT)
+    tls = _tls(cluster.node_path(node, KEYS))
     with _inside_network(cluster.node_pid(node)):
         plain = socket.create_connection(("127.0.0.1", EXTENDER_PORT), timeout=TIMEOUT)
-    tls = _tls(cluster.node_path(node, KEYS))
-    with plain, tls.wrap_socket(plain, server_hostname="127.0.0.1") as connection.sock:
+    with plain, encrypted(plain, tls) as connection.sock:
         connection.request("GET", PATH)
         answer: dict[str, object] = json.loads(connection.getresponse().read())
         return answer
+
+
+def encrypted(plain: socket.socket, tls: ssl.SSLContext) -> ssl.SSLSocket:
+    """Raises ``OSError``.
+
+    Where the connection is reset already, as by an extender that is killed, ``wrap_socket`` fails with one
+    of its own that nobody can close: ``SSLSocket._create`` of CPython 3.11.
+    """
+    plain.getpeername()
+    return tls.wrap_socket(plain, server_hostname="127.0.0.1")
 
 
 def _tls(folder: Path) -> ssl.SSLContext:
