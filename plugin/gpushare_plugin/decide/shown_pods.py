@@ -5,10 +5,12 @@ show those that it has heard of: nobody at first, then static pods, then those o
 Source: ``GetActivePods``, ``HandlePodAdditions``, ``ManagerImpl.UpdateAllocatedDevices`` (1.36).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.api.share_node import NodeStatus
+from gpushare_core.placement.modes import class_of_lock
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import AssignedDevices, is_known
 from gpushare_plugin.decide.checkpoint import StoredContainers
 from gpushare_plugin.decide.pods import PodName, Pods
@@ -107,6 +109,18 @@ def unshown_holders(
         for name, uid in holders
         if name not in assigned.pods and shown.may_follow(name, known=name in pods and pods[name].uid == uid)
     )
+
+
+def recorded_locks(status: NodeStatus, holders: Collection[PodName]) -> dict[str, ResourceClass]:
+    """Returns the class that each card serves by ``status`` of which one of ``holders`` has units there.
+
+    Of one that was deleted by force nothing else says it: the API server does not know the pod, and which of
+    the checkpoint's entries have ended the kubelet alone knows.
+    """
+    held = (
+        card for card in status.cards if any(PodName(each.namespace, each.name) in holders for each in card.pods)
+    )
+    return {card.uuid: lock for card in held if (lock := class_of_lock(card.lock))}
 
 
 def unshown_starters(assigned: AssignedDevices, shown: ShownPods, pods: Pods) -> list[PodName]:
