@@ -147,7 +147,7 @@ class NodeAssignments:
     preferred: PreferredCards
     """Cards that GetPreferredAllocation answered: where nothing else shows the card of an init container."""
     recorded: Mapping[str, ResourceClass] = field(default_factory=dict)
-    """Card UUID -> what it serves for pods that are in the record alone: the kubelet has not shown them yet."""
+    """Card UUID -> what it serves for pods that the record alone has: the kubelet has not shown them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,9 @@ def recorded_locks(status: NodeStatus, holders: Collection[PodName]) -> dict[str
     the checkpoint's entries have ended the kubelet alone knows.
     """
     held = (
-        card for card in status.cards if any(PodName(each.namespace, each.name) in holders for each in card.pods)
+        card
+        for card in status.cards
+        if any(PodName(each.namespace, each.name) in holders for each in card.pods)
     )
     return {card.uuid: lock for card in held if (lock := class_of_lock(card.lock))}
 
