@@ -26,7 +26,8 @@ class ShownPods:
     kubelet: str | None = None
     """Which process that is; None before any has answered."""
     since: float = 0.0
-    """When it answered first while the API server's pods were known, in steady seconds."""
+    """When it showed the first pod of the API server's that it has, or answered first where there is none, in
+    steady seconds: it may be cut off from the API server for long."""
     before: frozenset[PodName] = field(default_factory=frozenset)
     """What the process before it had listed."""
     names: frozenset[PodName] = field(default_factory=frozenset)
@@ -57,17 +58,15 @@ class ShownPods:
             return replace(shown, names=shown.names | listed.pods.keys(), since=now)
         if shown.complete:
             return replace(shown, names=shown.names & pods.keys() | listed.pods.keys())
-        shown = replace(shown, names=shown.names | listed.pods.keys())
-        return replace(shown, complete=shown._has_heard_of(pods, now))
-
-    def _has_heard_of(self, pods: Pods, now: float) -> bool:
-        """A node without pods of the API server's shows nothing for ever."""
-        settled = now - self.since >= SETTLED_AFTER
-        expected = {pod.name for pod in pods.values() if pod.started or pod.name in self.before}
+        expected = shown._expected(pods)
         of_api_server = {name for name in expected if not pods[name].static_uid}
-        if not of_api_server:
-            return settled
-        return not self.names.isdisjoint(of_api_server) and (settled or expected <= self.names)
+        was_cut_off = bool(of_api_server) and shown.names.isdisjoint(of_api_server)
+        since, names = now if was_cut_off else shown.since, shown.names | listed.pods.keys()
+        complete = now - since >= SETTLED_AFTER or (bool(of_api_server) and expected <= names)
+        return replace(shown, since=since, names=names, complete=complete)
+
+    def _expected(self, pods: Pods) -> set[PodName]:
+        return {pod.name for pod in pods.values() if pod.started or pod.name in self.before}
 
 
 def with_unshown(
