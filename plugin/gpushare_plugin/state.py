@@ -21,7 +21,12 @@ from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import STARTING, Offering
 from gpushare_plugin.decide.pods import Pod, PodName
 from gpushare_plugin.decide.preferred_allocation import PreferredCard
-from gpushare_plugin.decide.shown_pods import ShownPods, unshown_holders, unshown_starters
+from gpushare_plugin.decide.shown_pods import (
+    ShownPods,
+    recorded_locks,
+    unshown_holders,
+    unshown_starters,
+)
 from gpushare_plugin.devices.card import Reading
 
 
@@ -94,7 +99,11 @@ class NodeState:
     def assignments(self, layout: Layout) -> NodeAssignments:
         """Returns what the kubelet has assigned, by the meaning that IDs have in ``layout``."""
         return NodeAssignments(
-            node=self.name, assigned=self.assigned, layout=layout, preferred=self.preferred
+            node=self.name,
+            assigned=self.assigned,
+            layout=layout,
+            preferred=self.preferred,
+            recorded=self._recorded_locks if layout.is_mixed else {},
         )
 
     def refresh_requests(self) -> None:
@@ -149,6 +158,10 @@ class NodeState:
         if self.share_node is None:
             return frozenset()
         return unshown_holders(self.share_node.status, self.assigned, self.shown, self.pods)
+
+    @property
+    def _recorded_locks(self) -> dict[str, ResourceClass]:
+        return recorded_locks(self.share_node.status, self.unshown_holders) if self.share_node else {}
 
     @property
     def unshown_starters(self) -> list[PodName]:

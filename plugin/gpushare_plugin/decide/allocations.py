@@ -146,6 +146,8 @@ class NodeAssignments:
     layout: Layout
     preferred: PreferredCards
     """Cards that GetPreferredAllocation answered: where nothing else shows the card of an init container."""
+    recorded: Mapping[str, ResourceClass] = field(default_factory=dict)
+    """Card UUID -> what it serves for pods that the record alone has: the kubelet has not shown them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,7 +431,8 @@ def node_locks(
     if not assignments.layout.is_mixed:
         return {}
     locks = locks_of_units(assignments.layout, assignments.assigned.holdings())
-    for classes in (*(each.classes for each in allocations), *_unlisted_classes(assignments, pods)):
+    told = (each.classes for each in allocations)
+    for classes in (*told, *_unlisted_classes(assignments, pods), assignments.recorded):
         for card, resource in classes.items():
             locks.setdefault(card, resource)
     return locks

@@ -215,9 +215,11 @@ def _left_out_card(card: LeftOutCard) -> str:
 
 
 def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> ConditionState:
-    if offering.layout_unknown:
+    if offering.layout is None and (postponed := offering.postponed):
         message = "annotations are not compared: what units in use mean is not known; see Registered"
-        return condition_false(LEDGER_IN_SYNC, LAYOUT_UNKNOWN, message)
+        if postponed.reason == LAYOUT_UNKNOWN:
+            return condition_false(LEDGER_IN_SYNC, LAYOUT_UNKNOWN, message)
+        return condition_unknown(LEDGER_IN_SYNC, postponed.reason, message)
     if not annotations.pod_resources_available:
         return condition_unknown(LEDGER_IN_SYNC, KUBELET_SILENT.reason, KUBELET_SILENT.message)
     if too_much := [each for each in annotations.differences if each.kind in TOO_MUCH]:

@@ -68,6 +68,10 @@ NOT_KEPT = Problem(
 )
 
 
+class NotShownError(ContradictionError):
+    """It is not known yet which units pods hold: the kubelet has not told."""
+
+
 def unreadable(fields: str) -> Problem:
     """Returns what is wrong where ``fields`` of the GPUShareNode mean nothing to this version."""
     return Problem(
@@ -160,6 +164,8 @@ def _decide(snapshot: Snapshot) -> Offering:
             kept = _as_before(snapshot, share_node) if held else None
             return Offering(layout=kept, problem=problem, blocked_by=len(held) if kept else 0)
         return _offering(snapshot, share_node, held)
+    except NotShownError:
+        return Offering(postponed=KUBELET_SILENT)
     except ContradictionError as error:
         return Offering(postponed=Problem(LAYOUT_UNKNOWN, str(error)))
 
@@ -316,9 +322,9 @@ def _other_witnesses(snapshot: Snapshot, unit: NodeUnit) -> list[Witness]:
 
 
 def _require_assigned(snapshot: Snapshot) -> None:
-    """Raises ``ContradictionError`` where it is not known yet which units are held."""
+    """Raises ``NotShownError`` where it is not known yet which units are held."""
     if not snapshot.assigned_known:
-        raise ContradictionError(KUBELET_SILENT.message)
+        raise NotShownError
 
 
 def _annotated(snapshot: Snapshot) -> list[Witness]:

@@ -5,10 +5,12 @@ show those that it has heard of: nobody at first, then static pods, then those o
 Source: ``GetActivePods``, ``HandlePodAdditions``, ``ManagerImpl.UpdateAllocatedDevices`` (1.36).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from gpushare_core.api.share_node import NodeStatus
+from gpushare_core.placement.modes import class_of_lock
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import AssignedDevices, is_known
 from gpushare_plugin.decide.checkpoint import StoredContainers
 from gpushare_plugin.decide.pods import PodName, Pods
@@ -24,7 +26,8 @@ class ShownPods:
     kubelet: str | None = None
     """Which process that is; None before any has answered."""
     since: float = 0.0
-    """When it answered first while the API server's pods were known, in steady seconds."""
+    """When it showed the first pod of the API server's that it has, or answered first where there is none, in
+    steady seconds: it may be cut off from the API server for long."""
     before: frozenset[PodName] = field(default_factory=frozenset)
     """What the process before it had listed."""
     names: frozenset[PodName] = field(default_factory=frozenset)
@@ -55,17 +58,15 @@ class ShownPods:
             return replace(shown, names=shown.names | listed.pods.keys(), since=now)
         if shown.complete:
             return replace(shown, names=shown.names & pods.keys() | listed.pods.keys())
-        shown = replace(shown, names=shown.names | listed.pods.keys())
-        return replace(shown, complete=shown._has_heard_of(pods, now))
-
-    def _has_heard_of(self, pods: Pods, now: float) -> bool:
-        """A node without pods of the API server's shows nothing for ever."""
-        settled = now - self.since >= SETTLED_AFTER
-        expected = {pod.name for pod in pods.values() if pod.started or pod.name in self.before}
+        expected = shown._expected(pods)
         of_api_server = {name for name in expected if not pods[name].static_uid}
-        if not of_api_server:
-            return settled
-        return not self.names.isdisjoint(of_api_server) and (settled or expected <= self.names)
+        was_cut_off = bool(of_api_server) and shown.names.isdisjoint(of_api_server)
+        since, names = now if was_cut_off else shown.since, shown.names | listed.pods.keys()
+        complete = now - since >= SETTLED_AFTER or (bool(of_api_server) and expected <= names)
+        return replace(shown, since=since, names=names, complete=complete)
+
+    def _expected(self, pods: Pods) -> set[PodName]:
+        return {pod.name for pod in pods.values() if pod.started or pod.name in self.before}
 
 
 def with_unshown(
@@ -107,6 +108,20 @@ def unshown_holders(
         for name, uid in holders
         if name not in assigned.pods and shown.may_follow(name, known=name in pods and pods[name].uid == uid)
     )
+
+
+def recorded_locks(status: NodeStatus, holders: Collection[PodName]) -> dict[str, ResourceClass]:
+    """Returns the class that each card serves by ``status`` of which one of ``holders`` has units there.
+
+    Of one that was deleted by force nothing else says it: the API server does not know the pod, and which of
+    the checkpoint's entries have ended the kubelet alone knows.
+    """
+    held = (
+        card
+        for card in status.cards
+        if any(PodName(each.namespace, each.name) in holders for each in card.pods)
+    )
+    return {card.uuid: lock for card in held if (lock := class_of_lock(card.lock))}
 
 
 def unshown_starters(assigned: AssignedDevices, shown: ShownPods, pods: Pods) -> list[PodName]:

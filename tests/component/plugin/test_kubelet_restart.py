@@ -153,6 +153,41 @@ async def test_a_plugin_that_starts_then_keeps_what_was_recorded(node: Node, che
     assert [each for each in written if each != {"uid-web": 4}] == []
 
 
+def watched_sync(node: Node) -> list[str]:
+    """Returns what each status says of LedgerInSync that is written from now on; the list grows."""
+    said: list[str] = []
+
+    def look(written: Json) -> Json:
+        said.extend(each["status"] for each in written["conditions"] if each["type"] == "LedgerInSync")
+        return written
+
+    node.api.kept = look
+    return said
+
+
+@pytest.mark.parametrize("checkpoint", [True, False], ids=["with checkpoint", "without"])
+@pytest.mark.parametrize("kubelet", [True, False], ids=["kubelet too", "plugin alone"])
+async def test_a_restart_of_healthy_parts_is_no_difference_between_books(
+    node: Node,
+    kubelet: bool,  # noqa: FBT001
+    checkpoint: bool,  # noqa: FBT001
+) -> None:
+    """The operator would tell people, at every upgrade of every node."""
+    await runs(node, "web")
+    await node.stop_plugin()
+    if not checkpoint:
+        node.kubelet.writes_checkpoint = False
+        node.kubelet.checkpoint.unlink()
+    said = watched_sync(node)
+    if kubelet:
+        await restart(node)
+    await node.start_plugin()
+    await node.until_registered()
+    await node.until("all pods", lambda: is_settled(node) and node.condition("LedgerInSync")[0] == "True")
+    assert said
+    assert "False" not in said
+
+
 async def test_a_socket_that_is_taken_away_and_put_back_is_no_restart(node: Node) -> None:
     await runs(node, "web")
     await node.until("all pods were shown", lambda: is_settled(node))

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.component.plugin.test_mixed import CARD, MEMORY, SLICE, asking, mixed, until_offered
+from tests.component.plugin.test_mixed import CARD, MEMORY, SLICE, asking, mixed, offered, until_offered
 from tests.fakes.api_server import PODS
 from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
@@ -95,6 +95,35 @@ async def test_a_pod_that_a_restarted_kubelet_has_not_admitted_again_keeps_its_c
     await node.until("the pod in the list", lambda: not is_unshown(node, "s"))
     node.end_pod("s")
     await until_offered(node, 1, 2, 86)
+
+
+@pytest.mark.parametrize("checkpoint", [True, False], ids=["with checkpoint", "without"])
+async def test_a_pod_deleted_by_force_keeps_its_card_while_plugin_and_kubelet_are_restarted(
+    node: Node,
+    checkpoint: bool,  # noqa: FBT001
+) -> None:
+    """It runs until the kubelet has heard of that, and nobody but the record knows what it has."""
+    node.kubelet.writes_checkpoint = checkpoint
+    await mixed(node, cards=1)
+    memory = [*node.kubelet.offered[MEMORY]]
+    other = pod_json("other", container())
+    await node.run_pod({**other, "status": {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"}})
+    await node.run_pod(asking("whole", 1, CARD))
+    await node.until("the lock", lambda: node.share_node.status.cards[0].lock == "Exclusive")
+    await node.stop_plugin()
+    node.api.delete(PODS, "whole", "default")
+    node.kubelet.hears = False
+    await node.kubelet.stop()
+    await node.kubelet.start()
+    await node.start_plugin()
+    await node.kubelet.until("the list", lambda it: 1 in map(len, it.offered.values()), within=30)
+    with pytest.raises(AdmissionError, match="serves card now"):
+        await node.kubelet.allocate(MEMORY, memory[:1])
+    assert offered(node) == (1, 0, 0)
+    node.kubelet.pods.pop(name_of("whole"))
+    node.kubelet.hears = True
+    await until_offered(node, 1, 2, 86)
+    await node.until("its end", lambda: node.share_node.status.cards[0].pods == [])
 
 
 async def test_what_was_answered_locks_a_card_while_pod_resources_are_silent(node: Node) -> None:

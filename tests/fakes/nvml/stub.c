@@ -1,4 +1,5 @@
-/* A driver library for tests: the symbols that the plugin uses, answering from the file CONTROL.
+/* A driver library for tests: the symbols that the plugin uses, answering from the file
+ * "control" in its own folder.
  *
  * Its lines, read anew for each call:
  *   card INDEX UUID BYTES MAJOR MINOR MIG NUMA   a card
@@ -12,6 +13,9 @@
  *   process INDEX LIST PID BYTES                 a process in the list "compute" or "graphics"; -1: not told
  *   log PATH                                     every call is written there, by its symbol
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,6 +49,15 @@ struct memory { unsigned long long total, free, used; };
 
 static int initialised = 0, told_events = 0;
 
+static FILE *open_control(void) {
+    char library[4096], path[4112];
+    Dl_info own;
+    if (!dladdr(&initialised, &own)) return NULL;
+    snprintf(library, sizeof library, "%s", own.dli_fname);
+    snprintf(path, sizeof path, "%s/control", dirname(library));
+    return fopen(path, "r");
+}
+
 static void note(const char *path, const char *symbol) {
     FILE *log = fopen(path, "a");
     if (log) { fprintf(log, "%s\n", symbol); fclose(log); }
@@ -54,7 +67,7 @@ static void note(const char *path, const char *symbol) {
 static int told(const char *symbol, int index, int first) {
     char line[512], name[96], path[384];
     int at, code, answer = OK;
-    FILE *control = fopen(CONTROL, "r");
+    FILE *control = open_control();
     while (control && fgets(line, sizeof line, control)) {
         if (sscanf(line, "fail %95s %d %d", name, &at, &code) == 3
             && !strcmp(name, symbol) && (at == -1 || at == index)) answer = code;
@@ -79,7 +92,7 @@ static int find(int index, struct card *card) {
     char line[512];
     int at, count = 0;
     struct card read;
-    FILE *control = fopen(CONTROL, "r");
+    FILE *control = open_control();
     while (control && fgets(line, sizeof line, control))
         if (sscanf(line, "card %d %95s %llu %d %d %d %llu", &at, read.uuid, &read.memory, &read.major,
                    &read.minor, &read.mig, &read.numa) == 7) {
@@ -95,7 +108,7 @@ static unsigned long long used_of(int index);
 static int linked(int one, int other) {
     char line[512];
     int a, b, found = 0;
-    FILE *control = fopen(CONTROL, "r");
+    FILE *control = open_control();
     while (control && fgets(line, sizeof line, control))
         if (sscanf(line, "linked %d %d", &a, &b) == 2 && ((a == one && b == other) || (a == other && b == one)))
             found = 1;
@@ -107,7 +120,7 @@ static int linked(int one, int other) {
 static int number_of(const char *word, int index) {
     char line[512], name[96];
     int at, number, found = 0;
-    FILE *control = fopen(CONTROL, "r");
+    FILE *control = open_control();
     while (control && fgets(line, sizeof line, control))
         if (sscanf(line, "%95s %d %d", name, &at, &number) == 3 && !strcmp(name, word) && at == index)
             found = number;
@@ -119,7 +132,7 @@ static int number_of(const char *word, int index) {
 static int events(int which, struct event *event) {
     char line[512];
     int at, code, count = 0;
-    FILE *control = fopen(CONTROL, "r");
+    FILE *control = open_control();
     while (control && fgets(line, sizeof line, control))
         if (sscanf(line, "xid %d %d", &at, &code) == 2 && count++ == which && event) {
             memset(event, 0, sizeof *event);

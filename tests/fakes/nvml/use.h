@@ -9,7 +9,7 @@ static unsigned long long used_of(int index) {
     char line[512];
     int at;
     unsigned long long bytes, used = 0;
-    FILE *control = fopen(CONTROL, "r");
+    FILE *control = open_control();
     while (control && fgets(line, sizeof line, control))
         if (sscanf(line, "used %d %llu", &at, &bytes) == 2 && at == index) used = bytes;
     if (control) fclose(control);
@@ -22,7 +22,7 @@ static int list(int index, const char *kind, unsigned *count, struct process *in
     int at;
     unsigned pid, found = 0;
     long long bytes;
-    FILE *control = fopen(CONTROL, "r");
+    FILE *control = open_control();
     while (control && fgets(line, sizeof line, control))
         if (sscanf(line, "process %d %15s %u %lld", &at, name, &pid, &bytes) == 4 && at == index
             && !strcmp(name, kind)) {

@@ -79,6 +79,12 @@ def test_what_never_comes_is_not_waited_for(pods: list[Pod], complete: bool) -> 
     assert after(*answers, pods=by_name(*pods), seconds=SETTLED_AFTER).complete is complete
 
 
+def test_a_kubelet_that_was_cut_off_for_long_has_not_heard_of_all_with_the_first() -> None:
+    shown = after(NOBODY, listed("a"), pods=by_name(A, B), seconds=3 * SETTLED_AFTER)
+    assert not shown.complete
+    assert shown.after(listed("a"), BEFORE, by_name(A, B), now=100.0 + 4 * SETTLED_AFTER).complete
+
+
 def test_nothing_is_settled_while_the_api_servers_pods_are_not_known() -> None:
     shown = ShownPods().after(NOBODY, BEFORE, None, now=0.0)
     shown = shown.after(NOBODY, BEFORE, None, now=SETTLED_AFTER)
