@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from chaos.operations.controllers import MANIFESTS
+from chaos.operations.static_pods import remove_file
 from chaos.world import World
 from gpushare_core.audit.difference import Difference, Kind
 
@@ -22,9 +22,7 @@ async def end_pods_without_units(world: World, differences: Iterable[Difference]
 async def _end(world: World, node: str, name: str) -> None:
     """A static pod is its file."""
     if name in world.static_pods:
-        file = name.removesuffix(f"-{node}")
-        world.node_file(node, f"{MANIFESTS}/{file}.json").unlink(missing_ok=True)
-        world.static_pod_removed(node, file)
+        remove_file(world, node=node, name=name.removesuffix(f"-{node}"))
     else:
         world.drained.add(name)
         await world.delete_pod(name)

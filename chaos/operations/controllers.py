@@ -5,6 +5,7 @@ from random import Random
 
 from chaos.operation import Kind, Operation
 from chaos.operations.pod_shapes import Life, PodShape, draw_shape
+from chaos.operations.static_pods import MANIFESTS, remove_file
 from chaos.plan.known import WORKERS, Known
 from chaos.workload import controller_body, pod_body
 from chaos.world import NAMESPACE, VERSION, World
@@ -18,7 +19,6 @@ COLLECTIONS = {
 MOST = 6
 """Controllers at a time."""
 STATIC = "static"
-MANIFESTS = "/etc/kubernetes/manifests"
 
 
 class CreateController(Operation, frozen=True, kw_only=True, tag="controller.create"):
@@ -97,8 +97,7 @@ class RemoveStaticPod(Operation, frozen=True, kw_only=True, tag="static.remove")
         return frozenset({f"static/{self.node}/{self.name}"})
 
     async def run(self, world: World) -> None:
-        world.node_file(self.node, f"{MANIFESTS}/{self.name}.json").unlink(missing_ok=True)
-        world.static_pod_removed(self.node, self.name)
+        remove_file(world, node=self.node, name=self.name)
 
     def note(self, known: Known) -> None:
         known.notes.pop(f"{STATIC}/{self.node}/{self.name}", None)

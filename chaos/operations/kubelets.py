@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 from chaos.operation import Fault, Kind, Operation
+from chaos.operations import static_pods
 from chaos.operations.recovery import await_node
 from chaos.plan.known import WORKERS, Known
 from chaos.world import NAMESPACE, World
@@ -97,11 +98,16 @@ class SlowKubelet(_OnNode, frozen=True, kw_only=True, tag="kubelet.slow"):
 
 
 class ForgetfulKubelet(_OnNode, frozen=True, kw_only=True, tag="kubelet.forget"):
-    """It starts without a checkpoint that it can read. Nothing but draining the node mends that."""
+    """It starts without a checkpoint that it can read. Nothing but draining the node mends that.
+
+    Static pods end before: no annotation says what they have, and a kubelet that has forgotten it gives their
+    units to others while they run.
+    """
 
     damage: Damage
 
     async def run(self, world: World) -> None:
+        await static_pods.end_all(world, self.node)
         await world.thread(world.cluster.stop_kubelet, self.node)
         spoil(world.node_file(self.node, CHECKPOINT), self.damage)
         await world.thread(world.cluster.start_kubelet, self.node)
@@ -178,7 +184,8 @@ async def wake(world: World, node: str) -> None:
 
 
 async def drain(world: World, node: str) -> None:
-    """Deletes every pod of ours that is bound to ``node``."""
+    """Ends every pod of ours on ``node``, static ones too: who deletes their mirrors ends nothing."""
+    await static_pods.end_all(world, node)
     here = await world.client.send(
         Request(path=pods(NAMESPACE), params={"fieldSelector": f"spec.nodeName={node}"})
     )

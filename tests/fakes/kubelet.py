@@ -254,7 +254,7 @@ class FakeKubelet:
 
     @property
     def awaits_devices(self) -> bool:
-        """Whether a plugin has registered and not said yet what it offers: no scheduler sends a pod so early."""
+        """Whether a plugin that has registered did not say yet what it offers: no pod is sent so early."""
         return not all(plugin.listed for plugin in self.plugins.values())
 
     def devices_of(self, resource: str) -> dict[str, str]:

@@ -1,0 +1,40 @@
+"""Static pods: files in a node's folder of manifests, which no scheduler and no drain sees."""
+
+import asyncio
+
+from chaos.world import NAMESPACE, World
+
+MANIFESTS = "/etc/kubernetes/manifests"
+PATIENCE = 30.0
+"""Seconds: a kubelet looks for files every second, and pods end after some."""
+INTERVAL = 0.3
+
+
+def remove_file(world: World, *, node: str, name: str) -> None:
+    """Ends the static pod ``name``. One that is not there is no error."""
+    world.node_file(node, f"{MANIFESTS}/{name}.json").unlink(missing_ok=True)
+    world.static_pod_removed(node, name)
+
+
+def of_node(world: World, node: str) -> list[str]:
+    """Returns the names of the static pods on ``node``, as their files have them."""
+    return [mirror.removesuffix(f"-{node}") for mirror in world.static_pods if mirror.endswith(f"-{node}")]
+
+
+async def end_all(world: World, node: str) -> None:
+    """Returns when none of the static pods of ``node`` runs any more. Raises ``TimeoutError``."""
+    names = of_node(world, node)
+    for name in names:
+        remove_file(world, node=node, name=name)
+    deadline = asyncio.get_running_loop().time() + PATIENCE
+    while running := await _running(world, node, {f"{name}-{node}" for name in names}):
+        if asyncio.get_running_loop().time() > deadline:
+            those = ", ".join(sorted(running))
+            raise TimeoutError(f"{those} still run on {node} {PATIENCE:g} s after their files went")
+        await asyncio.sleep(INTERVAL)
+
+
+async def _running(world: World, node: str, mirrors: set[str]) -> set[str]:
+    records = await world.thread(world.cluster.containers)
+    here = (each for each in records if (each.node, each.namespace) == (node, NAMESPACE))
+    return {each.pod for each in here if each.pod in mirrors and each.state == "running"}
