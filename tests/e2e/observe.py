@@ -74,6 +74,7 @@ def versions(cluster: LocalCluster, path: str, name: str) -> Iterator[list[Json]
         reading = asyncio.create_task(read())
         await done.wait()
         reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)  # it closes its connections
 
     thread = threading.Thread(target=lambda: asyncio.run(read_until_done()))
     thread.start()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.observe import NODES, POLICIES, SHARE_NODES, Json, get, watch_until
+from tests.e2e.observe import NODES, POLICIES, SHARE_NODES, Json, get, is_true, watch_until
 from tests.e2e.product import ROOT, SYSTEM, Product, named, policy
 
 from gpushare_core.api.names import EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL
@@ -96,13 +96,16 @@ def test_nodes_carry_three_labels_and_nothing_else_of_ours(cluster: LocalCluster
     assert not [key for key in node["metadata"].get("annotations", {}) if "gpushare" in key or "kopf" in key]
 
 
-def holds_nothing(policies: Any) -> bool:
-    """Pods of earlier tests may still be on their way out of the kubelet's books."""
-    return all(each.get("status", {}).get("units", {}).get("allocated") == 0 for each in policies)
+def is_at_rest(policies: Any) -> bool:
+    """Pods of earlier tests may still be on their way out of the kubelet's books, plugins on theirs in."""
+    return all(
+        each.get("status", {}).get("units", {}).get("allocated") == 0 and is_true(each, "BooksAgree")
+        for each in policies
+    )
 
 
 def test_a_restart_changes_nothing(cluster: LocalCluster, product: Product) -> None:
-    watch_until(cluster, POLICIES, holds_nothing, what="no units allocated")
+    watch_until(cluster, POLICIES, is_at_rest, what="no units allocated, and all books seen")
     before = versions(cluster)
     said = unmarked(cluster)
     cluster.kubectl("rollout", "restart", "deployment/gpushare-operator", "-n", SYSTEM)

@@ -42,6 +42,7 @@ from gpushare_plugin.decide.witnesses import (
     placed_cards,
     stored_witnesses,
     unwitnessed,
+    with_told_parts,
     witnessed_cards,
     witnessed_unit,
 )
@@ -195,7 +196,8 @@ def _offering(snapshot: Snapshot, share_node: GPUShareNode, held: list[HeldUnit]
     if served is None and _is_held(desired, held, snapshot, witnesses):
         served = desired
     if witnesses:
-        served = witnessed_unit((served, most_annotated(held), desired), witnesses)
+        told = with_told_parts(desired, witnesses)
+        served = witnessed_unit((served, most_annotated(held), desired, told), witnesses)
     in_force = unit_in_force(desired, served, held)
     present = snapshot.cards or ()
     layout = _layout(snapshot, present, in_force.unit, witnesses, held=bool(held))

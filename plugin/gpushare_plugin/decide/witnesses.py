@@ -11,7 +11,15 @@ from itertools import pairwise
 from gpushare_core.books.allocation import Shares
 from gpushare_core.placement.quantity import MIB
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_core.placement.units import CardPart, MemoryUnit, NodeUnit, Unit, part_of, readable_unit
+from gpushare_core.placement.units import (
+    CardPart,
+    MemoryUnit,
+    MixedUnit,
+    NodeUnit,
+    Unit,
+    part_of,
+    readable_unit,
+)
 from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment, annotated_classes
 from gpushare_plugin.decide.layout import GONE, Layout
 from gpushare_plugin.decide.pods import PodName, Pods
@@ -166,6 +174,21 @@ def _holding(assignment: PodAssignment, assigned: AssignedDevices) -> set[str]:
     """Returns the names of the containers that hold units of ours."""
     listed = {name for name, numbers in assignment.containers.items() if numbers}
     return listed | {name for name, entry in assigned.stored.get(assignment.uid, {}).items() if entry.numbers}
+
+
+def with_told_parts(unit: NodeUnit, witnesses: Iterable[Witness]) -> NodeUnit:
+    """Returns ``unit``, of several classes, with the size that witnesses were told for those of their class.
+
+    Of each class they may say different things: then they go with no unit at all.
+    """
+    if not isinstance(unit, MixedUnit):
+        return unit
+    for told in (each.told_unit for each in witnesses):
+        if isinstance(told, MemoryUnit):
+            unit = replace(unit, memory=told)
+        elif isinstance(told, CardPart) and told.resource is ResourceClass.SLICE:
+            unit = replace(unit, slices=told)
+    return unit
 
 
 def witnessed_unit(candidates: Iterable[NodeUnit | None], witnesses: Sequence[Witness]) -> NodeUnit:

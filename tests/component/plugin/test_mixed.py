@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.fakes.api_server import PODS, SHARE_NODES
@@ -220,3 +221,31 @@ def unhealthy(node: Node) -> tuple[int, ...]:
     """Cards, slices and units of memory that the kubelet has and gives to nobody."""
     devices = (node.kubelet.offered.get(name, {}) for name in (CARD, SLICE, MEMORY))
     return tuple(sum(health != "Healthy" for health in each.values()) for each in devices)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param({"unit": "3Gi", "slicesPerCard": 2}, id="another unit of memory"),
+        pytest.param({"slicesPerCard": 4}, id="other slices"),
+        pytest.param({"unit": "3Gi", "slicesPerCard": 4}, id="both"),
+    ],
+)
+async def test_what_each_class_means_survives_the_record_while_another_unit_is_asked_for(
+    node: Node, asked: dict[str, Any]
+) -> None:
+    """As when the Node was deleted: a pod of one class says nothing of what those of others hold."""
+    await mixed(node, cards=3)
+    for name, amount, resource in (("whole", 1, CARD), ("half", 1, SLICE), ("memory", 10, MEMORY)):
+        await node.run_pod(asking(name, amount, resource))
+    await node.until("the status", lambda: len(node.on_cards()) == 3)
+    before, unit = node.on_cards(), node.share_node.status.memory_unit
+    await node.stop_plugin()
+    node.api.objects[SHARE_NODES]["", NODE]["status"] = {}
+    node.share(mode="Mixed", devices=devices(3), **asked)
+    await node.start_plugin()
+    await node.until_registered()
+    await node.until("the status", lambda: node.on_cards() == before)
+    assert node.share_node.status.memory_unit == unit
+    assert node.condition("UnitChangeBlocked") == ("True", "PodsHoldUnits")
+    assert node.condition("LedgerInSync")[0] == "True"

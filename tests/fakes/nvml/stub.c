@@ -16,7 +16,9 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,14 +51,17 @@ struct memory { unsigned long long total, free, used; };
 
 static int initialised = 0, told_events = 0;
 
-static FILE *open_control(void) {
-    char library[4096], path[4112];
+static char control[PATH_MAX + 16];
+
+/* As it was loaded: what is put in its place later is another library. */
+__attribute__((constructor)) static void find_control(void) {
+    char library[PATH_MAX];
     Dl_info own;
-    if (!dladdr(&initialised, &own)) return NULL;
-    snprintf(library, sizeof library, "%s", own.dli_fname);
-    snprintf(path, sizeof path, "%s/control", dirname(library));
-    return fopen(path, "r");
+    if (dladdr(&initialised, &own) && realpath(own.dli_fname, library))
+        snprintf(control, sizeof control, "%s/control", dirname(library));
 }
+
+static FILE *open_control(void) { return fopen(control, "r"); }
 
 static void note(const char *path, const char *symbol) {
     FILE *log = fopen(path, "a");
