@@ -74,7 +74,8 @@ def versions(cluster: LocalCluster, path: str, name: str) -> Iterator[list[Json]
         reading = asyncio.create_task(read())
         await done.wait()
         reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)  # it closes its connections
+        await asyncio.gather(reading, return_exceptions=True)
+        await asyncio.sleep(0.25)  # aiohttp, "Graceful Shutdown": TLS connections end after the session
 
     thread = threading.Thread(target=lambda: asyncio.run(read_until_done()))
     thread.start()

@@ -222,6 +222,7 @@ def volcano_scheduler(cluster: LocalCluster, volcano: Volcano, volcano_system: N
         PODS.format(namespace=VOLCANO_SYSTEM),
         lambda pods: any(is_running(each) for each in pods),
         what="Volcano's scheduler runs",
+        seconds=180,
         describe=lambda pods: [each["status"] for each in pods],
     )
     await_log(cluster, "priority gang drf predicates nodeorder")
