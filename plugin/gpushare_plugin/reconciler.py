@@ -374,8 +374,8 @@ class Reconciler:
     def _status(self, share_node: GPUShareNode, offering: Offering) -> NodeStatus:
         state, use = self.state, self._use(share_node)
         faults = faults_of(state.health or recorded_health(share_node))
-        keeps_record = offering.layout is not None and _is_recorded(offering, share_node)
-        if offering.layout_unknown or (keeps_record and state.unshown_holders):
+        waits = offering.layout is not None and bool(state.unshown_holders)
+        if offering.layout_unknown or (waits and _is_recorded(offering, share_node)):
             conditions = self._conditions(share_node, offering, use, self._audited(offering, None))
             return kept_status(share_node, conditions, faults=faults, now=self.now())
         assignments = self._node_assignments(offering)
