@@ -25,6 +25,7 @@ from gpushare_plugin.decide.allocations import (
     NodeAssignments,
     every_allocation,
     forgotten_allocations,
+    forgotten_strangers,
     node_locks,
 )
 from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
@@ -110,6 +111,7 @@ class Reconciler:
         if self.registration().displaced:
             self._stand_by()
             return True
+        self.state.remember_record()
         await self._find_cards()
         offered = await self._offer()
         await self._repair_annotations()
@@ -412,6 +414,7 @@ class Reconciler:
     ) -> list[ConditionState]:
         state, assignments = self.state, self._node_assignments(offering)
         forgotten = forgotten_allocations(assignments, state.pods.values()) if assignments else []
+        forgotten += forgotten_strangers(state.assigned, state.pods)
         annotations = AnnotationState(
             state.pod_resources_available,
             self._differing,

@@ -12,11 +12,12 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments
+from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments, every_allocation
 from gpushare_plugin.decide.card_health import Health
 from gpushare_plugin.decide.container_use import MeasuredUse
 from gpushare_plugin.decide.cordon import NO_CORDON, Cordon
 from gpushare_plugin.decide.dialect_change import recorded_dialect
+from gpushare_plugin.decide.forgotten_pods import Remembered, recorded_holdings
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import STARTING, Offering
 from gpushare_plugin.decide.pods import Pod, PodName
@@ -52,6 +53,10 @@ class NodeState:
     """Whether PodResources or the checkpoint ever told what is assigned."""
     shown: ShownPods = field(default_factory=ShownPods)
     """What the PodResources of this kubelet have listed since its start."""
+    remembered: Remembered = field(default_factory=dict)
+    """What pods had before the kubelet was started, or this process, as far as it is not listed again."""
+    record_read: bool = False
+    """Whether ``remembered`` has what the GPUShareNode said when this process was started, or stood by."""
     reading: Reading | None = None
     """Of the cards. None where nothing is shared."""
     health: Health | None = None
@@ -147,10 +152,11 @@ class NodeState:
             self.put_pod(pod)
 
     def stand_by(self) -> None:
-        """Forgets what was offered: another plugin serves the node."""
+        """Forgets what was offered, and what pods had: another plugin serves the node, and records it."""
         self.offering, self.last_layout, self.last_dialect = Offering(postponed=STARTING), None, None
         self.measured = None
         self.preferred.clear()
+        self.remembered, self.record_read = {}, False
 
     @property
     def unshown_holders(self) -> frozenset[PodName]:
@@ -167,6 +173,23 @@ class NodeState:
     def unshown_starters(self) -> list[PodName]:
         """Pods that may hold units and that the kubelet has not shown yet."""
         return unshown_starters(self.assigned, self.shown, self.pods)
+
+    def remember_record(self) -> None:
+        """Keeps what another process of ours has recorded, once: before anything is written over it."""
+        if self.record_read or self.share_node is None or not self.pods_known:
+            return
+        self.record_read = True
+        self.remembered = {**recorded_holdings(self.share_node.status, self.pods), **self.remembered}
+
+    def remember_assigned(self) -> None:
+        """Keeps what pods have: another kubelet process answers, which may know nothing of it.
+
+        Not by a layout of which it is not known whether its IDs mean the cards that containers were told.
+        """
+        layout = self.offering.layout or self.last_layout
+        if layout and not self.offering.layout_unknown:
+            held = every_allocation(self.assignments(layout), self.pods)
+            self.remembered = {**self.remembered, **{each.pod.name: each for each in held}}
 
     def put_assigned(self, assigned: AssignedDevices, shown: ShownPods) -> None:
         """Stores what PodResources answered, and which pods they have ``shown`` by now."""

@@ -274,6 +274,7 @@ class FakeKubelet:
         """Allocate once more for a container that ran; returns its environment."""
         async with self._admission:
             await self._allocate(self.pods[name], container, units, [])
+            self._write_checkpoint()
         return self.pods[name].variables[container]
 
     def _write_checkpoint(self) -> None:

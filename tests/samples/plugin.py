@@ -9,10 +9,11 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments, PodAssignment
+from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.environment import environment
 from gpushare_plugin.decide.layout import Layout, lay_out
+from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, PodName, read_pod
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
 from gpushare_plugin.decide.unit_ids import encode_id

@@ -19,7 +19,7 @@ from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Collection, Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
-from gpushare_core.placement.requests import PodRequest, read_request
+from gpushare_core.placement.requests import PodRequest, ResourceRequest, read_request
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.preferred_allocation import NothingFitsError
 from gpushare_plugin.decide.unit_ids import known_numbers
@@ -55,6 +55,8 @@ class KnownPod:
     is_running: bool = False
     is_half_admitted: bool = False
     """Whether the kubelet went away in the middle: it gives the other containers theirs when it is back."""
+    is_forgotten: bool = False
+    """Whether the kubelet knows nothing of its units and admits it once more."""
     ending: bool = False
 
     @property
@@ -139,7 +141,7 @@ class SimulatedKubelet:
         """As when its file is deleted and the kubelet restarts: containers run on, their units are free."""
         self.stop()
         for pod in self.pods.values():
-            pod.held = {}
+            pod.held, pod.is_forgotten = {}, True
         self.pods = {uid: pod for uid, pod in self.pods.items() if pod.is_running}
         self.write_checkpoint()
         self.start()
@@ -188,6 +190,7 @@ class SimulatedKubelet:
             for uid in [uid for uid in self.pods if uid in heard and uid not in self.shown]:
                 await asyncio.sleep(self.dice.uniform(0.0, 0.3))
                 self.shown[uid] = None
+                self._notify()
             await changed.wait()
 
     # Admission
@@ -197,6 +200,9 @@ class SimulatedKubelet:
         while True:
             changed = self._changed
             waiting = [body for uid, body in self.bodies.items() if self._is_new(uid, body)]
+            if forgotten := [uid for uid in self.shown if uid in self.pods and self.pods[uid].is_forgotten]:
+                await self._admit_again(self.pods[forgotten[0]])
+                continue
             if not waiting:
                 await changed.wait()
                 continue
@@ -249,10 +255,28 @@ class SimulatedKubelet:
 
     async def _give_all(self, pod: KnownPod) -> None:
         request = pod.request
-        lent: dict[str, list[str]] = {each.name: [] for each in request.resources}
         names = dict.fromkeys(name for each in request.resources for name in each.containers)
+        await self._give_to(pod, [*names], request.resources)
+
+    async def _admit_again(self, pod: KnownPod) -> None:
+        """It takes those containers for running alone that run: ordinary init containers have ended.
+
+        What no plugin offers yet it does not know. Source: ``isContainerAlreadyRunning``,
+        ``isDevicePluginResource``.
+        """
+        pod.is_forgotten = False
+        known = [each for each in pod.request.resources if each.name in self.allocators]
+        try:
+            await self._give_to(pod, sorted(pod.request.init_containers), known)
+        except (RefusedError, *REFUSALS) as error:
+            failed = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": str(error)}
+            self._spawn(self._write_status(pod, failed))
+
+    async def _give_to(self, pod: KnownPod, names: Sequence[str], asking: Sequence[ResourceRequest]) -> None:
+        request = pod.request
+        lent: dict[str, list[str]] = {each.name: [] for each in asking}
         for container in names:
-            for asked in request.resources:
+            for asked in asking:
                 if amount := asked.containers.get(container, 0):
                     has = [each for each in pod.held.get(container, ()) if each.resource == asked.name]
                     given = has[0] if has else await self._give(asked.name, amount, lent[asked.name])

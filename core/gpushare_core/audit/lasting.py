@@ -26,8 +26,8 @@ class LastingDifferences:
 
     def seconds_until_due(self, *, now: float) -> float | None:
         """Returns the seconds until another one of those seen last will have lasted; None: none will."""
-        ages = [now - since for since in self._since.values() if not self._has_lasted(since, now)]
-        return self.seconds - max(ages) if ages else None
+        ends = [since + self.seconds for since in self._since.values() if not self._has_lasted(since, now)]
+        return min(ends) - now if ends else None
 
     def _has_lasted(self, since: float, now: float) -> bool:
-        return now - since >= self.seconds
+        return now >= since + self.seconds

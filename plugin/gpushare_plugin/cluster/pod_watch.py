@@ -9,7 +9,7 @@ import msgspec
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
-from gpushare_core.kube.backoff import Backoff
+from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
@@ -52,7 +52,7 @@ class PodWatch:
 
     async def run_spec_reader(self) -> None:
         """Reads the specs of pods as they arrive. Never returns."""
-        backoff = Backoff()
+        backoff = Backoff(most=BOOKKEEPING_RETRY)
         while True:
             await self._arrived.wait()
             self._arrived.clear()

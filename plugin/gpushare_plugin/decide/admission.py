@@ -26,6 +26,12 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
     ]
 
 
+def has_stranger(assigned: AssignedDevices, pods: Pods) -> bool:
+    """Whether a pod is listed without units that the API server does not know: static pods are admitted
+    before their mirrors are made."""
+    return any(not each.units and name not in pods for name, each in assigned.pods.items())
+
+
 def admission_candidates(
     assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int, *, resource: str = ""
 ) -> list[Pod]:
@@ -41,7 +47,7 @@ def admission_candidates(
         for pod in listed
         if units in _lacking(pod, assigned, served=_is_served(pod, preferred), resource=resource)
     )
-    return sorted(lacking, key=lambda pod: _order(pod, preferred))
+    return sorted(lacking, key=lambda pod: _order(pod, assigned, preferred))
 
 
 def pods_without_units(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
@@ -66,14 +72,15 @@ def admitted_by_arrival(
     """
     waiting = (pod for pod in pods.values() if not assigned.has_units(pod) and not _is_served(pod, preferred))
     fitting = [pod for pod in waiting if units in _requested(pod, resource)]
-    return min(fitting, key=lambda pod: _order(pod, preferred), default=None)
+    return min(fitting, key=lambda pod: _order(pod, assigned, preferred), default=None)
 
 
 def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool, resource: str) -> Iterator[int]:
     """Yields the units of each container that has none yet; nothing for a pod that has what it asked for.
 
     Of ordinary init containers the checkpoint alone shows whether they have units. Without it they have if
-    the pod was ``served``: if we named units as often as the kubelet had to ask.
+    the pod was ``served``: if we named units as often as the kubelet had to ask. One that has forgotten
+    them asks for them once more, though they have ended.
     """
     request = pod.request
     if request is None:
@@ -84,7 +91,7 @@ def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool, resource: str
         return
     listed, stored = assigned.pods[pod.name], assigned.stored_of(pod)
     seen = {name for name in request.containers if listed.has(name) or name in stored}
-    if served:
+    if served and not assigned.forgotten_of(pod):
         seen |= request.init_containers
     lacking = {name: units for name, units in request.containers.items() if name not in seen}
     running = request.running_containers
@@ -127,13 +134,16 @@ def _calls(request: PodRequest) -> int:
     return calls
 
 
-def _order(pod: Pod, preferred: PreferredCards) -> tuple[bool, bool, bool, bool, str, str, str]:
+def _order(
+    pod: Pod, assigned: AssignedDevices, preferred: PreferredCards
+) -> tuple[bool, bool, bool, bool, str, str, str]:
     """Less comes first: new pods, those that PodResources show, one that was begun, the oldest promise.
 
-    A pod that has started is admitted again only after a reboot of its node.
+    A pod that has started is admitted again only after a reboot of its node, or where the kubelet has lost
+    its checkpoint and a container restarts.
     """
     promised = pod.allocation.at if pod.allocation else ""
     unseen = pod.request is not None and not pod.request.running_containers
     begun = pod.uid in preferred and not _is_served(pod, preferred)
-    known = pod.started or _is_served(pod, preferred)
+    known = pod.started or _is_served(pod, preferred) or assigned.forgotten_of(pod) is not None
     return (known, pod.deleting, unseen, not begun, promised or pod.created, pod.created, pod.uid)

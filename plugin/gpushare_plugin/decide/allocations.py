@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from gpushare_core.books.allocation import Allocation, Shares, sum_shares
+from gpushare_core.books.allocation import Allocation, sum_shares
 from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.placement.units import readable_unit
@@ -20,58 +20,12 @@ from gpushare_plugin.decide.foreign_units import (
     ForeignUnits,
     foreign_classes,
     foreign_shares,
-    sort_ids,
 )
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.locks import locks_of_units
+from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
-from gpushare_plugin.decide.unit_ids import known_numbers
-
-
-@dataclass(frozen=True, slots=True)
-class PodAssignment:
-    """One active pod of this node, with units or without."""
-
-    name: PodName
-    containers: Mapping[str, "array[int]"]
-    """Every container that PodResources show -> numbers of its units, four bytes each."""
-    uid: str = ""
-    """Of the pod as the kubelet knows it; empty when unknown."""
-    foreign: ForeignContainers = field(default_factory=dict)
-    names: frozenset[str] = frozenset()
-    """Extended resources of which it has units of ours."""
-
-    @classmethod
-    def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, Sequence[str]]]) -> "PodAssignment":
-        """Returns the assignment by the IDs that each container has of each extended resource of ours."""
-        containers = {container: array("I") for container in devices}
-        foreign: dict[str, tuple[ForeignUnits, ...]] = {}
-        names: set[str] = set()
-        for container, each in devices.items():
-            for resource, ids in each.items():
-                numbers, others = sort_ids(resource, ids)
-                containers[container] += numbers
-                if others:
-                    foreign[container] = (*foreign.get(container, ()), *others)
-                if numbers:
-                    names.add(resource)
-        return cls(name, containers, foreign=foreign, names=frozenset(names))
-
-    @classmethod
-    def of_ids(cls, name: PodName, containers: Mapping[str, Iterable[str]]) -> "PodAssignment":
-        """Returns the assignment by the IDs that each container has; IDs that are not ours are left out."""
-        return cls(name, {container: array("I", known_numbers(ids)) for container, ids in containers.items()})
-
-    @property
-    def units(self) -> int:
-        """Of all containers together."""
-        foreign = (each.count for units in self.foreign.values() for each in units)
-        return sum(map(len, self.containers.values())) + sum(foreign)
-
-    def has(self, container: str) -> bool:
-        """Whether the container has units."""
-        return bool(self.containers.get(container) or self.foreign.get(container))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +41,8 @@ class AssignedDevices:
     """Extended resources of which foreign units are in ``pods`` and ``stored``."""
     unshown: frozenset[PodName] = frozenset()
     """Those of ``pods`` that the kubelet has not listed since it was restarted: as they were before."""
+    forgotten: Mapping[PodName, "PodAllocation"] = field(default_factory=dict)
+    """What those of ``pods`` had before that run on and that the kubelet lists without it since."""
     kubelet: str = field(default="", compare=False)
     """Which process answered: a restarted one is another one."""
 
@@ -103,6 +59,11 @@ class AssignedDevices:
         """Whether units are assigned to this pod."""
         assignment = self.of(pod)
         return bool(self.stored_of(pod) or (assignment and assignment.units))
+
+    def forgotten_of(self, pod: Pod) -> "PodAllocation | None":
+        """Returns what ``pod`` had of which the kubelet knows nothing any more."""
+        found = self.forgotten.get(pod.name)
+        return found if found and found.is_of(pod) else None
 
     def holdings_of(self, pod: Pod) -> "Iterable[array[int]]":
         """Returns the units that PodResources show of each container of ``pod``."""
@@ -163,6 +124,20 @@ class PodAllocation:
     """Whether the API server does not have the pod among those that run."""
     classes: Mapping[str, ResourceClass] = field(default_factory=dict, compare=False)
     """Card UUID -> what the pod has of it, where that is known."""
+    recorded: bool = field(default=False, compare=False)
+    """Whether the GPUShareNode alone tells it, under a UID that may be that of a former mirror."""
+
+    def is_of(self, pod: Pod) -> bool:
+        """Whether it is of ``pod``, of which the API server may have made the mirror anew."""
+        has_uid = self.pod.kubelet_uid in ("", pod.kubelet_uid, pod.uid)
+        return has_uid or (self.recorded and bool(pod.static_uid))
+
+    def of_containers(self, names: Iterable[str]) -> "PodAllocation":
+        """Returns what those of its containers have that ``names`` has."""
+        shares = {name: self.containers[name] for name in names if self.containers.get(name)}
+        cards = sum_shares(shares)
+        classes = {card: each for card, each in self.classes.items() if card in cards}
+        return replace(self, containers=shares, cards=cards, classes=classes)
 
 
 def orphans(assigned: AssignedDevices, pods: Pods) -> list[PodAssignment]:
@@ -172,15 +147,49 @@ def orphans(assigned: AssignedDevices, pods: Pods) -> list[PodAssignment]:
 
 def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
     """Yields what the pods have that the API server does not know (any more)."""
-    for assignment in orphans(assignments.assigned, pods):
+    assigned = assignments.assigned
+    for assignment in orphans(assigned, pods):
         pod = Pod(name=assignment.name, uid=assignment.uid)
-        yield replace(_seen_allocation(pod, assignment, assignments), orphaned=True)
+        if assignment.name not in assigned.forgotten:
+            yield replace(_seen_allocation(pod, assignment, assignments), orphaned=True)
+    yield from _forgotten_orphans(assignments, pods)
+
+
+def _forgotten_orphans(assignments: NodeAssignments, pods: Pods) -> Iterator[PodAllocation]:
+    for known in forgotten_strangers(assignments.assigned, pods):
+        pod = Pod(name=known.pod.name, uid=known.pod.kubelet_uid)
+        yield replace(_with_seen(pod, known, assignments), orphaned=True, recorded=known.recorded)
+
+
+def forgotten_strangers(assigned: AssignedDevices, pods: Pods) -> list[PodAllocation]:
+    """Returns those of ``assigned.forgotten`` that the API server does not know, such as static pods."""
+    return [each for name, each in assigned.forgotten.items() if not is_known(assigned.pods[name], pods)]
+
+
+def _with_seen(pod: Pod, forgotten: PodAllocation, assignments: NodeAssignments) -> PodAllocation:
+    """Returns ``forgotten`` beside what the kubelet has of the other containers of ``pod``.
+
+    It admits ordinary init containers once more that have ended: they lend their units to those that run.
+    """
+    assignment, stored = assignments.assigned.pods[pod.name], assignments.assigned.stored_of(pod)
+    seen = _seen_allocation(pod, assignment, assignments)
+    listed = {name: entry for name, entry in stored.items() if name in assignment.containers}
+    own = _kept_allocation(pod, assignment, listed, assignments.layout)
+    running = sum_shares({"forgotten": forgotten.cards, "own": own.cards})
+    cards = {card: max(running.get(card, 0), seen.cards.get(card, 0)) for card in {**running, **seen.cards}}
+    containers = {**forgotten.containers, **seen.containers}
+    return PodAllocation(pod, containers, cards, classes={**forgotten.classes, **seen.classes})
 
 
 def _seen_allocation(pod: Pod, assignment: PodAssignment, assignments: NodeAssignments) -> PodAllocation:
     """Returns what the kubelet has of ``pod``, whatever it asks for."""
-    layout = assignments.layout
-    if stored := assignments.assigned.stored_of(pod):
+    return _kept_allocation(pod, assignment, assignments.assigned.stored_of(pod), assignments.layout)
+
+
+def _kept_allocation(
+    pod: Pod, assignment: PodAssignment, stored: StoredContainers, layout: Layout
+) -> PodAllocation:
+    if stored:
         own = _stored_allocation(pod, [entry for entry in stored.values() if entry.numbers], layout)
     else:
         shares = {name: layout.shares(numbers) for name, numbers in assignment.containers.items() if numbers}
@@ -202,17 +211,22 @@ def _with_foreign(own: PodAllocation, foreign: ForeignContainers, layout: Layout
 
 
 def forgotten_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> list[PodAllocation]:
-    """Returns what pods have by their annotation of which the kubelet forgot a container's units."""
-    return [
-        PodAllocation(pod, allocation.containers, allocation.held(), classes=annotated_classes(allocation))
-        for pod in pods
-        if (allocation := pod.allocation) and _is_forgotten(pod, allocation, assignments)
-    ]
+    """Returns what pods have of which the kubelet forgot units: as it listed them, else by annotation."""
+    return [each for pod in pods if (each := _forgotten_allocation(pod, assignments))]
 
 
-def _is_forgotten(pod: Pod, allocation: Allocation, assignments: NodeAssignments) -> bool:
-    """Whether ``allocation`` tells what the pod has, and not what the kubelet still lists of it."""
-    return allocation.node == assignments.node and bool(forgotten_containers(pod, assignments.assigned))
+def _forgotten_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
+    names = forgotten_containers(pod, assignments.assigned)
+    if not names:
+        return None
+    if forgotten := assignments.assigned.forgotten_of(pod):
+        return _with_seen(pod, forgotten, assignments)
+    told = pod.allocation
+    if told is None or told.node != assignments.node:
+        return None
+    whole = PodAllocation(pod, told.containers, told.held(), classes=annotated_classes(told))
+    has_units = assignments.assigned.has_units(pod)
+    return _with_seen(pod, whole.of_containers(names) if has_units else whole, assignments)
 
 
 def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
@@ -227,22 +241,13 @@ def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
     The kubelet has lost its checkpoint; it asks again only for a container that restarts. One that has no
     part in what is annotated asks for what its node does not offer: a kubelet admits that, and never had it.
     """
+    if forgotten := assigned.forgotten_of(pod):
+        return [name for name in assigned.pods[pod.name].containers if name in forgotten.containers]
     if not pod.running:
         return []
     promised = pod.allocation.containers if pod.allocation else None
     without = containers_without_units(pod, assigned)
     return [name for name in without if promised is None or name in promised]
-
-
-def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int) -> Shares:
-    """Returns what a forgotten container that asks for ``units`` has by the annotation of its pod.
-
-    The kubelet does not say which container restarts: nothing where several ask for as many.
-    """
-    containers = pod.allocation.containers if pod.allocation else {}
-    shares = [containers.get(name, {}) for name in forgotten_containers(pod, assigned)]
-    asking = [each for each in shares if sum(each.values()) == units]
-    return asking[0] if len(asking) == 1 else {}
 
 
 def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
@@ -257,13 +262,15 @@ def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
     return [name for name in asking if not assignment.has(name) and name not in stored]
 
 
-def forgotten_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
-    """Returns card UUID -> units that running containers have there although the kubelet calls them free."""
+def forgotten_units(assignments: NodeAssignments, pods: Pods, *, but_of: str = "") -> dict[str, int]:
+    """Returns card UUID -> units that running containers have there although the kubelet calls them free: 0
+    where it has as many of the same pod. Not those of the pod with UID ``but_of``."""
+    others = (pod for pod in pods.values() if pod.uid != but_of)
     units: Counter[str] = Counter()
-    for pod in pods:
-        if (forgotten := forgotten_containers(pod, assigned)) and (allocation := pod.allocation):
-            for container in forgotten:
-                units.update(allocation.containers.get(container, {}))
+    for each in (*forgotten_allocations(assignments, others), *_forgotten_orphans(assignments, pods)):
+        seen = _seen_allocation(each.pod, assignments.assigned.pods[each.pod.name], assignments)
+        lacking = {name: shares for name, shares in each.containers.items() if name not in seen.containers}
+        units.update({card: each.cards[card] - seen.cards.get(card, 0) for card in sum_shares(lacking)})
     return dict(units)
 
 
@@ -271,7 +278,7 @@ def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> I
     """Yields the allocation of each of ``pods`` that was admitted and has units."""
     for pod in pods:
         allocation = pod_allocation(pod, assignments)
-        if allocation is not None and allocation.cards:
+        if allocation is not None and allocation.cards and not assignments.assigned.forgotten_of(pod):
             yield allocation
 
 
@@ -287,7 +294,7 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
         return None
     is_served = len(request.resources) == 1 or assignments.layout.is_mixed
     if request.crowded_containers or not is_served or assignment.foreign:
-        is_forgotten = pod.allocation is not None and _is_forgotten(pod, pod.allocation, assignments)
+        is_forgotten = _forgotten_allocation(pod, assignments) is not None
         has_units = assignments.assigned.has_units(pod) and not is_forgotten
         return _seen_allocation(pod, assignment, assignments) if has_units else None
     parts = [_part_allocation(pod, part, assignment, assignments) for part in request.parts]
@@ -456,24 +463,3 @@ def answered_classes(pods: Iterable[Pod], assignments: NodeAssignments) -> dict[
     """Returns what was answered of cards for pods of which the kubelet has not shown units yet."""
     answered = (assignments.preferred.get(pod.uid) for pod in pods if not assignments.assigned.has_units(pod))
     return {card: resource for each in answered if each for card, resource in each.classes.items()}
-
-
-def promised_units(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, int]:
-    """Returns card UUID -> units that are annotated to pods which the kubelet has not admitted yet."""
-    promised: Counter[str] = Counter()
-    for allocation in _promises(pods, assigned):
-        promised.update(allocation.held())
-    return dict(promised)
-
-
-def promised_classes(pods: Iterable[Pod], assigned: AssignedDevices) -> dict[str, ResourceClass]:
-    """Returns card UUID -> what is annotated of it to pods which the kubelet has not admitted yet."""
-    promises = _promises(pods, assigned)
-    return {card: each for promise in promises for card, each in annotated_classes(promise).items()}
-
-
-def _promises(pods: Iterable[Pod], assigned: AssignedDevices) -> Iterator[Allocation]:
-    for pod in pods:
-        unseen = not assigned.has_units(pod) and not forgotten_containers(pod, assigned)
-        if unseen and (allocation := pod.allocation):
-            yield allocation

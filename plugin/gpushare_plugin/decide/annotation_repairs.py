@@ -14,7 +14,12 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Unit, readable_unit
-from gpushare_plugin.decide.allocations import NodeAssignments, PodAllocation, admitted_allocations
+from gpushare_plugin.decide.allocations import (
+    NodeAssignments,
+    PodAllocation,
+    admitted_allocations,
+    forgotten_allocations,
+)
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod, PodName
 
@@ -31,10 +36,16 @@ class Repair:
 def plan_repairs(
     assignments: NodeAssignments, pods: Iterable[Pod], dialect: Dialect, *, now: datetime
 ) -> list[Repair]:
-    """Returns one for each pod that was admitted and whose annotations are missing or say otherwise."""
+    """Returns one for each pod that was admitted and whose annotations are missing or say otherwise.
+
+    Of what the kubelet has forgotten it told more than an annotation that was not set right yet.
+    """
+    every = [*pods]
+    admitted = admitted_allocations(assignments, every)
+    remembered = (each for each in every if assignments.assigned.forgotten_of(each))
     return [
         Repair(held.pod.name, held.pod.uid, annotations)
-        for held in admitted_allocations(assignments, pods)
+        for held in (*admitted, *forgotten_allocations(assignments, remembered))
         if (annotations := _repaired(held, assignments, dialect, now))
     ]
 

@@ -25,8 +25,9 @@ from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.lasting import LastingDifferences
 from gpushare_core.audit.status_card import status_card
 from gpushare_core.placement.units import parse_node_unit
-from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
+from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry
+from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, Pods
 from gpushare_plugin.devices.card import PhysicalCard
 
@@ -65,7 +66,7 @@ class NodeAudit:
         """Returns what differs by ``given``; ``now``: in seconds of a steady clock."""
         identity = _identity(given)
         self._pending = identity != self._audited
-        if self._pending and now - self._at >= APART_SECONDS:
+        if self._pending and now >= self._at + APART_SECONDS:
             self._seen, self._audited = node_differences(node_books(given)), identity
             self._at, self._pending = now, False
         lasting = {each.identity for each in self.lasting.look(self._seen, now=now)}

@@ -232,8 +232,9 @@ def _ledger_in_sync(offering: Offering, annotations: AnnotationState) -> Conditi
         return condition_false(LEDGER_IN_SYNC, "RepairPending", message)
     if annotations.forgotten:
         message = (
-            f"the kubelet has lost the units of pods that run: {', '.join(annotations.forgotten)}; what is"
-            " annotated is kept free for them: delete these pods, so that their controllers make them anew"
+            f"the kubelet has lost the units of pods that run: {', '.join(annotations.forgotten)}; what they"
+            " have is kept free for them: delete these pods, so that their controllers make them anew, and"
+            " take the file of a static pod away for a moment"
         )
         return condition_false(LEDGER_IN_SYNC, "KubeletForgot", message)
     if annotations.doubtful:

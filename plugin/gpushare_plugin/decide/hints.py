@@ -26,7 +26,8 @@ def hinted_units(
     """
     units: Counter[str] = Counter()
     for pod in pods:
-        if pod.allocation is None and not assigned.has_units(pod):
+        unseen = not assigned.has_units(pod) and not assigned.forgotten_of(pod)
+        if pod.allocation is None and unseen:
             units.update(_hinted(pod, layout, dialect))
     return dict(units)
 

@@ -4,9 +4,10 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
+from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, by_pod
 from gpushare_plugin.decide.foreign_units import ForeignUnits
+from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pods
 
 Units = tuple[str, str, int, int]

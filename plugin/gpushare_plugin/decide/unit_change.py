@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpushare_core.placement.units import Meaning, NodeUnit, Unit, readable_unit
-from gpushare_plugin.decide.allocations import AssignedDevices, orphans
+from gpushare_plugin.decide.allocations import AssignedDevices, forgotten_strangers, orphans
 from gpushare_plugin.decide.pods import Pod, Pods
 
 
@@ -33,11 +33,12 @@ def held_units(pods: Pods, assigned: AssignedDevices) -> list[HeldUnit]:
     Pods that the API server does not know (any more) count as long as the kubelet keeps their units.
     """
     known = [
-        HeldUnit(_annotated_unit(pod), assigned.has_units(pod))
+        HeldUnit(_annotated_unit(pod), assigned.has_units(pod) or assigned.forgotten_of(pod) is not None)
         for pod in pods.values()
-        if assigned.has_units(pod) or pod.allocation is not None
+        if assigned.has_units(pod) or assigned.forgotten_of(pod) or pod.allocation is not None
     ]
-    unknown = orphans(assigned, pods)
+    unknown = {each.name for each in orphans(assigned, pods)}
+    unknown |= {each.pod.name for each in forgotten_strangers(assigned, pods)}
     listed = {each.uid for each in assigned.pods.values()} | {pod.kubelet_uid for pod in pods.values()}
     unlisted = assigned.stored.keys() - listed
     return known + [HeldUnit(None, admitted=True)] * (len(unknown) + len(unlisted))

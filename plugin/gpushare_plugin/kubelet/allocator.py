@@ -12,6 +12,7 @@ from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.decide.admission import (
     admission_candidates,
     admitted_by_arrival,
+    has_stranger,
     pods_to_read,
     pods_without_units,
 )
@@ -19,19 +20,19 @@ from gpushare_plugin.decide.allocations import (
     annotated_cards_of,
     answered_classes,
     every_allocation,
+    forgotten_containers,
     forgotten_units,
     node_locks,
-    promised_classes,
-    promised_units,
-    shares_to_get_again,
 )
 from gpushare_plugin.decide.environment import UnusableUnitsError
+from gpushare_plugin.decide.forgotten_pods import shares_to_get_again
 from gpushare_plugin.decide.hints import hinted_cards, hinted_units
 from gpushare_plugin.decide.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.locks import locks_of_units
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
+from gpushare_plugin.decide.promises import promised_classes, promised_units
 from gpushare_plugin.decide.stand_ins import (
     foreign_by_card,
     foreign_locks,
@@ -140,7 +141,7 @@ class Allocator:
         closed = [each for each in placed.values() if not each.card.is_open]
         if not closed or not {*numbers}.difference(self._taken([])):
             return
-        forgotten = forgotten_units(self.state.pods.values(), self.state.assigned)
+        forgotten = forgotten_units(self.state.assignments(layout), self.state.pods)
         for each in closed:
             if each.uuid not in forgotten:
                 raise UnusableUnitsError(
@@ -179,7 +180,10 @@ class Allocator:
         if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
             await self.pod_watch.read_specs(unsure, timeout=SPECS_TIMEOUT)
         candidates = admission_candidates(assigned, state.pods, state.preferred, units, resource=self.name)
-        return next(iter(candidates), None)
+        likeliest = next(iter(candidates), None)
+        if likeliest and forgotten_containers(likeliest, assigned) and has_stranger(assigned, state.pods):
+            return None
+        return likeliest
 
     def _container_request(
         self, units: int, included: list[int], pod: Pod | None, layout: Layout
@@ -194,7 +198,9 @@ class Allocator:
             annotated_cards=self._annotated_cards(pod, units, layout),
             hinted_cards=hinted_cards(pod, layout, self.state.offering.dialect) if pod else (),
             promised=self._promised(others, layout),
-            forgotten=forgotten_units(others, self.state.assigned),
+            forgotten=forgotten_units(
+                self.state.assignments(layout), self.state.pods, but_of=pod.uid if pod else ""
+            ),
             limits=self._limits(included, layout),
             locks=self._locks(layout) if layout.is_mixed else None,
         )

@@ -5,10 +5,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from gpushare_core.kube.backoff import Backoff
-from gpushare_plugin.decide.allocations import AssignedDevices, orphans
+from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
+from gpushare_plugin.decide.allocations import AssignedDevices, forgotten_strangers, orphans
 from gpushare_plugin.decide.checkpoint import by_pod
 from gpushare_plugin.decide.foreign_cards import locate
+from gpushare_plugin.decide.forgotten_pods import forgotten, still_remembered
 from gpushare_plugin.decide.identity import identify
 from gpushare_plugin.decide.shown_pods import with_unshown
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
@@ -54,7 +55,7 @@ class AssignmentReader:
         self._checkpoint = checkpoint
         self._clock = clock or asyncio.get_running_loop().time
         self._reservations = reservations
-        self._backoff = backoff or Backoff(first=RETRY_PERIOD, most=PERIOD)
+        self._backoff = backoff or Backoff(first=RETRY_PERIOD, most=BOOKKEEPING_RETRY)
         self._due = asyncio.Event()
         self._begun = self._newest = 0
         """How many readings have begun; which of them told what is known."""
@@ -73,6 +74,7 @@ class AssignmentReader:
         """Reads as soon as nothing is reserved; where that is not possible what was read last stays."""
         await self._wait_for_reservations()
         self._due.clear()
+        self._state.remember_record()
         number = self._next()
         try:
             self._store(await self._resources.assigned_devices(timeout=TIMEOUT), number)
@@ -103,7 +105,8 @@ class AssignmentReader:
         """Returns the seconds until the next reading, unless something happens before that."""
         state = self._state
         settled = state.shown.complete and not state.assigned.unshown
-        if state.pod_resources_available and settled and not orphans(state.assigned, state.pods):
+        unknown = orphans(state.assigned, state.pods) or forgotten_strangers(state.assigned, state.pods)
+        if state.pod_resources_available and settled and not unknown:
             self._backoff.reset()
             return PERIOD
         return self._backoff.next_delay()
@@ -132,9 +135,13 @@ class AssignmentReader:
         entries = [entry for each in stored.stored.values() for entry in each.values()]
         known = replace(listed, checkpoint_problem=stored.checkpoint_problem)
         identified = identify(known, entries, before, state.pods)
+        if listed.kubelet != state.shown.kubelet:
+            state.remember_assigned()
         shown = state.shown.after(listed, before, state.pods if state.pods_known else None, now=self._clock())
         every = with_unshown(identified, before, shown, state.pods, stored=stored.stored)
-        assigned = locate(every, before, state.pods, state.dialect_names)
+        located = locate(every, before, state.pods, state.dialect_names)
+        state.remembered = still_remembered(state.remembered, located, shown, state.pods)
+        assigned = replace(located, forgotten=forgotten(state.remembered, located))
         state.put_assigned(assigned, shown)
         return assigned
 

@@ -5,13 +5,16 @@ from typing import Any
 
 from tests.component.audit.cures import Cure, Patch, nothing
 from tests.component.audit.scene import Scene
+from tests.fakes.books import LONG, Pod, run_now
 from tests.samples.plugin import container
 from tests.samples.pod_shapes import CARD, MEMORY, SLICE
 
 from gpushare_core.audit.difference import Kind
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_extender.ledger.node_ledger import NodeLedger
+from gpushare_plugin import state
 from gpushare_plugin.decide import allocations
-from gpushare_plugin.kubelet import allocator
+from gpushare_plugin.kubelet import allocator, assignment_reader
 
 
 def count_forgotten_units_beside_those_that_are_seen(patch: Patch) -> None:
@@ -77,7 +80,93 @@ def two_classes_while_the_kubelet_is_silent(scene: Scene) -> None:
     scene.settle()
 
 
+def believe_a_kubelet_that_has_lost_its_checkpoint(patch: Patch) -> None:
+    patch.setattr(assignment_reader, "forgotten", lambda *_: {})
+
+
+def a_pod_without_annotation(scene: Scene) -> Pod:
+    """Bound past the extender, and read but not annotated yet when its kubelet forgets it."""
+    pod = scene.create(4)
+    scene.cluster.bind_past_the_extender(pod, scene.node.name)
+    scene.admit(pod)
+    scene.node.clock.now += LONG
+    run_now(scene.node.reader.read())
+    return pod
+
+
+def the_kubelet_starts_without_its_checkpoint(scene: Scene) -> None:
+    """It has heard of all when the plugin looks."""
+    scene.node.kubelet.lose_checkpoint()
+    scene.node.kubelet.restart()
+    scene.node.kubelet.unheard.clear()
+    scene.look()
+
+
+def end(scene: Scene, pod: Pod) -> None:
+    scene.delete_by_force(pod)
+    scene.release()
+    scene.settle()
+
+
+def it_forgets_a_pod_without_annotation(scene: Scene) -> None:
+    scene.node_with(16)
+    pod = a_pod_without_annotation(scene)
+    the_kubelet_starts_without_its_checkpoint(scene)
+    scene.run_past_the_extender(16)
+    scene.look()
+    end(scene, pod)
+
+
+def believe_no_record(patch: Patch) -> None:
+    patch.setattr(state, "recorded_holdings", lambda *_: {})
+
+
+def it_forgets_a_pod_whose_annotation_went(scene: Scene) -> None:
+    """As with the mirror of a static pod, while the plugin is restarted."""
+    scene.node_with(16)
+    a_pod_loses_its_annotation(scene, next_units=16)
+
+
+def it_forgets_that_a_card_serves_a_class(scene: Scene) -> None:
+    scene.node_with(16, mode="Mixed", slicesPerCard=2)
+    a_pod_loses_its_annotation(scene, next_units=1, next_resource=SLICE)
+
+
+def a_pod_loses_its_annotation(scene: Scene, *, next_units: int, next_resource: str = MEMORY) -> None:
+    pod = scene.run(4)
+    del pod.body["metadata"]["annotations"][GPUSHARE.allocation_annotation]
+    scene.node.start_plugin()
+    the_kubelet_starts_without_its_checkpoint(scene)
+    scene.run_past_the_extender(next_units, resource=next_resource)
+    scene.look()
+    end(scene, pod)
+
+
 KUBELET_CURES: Sequence[Cure] = (
+    Cure(
+        name="what-a-kubelet-listed-before-it-forgot",
+        was="A kubelet lost its checkpoint: who had no annotation counted nothing, 20 of 16 (issue 10)",
+        take_out=believe_a_kubelet_that_has_lost_its_checkpoint,
+        provoke=it_forgets_a_pod_without_annotation,
+        kind=Kind.OVER_CAPACITY,
+        card="n1-0",
+    ),
+    Cure(
+        name="the-record-of-what-a-kubelet-forgot",
+        was="The same where the plugin was restarted, too: nobody read the record (issue 10)",
+        take_out=believe_no_record,
+        provoke=it_forgets_a_pod_whose_annotation_went,
+        kind=Kind.OVER_CAPACITY,
+        card="n1-0",
+    ),
+    Cure(
+        name="the-class-of-what-a-kubelet-forgot",
+        was="The same in mode Mixed: the card was given to a second class (issue 10)",
+        take_out=believe_no_record,
+        provoke=it_forgets_that_a_card_serves_a_class,
+        kind=Kind.TWO_CLASSES,
+        card="n1-0",
+    ),
     Cure(
         name="what-a-node-does-not-offer-counts-nothing",
         was="A pod that asked besides for a class its node does not offer counted twice: 24 of 16 (issue 10)",

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+from hypothesis import example, given
+from hypothesis import strategies as st
+
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.lasting import LastingDifferences
 
@@ -42,3 +45,15 @@ def test_the_next_look_is_due_when_one_will_have_lasted() -> None:
     assert lasting.seconds_until_due(now=105.0) == 2.0
     lasting.look([ONE, OTHER], now=107.0)
     assert lasting.seconds_until_due(now=107.0) is None
+
+
+@given(since=st.floats(0.0, 1e6), now=st.floats(0.0, 1e6))
+@example(since=127.77539769099924, now=132.77539769099923)
+def test_who_waits_until_it_is_due_finds_it_and_never_waits_for_nothing(since: float, now: float) -> None:
+    """Sums and differences of clocks are rounded: a look for nothing was due again at once, for ever."""
+    lasting = LastingDifferences()
+    lasting.look([ONE], now=since)
+    due = lasting.seconds_until_due(now=max(since, now))
+    if due is not None:
+        assert due > 0.0
+        assert lasting.look([ONE], now=max(since, now) + due) == [ONE]

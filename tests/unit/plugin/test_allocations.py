@@ -7,6 +7,7 @@ import pytest
 from tests.samples.plugin import (
     annotation,
     assigned,
+    by_name,
     card,
     container,
     layout,
@@ -23,17 +24,17 @@ from gpushare_core.placement.units import CardPart
 from gpushare_plugin.decide.allocations import (
     AssignedDevices,
     PodAllocation,
-    PodAssignment,
     every_allocation,
     forgotten_allocations,
     forgotten_units,
     pod_allocation,
-    promised_units,
 )
 from gpushare_plugin.decide.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.layout import lay_out
+from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards
+from gpushare_plugin.decide.promises import promised_units
 
 SLICE = GPUSHARE.slice_resource
 
@@ -168,7 +169,7 @@ def test_a_running_pod_without_units_has_what_is_annotated() -> None:
     listed = node_assignments(assigned(a={"main": []}))
     (forgotten,) = forgotten_allocations(listed, [running])
     assert (forgotten.containers, forgotten.cards) == ({"main": {"GPU-1": 4}}, {"GPU-1": 4})
-    assert forgotten_units([running], listed.assigned) == {"GPU-1": 4}
+    assert forgotten_units(listed, by_name(running)) == {"GPU-1": 4}
     assert promised_units([running], listed.assigned) == {}
     assert forgotten_allocations(node_assignments(assigned(a={"main": [0, 1, 2, 3]})), [running]) == []
     assert forgotten_allocations(listed, [replace(running, running=False)]) == []
@@ -180,7 +181,7 @@ def test_units_that_podresources_never_show_are_not_forgotten() -> None:
     """Of ordinary init containers nothing is listed, and the kubelet keeps their units."""
     running = replace(ONLY_INIT_ANNOTATED, running=True)
     listed = node_assignments(assigned(a={"main": []}))
-    assert forgotten_units([running], listed.assigned) == {}
+    assert forgotten_units(listed, by_name(running)) == {}
     assert forgotten_allocations(listed, [running]) == []
     assert promised_units([running], listed.assigned) == {"GPU-1": 4}
 
@@ -192,7 +193,7 @@ def test_units_of_a_container_are_forgotten_although_another_one_was_given_its_o
     listed = node_assignments(assigned(a={"x": [16, 17, 18, 19], "y": []}))
     (forgotten,) = forgotten_allocations(listed, [running])
     assert forgotten.cards == {"GPU-1": 6}
-    assert forgotten_units([running], listed.assigned) == {"GPU-1": 2}
+    assert forgotten_units(listed, by_name(running)) == {"GPU-1": 2}
 
 
 CARD = GPUSHARE.card_resource

@@ -146,3 +146,14 @@ def test_what_was_not_seen_for_a_while_has_not_lasted() -> None:
     audit.nothing_known()
     assert audit.look(given((OTHER_CARD,)), now=6.0) == []
     assert audit.lasting.seconds_until_due(now=6.0) == 5.0
+
+
+def test_the_next_audit_is_not_due_before_it_is_made() -> None:
+    """Sums and differences of clocks are rounded: the plugin made rounds without end, and audited nothing."""
+    begun, now = 127.77539769099924, 128.77539769099923
+    audit = NodeAudit()
+    audit.look(given((), held()), now=begun)
+    audit.look(given((OTHER_CARD,)), now=begun + 0.5)
+    assert audit.seconds_until_due(now=begun + 0.5) == 0.5
+    audit.look(given((OTHER_CARD,)), now=now)
+    assert audit.seconds_until_due(now=now) == 5.0

@@ -19,10 +19,11 @@ from tests.samples.plugin import (
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.placement.modes import NODE_MODES
 from gpushare_core.placement.units import UnitFields, parse_node_unit
-from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
+from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.annotation_repairs import plan_repairs
 from gpushare_plugin.decide.foreign_units import ForeignUnits
 from gpushare_plugin.decide.layout import lay_out
+from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, read_pod
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -7,10 +7,11 @@ from tests.samples.plugin import ANNOTATION, annotation, by_name, container, nam
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import MIB
-from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
+from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.checkpoint import StoredUnits, read_answer
 from gpushare_plugin.decide.foreign_cards import locate
 from gpushare_plugin.decide.foreign_units import ForeignUnits, sort_ids
+from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, read_pod
 
 NAME = "aliyun.com/gpu-mem"

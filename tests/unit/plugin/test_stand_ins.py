@@ -8,10 +8,11 @@ from tests.samples.plugin import card, ids, layout, name_of
 
 from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_plugin.decide.allocations import AssignedDevices, PodAssignment
+from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.device_list import device_lists, encode_devices
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.foreign_units import ForeignUnits
+from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
 from gpushare_plugin.decide.stand_ins import (
     NO_STAND_INS,

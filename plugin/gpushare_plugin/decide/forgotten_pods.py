@@ -1,0 +1,140 @@
+"""What pods have of which their kubelet knows nothing any more: their containers run on.
+
+A kubelet that starts without its checkpoint gives nothing to containers that run, and lists them without
+units. What they have was told before: by the kubelet process before it, else in the status of the
+GPUShareNode. The annotation of a static pod goes with its mirror, which anybody may delete. Source:
+``isContainerAlreadyRunning`` of ``devicemanager.ManagerImpl`` (1.36).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gpushare_core.api.share_node import NodeStatus
+from gpushare_core.books.allocation import Shares, sum_shares
+from gpushare_core.placement.modes import class_of_lock
+from gpushare_core.placement.requests import ResourceClass
+from gpushare_plugin.decide.allocations import (
+    AssignedDevices,
+    PodAllocation,
+    forgotten_containers,
+)
+from gpushare_plugin.decide.pod_assignment import PodAssignment
+from gpushare_plugin.decide.pods import Pod, PodName, Pods
+from gpushare_plugin.decide.shown_pods import ShownPods
+
+Remembered = Mapping[PodName, PodAllocation]
+"""What pods had before a kubelet was started, of those that it has not shown with all of it since."""
+
+
+def still_remembered(
+    remembered: Remembered, assigned: AssignedDevices, shown: ShownPods, pods: Pods
+) -> Remembered:
+    """Returns what is left of ``remembered`` after one answer more: not what pods had that have ended, nor
+    what the kubelet lists."""
+    left = ((name, _left(each, assigned, shown, pods)) for name, each in remembered.items())
+    return {name: each for name, each in left if each}
+
+
+def forgotten(remembered: Remembered, assigned: AssignedDevices) -> Remembered:
+    """Returns what listed pods had and are listed without."""
+    return {name: each for name, each in remembered.items() if _listed(name, assigned)}
+
+
+def _left(
+    known: PodAllocation, assigned: AssignedDevices, shown: ShownPods, pods: Pods
+) -> PodAllocation | None:
+    name, pod = known.pod.name, pods.get(known.pod.name)
+    if pod is not None:
+        if not known.is_of(pod):
+            return None
+        known = _as_asked(known, pod)
+    if listed := _listed(name, assigned):
+        left = _without_listed(known, listed, assigned)
+        is_settled = pod is not None and _has_uid_of(known, pod)
+        return replace(left, recorded=left.recorded and not is_settled) if left else None
+    return known if shown.may_follow(name, known=pod is not None) else None
+
+
+def _as_asked(known: PodAllocation, pod: Pod) -> PodAllocation:
+    """Returns ``known`` without what a static pod does not ask for whose file was written anew."""
+    if _has_uid_of(known, pod) or pod.request is None:
+        return known
+    asked = pod.request.containers
+    shares = {name: each for name, each in known.containers.items() if sum(each.values()) == asked.get(name)}
+    return replace(known, pod=pod, containers=shares, cards=sum_shares(shares))
+
+
+def _has_uid_of(known: PodAllocation, pod: Pod) -> bool:
+    return replace(known, recorded=False).is_of(pod)
+
+
+def _listed(name: PodName, assigned: AssignedDevices) -> PodAssignment | None:
+    return None if name in assigned.unshown else assigned.pods.get(name)
+
+
+def _without_listed(
+    known: PodAllocation, listed: PodAssignment, assigned: AssignedDevices
+) -> PodAllocation | None:
+    """A container that was started anew has units again. Ordinary init containers are never listed."""
+    stored = assigned.stored.get(listed.uid, {})
+    lacking = [name for name in listed.containers if not listed.has(name) and name not in stored]
+    left = known.of_containers(lacking)
+    if left.containers and (listed.units or stored or known.recorded):
+        return left
+    return known if left.containers else None
+
+
+def recorded_holdings(status: NodeStatus, pods: Pods) -> Remembered:
+    """Returns what pods have by ``status``, as far as it can be theirs still.
+
+    The mirror of a static pod may have been made anew, or will be: its name is all that the record knows it
+    by, and what its containers ask for tells it from one whose file was written anew.
+    """
+    shares: dict[tuple[PodName, str], dict[str, dict[str, int]]] = {}
+    for card in status.cards:
+        for each in card.pods:
+            key = PodName(each.namespace, each.name), each.uid
+            shares.setdefault(key, {}).setdefault(each.container, {})[card.uuid] = each.units
+    classes = {card.uuid: lock for card in status.cards if (lock := class_of_lock(card.lock))}
+    found = [
+        _recorded(pod, containers, classes)
+        for (name, uid), containers in shares.items()
+        if (pod := _pod_of(name, uid, pods))
+    ]
+    return {each.pod.name: each for each in found}
+
+
+def _pod_of(name: PodName, uid: str, pods: Pods) -> Pod | None:
+    pod = pods.get(name)
+    if pod is None:
+        return Pod(name=name, uid=uid)
+    if uid in (pod.uid, pod.kubelet_uid):
+        return pod
+    return Pod(name=name, uid=uid) if pod.static_uid else None
+
+
+def _recorded(
+    pod: Pod, containers: Mapping[str, Mapping[str, int]], classes: Mapping[str, ResourceClass]
+) -> PodAllocation:
+    """Units that ordinary init containers lend are counted twice until the kubelet lists the others."""
+    cards = sum_shares(containers)
+    held = {card: classes[card] for card in cards if card in classes}
+    return PodAllocation(pod, containers, cards, classes=held, recorded=True)
+
+
+def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int) -> Shares:
+    """Returns what a forgotten container that asks for ``units`` has.
+
+    The kubelet does not say which container restarts: nothing where several ask for as many.
+    """
+    containers = _forgotten_shares(pod, assigned)
+    shares = [containers.get(name, {}) for name in forgotten_containers(pod, assigned)]
+    asking = [each for each in shares if sum(each.values()) == units]
+    return asking[0] if len(asking) == 1 else {}
+
+
+def _forgotten_shares(pod: Pod, assigned: AssignedDevices) -> Mapping[str, Shares]:
+    """Returns container -> card UUID -> units: what the kubelet listed before, else what is annotated."""
+    if forgotten := assigned.forgotten_of(pod):
+        return forgotten.containers
+    return pod.allocation.containers if pod.allocation else {}

@@ -1,0 +1,54 @@
+"""The units that the kubelet has assigned to one pod, by container."""
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpushare_plugin.decide.foreign_units import ForeignContainers, ForeignUnits, sort_ids
+from gpushare_plugin.decide.pods import PodName
+from gpushare_plugin.decide.unit_ids import known_numbers
+
+
+@dataclass(frozen=True, slots=True)
+class PodAssignment:
+    """One active pod of this node, with units or without."""
+
+    name: PodName
+    containers: Mapping[str, "array[int]"]
+    """Every container that PodResources show -> numbers of its units, four bytes each."""
+    uid: str = ""
+    """Of the pod as the kubelet knows it; empty when unknown."""
+    foreign: ForeignContainers = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
+    """Extended resources of which it has units of ours."""
+
+    @classmethod
+    def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, Sequence[str]]]) -> "PodAssignment":
+        """Returns the assignment by the IDs that each container has of each extended resource of ours."""
+        containers = {container: array("I") for container in devices}
+        foreign: dict[str, tuple[ForeignUnits, ...]] = {}
+        names: set[str] = set()
+        for container, each in devices.items():
+            for resource, ids in each.items():
+                numbers, others = sort_ids(resource, ids)
+                containers[container] += numbers
+                if others:
+                    foreign[container] = (*foreign.get(container, ()), *others)
+                if numbers:
+                    names.add(resource)
+        return cls(name, containers, foreign=foreign, names=frozenset(names))
+
+    @classmethod
+    def of_ids(cls, name: PodName, containers: Mapping[str, Iterable[str]]) -> "PodAssignment":
+        """Returns the assignment by the IDs that each container has; IDs that are not ours are left out."""
+        return cls(name, {container: array("I", known_numbers(ids)) for container, ids in containers.items()})
+
+    @property
+    def units(self) -> int:
+        """Of all containers together."""
+        foreign = (each.count for units in self.foreign.values() for each in units)
+        return sum(map(len, self.containers.values())) + sum(foreign)
+
+    def has(self, container: str) -> bool:
+        """Whether the container has units."""
+        return bool(self.containers.get(container) or self.foreign.get(container))

@@ -1,0 +1,281 @@
+"""Pods that run on with units of which their kubelet knows nothing any more, and no annotation tells."""
+
+import pytest
+from tests.component.plugin.test_kubelet_restart import all_pods
+from tests.fakes.api_server import PODS, status
+from tests.fakes.kubelet import AdmissionError
+from tests.fakes.plugin_node import Node
+from tests.samples.plugin import NODE, container, name_of, pod_json
+
+from gpushare_core.api.names import MIRROR_ANNOTATION
+from gpushare_core.api.share_node import PodShare
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.json_object import Json
+from gpushare_core.kube.paths import SHARE_NODES, pod_path
+from gpushare_plugin.devices.simulated import card_uuid
+from gpushare_plugin.kubelet import registration
+
+MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
+FIRST = card_uuid(NODE, 0)
+ONE_CARD = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
+RUNNING = {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"}
+
+modes = pytest.mark.parametrize("mode", ["Memory", "Mixed"])
+
+
+async def one_card(node: Node, mode: str) -> None:
+    node.share(mode=mode, slicesPerCard=2, devices=ONE_CARD)
+    await node.until("the card", lambda: [each.units for each in node.share_node.status.cards] == [16])
+    # It is recorded first, and taken back for a pod that comes before the kubelet has the list.
+    await node.kubelet.until("its units in the list", lambda it: len(it.devices_of(MEMORY)) == 16)
+    await lists(node, 3 if mode == "Mixed" else 1)
+    await node.until_registered()
+
+
+def mirror(name: str, units: int, *, static: str = "hash-1", uid: str = "mirror-1") -> Json:
+    """What the API server shows of a static pod."""
+    pod = pod_json(name, container(units=units), uid=uid)
+    pod["metadata"]["annotations"] = {MIRROR_ANNOTATION: static}
+    return pod | {"status": RUNNING}
+
+
+async def static_pod(node: Node, units: int = 12) -> None:
+    """It runs, and is in all books."""
+    await node.run_pod(mirror("static", units))
+    await node.until("its annotation", lambda: node.allocation("static") is not None)
+    await node.until("its status", lambda: node.on_cards() == {"static": {FIRST: units}})
+
+
+async def forgetful_restart(node: Node, *names: str) -> None:
+    """The kubelet has lost its checkpoint; the containers of pods with these ``names`` run on."""
+    served = len(node.kubelet.plugins)
+    await node.kubelet.stop()
+    for name in names:
+        node.kubelet.forget_units(name_of(name))
+    await node.kubelet.start()
+    await lists(node, served)
+
+
+async def forgotten_without_mirror(node: Node, mode: str) -> None:
+    """A static pod, of whose units neither its kubelet nor an annotation tells any more."""
+    await one_card(node, mode)
+    await static_pod(node)
+    await forgetful_restart(node, "static")
+    await all_pods(node)
+    delete_mirror(node)
+
+
+async def forgotten_while_both_are_away(node: Node, mode: str) -> int:
+    """The same, with plugin and kubelet still to be started; returns how many resources were served."""
+    await one_card(node, mode)
+    await static_pod(node)
+    served = len(node.kubelet.plugins)
+    await node.stop_plugin()
+    await node.kubelet.stop()
+    node.kubelet.forget_units(name_of("static"))
+    delete_mirror(node)
+    return served
+
+
+async def lists(node: Node, served: int) -> None:
+    """Of so many resources the kubelet has one: it starts pods without what it does not know."""
+    await node.kubelet.until(
+        f"{served} lists", lambda it: len(it.plugins) == served and not it.awaits_devices, within=30
+    )
+
+
+def delete_mirror(node: Node, name: str = "static") -> None:
+    node.api.delete(PODS, name, "default")
+
+
+async def must_not_fit(node: Node, units: int, resource: str = MEMORY) -> None:
+    """The kubelet has room for it by its own books."""
+    with pytest.raises(AdmissionError):
+        await node.run_pod(pod_json("other", container(units=units, resource=resource)))
+    delete_mirror(node, "other")
+
+
+@modes
+async def test_a_static_pod_keeps_its_units_when_its_mirror_is_made_anew(node: Node, mode: str) -> None:
+    await forgotten_without_mirror(node, mode)
+    node.api.put(PODS, mirror("static", 12, uid="mirror-2"))
+    await must_not_fit(node, 8)
+    await node.until("its annotation", lambda: node.allocation("static") is not None)
+    assert node.on_cards() == {"static": {FIRST: 12}}
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    assert "default/static" in node.message("LedgerInSync")
+    await must_not_fit(node, 8)
+    if mode == "Mixed":
+        await must_not_fit(node, 1, SLICE)
+
+
+@modes
+async def test_it_keeps_them_while_it_has_no_mirror(node: Node, mode: str) -> None:
+    await forgotten_without_mirror(node, mode)
+    await node.until("that in the status", lambda: [each.orphaned for each in holders(node)] == [True])
+    assert node.on_cards() == {"static": {FIRST: 12}}
+    await must_not_fit(node, 8)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    if mode == "Mixed":
+        await must_not_fit(node, 1, SLICE)
+
+
+def holders(node: Node) -> list[PodShare]:
+    return [each for card in node.share_node.status.cards for each in card.pods]
+
+
+@modes
+async def test_a_pod_that_was_never_annotated_keeps_them(node: Node, mode: str) -> None:
+    """Bound by name: the API server refuses what the plugin would write."""
+    await one_card(node, mode)
+    node.api.fail("PATCH", pod_path("default", "bare"), *[status(403)] * 1000)
+    await node.run_pod(pod_json("bare", container(units=12)) | {"status": RUNNING})
+    await node.until("its status", lambda: node.on_cards() == {"bare": {FIRST: 12}})
+    assert node.allocation("bare") is None
+    await forgetful_restart(node, "bare")
+    await all_pods(node)
+    await must_not_fit(node, 8)
+    assert node.on_cards() == {"bare": {FIRST: 12}}
+    if mode == "Mixed":
+        await must_not_fit(node, 1, SLICE)
+
+
+@modes
+async def test_the_record_tells_it_where_the_plugin_was_restarted_too(node: Node, mode: str) -> None:
+    served = await forgotten_while_both_are_away(node, mode)
+    node.api.put(PODS, mirror("static", 12, uid="mirror-2"))
+    await node.kubelet.start()
+    await node.start_plugin()
+    await all_pods(node)
+    await lists(node, served)
+    await node.until("its annotation", lambda: node.allocation("static") is not None)
+    assert node.on_cards() == {"static": {FIRST: 12}}
+    await must_not_fit(node, 8)
+
+
+@modes
+async def test_they_are_free_when_it_has_ended(node: Node, mode: str) -> None:
+    await forgotten_without_mirror(node, mode)
+    await node.until("that in the status", lambda: [each.orphaned for each in holders(node)] == [True])
+    node.kubelet.pods.pop(name_of("static"))
+    await node.until("the end of it", lambda: node.on_cards() == {}, within=20)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+    await node.run_pod(pod_json("next", container(units=16)))
+
+
+async def test_another_static_pod_of_its_name_has_nothing_of_it(node: Node) -> None:
+    await forgotten_without_mirror(node, "Memory")
+    await node.until("that in the status", lambda: [each.orphaned for each in holders(node)] == [True])
+    node.kubelet.pods.pop(name_of("static"))
+    other = mirror("static", 2, static="hash-2", uid="mirror-2")
+    await node.run_pod(other)
+    await node.until("the other one", lambda: node.on_cards() == {"static": {FIRST: 2}})
+    await node.run_pod(pod_json("next", container(units=14)))
+
+
+async def test_a_container_that_is_started_anew_gets_its_card_again(node: Node) -> None:
+    await forgotten_without_mirror(node, "Memory")
+    node.api.put(PODS, mirror("static", 12, uid="mirror-2"))
+    await node.until("its annotation", lambda: node.allocation("static") is not None)
+    variables = await node.kubelet.restart_container(name_of("static"), "main", 12)
+    assert variables["GPUSHARE_CARD"] == FIRST
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"), within=20)
+    assert node.on_cards() == {"static": {FIRST: 12}}
+
+
+async def test_a_static_pod_that_nobody_knows_yet_is_not_taken_for_its_container(node: Node) -> None:
+    """It is admitted before its mirror is made, and asks for as many units."""
+    await one_card(node, "Memory")
+    await static_pod(node)
+    await forgetful_restart(node, "static")
+    await all_pods(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    with pytest.raises(AdmissionError):
+        await node.kubelet.admit(mirror("second", 12, static="hash-2", uid="mirror-2"))
+
+
+@modes
+async def test_the_record_tells_it_while_the_mirror_is_away(node: Node, mode: str) -> None:
+    """The kubelet makes the mirror anew a moment after the plugin has read of it."""
+    served = await forgotten_while_both_are_away(node, mode)
+    await node.kubelet.start()
+    await node.start_plugin()
+    await all_pods(node)
+    await lists(node, served)
+    await node.until("that in the status", lambda: [each.orphaned for each in holders(node)] == [True])
+    await must_not_fit(node, 8)
+    node.api.put(PODS, mirror("static", 12, uid="mirror-2"))
+    await node.until("its annotation", lambda: node.allocation("static") is not None)
+    assert node.on_cards() == {"static": {FIRST: 12}}
+    await must_not_fit(node, 8)
+
+
+@pytest.mark.parametrize("units", [0, 2])
+async def test_a_file_that_was_written_anew_while_the_plugin_was_away(node: Node, units: int) -> None:
+    """The record knows the former pod by its mirror."""
+    await one_card(node, "Memory")
+    await static_pod(node)
+    await node.stop_plugin()
+    node.kubelet.pods.pop(name_of("static"))
+    delete_mirror(node)
+    other = mirror("static", units, static="hash-2", uid="mirror-2")
+    node.api.put(PODS, other)
+    node.kubelet.served_by_another_plugin(other, {}, {}, MEMORY)
+    await node.start_plugin()
+    await node.until_registered()
+    await node.until("the former one's end", lambda: node.on_cards() == {}, within=20)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+    assert node.allocation("static") is None
+    await node.run_pod(pod_json("next", container(units=16)))
+
+
+async def test_the_record_tells_what_the_kubelet_forgot_while_another_plugin_served(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registration, "WATCHDOG_PERIOD", 0.05)
+    await one_card(node, "Memory")
+    successor = Node(node.kubelet, node.api)
+    await successor.start_plugin()
+    await node.until("it to stand by", lambda: is_displaced(node))
+    await static_pod(node)
+    await forgetful_restart(node, "static")
+    await all_pods(node)
+    delete_mirror(node)
+    node.api.put(PODS, mirror("static", 12, uid="mirror-2"))
+    await successor.until("its annotation", lambda: node.allocation("static") is not None)
+    delete_mirror(node)
+    registrations = node.kubelet.registrations
+    await successor.stop_plugin()
+    await node.kubelet.until("its return", lambda it: it.registrations > registrations, within=30)
+    await node.until_registered()
+    assert node.on_cards() == {"static": {FIRST: 12}}
+    await must_not_fit(node, 8)
+
+
+def is_displaced(node: Node) -> bool:
+    return node.agent is not None and "standing by" in node.agent.readiness_problem()
+
+
+@pytest.mark.parametrize("annotated", [True, False], ids=["annotated", "by its listing alone"])
+async def test_an_init_container_that_is_admitted_once_more_lends_its_units(
+    node: Node, *, annotated: bool
+) -> None:
+    """A kubelet that has forgotten all asks anew for a container that has ended, and for none that runs."""
+    await one_card(node, "Memory")
+    if not annotated:
+        node.api.fail("PATCH", pod_path("default", "staged"), *[status(403)] * 1000)
+    staged = pod_json("staged", container(units=2), inits=(container("first", 3),))
+    await node.run_pod(staged | {"status": RUNNING})
+    await node.until("its status", lambda: allocated(node) == 3)
+    await forgetful_restart(node, "staged")
+    await all_pods(node)
+    await node.kubelet.restart_container(name_of("staged"), "first", 3)
+    await node.run_pod(pod_json("next", container(units=13)))
+    await node.until("a full card", lambda: "next" in node.on_cards())
+    said = [it["status"].get("cards", []) for it in node.api.history(SHARE_NODES)]
+    sums = [card["allocatedUnits"] for cards in said for card in cards]
+    assert max(sums) == sums[-1] == 16
+
+
+def allocated(node: Node) -> int:
+    return sum(card.allocated_units for card in node.share_node.status.cards)
