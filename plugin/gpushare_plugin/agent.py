@@ -9,7 +9,7 @@ from pathlib import Path
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.clock import utc_now
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_core.kube.backoff import Backoff
+from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.metrics import PATH, exposition, new_registry
 from gpushare_core.placement.requests import ResourceClass
@@ -239,7 +239,7 @@ class Agent:
         await self._reconciler.write_status()  # a plugin that was killed left behind that it is registered
         await self._pod_watch.synced.wait()
         await self._assignment_reader.read()
-        backoff = Backoff(most=PERIOD)
+        backoff = Backoff(most=BOOKKEEPING_RETRY)
         while True:
             self.state.changed.clear()
             if await self._reconciler.reconcile():

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 Jitter = Callable[[], float]
 """Returns a number from 0 to 1."""
 
+BOOKKEEPING_RETRY = 4.0
+"""The longest delay, in seconds, of whoever keeps a book: within 5 s after all work again all books agree."""
 _MOST_DOUBLINGS = 16
 
 
