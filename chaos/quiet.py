@@ -34,26 +34,33 @@ class Quiet:
 
     seconds: float
     at_once: bool = False
+    placed: frozenset[str] = frozenset()
+    """UIDs of the pods that are on a node: one that came or went between two looks was on its way."""
 
 
 async def await_quiet(world: World, *, seconds: float) -> Quiet:
     """Raises ``NotQuietError`` after ``seconds``."""
     begun, at_once = time.monotonic(), True
-    while missing := await _missing(world):
+    while True:
+        missing, placed = await _look(world)
+        if not missing:
+            return Quiet(time.monotonic() - begun, at_once, placed)
         at_once = False
         if time.monotonic() - begun > seconds:
             raise NotQuietError(f"not quiet after {seconds:g} s: {'; '.join(missing[:8])}")
         await asyncio.sleep(INTERVAL)
-    return Quiet(time.monotonic() - begun, at_once)
 
 
-async def _missing(world: World) -> list[str]:
-    """Containers are looked at last, and only where nothing else is missing: that costs most."""
+async def _look(world: World) -> tuple[list[str], frozenset[str]]:
+    """Returns what is missing, and which pods are on nodes.
+
+    Containers are looked at last, and only where nothing else is missing: that costs most.
+    """
     paths = (NODES, daemon_sets(SYSTEM), deployments(SYSTEM), pods("kube-system"), POLICIES, pods(NAMESPACE))
     try:
         answers = await asyncio.gather(*(world.client.get(path) for path in paths))
     except (ApiError, UnreachableError) as error:
-        return [f"the API server does not answer: {error}"]
+        return [f"the API server does not answer: {error}"], frozenset()
     nodes, sets, deployed, schedulers, policies, ours = (answer["items"] for answer in answers)
     missing = [
         *absent(nodes=nodes, system_pods=schedulers, policies=policies),
@@ -70,10 +77,11 @@ async def _missing(world: World) -> list[str]:
         *on_their_way(ours),
         *unmirrored(world.static_pods, ours, now=time.time_ns()),
     ]
+    placed = frozenset(each["metadata"]["uid"] for each in ours if each["spec"].get("nodeName"))
     try:
-        return missing or abandoned(await world.thread(world.cluster.containers), ours)
+        return missing or abandoned(await world.thread(world.cluster.containers), ours), placed
     except LocalClusterError as error:
-        return [f"the local cluster does not answer: {error}"]
+        return [f"the local cluster does not answer: {error}"], placed
 
 
 def absent(*, nodes: Iterable[Json], system_pods: Iterable[Json], policies: Iterable[Json]) -> list[str]:

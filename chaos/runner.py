@@ -49,6 +49,8 @@ RESTFUL = 25
 """After so many rounds, and at the end, nothing is done for a while: who writes then?"""
 PAUSE = 0.2
 """Seconds between two looks."""
+MOST_TOLD = 4
+"""Differences in one sentence: those that were seen last."""
 
 
 class FaultStaysError(Exception):
@@ -110,7 +112,7 @@ class Runner:
         """Waits until all is quiet and all books agree, and notes how long that took after ``faults``."""
         try:
             quiet = await self._await_quiet(self._world, seconds=self._deadlines.quiet)
-            agreement = await self._agreement()
+            agreement = await self._agreement(quiet.placed)
         except NotQuietError as error:
             self._find("quiet", str(error))
             return
@@ -168,18 +170,21 @@ class Runner:
         except Exception as error:
             raise FaultStaysError(f"{operation.kind} cannot be ended: {error}") from error
 
-    async def _agreement(self) -> float:
-        """Returns the seconds until a reading began that showed all books agree, from when quiet began.
+    async def _agreement(self, placed: frozenset[str]) -> float:
+        """Returns the seconds until a reading began that showed all books agree, from when quiet began with
+        the pods ``placed`` (UIDs) on nodes.
 
         It may end by itself: a controller makes another pod, kube-scheduler tries one again. Then it is
-        waited for anew; but what differs at every look of many quiet moments is found, however restless it
-        is. Books that cannot be read yet keep it from beginning. Raises ``NotQuietError``.
+        waited for anew, also where the pod runs already at the next look; but what differs at every look of
+        many quiet moments is found, however restless it is. Books that cannot be read yet keep it from
+        beginning. Raises ``NotQuietError``.
         """
         asked = begun = read = time.monotonic()
-        last, restful, standing = "", 0.0, LastingDifferences(self._deadlines.standing)
+        restful, standing = 0.0, LastingDifferences(self._deadlines.standing)
+        told = dict[str, float]()
         stood = dict[Difference, None]()
         while differences := await self._new_differences():
-            last = str(differences[0])
+            told |= {str(each): read - begun for each in differences}
             ended = await end_pods_without_units(self._world, differences)
             stood.update((each, None) for each in standing.look(_comparable(differences), now=restful))
             if (waited := time.monotonic() - asked) > self._deadlines.patience:
@@ -189,12 +194,15 @@ class Runner:
                 return waited
             await asyncio.sleep(PAUSE)
             quiet = await self._await_quiet(self._world, seconds=self._deadlines.quiet)
-            if ended or not quiet.at_once or not _comparable(differences):
-                begun = time.monotonic()
+            if ended or not quiet.at_once or quiet.placed != placed or not _comparable(differences):
+                begun, placed = time.monotonic(), quiet.placed
+                told.clear()
             restful += time.monotonic() - read if quiet.at_once else 0.0
             read = time.monotonic()
         seconds = read - begun
         if seconds > self._deadlines.agreement:
+            newest = sorted(told.items(), key=lambda each: each[1])[-MOST_TOLD:]
+            last = "; ".join(f"{each} (until {at:.1f} s)" for each, at in newest)
             self._find("I3", f"agreed only {seconds:.1f} s after quiet: {last}")
         else:
             for each in stood:

@@ -98,16 +98,11 @@ class SlowKubelet(_OnNode, frozen=True, kw_only=True, tag="kubelet.slow"):
 
 
 class ForgetfulKubelet(_OnNode, frozen=True, kw_only=True, tag="kubelet.forget"):
-    """It starts without a checkpoint that it can read. Nothing but draining the node mends that.
-
-    Static pods end before: no annotation says what they have, and a kubelet that has forgotten it gives their
-    units to others while they run.
-    """
+    """It starts without a checkpoint that it can read. Nothing but draining the node mends that."""
 
     damage: Damage
 
     async def run(self, world: World) -> None:
-        await static_pods.end_all(world, self.node)
         await world.thread(world.cluster.stop_kubelet, self.node)
         spoil(world.node_file(self.node, CHECKPOINT), self.damage)
         await world.thread(world.cluster.start_kubelet, self.node)

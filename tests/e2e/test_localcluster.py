@@ -316,8 +316,11 @@ def test_a_disk_of_a_node_is_full_and_empty_again_and_survives_its_reboot(cluste
     cluster.node_path("gpu-small", f"{folder}/kept").write_text("by the host")
     cluster.kill_node("gpu-small")
     cluster.start_node("gpu-small")
-    kept = cluster.node_exec("gpu-small", ["cat", f"{folder}/kept"])
-    assert kept.stdout == "by the host", kept.stderr
+    wait_until(
+        "the disk is there again with what the host wrote",
+        lambda: cluster.node_exec("gpu-small", ["cat", f"{folder}/kept"]).stdout == "by the host",
+        timeout=60,
+    )
     cluster.remove_node("gpu-small")
     with pytest.raises(LocalClusterError, match="lies on no disk of its own"):
         cluster.fill_disk("gpu-2", folder)

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import pytest
@@ -264,6 +264,27 @@ async def test_a_restless_cluster_hides_no_difference_that_stands() -> None:
     findings, _ = await play(Restless(differences_seen=[[DIFFERENCE]] * 3 + [[]]), [Do(name="a")])
     assert [each.rule for each in findings.all] == ["I3"]
     assert "stood though all was quiet time and again" in findings.all[0].sentence
+
+
+@pytest.mark.parametrize("comes", [True, False], ids=["one comes", "nobody comes"])
+async def test_a_pod_that_came_and_runs_by_the_next_look_was_on_its_way(*, comes: bool) -> None:
+    asked = itertools.count()
+
+    class Busy(Stage):
+        async def quiet(self, _world: World, *, seconds: float) -> Quiet:  # noqa: ARG002 - as the protocol has it
+            return Quiet(0.0, at_once=True, placed=frozenset({f"uid-{next(asked) * comes}"}))
+
+    findings, record = await play(Busy(differences_seen=[[DIFFERENCE], []]), [Do(name="a")])
+    assert ["agreed only" in each.sentence for each in findings.all] == ([] if comes else [True])
+    assert (record.recoveries[-1].agreement < SOON.agreement) is comes
+
+
+async def test_what_differed_on_the_way_is_told() -> None:
+    other = replace(DIFFERENCE, sentence="another book differs")
+    findings, _ = await play(Stage(differences_seen=[[DIFFERENCE], [other], []]), [Do(name="a")])
+    (found,) = findings.all
+    assert "a book differs (until 0.0 s); " in found.sentence
+    assert "another book differs (until 0." in found.sentence
 
 
 async def test_five_seconds_begin_when_all_books_can_be_read() -> None:
