@@ -121,6 +121,10 @@ class ActiveFaults:
         self.changed()
         return ended.hits if ended else 0
 
+    def hits(self, number: int) -> int:
+        """Returns how many calls and open watches were hit until now."""
+        return self._by_id[number].hits if number in self._by_id else 0
+
     def of(self, call: Call) -> ApiFault | None:
         """Returns the fault that hits this call, and counts it."""
         found = next((each.fault for each in self._by_id.values() if each.hit(call)), None)

@@ -65,9 +65,13 @@ class Running:
         self.proxy.faults.begin(0, fault)
         self.server.end_watches(with_error=False)
         yield
-        hits = self.proxy.faults.end(0)
         # Where nothing changes a watch may still wait after the fault before this one.
-        assert hits >= 2, f"the watches of nodes and policies are not hit by {fault}"
+        await until(
+            self.cluster,
+            lambda: self.proxy.faults.hits(0) >= 2,
+            f"the watches of nodes and policies are hit by {fault}",
+        )
+        hits = self.proxy.faults.end(0)
         assert hits <= len(KINDS) * MOST_TRIES, f"no backoff under {fault}"
 
     async def goes_on_after(self, fault: ApiFault, *, going: str, coming: str) -> None:
