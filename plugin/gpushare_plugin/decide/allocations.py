@@ -6,7 +6,7 @@ UIDs, ordinary init containers, and the card that each container was given.
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -262,16 +262,34 @@ def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
     return [name for name in asking if not assignment.has(name) and name not in stored]
 
 
-def forgotten_units(assignments: NodeAssignments, pods: Pods, *, but_of: str = "") -> dict[str, int]:
+def forgotten_units(
+    assignments: NodeAssignments, pods: Pods, *, but_of: Collection[str] = ()
+) -> dict[str, int]:
     """Returns card UUID -> units that running containers have there although the kubelet calls them free: 0
-    where it has as many of the same pod. Not those of the pod with UID ``but_of``."""
-    others = (pod for pod in pods.values() if pod.uid != but_of)
+    where it has as many of the same pod.
+
+    ``but_of``: UIDs of pods one of which is meant, and not known which: what it has is there for it.
+    """
     units: Counter[str] = Counter()
-    for each in (*forgotten_allocations(assignments, others), *_forgotten_orphans(assignments, pods)):
-        seen = _seen_allocation(each.pod, assignments.assigned.pods[each.pod.name], assignments)
-        lacking = {name: shares for name, shares in each.containers.items() if name not in seen.containers}
-        units.update({card: each.cards[card] - seen.cards.get(card, 0) for card in sum_shares(lacking)})
-    return dict(units)
+    own: dict[str, Mapping[str, int]] = {uid: {} for uid in but_of}
+    allocations = (*forgotten_allocations(assignments, pods.values()), *_forgotten_orphans(assignments, pods))
+    for each in allocations:
+        lacking = _lacking_units(each, assignments)
+        units.update(lacking)
+        if each.pod.uid in own and not each.orphaned:
+            own[each.pod.uid] = lacking
+    return {card: count - _least(own.values(), card) for card, count in units.items()}
+
+
+def _lacking_units(known: PodAllocation, assignments: NodeAssignments) -> dict[str, int]:
+    """Returns card UUID -> units that a pod has there beyond those that the kubelet has of it."""
+    seen = _seen_allocation(known.pod, assignments.assigned.pods[known.pod.name], assignments)
+    lacking = {name: shares for name, shares in known.containers.items() if name not in seen.containers}
+    return {card: known.cards[card] - seen.cards.get(card, 0) for card in sum_shares(lacking)}
+
+
+def _least(shares: Iterable[Mapping[str, int]], card: str) -> int:
+    return min((each.get(card, 0) for each in shares), default=0)
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
