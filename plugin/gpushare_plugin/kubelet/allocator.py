@@ -99,7 +99,8 @@ class Allocator:
         problems: list[NothingFitsError] = []
         uids = [each.uid for each in candidates]
         forgotten = forgotten_units(self.state.assignments(layout), self.state.pods, but_of=uids)
-        for pod in candidates or [None]:
+        meant: Sequence[Pod | None] = candidates or [None]
+        for pod in meant:
             included = list(known_numbers(request.must_include_deviceIDs))
             container = self._container_request(
                 request.allocation_size, included, pod=pod, forgotten=forgotten, layout=layout
