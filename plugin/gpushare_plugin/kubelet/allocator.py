@@ -51,6 +51,8 @@ SILENT_TIMEOUT = 0.5
 """The same where they did not answer the last time: the kubelet admits one pod after the other."""
 SPECS_TIMEOUT = 2.0
 """Seconds for reading pods that the kubelet knew earlier than we."""
+MOST_TRIED = 4
+"""Pods to the cards of which a container is sent first that may be one of theirs."""
 MOST_NAMED = 5
 """Pods in a message."""
 
@@ -96,29 +98,41 @@ class Allocator:
         self, request: api.ContainerPreferredAllocationRequest, candidates: Sequence[Pod], layout: Layout
     ) -> list[int]:
         """Returns the units; of several candidates those of the first that has room whichever is meant."""
-        problems: list[NothingFitsError] = []
         uids = [each.uid for each in candidates]
         forgotten = forgotten_units(self.state.assignments(layout), self.state.pods, but_of=uids)
-        meant: Sequence[Pod | None] = candidates or [None]
+        problems: list[NothingFitsError] = []
+        meant: Sequence[Pod | None] = candidates
+        if len(candidates) != 1:
+            meant = [*candidates[:MOST_TRIED], None]
         for pod in meant:
-            included = list(known_numbers(request.must_include_deviceIDs))
-            container = self._container_request(
-                request.allocation_size, included, pod=pod, forgotten=forgotten, layout=layout
-            )
             try:
-                cards, numbers = choose_units(
-                    container,
-                    layout.of(self.resource),
-                    available=self._available(request.available_deviceIDs, included),
-                    included=included,
-                    strategy=self.state.strategy,
-                )
+                cards, numbers, container = self._choose_for(pod, request, forgotten=forgotten, layout=layout)
             except NothingFitsError as error:
                 problems.append(error)
             else:
-                self._record(candidates, pod, cards, container)
+                self._record(candidates, cards, container)
                 return numbers
         raise NothingFitsError(f"{problems[0]}{_whose_is_unknown(candidates)}")
+
+    def _choose_for(
+        self,
+        pod: Pod | None,
+        request: api.ContainerPreferredAllocationRequest,
+        *,
+        forgotten: Mapping[str, int],
+        layout: Layout,
+    ) -> tuple[Sequence[str], list[int], ContainerRequest]:
+        included = list(known_numbers(request.must_include_deviceIDs))
+        units = request.allocation_size
+        container = self._container_request(units, included, pod=pod, forgotten=forgotten, layout=layout)
+        cards, numbers = choose_units(
+            container,
+            layout.of(self.resource),
+            available=self._available(request.available_deviceIDs, included),
+            included=included,
+            strategy=self.state.strategy,
+        )
+        return cards, numbers, container
 
     def allocate(self, ids: Sequence[str]) -> ContainerAnswer:
         """Returns what a container with the units ``ids`` gets.
@@ -303,15 +317,14 @@ class Allocator:
         taken = chain(self.state.assigned.numbers(), self.reservations.numbers())
         return (number for number in taken if number not in kept)
 
-    def _record(
-        self, candidates: Sequence[Pod], pod: Pod | None, cards: Sequence[str], request: ContainerRequest
-    ) -> None:
+    def _record(self, candidates: Sequence[Pod], cards: Sequence[str], request: ContainerRequest) -> None:
         named = ",".join(cards)
-        if pod is None or len(candidates) > 1:
+        if len(candidates) != 1:
             _log.warning(
                 "units for a pod that nobody knows%s", _whose_is_unknown(candidates), extra={"card": named}
             )
             return
+        (pod,) = candidates
         self.state.put_preferred(pod.uid, cards, self.resource)
         annotated = request.annotated_cards or request.hinted_cards
         if annotated and not set(cards) <= set(annotated):
