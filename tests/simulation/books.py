@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from tests.fakes.book_readings import GivenContainer, KubeletBooks
 from tests.fakes.books import Given
-from tests.simulation.kubelet import KnownPod, SimulatedKubelet
+from tests.simulation.known_pod import KnownPod
+from tests.simulation.kubelet import SimulatedKubelet
 
 from gpushare_core.audit.books import PodKey
 

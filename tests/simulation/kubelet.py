@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fakes.books import Given
+from tests.simulation.known_pod import KnownPod, name_of
+from tests.simulation.virtual_time import seconds
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
@@ -19,7 +21,7 @@ from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.follow import Collection, Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
-from gpushare_core.placement.requests import PodRequest, ResourceRequest, read_request
+from gpushare_core.placement.requests import ResourceRequest, read_request
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.preferred_allocation import NothingFitsError
 from gpushare_plugin.decide.unit_ids import known_numbers
@@ -35,37 +37,13 @@ REMOVAL = 0.02
 Source: ``HandlePodRemoves`` and ``GetActivePods`` of the kubelet (1.36)."""
 HEARING = 2.0
 """Seconds after its start within which it asks the API server for its pods; PodResources answer before."""
+SETTLED = 1.0
+"""Seconds after an Allocate in which all books have it that will."""
 FINISHED = ("Succeeded", "Failed")
 
 
 class RefusedError(Exception):
     """The pod is not admitted; the text says why."""
-
-
-@dataclass(slots=True)
-class KnownPod:
-    """A pod that the kubelet has admitted, or is admitting."""
-
-    body: Json
-    request: PodRequest
-    held: dict[str, list[Given]] = field(default_factory=dict)
-    """Container -> what its books have."""
-    seen: dict[str, list[Given]] = field(default_factory=dict)
-    """Container -> what its process was started with: that no checkpoint changes."""
-    is_running: bool = False
-    is_half_admitted: bool = False
-    """Whether the kubelet went away in the middle: it gives the other containers theirs when it is back."""
-    is_forgotten: bool = False
-    """Whether the kubelet knows nothing of its units and admits it once more."""
-    ending: bool = False
-
-    @property
-    def uid(self) -> str:
-        return str(self.body["metadata"]["uid"])
-
-    @property
-    def name(self) -> tuple[str, str]:
-        return _name(self.body)
 
 
 @dataclass(slots=True)
@@ -85,6 +63,8 @@ class SimulatedKubelet:
     """Whether PodResources do not answer."""
     checkpoint: list[tuple[str, str, Given]] = field(default_factory=list)
     """UID, container, and what it was given; as it was written last: pods that ended since are in it."""
+    gave_at: float = 0.0
+    """When it gave units last."""
     is_up: bool = True
     grace: float = 0.3
     """Seconds that containers take to end."""
@@ -98,6 +78,9 @@ class SimulatedKubelet:
     """Pods that are being deleted from the API server."""
     synced: bool = False
     starts: int = 0
+    lent: tuple[str, dict[str, list[str]]] = ("", {})
+    """UID of the pod that it admitted last, and resource -> what ordinary init containers lend still.
+    Source: ``devicesToReuse`` of ``devicemanager.ManagerImpl.Allocate``."""
     shown: dict[str, None] = field(default_factory=dict)
     """Pods that it has heard of since its start: it lists no others. Source: ``GetActivePods``."""
 
@@ -108,6 +91,8 @@ class SimulatedKubelet:
         self.synced = False
         self.starts += 1
         self.shown.clear()
+        for pod in self.pods.values():
+            pod.is_admitted_again = bool(pod.down or pod.forgotten())
         for run in (self._follow, self._show_for_ever, self._admit_for_ever, self._end_for_ever):
             self._spawn(run())
 
@@ -120,6 +105,7 @@ class SimulatedKubelet:
         self.devices.clear()
         self.allocators.clear()
         self._leaving.clear()
+        self.lent = ("", {})
         self._leave_half_admitted()
 
     def _leave_half_admitted(self) -> None:
@@ -137,11 +123,18 @@ class SimulatedKubelet:
             if body is None or _is_over(body) or "deletionTimestamp" in body["metadata"]:
                 del self.pods[pod.uid]
 
+    async def until_settled(self) -> None:
+        """Returns when all that it gave can be in some other book, or soon."""
+        for _ in range(50):
+            if seconds() - self.gave_at >= SETTLED:
+                return
+            await asyncio.sleep(0.1)
+
     def lose_checkpoint(self) -> None:
         """As when its file is deleted and the kubelet restarts: containers run on, their units are free."""
         self.stop()
         for pod in self.pods.values():
-            pod.held, pod.is_forgotten = {}, True
+            pod.held = {}
         self.pods = {uid: pod for uid, pod in self.pods.items() if pod.is_running}
         self.write_checkpoint()
         self.start()
@@ -183,7 +176,8 @@ class SimulatedKubelet:
         self._changed = asyncio.Event()
 
     async def _show_for_ever(self) -> None:
-        """It hears of its pods all at once, and takes one after the other."""
+        """It hears of its pods all at once, and takes one after the other: the next one when it has admitted
+        this one once more. Source: ``HandlePodAdditions``."""
         while True:
             changed = self._changed
             heard = self.bodies if self.synced else {}
@@ -191,6 +185,14 @@ class SimulatedKubelet:
                 await asyncio.sleep(self.dice.uniform(0.0, 0.3))
                 self.shown[uid] = None
                 self._notify()
+                await self._until_admitted_again(uid)
+            await changed.wait()
+
+    async def _until_admitted_again(self, uid: str) -> None:
+        while True:
+            changed = self._changed
+            if uid not in self.pods or not self.pods[uid].is_admitted_again:
+                return
             await changed.wait()
 
     # Admission
@@ -200,8 +202,11 @@ class SimulatedKubelet:
         while True:
             changed = self._changed
             waiting = [body for uid, body in self.bodies.items() if self._is_new(uid, body)]
-            if forgotten := [uid for uid in self.shown if uid in self.pods and self.pods[uid].is_forgotten]:
-                await self._admit_again(self.pods[forgotten[0]])
+            if again := [each for each in self._shown_pods() if each.is_admitted_again]:
+                await self._admit_again(again[0])
+                continue
+            if down := [each for each in self._shown_pods() if each.down - each.failing]:
+                await self._start_again(down[0])
                 continue
             if not waiting:
                 await changed.wait()
@@ -210,7 +215,7 @@ class SimulatedKubelet:
 
     def _is_new(self, uid: str, body: Json) -> bool:
         over = _is_over(body) or "deletionTimestamp" in body["metadata"]
-        if any(pod.name == _name(body) and pod.uid not in self.bodies for pod in self.pods.values()):
+        if any(pod.name == name_of(body) and pod.uid not in self.bodies for pod in self.pods.values()):
             return False  # that one is removed first
         is_known = uid in self.pods and not self.pods[uid].is_half_admitted
         return not is_known and uid not in self._over and not over
@@ -264,27 +269,72 @@ class SimulatedKubelet:
         What no plugin offers yet it does not know. Source: ``isContainerAlreadyRunning``,
         ``isDevicePluginResource``.
         """
-        pod.is_forgotten = False
-        known = [each for each in pod.request.resources if each.name in self.allocators]
+        names = [*sorted(pod.request.init_containers), *sorted(pod.down)]
         try:
-            await self._give_to(pod, sorted(pod.request.init_containers), known)
+            await self._give_to(pod, names, self._known(pod))
         except (RefusedError, *REFUSALS) as error:
             failed = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": str(error)}
             self._spawn(self._write_status(pod, failed))
+        pod.is_admitted_again = False
+        self._notify()
+
+    def _known(self, pod: KnownPod) -> list[ResourceRequest]:
+        return [each for each in pod.request.resources if each.name in self.allocators]
+
+    def restart_container(self, uid: str, name: str) -> None:
+        """It has ended by itself, and its kubelet starts it once more."""
+        pod = self.pods.get(uid)
+        if pod is not None and pod.is_running and name in pod.seen.keys() | pod.bare:
+            pod.seen.pop(name, None)
+            pod.bare.discard(name)
+            pod.down.add(name)
+            self._notify()
+
+    async def _start_again(self, pod: KnownPod) -> None:
+        """It asks for what it does not know of the container. Where that is refused it tries again later.
+
+        Source: ``GetDeviceRunContainerOptions`` of ``devicemanager.ManagerImpl``.
+        """
+        name = min(pod.down - pod.failing)
+        try:
+            await self._give_to(pod, [name], self._known(pod))
+        except (RefusedError, *REFUSALS):
+            pod.failing.add(name)
+            pod.refusals += 1
+            self._spawn(self._try_later(pod, name))
+        else:
+            pod.down.discard(name)
+            pod.refusals = 0
+            if given := pod.held.get(name):
+                pod.seen[name] = given
+            else:
+                pod.bare.add(name)
+
+    async def _try_later(self, pod: KnownPod, name: str) -> None:
+        try:
+            await asyncio.sleep(self.dice.uniform(0.5, 1.5))
+        finally:
+            pod.failing.discard(name)
+        self._notify()
+
+    def _reusable(self, pod: KnownPod) -> dict[str, list[str]]:
+        if self.lent[0] != pod.uid:
+            self.lent = (pod.uid, {})
+        return self.lent[1]
 
     async def _give_to(self, pod: KnownPod, names: Sequence[str], asking: Sequence[ResourceRequest]) -> None:
-        request = pod.request
-        lent: dict[str, list[str]] = {each.name: [] for each in asking}
+        lent = self._reusable(pod)
         for container in names:
             for asked in asking:
                 if amount := asked.containers.get(container, 0):
+                    before = lent.get(asked.name, [])
                     has = [each for each in pod.held.get(container, ()) if each.resource == asked.name]
-                    given = has[0] if has else await self._give(asked.name, amount, lent[asked.name])
+                    given = has[0] if has else await self._give(asked.name, amount, before)
                     if not has:
                         pod.held.setdefault(container, []).append(given)
                     self.write_checkpoint()
-                    kept = [unit for unit in lent[asked.name] if unit not in given.ids]
-                    ordinary = container in request.init_containers
+                    kept = [unit for unit in before if unit not in given.ids]
+                    ordinary = container in pod.request.init_containers
                     lent[asked.name] = [*kept, *given.ids] if ordinary else kept
 
     async def _give(self, name: str, amount: int, lent: list[str]) -> Given:
@@ -293,6 +343,7 @@ class SimulatedKubelet:
             ids = await self._choose(name, amount, ids)
         await asyncio.sleep(CALL)
         answer = self._allocator(name).allocate(ids)
+        self.gave_at = seconds()
         return Given(name, [*ids], answer.variables)
 
     async def _choose(self, name: str, amount: int, reused: list[str]) -> list[str]:
@@ -395,14 +446,11 @@ class SimulatedKubelet:
             for container, given in pod.held.items():
                 yield from ((pod.uid, container, each) for each in given)
 
+    def _shown_pods(self) -> list[KnownPod]:
+        return [pod for uid, pod in self.pods.items() if uid in self.shown]
+
     def listed(self) -> resources.ListPodResourcesResponse:
-        return resources.ListPodResourcesResponse(
-            pod_resources=[_listed(each) for each in self.pods.values() if each.uid in self.shown]
-        )
-
-
-def _name(body: Json) -> tuple[str, str]:
-    return body["metadata"]["namespace"], body["metadata"]["name"]
+        return resources.ListPodResourcesResponse(pod_resources=[*map(_listed, self._shown_pods())])
 
 
 def _is_over(body: Json) -> bool:

@@ -175,8 +175,23 @@ def delete_policy(world: World, a: int, b: int) -> None:
     world.later(_moment(b), lambda: world.apply_policy(name, SPECS[world.mode][0]))
 
 
-def lose_checkpoint(world: World, a: int, _b: int) -> None:
-    _node(world, a).kubelet.lose_checkpoint()
+async def lose_checkpoint(world: World, a: int, _b: int) -> None:
+    """Its file is deleted, and the kubelet restarted: nothing mends that but the end of these pods.
+
+    Not in the moment in which it has given units past the extender that no other book has yet.
+    """
+    kubelet = _node(world, a).kubelet
+    await kubelet.until_settled()
+    kubelet.lose_checkpoint()
+
+
+def restart_container(world: World, a: int, b: int) -> None:
+    """It crashes: of one whose units were forgotten the kubelet asks for some once more."""
+    pods = [*_node(world, a).kubelet.pods.values()]
+    if pods:
+        pod = pods[b % len(pods)]
+        names = [each["name"] for each in pod.body["spec"]["containers"]]
+        world.nodes[pod.body["spec"]["nodeName"]].kubelet.restart_container(pod.uid, names[a % len(names)])
 
 
 def shift_cards(world: World, a: int, _b: int) -> None:
@@ -231,6 +246,7 @@ PODS: dict[Operation, int] = {
     force_delete: 10,
     recreate: 6,
     finish: 12,
+    restart_container: 8,
 }
 """What people do to pods, by weight."""
 BREAKS: dict[Operation, int] = {
@@ -252,10 +268,11 @@ BREAKS: dict[Operation, int] = {
     shift_cards: 1,
     vanish_card: 1,
     resize_card: 1,
+    lose_checkpoint: 2,
 }
 """What happens to everything else."""
-FAULTS = {each.__name__ for each in (*BREAKS, lose_checkpoint)}
-BY_NAME = {operation.__name__: operation for operation in (*PODS, *BREAKS, lose_checkpoint)}
+FAULTS = {each.__name__ for each in BREAKS}
+BY_NAME = {operation.__name__: operation for operation in (*PODS, *BREAKS)}
 
 
 @dataclass(frozen=True, slots=True)

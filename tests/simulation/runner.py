@@ -6,12 +6,13 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tests.simulation.forgotten import forgotten_by, still_different, unexpected, unsaid, with_forgotten
 from tests.simulation.operations import BY_NAME, FAULTS, QUIET, Step
 from tests.simulation.virtual_time import run as run_in_virtual_time
 from tests.simulation.virtual_time import seconds
 from tests.simulation.world import World
 
-from gpushare_core.audit.books import Books, NodeBooks
+from gpushare_core.audit.books import NodeBooks
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import node_differences, released_early
 from gpushare_plugin.agent import PERIOD
@@ -62,9 +63,9 @@ class Run:
     seed: int
     steps: Sequence[Step]
     outcome: Outcome = field(default_factory=Outcome)
-    _before: dict[str, Books] = field(default_factory=dict)
+    _before: dict[str, dict[str, tuple[NodeBooks, ...]]] = field(default_factory=dict)
     _had_faults: bool = True
-    _audited: dict[tuple[str, str], tuple[NodeBooks, list[Difference]]] = field(default_factory=dict)
+    _audited: dict[tuple[str, str, int], tuple[NodeBooks, list[Difference]]] = field(default_factory=dict)
     """Extender and node -> what was audited last, and what was different there."""
     _suspects: dict[str, dict[Difference, float]] = field(default_factory=dict)
     """Node -> what its status says of environments, and since when, while that may be taken back."""
@@ -101,18 +102,26 @@ class Run:
         """Safety: what may not be seen, not even while pods are on their way."""
         asked = world.scheduler.asks
         before, books = self._before.get(asked), world.books(world.extenders[asked])
-        self._before = {asked: books}
+        after = {name: self._pictures(world, each) for name, each in books.nodes.items()}
+        self._before = {asked: after}
         found: list[Difference] = []
-        for node, after in books.nodes.items():
-            if before is not None and before.nodes[node] == after:
+        for node, pictures in after.items():
+            if before is not None and before[node] == pictures:
                 found += self._standing(node)
                 continue
-            at_once = [each for each in node_differences(after) if each.kind.at_once]
+            at_once = [
+                each for picture in pictures for each in node_differences(picture) if each.kind.at_once
+            ]
             found += [each for each in at_once if each.kind is not Kind.ENVIRONMENT_DIFFERS]
             found += self._standing(node, (each for each in at_once if each.kind is Kind.ENVIRONMENT_DIFFERS))
             if before is not None:
-                found += released_early(before.nodes[node], after)
+                found += released_early(before[node][-1], pictures[-1])
         self._refuse(found, "at once")
+
+    def _pictures(self, world: World, books: NodeBooks) -> tuple[NodeBooks, ...]:
+        """Returns the books as they are and, where a kubelet has forgotten units, as if it had not."""
+        known = with_forgotten(books, world.nodes[books.node].kubelet)
+        return (books,) if known is books else (books, known)
 
     def _standing(self, node: str, seen: Iterable[Difference] | None = None) -> list[Difference]:
         """Returns what nobody has taken back in time; ``seen``: None where nothing has changed."""
@@ -161,14 +170,25 @@ class Run:
             each
             for name, extender in world.extenders.items()
             for node in world.books(extender).nodes.values()
-            for each in self._differences(name, node)
+            for each in self._differences(world, name, node)
         ]
         return sorted({str(each): each for each in found}.values())
 
-    def _differences(self, extender: str, node: NodeBooks) -> list[Difference]:
-        known = self._audited.get((extender, node.node))
-        if known is None or known[0] != node:
-            known = self._audited[extender, node.node] = (node, node_differences(node))
+    def _differences(self, world: World, extender: str, books: NodeBooks) -> list[Difference]:
+        forgotten = forgotten_by(world.nodes[books.node].kubelet)
+        plain, *known = (
+            self._audit_once((extender, books.node, place), picture)
+            for place, picture in enumerate(self._pictures(world, books))
+        )
+        found = [*unexpected(plain, forgotten)]
+        for each in known:
+            found += [*unsaid(plain, forgotten, books.node), *still_different(each, forgotten)]
+        return found
+
+    def _audit_once(self, place: tuple[str, str, int], picture: NodeBooks) -> list[Difference]:
+        known = self._audited.get(place)
+        if known is None or known[0] != picture:
+            known = self._audited[place] = (picture, node_differences(picture))
         return known[1]
 
 

@@ -243,7 +243,11 @@ class World:
             yield from self._way_of(pod)
         uids = {pod["metadata"]["uid"] for pod in self.server.pods()}
         for node in self.nodes.values():
-            yield from (f"end of {pod.name[1]}" for uid, pod in node.kubelet.pods.items() if uid not in uids)
+            for uid, known in node.kubelet.pods.items():
+                if uid not in uids:
+                    yield f"end of {known.name[1]}"
+                if known.is_starting:
+                    yield f"start of containers of {known.name[1]}"
 
     def _way_of(self, pod: Json) -> Iterator[str]:
         name, node = pod["metadata"]["name"], pod["spec"].get("nodeName")

@@ -219,14 +219,30 @@ def _forgotten_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocati
     names = forgotten_containers(pod, assignments.assigned)
     if not names:
         return None
-    if forgotten := assignments.assigned.forgotten_of(pod):
-        return _with_seen(pod, forgotten, assignments)
-    told = pod.allocation
-    if told is None or told.node != assignments.node:
+    forgotten, whole = assignments.assigned.forgotten_of(pod), _annotated_allocation(pod, assignments.node)
+    if forgotten:
+        beside = whole.of_containers(set(names) - forgotten.containers.keys()) if whole else forgotten
+        return _with_seen(pod, _joined(forgotten, beside), assignments)
+    if whole is None:
         return None
-    whole = PodAllocation(pod, told.containers, told.held(), classes=annotated_classes(told))
     has_units = assignments.assigned.has_units(pod)
     return _with_seen(pod, whole.of_containers(names) if has_units else whole, assignments)
+
+
+def _annotated_allocation(pod: Pod, node: str) -> PodAllocation | None:
+    told = pod.allocation
+    if told is None or told.node != node:
+        return None
+    return PodAllocation(pod, told.containers, told.held(), classes=annotated_classes(told))
+
+
+def _joined(one: PodAllocation, beside: PodAllocation) -> PodAllocation:
+    """Returns ``one`` with containers that ``beside`` alone knows: they run side by side."""
+    if beside is one or not beside.containers:
+        return one
+    cards = sum_shares({"one": one.cards, "beside": beside.cards})
+    containers = {**one.containers, **beside.containers}
+    return replace(one, containers=containers, cards=cards, classes={**beside.classes, **one.classes})
 
 
 def annotated_classes(allocation: Allocation) -> dict[str, ResourceClass]:
@@ -240,14 +256,14 @@ def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
 
     The kubelet has lost its checkpoint; it asks again only for a container that restarts. One that has no
     part in what is annotated asks for what its node does not offer: a kubelet admits that, and never had it.
+    What was listed last may be of a pod with a part of its units: the annotation tells of the others.
     """
-    if forgotten := assigned.forgotten_of(pod):
-        return [name for name in assigned.pods[pod.name].containers if name in forgotten.containers]
-    if not pod.running:
-        return []
-    promised = pod.allocation.containers if pod.allocation else None
-    without = containers_without_units(pod, assigned)
-    return [name for name in without if promised is None or name in promised]
+    forgotten = assigned.forgotten_of(pod)
+    known = forgotten.containers if forgotten else {}
+    without = containers_without_units(pod, assigned) if pod.running else []
+    promised = pod.allocation.containers if pod.allocation else known if forgotten else None
+    told = {*known, *(name for name in without if promised is None or name in promised)}
+    return [name for name in assigned.pods[pod.name].containers if name in told] if told else []
 
 
 def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:

@@ -15,10 +15,13 @@ from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Unit, readable_unit
 from gpushare_plugin.decide.allocations import (
+    AssignedDevices,
     NodeAssignments,
     PodAllocation,
     admitted_allocations,
+    containers_without_units,
     forgotten_allocations,
+    forgotten_containers,
 )
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod, PodName
@@ -38,16 +41,24 @@ def plan_repairs(
 ) -> list[Repair]:
     """Returns one for each pod that was admitted and whose annotations are missing or say otherwise.
 
-    Of what the kubelet has forgotten it told more than an annotation that was not set right yet.
+    Of what the kubelet has forgotten it told more than an annotation that was not set right yet; but where it
+    went in the middle of an admission the annotation alone tells of the other containers.
     """
-    every = [*pods]
+    every, assigned = [*pods], assignments.assigned
     admitted = admitted_allocations(assignments, every)
-    remembered = (each for each in every if assignments.assigned.forgotten_of(each))
+    remembered = (each for each in every if assigned.forgotten_of(each) and _is_told(each, assigned))
     return [
         Repair(held.pod.name, held.pod.uid, annotations)
         for held in (*admitted, *forgotten_allocations(assignments, remembered))
         if (annotations := _repaired(held, assignments, dialect, now))
     ]
+
+
+def _is_told(pod: Pod, assigned: AssignedDevices) -> bool:
+    """Whether it is known of every container that lacks units whether it had some."""
+    promised = pod.allocation.containers if pod.allocation else {}
+    lacking = {name for name in containers_without_units(pod, assigned) if name in promised}
+    return lacking <= {*forgotten_containers(pod, assigned)}
 
 
 def _repaired(

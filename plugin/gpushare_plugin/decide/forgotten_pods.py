@@ -135,6 +135,6 @@ def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int) -> Shar
 
 def _forgotten_shares(pod: Pod, assigned: AssignedDevices) -> Mapping[str, Shares]:
     """Returns container -> card UUID -> units: what the kubelet listed before, else what is annotated."""
-    if forgotten := assigned.forgotten_of(pod):
-        return forgotten.containers
-    return pod.allocation.containers if pod.allocation else {}
+    forgotten = assigned.forgotten_of(pod)
+    annotated = pod.allocation.containers if pod.allocation else {}
+    return {**annotated, **forgotten.containers} if forgotten else annotated

@@ -7,7 +7,7 @@ from tests.component.audit.cures import CURES
 from tests.samples.extender import pod_update, share_node
 from tests.samples.pod_shapes import SPECS
 from tests.simulation.__main__ import main
-from tests.simulation.operations import QUIET, Step, draw
+from tests.simulation.operations import BY_NAME, QUIET, Step, draw
 from tests.simulation.runner import DifferentError, fewest, run
 from tests.simulation.virtual_time import run as run_in_virtual_time
 from tests.simulation.virtual_time import seconds
@@ -26,6 +26,36 @@ def test_a_seed_says_all_and_a_longer_history_begins_like_a_shorter_one() -> Non
     assert draw(7, 60) == draw(7, 60)
     assert draw(7, 60)[:40] == draw(7, 40)[:40]
     assert draw(7, 60) != draw(8, 60)
+
+
+def test_a_history_has_steps_of_every_kind() -> None:
+    assert {each.name for each in draw(1, 2000)} == {*BY_NAME, QUIET}
+
+
+FORGOTTEN = [
+    *(Step(0.1, "create_bound", 0, at) for at in range(3)),
+    *(Step(2.0, "lose_checkpoint", node, 0) for node in range(3)),
+    *(Step(0.3, "create", 0, at) for at in range(4)),
+    Step(0.0, QUIET, 0, 0),
+]
+
+
+@pytest.mark.parametrize("mode", list(SPECS))
+def test_what_a_kubelet_forgot_is_named_and_kept(mode: str) -> None:
+    run(mode, 1, FORGOTTEN)
+
+
+def test_what_a_kubelet_forgot_and_nobody_names_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpushare_core.audit.differences.environments", lambda *_: ())
+    with pytest.raises(DifferentError, match="nobody says so"):
+        run("Memory", 1, FORGOTTEN)
+
+
+def test_what_a_kubelet_forgot_and_others_get_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither what was listed before nor the annotation is believed."""
+    monkeypatch.setattr("gpushare_plugin.decide.allocations.forgotten_containers", lambda *_: [])
+    with pytest.raises(DifferentError, match="ReleasedEarly"):
+        run("Memory", 1, FORGOTTEN)
 
 
 def test_what_is_different_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:

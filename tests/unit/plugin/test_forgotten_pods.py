@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.samples.plugin import (
+    annotation,
     assigned,
     by_name,
     container,
@@ -234,3 +235,24 @@ def test_it_counts_once_where_the_pod_does_not_ask_for_it_any_more() -> None:
     (counted,) = every_allocation(node_assignments(listed), by_name(mine))
     assert counted.cards == {"GPU-0": 6}
     assert len(plan_repairs(node_assignments(listed), [mine], GPUSHARE, now=NOW)) == 1
+
+
+def running(one: Pod) -> Pod:
+    return replace(one, running=True, started=True)
+
+
+def test_what_was_listed_in_the_middle_of_an_admission_is_not_all() -> None:
+    """The kubelet gave the other container its units a moment later, and forgot both."""
+    annotated = pod(
+        "a",
+        container(units=4),
+        container("side", 2),
+        annotation=annotation({"main": {"GPU-0": 4}, "side": {"GPU-0": 2}}),
+    )
+    listed = assigned(a={"main": [], "side": []})
+    listed = replace(listed, forgotten={annotated.name: known(annotated, main=4)})
+    assignments = node_assignments(listed)
+    (counted,) = every_allocation(assignments, by_name(running(annotated)))
+    assert counted.cards == {"GPU-0": 6}
+    assert forgotten_units(assignments, by_name(running(annotated))) == {"GPU-0": 6}
+    assert plan_repairs(assignments, [annotated], GPUSHARE, now=NOW) == []
