@@ -127,10 +127,21 @@ def shares_to_get_again(pod: Pod, assigned: AssignedDevices, units: int) -> Shar
 
     The kubelet does not say which container restarts: nothing where several ask for as many.
     """
+    asking = _shares_asking(pod, assigned, units)
+    return asking[0] if len(asking) == 1 else {}
+
+
+def has_known_cards(pod: Pod, assigned: AssignedDevices, units: int) -> bool:
+    """Whether those forgotten containers of ``pod`` that ask for ``units`` have the same cards: else one that
+    restarts could get the cards with which another one runs."""
+    asking = _shares_asking(pod, assigned, units)
+    return all(each == asking[0] for each in asking)
+
+
+def _shares_asking(pod: Pod, assigned: AssignedDevices, units: int) -> list[Shares]:
     containers = _forgotten_shares(pod, assigned)
     shares = [containers.get(name, {}) for name in forgotten_containers(pod, assigned)]
-    asking = [each for each in shares if sum(each.values()) == units]
-    return asking[0] if len(asking) == 1 else {}
+    return [each for each in shares if sum(each.values()) == units]
 
 
 def _forgotten_shares(pod: Pod, assigned: AssignedDevices) -> Mapping[str, Shares]:

@@ -25,7 +25,7 @@ from gpushare_plugin.decide.allocations import (
     node_locks,
 )
 from gpushare_plugin.decide.environment import UnusableUnitsError
-from gpushare_plugin.decide.forgotten_pods import shares_to_get_again
+from gpushare_plugin.decide.forgotten_pods import has_known_cards, shares_to_get_again
 from gpushare_plugin.decide.hints import hinted_cards, hinted_units
 from gpushare_plugin.decide.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.layout import Layout
@@ -98,7 +98,9 @@ class Allocator:
         self, request: api.ContainerPreferredAllocationRequest, candidates: Sequence[Pod], layout: Layout
     ) -> list[int]:
         """Returns the units; of several candidates those of the first that has room whichever is meant."""
-        uids = [each.uid for each in candidates]
+        assigned, size = self.state.assigned, request.allocation_size
+        is_known = all(has_known_cards(each, assigned, size) for each in candidates)
+        uids = [each.uid for each in candidates] if is_known else []
         forgotten = forgotten_units(self.state.assignments(layout), self.state.pods, but_of=uids)
         problems: list[NothingFitsError] = []
         meant: Sequence[Pod | None] = candidates

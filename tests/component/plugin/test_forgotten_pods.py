@@ -263,6 +263,26 @@ async def displaced_by(successor: Node, node: Node) -> None:
         await node.until("it to stand by", lambda: is_displaced(node))
 
 
+async def test_a_container_that_is_started_anew_gets_no_card_that_its_neighbour_runs_with(node: Node) -> None:
+    """The kubelet does not say which of the two it is, and each has a card of its own."""
+    two = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
+    node.share(mode="Mixed", slicesPerCard=2, devices=two)
+    await node.kubelet.until("its cards in the list", lambda it: len(it.devices_of(CARD)) == 2)
+    await lists(node, 3)
+    await node.until_registered()
+    await node.run_pod(
+        pod_json("twins", container("main", 1, CARD), container("side", 1, CARD)) | {"status": RUNNING}
+    )
+    await node.until("its status", lambda: len(node.on_cards().get("twins", {})) == 2)
+    await node.until("its annotation", lambda: node.allocation("twins") is not None)
+    await forgetful_restart(node, "twins")
+    await all_pods(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    for name in ("main", "side"):
+        with pytest.raises(AdmissionError):
+            await node.kubelet.restart_container(name_of("twins"), name, 1)
+
+
 def is_displaced(node: Node) -> bool:
     return node.agent is not None and "standing by" in node.agent.readiness_problem()
 
