@@ -44,8 +44,8 @@ class Forgotten:
     lending: frozenset[Container]
     """All ordinary init containers of these pods."""
     beyond: frozenset[str]
-    """Those of these pods that have more than they ask for: an ordinary init container was given units of
-    another card once more. What is annotated of them is not believed."""
+    """Pods that have more than they ask for: an ordinary init container was given units once more, and does
+    not lend them. What is annotated of them is not believed."""
 
 
 def forgotten_by(kubelet: SimulatedKubelet) -> Forgotten:
@@ -54,7 +54,8 @@ def forgotten_by(kubelet: SimulatedKubelet) -> Forgotten:
     down = {_name(pod, name) for pod in pods for name in pod.lacking()}
     inits = {_name(pod, name) for pod in pods for name in pod.request.init_containers}
     down |= {_name(pod, name) for pod in pods if not _is_shown(pod) for name in pod.request.init_containers}
-    beyond = {"/".join(pod.name) for pod in pods if _has_more_than_it_asks(pod)}
+    every_pod = [pod for pod in kubelet.pods.values() if pod.is_running]
+    beyond = {"/".join(pod.name) for pod in every_pod if _has_more_than_it_asks(pod)}
     return Forgotten(
         running=frozenset(every - inits),
         ended=frozenset(every & inits | down),
@@ -68,6 +69,9 @@ def _is_shown(pod: KnownPod) -> bool:
 
 
 def _has_more_than_it_asks(pod: KnownPod) -> bool:
+    held = {(each.resource, unit) for given in pod.held.values() for each in given for unit in each.ids}
+    if len(held) > pod.request.total:
+        return True
     inits = pod.request.init_containers
     shown = {**pod.forgotten(), **pod.held}
     running = sum((_on_cards(given) for name, given in shown.items() if name not in inits), Counter[str]())
