@@ -264,13 +264,15 @@ def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
 
 def forgotten_units(assignments: NodeAssignments, pods: Pods, *, but_of: str = "") -> dict[str, int]:
     """Returns card UUID -> units that running containers have there although the kubelet calls them free: 0
-    where it has as many of the same pod. Not those of the pod with UID ``but_of``."""
+    where it has as many of the same pod. Not those of the pod with UID ``but_of``. An annotation may name
+    other cards for a container than for its pod: then those of the container count."""
     others = (pod for pod in pods.values() if pod.uid != but_of)
     units: Counter[str] = Counter()
     for each in (*forgotten_allocations(assignments, others), *_forgotten_orphans(assignments, pods)):
         seen = _seen_allocation(each.pod, assignments.assigned.pods[each.pod.name], assignments)
         lacking = {name: shares for name, shares in each.containers.items() if name not in seen.containers}
-        units.update({card: each.cards[card] - seen.cards.get(card, 0) for card in sum_shares(lacking)})
+        shares = sum_shares(lacking).items()
+        units.update({card: each.cards.get(card, own) - seen.cards.get(card, 0) for card, own in shares})
     return dict(units)
 
 

@@ -19,15 +19,15 @@ class PodAssignment:
     uid: str = ""
     """Of the pod as the kubelet knows it; empty when unknown."""
     foreign: ForeignContainers = field(default_factory=dict)
-    names: frozenset[str] = frozenset()
-    """Extended resources of which it has units of ours."""
+    names_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Container -> extended resources of which it has units of ours; only containers that have some."""
 
     @classmethod
     def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, Sequence[str]]]) -> "PodAssignment":
         """Returns the assignment by the IDs that each container has of each extended resource of ours."""
         containers = {container: array("I") for container in devices}
         foreign: dict[str, tuple[ForeignUnits, ...]] = {}
-        names: set[str] = set()
+        names_of: dict[str, frozenset[str]] = {}
         for container, each in devices.items():
             for resource, ids in each.items():
                 numbers, others = sort_ids(resource, ids)
@@ -35,13 +35,18 @@ class PodAssignment:
                 if others:
                     foreign[container] = (*foreign.get(container, ()), *others)
                 if numbers:
-                    names.add(resource)
-        return cls(name, containers, foreign=foreign, names=frozenset(names))
+                    names_of[container] = names_of.get(container, frozenset()) | {resource}
+        return cls(name, containers, foreign=foreign, names_of=names_of)
 
     @classmethod
     def of_ids(cls, name: PodName, containers: Mapping[str, Iterable[str]]) -> "PodAssignment":
         """Returns the assignment by the IDs that each container has; IDs that are not ours are left out."""
         return cls(name, {container: array("I", known_numbers(ids)) for container, ids in containers.items()})
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Extended resources of which it has units of ours."""
+        return frozenset().union(*self.names_of.values())
 
     @property
     def units(self) -> int:
