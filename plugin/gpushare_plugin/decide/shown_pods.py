@@ -80,8 +80,8 @@ def with_unshown(
     """Returns what is ``listed``, and of what was assigned ``before`` the pods that may still be shown.
 
     ``stored``: all that the checkpoint says, of pods that have ended, too. Of a pod that may be shown it
-    counts also where the pod was not listed before. Anybody can annotate a pod as the mirror of another one: a
-    kubelet that has heard of all lists every static pod that it has.
+    counts also where the pod was not listed before. Anybody can annotate a pod as the mirror of another one:
+    a kubelet that has heard of all lists every static pod that it has.
     """
     kept = {
         name: each

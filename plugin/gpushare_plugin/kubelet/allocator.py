@@ -25,7 +25,7 @@ from gpushare_plugin.decide.allocations import (
     node_locks,
 )
 from gpushare_plugin.decide.environment import UnusableUnitsError
-from gpushare_plugin.decide.forgotten_pods import shares_to_get_again
+from gpushare_plugin.decide.forgotten_pods import require_room_beside_forgotten, shares_to_get_again
 from gpushare_plugin.decide.hints import hinted_cards, hinted_units
 from gpushare_plugin.decide.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.layout import Layout
@@ -107,6 +107,7 @@ class Allocator:
         numbers, layout = [*known_numbers(ids)], self._layout()
         self._require_open(numbers, layout)
         self._require_known(numbers, layout)
+        self._require_room(numbers, layout)
         self.reservations.allocate(numbers)
         self.assignment_reader.read_soon()
         answer = container_answer(ids, layout, self.state.offering.dialect, self.state.devices)
@@ -148,6 +149,17 @@ class Allocator:
                     f"card {each.card.index} ({each.uuid}) takes no new pod, and the kubelet chose it by an"
                     " earlier list: create the pod anew"
                 )
+
+    def _require_room(self, numbers: Sequence[int], layout: Layout) -> None:
+        """Raises ``UnusableUnitsError`` where containers that the kubelet has forgotten leave no room: it
+        does not always ask which units to take."""
+        require_room_beside_forgotten(
+            numbers,
+            self.resource,
+            taken=self._taken([]),
+            assignments=self.state.assignments(layout),
+            pods=self.state.pods,
+        )
 
     def _locks(self, layout: Layout) -> dict[str, ResourceClass]:
         """Returns the class that each card serves, also by what is being assigned."""

@@ -59,8 +59,8 @@ class PodResources:
         from the next.
 
         Raises:
-            PodResourcesUnavailableError: no answer within ``timeout`` seconds, not from one process, or one that
-                cannot be decoded.
+            PodResourcesUnavailableError: no answer within ``timeout`` seconds, not from one process, or one
+                that cannot be decoded.
         """
         try:
             async with asyncio.timeout(timeout):

@@ -125,6 +125,21 @@ def holders(node: Node) -> list[PodShare]:
 
 
 @modes
+async def test_the_kubelet_cannot_take_them_without_asking(node: Node, mode: str) -> None:
+    """As by an alignment to NUMA nodes where a pod needs all that is free on one of them."""
+    await one_card(node, mode)
+    await static_pod(node)
+    await forgetful_restart(node, "static")
+    await all_pods(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    every = [*node.kubelet.devices_of(MEMORY)]
+    with pytest.raises(AdmissionError, match="containers run with 12 of them"):
+        await node.kubelet.allocate(MEMORY, every)
+    await node.kubelet.allocate(MEMORY, every[:4])
+    await node.kubelet.allocate(MEMORY, every[4:])  # its own container that restarts
+
+
+@modes
 async def test_a_pod_that_was_never_annotated_keeps_them(node: Node, mode: str) -> None:
     """Bound by name: the API server refuses what the plugin would write."""
     await one_card(node, mode)
