@@ -17,6 +17,7 @@ from gpushare_plugin.decide.admission import (
     pods_without_units,
 )
 from gpushare_plugin.decide.allocations import (
+    AssignedDevices,
     annotated_cards_of,
     answered_classes,
     every_allocation,
@@ -183,11 +184,10 @@ class Allocator:
         state = self.state
         timeout = POD_RESOURCES_TIMEOUT if state.pod_resources_available else SILENT_TIMEOUT
         try:
-            assigned = await self.assignment_reader.read_during_call(timeout=timeout)
+            assigned = await self._listed(timeout)
         except PodResourcesUnavailableError as error:
             _log.warning("admitting by order of arrival, PodResources do not answer: %s", error)
             return admitted_by_arrival(state.assigned, state.pods, state.preferred, units, resource=self.name)
-        await self.pod_watch.read_specs(pods_to_read(assigned, state.pods), timeout=SPECS_TIMEOUT)
         unsure = pods_without_units(assigned, state.pods)
         if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
             await self.pod_watch.read_specs(unsure, timeout=SPECS_TIMEOUT)
@@ -196,6 +196,20 @@ class Allocator:
         if likeliest and forgotten_containers(likeliest, assigned) and has_stranger(assigned, state.pods):
             return None
         return likeliest
+
+    async def _listed(self, timeout: float) -> AssignedDevices:
+        """Returns what is assigned, with all pods known that may be admitted.
+
+        Raises ``PodResourcesUnavailableError``.
+        """
+        assigned = await self.assignment_reader.read_during_call(timeout=timeout)
+        names = pods_to_read(assigned, self.state.pods)
+        await self.pod_watch.read_specs(names, timeout=SPECS_TIMEOUT)
+        read = (self.state.pods[name] for name in names if name in self.state.pods)
+        if all(assigned.of(pod) for pod in read):
+            return assigned
+        # The watch had not told yet that another pod has the name: whose the rest is follows anew.
+        return await self.assignment_reader.read_during_call(timeout=timeout)
 
     def _container_request(
         self, units: int, included: list[int], pod: Pod | None, layout: Layout
