@@ -266,14 +266,26 @@ def forgotten_units(assignments: NodeAssignments, pods: Pods, *, but_of: str = "
     """Returns card UUID -> units that running containers have there although the kubelet calls them free: 0
     where it has as many of the same pod. Not those of the pod with UID ``but_of``. An annotation may name
     other cards for a container than for its pod: then those of the container count."""
-    others = (pod for pod in pods.values() if pod.uid != but_of)
+    others = [pod for pod in pods.values() if pod.uid != but_of]
+    known = (*forgotten_allocations(assignments, others), *_of_forgotten_inits(assignments, others))
     units: Counter[str] = Counter()
-    for each in (*forgotten_allocations(assignments, others), *_forgotten_orphans(assignments, pods)):
+    for each in (*known, *_forgotten_orphans(assignments, pods)):
         seen = _seen_allocation(each.pod, assignments.assigned.pods[each.pod.name], assignments)
         lacking = {name: shares for name, shares in each.containers.items() if name not in seen.containers}
         shares = sum_shares(lacking).items()
         units.update({card: each.cards.get(card, own) - seen.cards.get(card, 0) for card, own in shares})
     return dict(units)
+
+
+def _of_forgotten_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
+    """Yields what the pods have of which an ordinary init container may run that the kubelet has forgotten.
+
+    It was given units before the others, and the checkpoint has it as long as the pod is there.
+    """
+    if assignments.assigned.checkpoint_problem:
+        return
+    starting = [pod for pod in pods if pod.request and pod.request.init_containers and not pod.running]
+    yield from admitted_allocations(assignments, starting)
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:

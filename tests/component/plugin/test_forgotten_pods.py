@@ -292,5 +292,19 @@ async def test_an_init_container_that_is_admitted_once_more_lends_its_units(
     assert max(sums) == sums[-1] == 16
 
 
+async def test_an_init_container_that_runs_keeps_its_units(node: Node) -> None:
+    """The kubelet asks for the others, which did not run when it started, and not for this one."""
+    await one_card(node, "Memory")
+    staged = pod_json("staged", container(units=2), inits=(container("first", 12),))
+    await node.run_pod(staged | {"status": {"phase": "Pending", "startTime": RUNNING["startTime"]}})
+    await node.until("its status", lambda: allocated(node) == 12)
+    await forgetful_restart(node, "staged")
+    await all_pods(node)
+    await node.kubelet.restart_container(name_of("staged"), "main", 2)
+    await must_not_fit(node, 8)
+    await node.until("its status", lambda: allocated(node) == 12)
+    await node.run_pod(pod_json("next", container(units=4)))
+
+
 def allocated(node: Node) -> int:
     return sum(card.allocated_units for card in node.share_node.status.cards)

@@ -15,7 +15,7 @@ async def garbage(_: bytes, __: Any) -> bytes:
 
 async def test_an_answer_that_cannot_be_decoded_is_none(tmp_path: Path) -> None:
     socket = tmp_path / "kubelet.sock"
-    methods = {"List": grpc.unary_unary_rpc_method_handler(garbage)}
+    methods: dict[str, Any] = {"List": grpc.unary_unary_rpc_method_handler(garbage)}
     server = grpc.aio.server()
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("v1.PodResourcesLister", methods),))
     server.add_insecure_port(f"unix://{socket}")
