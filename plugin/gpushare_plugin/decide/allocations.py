@@ -307,7 +307,9 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     if assignment is None or request is None or not request.resources:
         return None
     is_served = len(request.resources) == 1 or assignments.layout.is_mixed
-    if request.crowded_containers or not is_served or assignment.foreign:
+    # Of another pod of its name units are listed, too.
+    is_alone = all(name in request.containers for name, each in assignment.containers.items() if each)
+    if request.crowded_containers or not (is_served and is_alone) or assignment.foreign:
         is_forgotten = _forgotten_allocation(pod, assignments) is not None
         has_units = assignments.assigned.has_units(pod) and not is_forgotten
         return _seen_allocation(pod, assignment, assignments) if has_units else None

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpushare_plugin.decide.foreign_units import ForeignContainers, ForeignUnits, sort_ids
 from gpushare_plugin.decide.pods import PodName
@@ -42,6 +42,19 @@ class PodAssignment:
     def of_ids(cls, name: PodName, containers: Mapping[str, Iterable[str]]) -> "PodAssignment":
         """Returns the assignment by the IDs that each container has; IDs that are not ours are left out."""
         return cls(name, {container: array("I", known_numbers(ids)) for container, ids in containers.items()})
+
+    def beside(self, other: "PodAssignment") -> "PodAssignment":
+        """Returns what this pod has and ``other``, as if they were one.
+
+        A container of a name that is taken goes by that name and ``(2)``, which none can have.
+        """
+        called = {each: f"{each} (2)" if each in self.containers else each for each in other.containers}
+        return replace(
+            self,
+            containers={**self.containers, **{called[name]: it for name, it in other.containers.items()}},
+            foreign={**self.foreign, **{called[name]: it for name, it in other.foreign.items()}},
+            names_of={**self.names_of, **{called[name]: it for name, it in other.names_of.items()}},
+        )
 
     @property
     def names(self) -> frozenset[str]:

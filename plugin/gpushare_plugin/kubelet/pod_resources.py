@@ -101,9 +101,14 @@ class PodResources:
 
 
 def read_assigned(response: api.ListPodResourcesResponse, resources: Collection[str]) -> AssignedDevices:
-    """Returns what ``response`` says of ``resources``. No container has units of two of them."""
-    assignments = (_assignment(pod, resources) for pod in response.pod_resources)
-    return AssignedDevices({assignment.name: assignment for assignment in assignments})
+    """Returns what ``response`` says of ``resources``. No container has units of two of them.
+
+    Two pods of one name count as one: a static pod, and one that took its name while it had no mirror.
+    """
+    pods: dict[PodName, PodAssignment] = {}
+    for each in (_assignment(pod, resources) for pod in response.pod_resources):
+        pods[each.name] = pods[each.name].beside(each) if each.name in pods else each
+    return AssignedDevices(pods)
 
 
 def _assignment(pod: api.PodResources, resources: Collection[str]) -> PodAssignment:
