@@ -65,14 +65,14 @@ def pods_without_units(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
 
 def admitted_by_arrival(
     assigned: AssignedDevices, pods: Pods, preferred: PreferredCards, units: int, *, resource: str = ""
-) -> Pod | None:
-    """Returns the pod that is most likely meant, for when PodResources do not answer.
+) -> list[Pod]:
+    """Returns the pods that may be meant, the likeliest first, for when PodResources do not answer.
 
     It can be the wrong one; the annotations are repaired by what the kubelet assigned later.
     """
     waiting = (pod for pod in pods.values() if not assigned.has_units(pod) and not _is_served(pod, preferred))
     fitting = [pod for pod in waiting if units in _requested(pod, resource)]
-    return min(fitting, key=lambda pod: _order(pod, assigned, preferred), default=None)
+    return sorted(fitting, key=lambda pod: _order(pod, assigned, preferred))
 
 
 def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool, resource: str) -> Iterator[int]:

@@ -6,7 +6,7 @@ UIDs, ordinary init containers, and the card that each container was given.
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -262,26 +262,44 @@ def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
     return [name for name in asking if not assignment.has(name) and name not in stored]
 
 
-def forgotten_units(assignments: NodeAssignments, pods: Pods, *, but_of: str = "") -> dict[str, int]:
+def forgotten_units(
+    assignments: NodeAssignments, pods: Pods, *, but_of: Collection[str] = ()
+) -> dict[str, int]:
     """Returns card UUID -> units that running containers have there although the kubelet calls them free: 0
-    where it has as many of the same pod. Not those of the pod with UID ``but_of``. An annotation may name
-    other cards for a container than for its pod: then those of the container count."""
-    others = [pod for pod in pods.values() if pod.uid != but_of]
-    known = (*forgotten_allocations(assignments, others), *_of_forgotten_inits(assignments, others))
+    where it has as many of the same pod. An annotation may name other cards for a container than for its pod:
+    then those of the container count.
+
+    ``but_of``: UIDs of pods one of which is meant, and not known which: what it has is there for it.
+    """
     units: Counter[str] = Counter()
+    own: dict[str, Mapping[str, int]] = {uid: {} for uid in but_of}
+    known = (
+        *forgotten_allocations(assignments, pods.values()),
+        *_of_forgotten_inits(assignments, pods.values()),
+    )
     for each in (*known, *_forgotten_orphans(assignments, pods)):
-        seen = _seen_allocation(each.pod, assignments.assigned.pods[each.pod.name], assignments)
-        lacking = {name: shares for name, shares in each.containers.items() if name not in seen.containers}
-        shares = sum_shares(lacking).items()
-        units.update({card: each.cards.get(card, own) - seen.cards.get(card, 0) for card, own in shares})
-    return dict(units)
+        lacking = _lacking_units(each, assignments)
+        units.update(lacking)
+        if each.pod.uid in own and not each.orphaned:
+            own[each.pod.uid] = lacking
+    return {card: count - _least(own.values(), card) for card, count in units.items()}
+
+
+def _lacking_units(known: PodAllocation, assignments: NodeAssignments) -> dict[str, int]:
+    """Returns card UUID -> units that a pod has there beyond those that the kubelet has of it."""
+    seen = _seen_allocation(known.pod, assignments.assigned.pods[known.pod.name], assignments)
+    lacking = {name: shares for name, shares in known.containers.items() if name not in seen.containers}
+    shares = sum_shares(lacking).items()
+    return {card: known.cards.get(card, own) - seen.cards.get(card, 0) for card, own in shares}
+
+
+def _least(shares: Iterable[Mapping[str, int]], card: str) -> int:
+    return min((each.get(card, 0) for each in shares), default=0)
 
 
 def _of_forgotten_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
-    """Yields what the pods have of which an ordinary init container may run that the kubelet has forgotten.
-
-    It was given units before the others, and the checkpoint has it as long as the pod is there.
-    """
+    """Yields what the pods have of which an ordinary init container may run that the kubelet has forgotten:
+    the checkpoint would have its units as long as the pod is there."""
     if assignments.assigned.checkpoint_problem:
         return
     starting = [pod for pod in pods if pod.request and pod.request.init_containers and not pod.running]

@@ -52,6 +52,10 @@ SILENT_TIMEOUT = 0.5
 """The same where they did not answer the last time: the kubelet admits one pod after the other."""
 SPECS_TIMEOUT = 2.0
 """Seconds for reading pods that the kubelet knew earlier than we."""
+MOST_TRIED = 4
+"""Pods to the cards of which a container is sent first that may be one of theirs."""
+MOST_NAMED = 5
+"""Pods in a message."""
 
 _log = logging.getLogger(__name__)
 
@@ -82,12 +86,46 @@ class Allocator:
             NothingFitsError, NothingOfferedError: with a text for the user.
         """
         self._layout()
-        pod = await self._admitted_pod(request.allocation_size)
-        if pod and pod.request and (reason := crowded_container_reason(pod.request)):
+        candidates = await self._admitted_pods(request.allocation_size)
+        likeliest = candidates[0] if candidates else None
+        if likeliest and likeliest.request and (reason := crowded_container_reason(likeliest.request)):
             raise NothingFitsError(reason)
         layout = self._layout()  # not an earlier one: what was asked on the way took its time
+        numbers = self._choose(request, candidates, layout)
+        self.reservations.promise(numbers)
+        return [encode_id(number) for number in numbers]
+
+    def _choose(
+        self, request: api.ContainerPreferredAllocationRequest, candidates: Sequence[Pod], layout: Layout
+    ) -> list[int]:
+        """Returns the units; of several candidates those of the first that has room whichever is meant."""
+        uids = [each.uid for each in candidates]
+        forgotten = forgotten_units(self.state.assignments(layout), self.state.pods, but_of=uids)
+        problems: list[NothingFitsError] = []
+        meant: Sequence[Pod | None] = candidates
+        if len(candidates) != 1:
+            meant = [*candidates[:MOST_TRIED], None]
+        for pod in meant:
+            try:
+                cards, numbers, container = self._choose_for(pod, request, forgotten=forgotten, layout=layout)
+            except NothingFitsError as error:
+                problems.append(error)
+            else:
+                self._record(candidates, cards, container)
+                return numbers
+        raise NothingFitsError(f"{problems[0]}{_whose_is_unknown(candidates)}")
+
+    def _choose_for(
+        self,
+        pod: Pod | None,
+        request: api.ContainerPreferredAllocationRequest,
+        *,
+        forgotten: Mapping[str, int],
+        layout: Layout,
+    ) -> tuple[Sequence[str], list[int], ContainerRequest]:
         included = list(known_numbers(request.must_include_deviceIDs))
-        container = self._container_request(request.allocation_size, included, pod, layout)
+        units = request.allocation_size
+        container = self._container_request(units, included, pod=pod, forgotten=forgotten, layout=layout)
         cards, numbers = choose_units(
             container,
             layout.of(self.resource),
@@ -95,9 +133,7 @@ class Allocator:
             included=included,
             strategy=self.state.strategy,
         )
-        self.reservations.promise(numbers)
-        self._record(pod, cards, container)
-        return [encode_id(number) for number in numbers]
+        return cards, numbers, container
 
     def allocate(self, ids: Sequence[str]) -> ContainerAnswer:
         """Returns what a container with the units ``ids`` gets.
@@ -179,8 +215,18 @@ class Allocator:
             raise NothingOfferedError(f"node {self.state.name} does not serve {self.name} (any more)")
         return layout
 
-    async def _admitted_pod(self, units: int) -> Pod | None:
-        """Returns the pod that the kubelet admits, by its PodResources; without them the likeliest one."""
+    async def _admitted_pods(self, units: int) -> Sequence[Pod]:
+        """Returns the pod that the kubelet admits, by its PodResources; without them the likeliest one.
+
+        Several, the likeliest first, where it may be the container of any of them that restarts.
+        """
+        candidates = await self._candidates(units)
+        assigned, pods = self.state.assigned, self.state.pods
+        if not candidates or not forgotten_containers(candidates[0], assigned):
+            return candidates[:1]
+        return [] if has_stranger(assigned, pods) else candidates
+
+    async def _candidates(self, units: int) -> Sequence[Pod]:
         state = self.state
         timeout = POD_RESOURCES_TIMEOUT if state.pod_resources_available else SILENT_TIMEOUT
         try:
@@ -191,11 +237,7 @@ class Allocator:
         unsure = pods_without_units(assigned, state.pods)
         if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
             await self.pod_watch.read_specs(unsure, timeout=SPECS_TIMEOUT)
-        candidates = admission_candidates(assigned, state.pods, state.preferred, units, resource=self.name)
-        likeliest = next(iter(candidates), None)
-        if likeliest and forgotten_containers(likeliest, assigned) and has_stranger(assigned, state.pods):
-            return None
-        return likeliest
+        return admission_candidates(assigned, state.pods, state.preferred, units, resource=self.name)
 
     async def _listed(self, timeout: float) -> AssignedDevices:
         """Returns what is assigned, with all pods known that may be admitted.
@@ -212,7 +254,13 @@ class Allocator:
         return await self.assignment_reader.read_during_call(timeout=timeout)
 
     def _container_request(
-        self, units: int, included: list[int], pod: Pod | None, layout: Layout
+        self,
+        units: int,
+        included: list[int],
+        *,
+        pod: Pod | None,
+        forgotten: Mapping[str, int],
+        layout: Layout,
     ) -> ContainerRequest:
         assigned = self._assigned_numbers(pod, layout)
         others = [other for other in self.state.pods.values() if pod is None or other.uid != pod.uid]
@@ -224,9 +272,7 @@ class Allocator:
             annotated_cards=self._annotated_cards(pod, units, layout),
             hinted_cards=hinted_cards(pod, layout, self.state.offering.dialect) if pod else (),
             promised=self._promised(others, layout),
-            forgotten=forgotten_units(
-                self.state.assignments(layout), self.state.pods, but_of=pod.uid if pod else ""
-            ),
+            forgotten=forgotten,
             limits=self._limits(included, layout),
             locks=self._locks(layout) if layout.is_mixed else None,
         )
@@ -297,13 +343,28 @@ class Allocator:
         taken = chain(self.state.assigned.numbers(), self.reservations.numbers())
         return (number for number in taken if number not in kept)
 
-    def _record(self, pod: Pod | None, cards: Sequence[str], request: ContainerRequest) -> None:
+    def _record(self, candidates: Sequence[Pod], cards: Sequence[str], request: ContainerRequest) -> None:
         named = ",".join(cards)
-        if pod is None:
-            _log.warning("units for a pod that nobody knows", extra={"card": named})
+        if len(candidates) != 1:
+            _log.warning(
+                "units for a pod that nobody knows%s", _whose_is_unknown(candidates), extra={"card": named}
+            )
             return
+        (pod,) = candidates
         self.state.put_preferred(pod.uid, cards, self.resource)
         annotated = request.annotated_cards or request.hinted_cards
         if annotated and not set(cards) <= set(annotated):
             message = "%d units from another card than annotated, which has no room"
             _log.warning(message, request.units, extra={"pod": str(pod.name), "card": named})
+
+
+def _whose_is_unknown(candidates: Sequence[Pod]) -> str:
+    """Returns what to add to a message where several pods run without units that their kubelet knows of."""
+    if len(candidates) < 2:
+        return ""
+    names = ", ".join(str(each.name) for each in candidates[:MOST_NAMED])
+    more = ", ..." if len(candidates) > MOST_NAMED else ""
+    return (
+        f"; the kubelet has lost the units of {names}{more}, and does not say a container of which of them it"
+        " starts: delete those of them that need not go on"
+    )

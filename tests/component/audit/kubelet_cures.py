@@ -1,6 +1,7 @@
 """More of what was mended: what kubelets admit container by container, in silence, or without knowing it."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from tests.component.audit.cures import Cure, Patch, nothing
@@ -14,6 +15,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_plugin import state
 from gpushare_plugin.decide import allocations
+from gpushare_plugin.decide.preferred_allocation import NothingFitsError
 from gpushare_plugin.kubelet import allocator, assignment_reader
 
 
@@ -142,7 +144,39 @@ def a_pod_loses_its_annotation(scene: Scene, *, next_units: int, next_resource: 
     end(scene, pod)
 
 
+def believe_the_likeliest_pod(patch: Patch) -> None:
+    whoever = allocator.Allocator._admitted_pods
+
+    async def likeliest(self: allocator.Allocator, units: int) -> Sequence[Any]:
+        return (await whoever(self, units))[:1]
+
+    patch.setattr(allocator.Allocator, "_admitted_pods", likeliest)
+
+
+def it_forgets_two_pods_and_starts_one_anew(scene: Scene) -> None:
+    """It says how many units it wants, and not for whom."""
+    scene.node_with(16, 16)
+    older, younger = scene.run(16), scene.run(16)
+    the_kubelet_starts_without_its_checkpoint(scene)
+    with suppress(NothingFitsError):
+        scene.node.admit_container(younger, "main")
+        scene.node.kubelet.forgotten.discard(younger.name)
+    scene.must_not(Kind.OVER_CAPACITY)
+    for pod in (older, younger):
+        scene.delete_by_force(pod)
+    scene.release()
+    scene.settle()
+
+
 KUBELET_CURES: Sequence[Cure] = (
+    Cure(
+        name="whose-container-a-forgetful-kubelet-starts-anew",
+        was="A restarting container of 16 units got those of another pod: 32 of 16 (issue 10)",
+        take_out=believe_the_likeliest_pod,
+        provoke=it_forgets_two_pods_and_starts_one_anew,
+        kind=Kind.OVER_CAPACITY,
+        card="n1-0",
+    ),
     Cure(
         name="what-a-kubelet-listed-before-it-forgot",
         was="A kubelet lost its checkpoint: who had no annotation counted nothing, 20 of 16 (issue 10)",

@@ -5,7 +5,7 @@ from tests.component.plugin.test_kubelet_restart import all_pods
 from tests.fakes.api_server import PODS, status
 from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
-from tests.samples.plugin import NODE, container, name_of, pod_json
+from tests.samples.plugin import NODE, annotation, container, name_of, pod_json
 
 from gpushare_core.api.names import MIRROR_ANNOTATION
 from gpushare_core.api.share_node import PodShare
@@ -16,8 +16,9 @@ from gpushare_plugin.devices.simulated import card_uuid
 from gpushare_plugin.kubelet import registration
 
 MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
-FIRST = card_uuid(NODE, 0)
+FIRST, SECOND = card_uuid(NODE, 0), card_uuid(NODE, 1)
 ONE_CARD = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
+TWO_CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
 RUNNING = {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"}
 
 modes = pytest.mark.parametrize("mode", ["Memory", "Mixed"])
@@ -255,6 +256,7 @@ async def test_the_record_tells_what_the_kubelet_forgot_while_another_plugin_ser
     await static_pod(node)
     await forgetful_restart(node, "static")
     await all_pods(node)
+    await displaced_by(successor, node)
     delete_mirror(node)
     node.api.put(PODS, mirror("static", 12, uid="mirror-2"))
     await successor.until("its annotation", lambda: node.allocation("static") is not None)
@@ -265,6 +267,15 @@ async def test_the_record_tells_what_the_kubelet_forgot_while_another_plugin_ser
     await node.until_registered()
     assert node.on_cards() == {"static": {FIRST: 12}}
     await must_not_fit(node, 8)
+
+
+async def displaced_by(successor: Node, node: Node) -> None:
+    """A kubelet that was restarted takes either of the two."""
+    await node.until("one of them to stand by", lambda: is_displaced(node) or is_displaced(successor))
+    if is_displaced(successor):
+        await successor.stop_plugin()
+        await successor.start_plugin()
+        await node.until("it to stand by", lambda: is_displaced(node))
 
 
 def is_displaced(node: Node) -> bool:
@@ -308,3 +319,68 @@ async def test_an_init_container_that_runs_keeps_its_units(node: Node) -> None:
 
 def allocated(node: Node) -> int:
     return sum(card.allocated_units for card in node.share_node.status.cards)
+
+
+async def two_cards(node: Node, mode: str) -> None:
+    node.share(mode=mode, slicesPerCard=2, devices=TWO_CARDS)
+    await lists(node, 3 if mode == "Mixed" else 1)
+    await node.until_registered()
+
+
+async def run_on(node: Node, card: str, name: str, *containers: Json, inits: tuple[Json, ...] = ()) -> None:
+    """Runs a pod that the extender has bound to ``card``."""
+    units = {each["name"]: int(each["resources"]["limits"][MEMORY]) for each in (*inits, *containers)}
+    told = annotation(
+        {each: {card: count} for each, count in units.items()}, cards={card: max(units.values())}
+    )
+    await node.run_pod(pod_json(name, *containers, inits=inits, annotation=told) | {"status": RUNNING})
+
+
+def sums(node: Node) -> dict[str, int]:
+    return {card.uuid: card.allocated_units for card in node.share_node.status.cards}
+
+
+@modes
+async def test_whichever_pod_it_asks_for_no_card_is_given_beyond_its_capacity(node: Node, mode: str) -> None:
+    """It asks for a container that has ended, and the container of another pod runs on with as many units."""
+    await two_cards(node, mode)
+    await run_on(node, FIRST, "older", container(units=3))
+    await run_on(node, FIRST, "others", container(units=13))
+    await run_on(node, SECOND, "staged", container(units=2), inits=(container("first", 3),))
+    await node.until("all in the status", lambda: sums(node) == {FIRST: 16, SECOND: 3})
+    await forgetful_restart(node, "older", "others", "staged")
+    await all_pods(node)
+    variables = await node.kubelet.restart_container(name_of("staged"), "first", 3)
+    assert variables["GPUSHARE_CARD"] == SECOND
+    await node.run_pod(pod_json("next", container(units=13)))
+    await node.until("full cards", lambda: sums(node) == {FIRST: 16, SECOND: 16})
+
+
+async def test_of_two_pods_on_one_full_card_each_gets_its_units_again(node: Node) -> None:
+    await one_card(node, "Memory")
+    for name in ("one", "other"):
+        await node.run_pod(pod_json(name, container(units=8)) | {"status": RUNNING})
+    await node.until("both in the status", lambda: allocated(node) == 16)
+    await forgetful_restart(node, "one", "other")
+    await all_pods(node)
+    for name in ("other", "one"):
+        variables = await node.kubelet.restart_container(name_of(name), "main", 8)
+        assert variables["GPUSHARE_CARD"] == FIRST
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("True", "InSync"), within=20)
+    assert node.on_cards() == {"one": {FIRST: 8}, "other": {FIRST: 8}}
+
+
+async def test_of_two_pods_on_full_cards_none_is_given_the_units_of_the_other(node: Node) -> None:
+    """It cannot be told which one restarts: the container waits, rather than that two run on one card."""
+    await two_cards(node, "Memory")
+    await run_on(node, FIRST, "older", container(units=16))
+    await run_on(node, SECOND, "younger", container(units=16))
+    await node.until("both in the status", lambda: allocated(node) == 32)
+    await forgetful_restart(node, "older", "younger")
+    await all_pods(node)
+    with pytest.raises(AdmissionError):
+        await node.kubelet.restart_container(name_of("younger"), "main", 16)
+    node.end_pod("older")
+    await node.until("the older one's end", lambda: node.on_cards() == {"younger": {SECOND: 16}})
+    variables = await node.kubelet.restart_container(name_of("younger"), "main", 16)
+    assert variables["GPUSHARE_CARD"] == SECOND

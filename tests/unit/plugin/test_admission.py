@@ -123,7 +123,7 @@ def test_a_pod_is_served_when_the_kubelet_has_nothing_more_to_ask(
     unseen = pod("a", container(), inits=inits)
     answered = {"uid-a": PreferredCard(("GPU-0",), containers=answers)}
     arrived = admitted_by_arrival(AssignedDevices(), by_name(unseen), answered, 4)
-    assert [each.name.name for each in (arrived,) if each] == asked_again
+    assert [each.name.name for each in arrived] == asked_again
     if not any("restartPolicy" in each for each in inits):
         listed = admission_candidates(assigned(a={"main": []}), by_name(unseen), answered, 4)
         assert [each.name.name for each in listed] == asked_again
@@ -185,16 +185,16 @@ def test_without_a_listing_pods_come_in_the_order_of_their_promises(
     held: AssignedDevices, preferred: PreferredCards, expected: str | None
 ) -> None:
     found = admitted_by_arrival(held, PAIR, preferred, 4)
-    assert (found.name.name if found else None) == expected
+    assert next((each.name.name for each in found), None) == expected
 
 
 def test_without_a_listing_a_pod_that_was_begun_is_finished_first() -> None:
     nothing = AssignedDevices()
     pods = by_name(simple("a", 2), TWO)  # two was created before a was promised
-    assert admitted_by_arrival(nothing, pods, {}, 2) == pods[name_of("two")]
+    assert admitted_by_arrival(nothing, pods, {}, 2)[0] == pods[name_of("two")]
     pods = by_name(simple("a", 2, at="2026-11-21T08:00:00Z"), TWO)
     begun = {"uid-two": PreferredCard(("GPU-0",))}
-    assert admitted_by_arrival(nothing, pods, begun, 2) == pods[name_of("two")]
+    assert admitted_by_arrival(nothing, pods, begun, 2)[0] == pods[name_of("two")]
 
 
 def test_pods_are_looked_up_when_their_spec_is_unknown_or_may_be_another_ones() -> None:
