@@ -8,6 +8,7 @@ from gpushare_core.audit.books import (
     HeldUnits,
     ListedContainer,
     NodeBooks,
+    PodBook,
     PodKey,
     SeenCards,
     StoredContainer,
@@ -143,7 +144,7 @@ class _Names:
         pods = [*(books.pods or {}).values()]
         cards = books.share_node.cards if books.share_node else ()
         reported = [holder.key.pod for card in cards for holder in card.holders]
-        own = {pod.kubelet_uid or pod.key.uid: pod.key for pod in pods if not pod.ended}
+        own = {pod.kubelet_uid or pod.key.uid: pod.key for pod in _by_trust(books) if not pod.ended}
         return cls(
             of_kubelet_uid={**{key.uid: key for key in reported if key.uid}, **own},
             by_name={
@@ -169,6 +170,18 @@ class _Names:
     def stored_key(self, key: ContainerKey) -> ContainerKey:
         uid = self.kubelet_uids.get(key.pod.uid, key.pod.uid)
         return ContainerKey(PodKey("", "", uid), key.container)
+
+
+def _by_trust(books: NodeBooks) -> list[PodBook]:
+    """Returns the pods, the most trustworthy last. Whoever makes a pod can annotate that it is the mirror of
+    any other one; the kubelet lists none of these."""
+    listed = {(each.key.pod.namespace, each.key.pod.name) for each in books.resources or ()}
+
+    def trust(pod: PodBook) -> tuple[bool, bool]:
+        is_mirror = pod.kubelet_uid not in ("", pod.key.uid)
+        return not is_mirror, (pod.key.namespace, pod.key.name) in listed
+
+    return sorted((books.pods or {}).values(), key=trust)
 
 
 def _fingerprints(

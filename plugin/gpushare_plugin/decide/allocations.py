@@ -282,14 +282,18 @@ def forgotten_units(
     assignments: NodeAssignments, pods: Pods, *, but_of: Collection[str] = ()
 ) -> dict[str, int]:
     """Returns card UUID -> units that running containers have there although the kubelet calls them free: 0
-    where it has as many of the same pod.
+    where it has as many of the same pod. An annotation may name other cards for a container than for its pod:
+    then those of the container count.
 
     ``but_of``: UIDs of pods one of which is meant, and not known which: what it has is there for it.
     """
     units: Counter[str] = Counter()
     own: dict[str, Mapping[str, int]] = {uid: {} for uid in but_of}
-    allocations = (*forgotten_allocations(assignments, pods.values()), *_forgotten_orphans(assignments, pods))
-    for each in allocations:
+    known = (
+        *forgotten_allocations(assignments, pods.values()),
+        *_of_forgotten_inits(assignments, pods.values()),
+    )
+    for each in (*known, *_forgotten_orphans(assignments, pods)):
         lacking = _lacking_units(each, assignments)
         units.update(lacking)
         if each.pod.uid in own and not each.orphaned:
@@ -301,11 +305,21 @@ def _lacking_units(known: PodAllocation, assignments: NodeAssignments) -> dict[s
     """Returns card UUID -> units that a pod has there beyond those that the kubelet has of it."""
     seen = _seen_allocation(known.pod, assignments.assigned.pods[known.pod.name], assignments)
     lacking = {name: shares for name, shares in known.containers.items() if name not in seen.containers}
-    return {card: known.cards[card] - seen.cards.get(card, 0) for card in sum_shares(lacking)}
+    shares = sum_shares(lacking).items()
+    return {card: known.cards.get(card, own) - seen.cards.get(card, 0) for card, own in shares}
 
 
 def _least(shares: Iterable[Mapping[str, int]], card: str) -> int:
     return min((each.get(card, 0) for each in shares), default=0)
+
+
+def _of_forgotten_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
+    """Yields what the pods have of which an ordinary init container may run that the kubelet has forgotten:
+    the checkpoint would have its units as long as the pod is there."""
+    if assignments.assigned.checkpoint_problem:
+        return
+    starting = [pod for pod in pods if pod.request and pod.request.init_containers and not pod.running]
+    yield from admitted_allocations(assignments, starting)
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
@@ -327,7 +341,9 @@ def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | No
     if assignment is None or request is None or not request.resources:
         return None
     is_served = len(request.resources) == 1 or assignments.layout.is_mixed
-    if request.crowded_containers or not is_served or assignment.foreign:
+    # Of another pod of its name units are listed, too.
+    is_alone = all(name in request.containers for name, each in assignment.containers.items() if each)
+    if request.crowded_containers or not (is_served and is_alone) or assignment.foreign:
         is_forgotten = _forgotten_allocation(pod, assignments) is not None
         has_units = assignments.assigned.has_units(pod) and not is_forgotten
         return _seen_allocation(pod, assignment, assignments) if has_units else None

@@ -4,7 +4,7 @@ That is what the API server has of its pods, PodResources, the checkpoint with t
 container was given, the status as it is to be written, and the cards themselves.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -102,12 +102,12 @@ def _held(card: CardStatus) -> list[object]:
 def node_books(given: AuditInput) -> NodeBooks:
     """Returns what the auditor reads."""
     pods = {pod.uid: _pod(pod, given.node) for pod in given.pods.values()}
-    uids = {pod.kubelet_uid: pod.uid for pod in given.pods.values()}
+    listed = given.assigned.pods.values()
     return NodeBooks(
         node=given.node,
         share_node=_share_node(given.node, given.status),
         pods=pods,
-        resources=[*chain.from_iterable(_listed(each, uids) for each in given.assigned.pods.values())],
+        resources=[*chain.from_iterable(_listed(each, given.pods.get(each.name)) for each in listed)],
         checkpoint=None if given.assigned.checkpoint_problem else dict(_stored(given.assigned)),
         hardware={card.uuid: card.memory for card in given.cards},
     )
@@ -136,14 +136,15 @@ def _share_node(node: str, status: NodeStatus) -> ShareNodeBook:
     )
 
 
-def _listed(assignment: PodAssignment, uids: Mapping[str, str]) -> Iterator[ListedContainer]:
-    """Which pod it is was found out when it was read; ``uids``: that of the kubelet -> that of the API."""
-    uid = uids.get(assignment.uid, assignment.uid)
-    name = min(assignment.names, default="")
+def _listed(assignment: PodAssignment, named: Pod | None) -> Iterator[ListedContainer]:
+    """Which pod it is was found out when it was read; ``named``: the API server's pod of that name. Another
+    one may say that it is the mirror of this one: anybody can annotate that."""
+    uid = named.uid if named and named.kubelet_uid == assignment.uid else assignment.uid
     for container, numbers in assignment.containers.items():
         foreign = sum(each.count for each in assignment.foreign.get(container, ()))
         if numbers or foreign:
             key = ContainerKey(PodKey(assignment.name.namespace, assignment.name.name, uid), container)
+            name = min(assignment.names_of.get(container, ()), default="")
             held = HeldUnits(resource=name, numbers=sorted(numbers), foreign=foreign)
             yield ListedContainer(key=key, units=(held,))
 

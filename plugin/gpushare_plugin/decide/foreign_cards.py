@@ -18,7 +18,7 @@ def locate(
     Of other resources they are another plugin's affair and left out. What was known ``before`` stays, also of
     a pod that the API server does not know any more.
     """
-    by_uid = {pod.kubelet_uid: pod for pod in pods.values()}
+    by_uid = _by_uid(assigned, pods)
     entries = {uid: _located_entries(each, by_uid.get(uid), names) for uid, each in assigned.stored.items()}
     stored = {uid: each for uid, each in entries.items() if each}
     located = replace(assigned, stored=stored, foreign_names=frozenset(names))
@@ -27,6 +27,15 @@ def locate(
         for name, each in assigned.pods.items()
     }
     return replace(located, pods=listed)
+
+
+def _by_uid(assigned: AssignedDevices, pods: Pods) -> dict[str, Pod]:
+    """Returns the pods by what the kubelet calls them. Whoever makes a pod can annotate that it is the mirror
+    of any other one: then that one's own UID tells, or that the kubelet lists its name."""
+    claimed = {pod.static_uid: pod for pod in pods.values() if pod.static_uid}
+    named = ((each.uid, pods.get(name)) for name, each in assigned.pods.items())
+    listed = {uid: pod for uid, pod in named if pod and pod.kubelet_uid == uid}
+    return {**claimed, **listed, **{pod.uid: pod for pod in pods.values() if not pod.static_uid}}
 
 
 def _located_entries(

@@ -6,7 +6,7 @@ GPUShareNode. The annotation of a static pod goes with its mirror, which anybody
 ``isContainerAlreadyRunning`` of ``devicemanager.ManagerImpl`` (1.36).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpushare_core.api.share_node import NodeStatus
@@ -15,12 +15,17 @@ from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import (
     AssignedDevices,
+    NodeAssignments,
     PodAllocation,
     forgotten_containers,
+    forgotten_strangers,
+    forgotten_units,
 )
+from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.shown_pods import ShownPods
+from gpushare_plugin.decide.unit_ids import UnitSet
 
 Remembered = Mapping[PodName, PodAllocation]
 """What pods had before a kubelet was started, of those that it has not shown with all of it since."""
@@ -142,6 +147,44 @@ def _shares_asking(pod: Pod, assigned: AssignedDevices, units: int) -> list[Shar
     containers = _forgotten_shares(pod, assigned)
     shares = [containers.get(name, {}) for name in forgotten_containers(pod, assigned)]
     return [each for each in shares if sum(each.values()) == units]
+
+
+def require_room_beside_forgotten(
+    numbers: Sequence[int],
+    resource: ResourceClass,
+    *,
+    taken: Iterable[int],
+    assignments: NodeAssignments,
+    pods: Pods,
+) -> None:
+    """Raises ``UnusableUnitsError`` where those of ``numbers`` that are not ``taken`` and forgotten ones are
+    more than their card has, unless they can be those of a forgotten container that is started anew.
+
+    ``taken``: units that the kubelet has given away, or was told to give.
+    """
+    layout, forgotten = assignments.layout.of(resource), forgotten_units(assignments, pods)
+    shares = layout.shares(numbers) if forgotten else {}
+    if forgotten.keys().isdisjoint(shares) or shares in [*_every_forgotten(assignments.assigned, pods)]:
+        return
+    used = UnitSet(taken)
+    added = layout.shares([number for number in numbers if not used.has(number)])
+    for placed in (each for each in layout.cards if each.uuid in added):
+        lost = forgotten.get(placed.uuid, 0)
+        count = used.count(placed.numbers) + added[placed.uuid] + lost
+        if lost and count > placed.units:
+            raise UnusableUnitsError(
+                f"{count} of {placed.units} units of card {placed.card.index} ({placed.uuid}) would be in"
+                f" use: containers run with {lost} of them that the kubelet calls free, see LedgerInSync"
+            )
+
+
+def _every_forgotten(assigned: AssignedDevices, pods: Pods) -> Iterator[Shares]:
+    """Yields what each forgotten container has."""
+    for pod in pods.values():
+        containers = _forgotten_shares(pod, assigned)
+        yield from (containers.get(name, {}) for name in forgotten_containers(pod, assigned))
+    for each in forgotten_strangers(assigned, pods):
+        yield from each.containers.values()
 
 
 def _forgotten_shares(pod: Pod, assigned: AssignedDevices) -> Mapping[str, Shares]:

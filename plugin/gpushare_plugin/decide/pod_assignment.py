@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpushare_plugin.decide.foreign_units import ForeignContainers, ForeignUnits, sort_ids
 from gpushare_plugin.decide.pods import PodName
@@ -19,15 +19,15 @@ class PodAssignment:
     uid: str = ""
     """Of the pod as the kubelet knows it; empty when unknown."""
     foreign: ForeignContainers = field(default_factory=dict)
-    names: frozenset[str] = frozenset()
-    """Extended resources of which it has units of ours."""
+    names_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Container -> extended resources of which it has units of ours; only containers that have some."""
 
     @classmethod
     def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, Sequence[str]]]) -> "PodAssignment":
         """Returns the assignment by the IDs that each container has of each extended resource of ours."""
         containers = {container: array("I") for container in devices}
         foreign: dict[str, tuple[ForeignUnits, ...]] = {}
-        names: set[str] = set()
+        names_of: dict[str, frozenset[str]] = {}
         for container, each in devices.items():
             for resource, ids in each.items():
                 numbers, others = sort_ids(resource, ids)
@@ -35,13 +35,31 @@ class PodAssignment:
                 if others:
                     foreign[container] = (*foreign.get(container, ()), *others)
                 if numbers:
-                    names.add(resource)
-        return cls(name, containers, foreign=foreign, names=frozenset(names))
+                    names_of[container] = names_of.get(container, frozenset()) | {resource}
+        return cls(name, containers, foreign=foreign, names_of=names_of)
 
     @classmethod
     def of_ids(cls, name: PodName, containers: Mapping[str, Iterable[str]]) -> "PodAssignment":
         """Returns the assignment by the IDs that each container has; IDs that are not ours are left out."""
         return cls(name, {container: array("I", known_numbers(ids)) for container, ids in containers.items()})
+
+    def beside(self, other: "PodAssignment") -> "PodAssignment":
+        """Returns what this pod has and ``other``, as if they were one.
+
+        A container of a name that is taken goes by that name and ``(2)``, which none can have.
+        """
+        called = {each: f"{each} (2)" if each in self.containers else each for each in other.containers}
+        return replace(
+            self,
+            containers={**self.containers, **{called[name]: it for name, it in other.containers.items()}},
+            foreign={**self.foreign, **{called[name]: it for name, it in other.foreign.items()}},
+            names_of={**self.names_of, **{called[name]: it for name, it in other.names_of.items()}},
+        )
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Extended resources of which it has units of ours."""
+        return frozenset().union(*self.names_of.values())
 
     @property
     def units(self) -> int:

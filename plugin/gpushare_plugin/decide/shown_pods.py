@@ -80,14 +80,16 @@ def with_unshown(
     """Returns what is ``listed``, and of what was assigned ``before`` the pods that may still be shown.
 
     ``stored``: all that the checkpoint says, of pods that have ended, too. Of a pod that may be shown it
-    counts also where the pod was not listed before.
+    counts also where the pod was not listed before. Anybody can annotate a pod as the mirror of another one:
+    a kubelet that has heard of all lists every static pod that it has.
     """
     kept = {
         name: each
         for name, each in before.pods.items()
         if name not in listed.pods and shown.may_follow(name, known=is_known(each, pods))
     }
-    following = {pod.kubelet_uid for pod in pods.values() if shown.may_follow(pod.name, known=True)}
+    awaited = (pod for pod in pods.values() if shown.may_follow(pod.name, known=not pod.static_uid))
+    following = {pod.kubelet_uid for pod in awaited}
     uids = following.union(each.uid for each in kept.values())
     told = {uid: stored.get(uid) or before.stored.get(uid, {}) for uid in uids}
     return replace(

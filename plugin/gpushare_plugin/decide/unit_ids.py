@@ -68,6 +68,10 @@ class UnitSet:
         for number in numbers:
             self._members[number] = 0
 
+    def has(self, number: int) -> bool:
+        """Whether ``number`` is a member."""
+        return bool(self._members[number])
+
     def count(self, within: range) -> int:
         """Returns how many members lie in ``within``."""
         return self._members.count(1, within.start, within.stop)

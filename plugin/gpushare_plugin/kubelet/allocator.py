@@ -17,6 +17,7 @@ from gpushare_plugin.decide.admission import (
     pods_without_units,
 )
 from gpushare_plugin.decide.allocations import (
+    AssignedDevices,
     annotated_cards_of,
     answered_classes,
     every_allocation,
@@ -25,7 +26,11 @@ from gpushare_plugin.decide.allocations import (
     node_locks,
 )
 from gpushare_plugin.decide.environment import UnusableUnitsError
-from gpushare_plugin.decide.forgotten_pods import has_known_cards, shares_to_get_again
+from gpushare_plugin.decide.forgotten_pods import (
+    has_known_cards,
+    require_room_beside_forgotten,
+    shares_to_get_again,
+)
 from gpushare_plugin.decide.hints import hinted_cards, hinted_units
 from gpushare_plugin.decide.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.layout import Layout
@@ -145,6 +150,7 @@ class Allocator:
         numbers, layout = [*known_numbers(ids)], self._layout()
         self._require_open(numbers, layout)
         self._require_known(numbers, layout)
+        self._require_room(numbers, layout)
         self.reservations.allocate(numbers)
         self.assignment_reader.read_soon()
         answer = container_answer(ids, layout, self.state.offering.dialect, self.state.devices)
@@ -187,6 +193,17 @@ class Allocator:
                     " earlier list: create the pod anew"
                 )
 
+    def _require_room(self, numbers: Sequence[int], layout: Layout) -> None:
+        """Raises ``UnusableUnitsError`` where containers that the kubelet has forgotten leave no room: it
+        does not always ask which units to take."""
+        require_room_beside_forgotten(
+            numbers,
+            self.resource,
+            taken=self._taken([]),
+            assignments=self.state.assignments(layout),
+            pods=self.state.pods,
+        )
+
     def _locks(self, layout: Layout) -> dict[str, ResourceClass]:
         """Returns the class that each card serves, also by what is being assigned."""
         state, assignments = self.state, self.state.assignments(layout)
@@ -219,15 +236,28 @@ class Allocator:
         state = self.state
         timeout = POD_RESOURCES_TIMEOUT if state.pod_resources_available else SILENT_TIMEOUT
         try:
-            assigned = await self.assignment_reader.read_during_call(timeout=timeout)
+            assigned = await self._listed(timeout)
         except PodResourcesUnavailableError as error:
             _log.warning("admitting by order of arrival, PodResources do not answer: %s", error)
             return admitted_by_arrival(state.assigned, state.pods, state.preferred, units, resource=self.name)
-        await self.pod_watch.read_specs(pods_to_read(assigned, state.pods), timeout=SPECS_TIMEOUT)
         unsure = pods_without_units(assigned, state.pods)
         if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
             await self.pod_watch.read_specs(unsure, timeout=SPECS_TIMEOUT)
         return admission_candidates(assigned, state.pods, state.preferred, units, resource=self.name)
+
+    async def _listed(self, timeout: float) -> AssignedDevices:
+        """Returns what is assigned, with all pods known that may be admitted.
+
+        Raises ``PodResourcesUnavailableError``.
+        """
+        assigned = await self.assignment_reader.read_during_call(timeout=timeout)
+        names = pods_to_read(assigned, self.state.pods)
+        await self.pod_watch.read_specs(names, timeout=SPECS_TIMEOUT)
+        read = (self.state.pods[name] for name in names if name in self.state.pods)
+        if all(assigned.of(pod) for pod in read):
+            return assigned
+        # The watch had not told yet that another pod has the name: whose the rest is follows anew.
+        return await self.assignment_reader.read_during_call(timeout=timeout)
 
     def _container_request(
         self,

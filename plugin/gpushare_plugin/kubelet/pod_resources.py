@@ -59,12 +59,14 @@ class PodResources:
         from the next.
 
         Raises:
-            PodResourcesUnavailableError: no answer within ``timeout`` seconds, or not from one process.
+            PodResourcesUnavailableError: no answer within ``timeout`` seconds, not from one process, or one
+                that cannot be decoded.
         """
         try:
             async with asyncio.timeout(timeout):
                 before = self._process()
-                answer = await self._list()
+                if (answer := await self._list()) is None:
+                    raise PodResourcesUnavailableError(f"{self._socket}: an answer that is no list of pods")
                 if (process := self._process()) != before:
                     raise PodResourcesUnavailableError(f"{self._socket}: the kubelet restarts")
                 return replace(read_assigned(answer, self._resources), kubelet=process)
@@ -85,10 +87,12 @@ class PodResources:
             self._latest = f"{stat.st_ino} {stat.st_mtime_ns}"
         return self._latest
 
-    async def _list(self) -> api.ListPodResourcesResponse:
+    async def _list(self) -> api.ListPodResourcesResponse | None:
+        """None: gRPC could not decode the answer."""
         while True:
             try:
-                response: api.ListPodResourcesResponse = await self._call(api.ListPodResourcesRequest())
+                response: api.ListPodResourcesResponse | None
+                response = await self._call(api.ListPodResourcesRequest())
                 return response
             except grpc.aio.AioRpcError as error:
                 if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
@@ -97,9 +101,14 @@ class PodResources:
 
 
 def read_assigned(response: api.ListPodResourcesResponse, resources: Collection[str]) -> AssignedDevices:
-    """Returns what ``response`` says of ``resources``. No container has units of two of them."""
-    assignments = (_assignment(pod, resources) for pod in response.pod_resources)
-    return AssignedDevices({assignment.name: assignment for assignment in assignments})
+    """Returns what ``response`` says of ``resources``. No container has units of two of them.
+
+    Two pods of one name count as one: a static pod, and one that took its name while it had no mirror.
+    """
+    pods: dict[PodName, PodAssignment] = {}
+    for each in (_assignment(pod, resources) for pod in response.pod_resources):
+        pods[each.name] = pods[each.name].beside(each) if each.name in pods else each
+    return AssignedDevices(pods)
 
 
 def _assignment(pod: api.PodResources, resources: Collection[str]) -> PodAssignment:

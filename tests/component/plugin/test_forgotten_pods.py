@@ -126,6 +126,21 @@ def holders(node: Node) -> list[PodShare]:
 
 
 @modes
+async def test_the_kubelet_cannot_take_them_without_asking(node: Node, mode: str) -> None:
+    """As by an alignment to NUMA nodes where a pod needs all that is free on one of them."""
+    await one_card(node, mode)
+    await static_pod(node)
+    await forgetful_restart(node, "static")
+    await all_pods(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    every = [*node.kubelet.devices_of(MEMORY)]
+    with pytest.raises(AdmissionError, match="containers run with 12 of them"):
+        await node.kubelet.allocate(MEMORY, every)
+    await node.kubelet.allocate(MEMORY, every[:4])
+    await node.kubelet.allocate(MEMORY, every[4:])  # its own container that restarts
+
+
+@modes
 async def test_a_pod_that_was_never_annotated_keeps_them(node: Node, mode: str) -> None:
     """Bound by name: the API server refuses what the plugin would write."""
     await one_card(node, mode)
@@ -306,6 +321,20 @@ async def test_an_init_container_that_is_admitted_once_more_lends_its_units(
     said = [it["status"].get("cards", []) for it in node.api.history(SHARE_NODES)]
     sums = [card["allocatedUnits"] for cards in said for card in cards]
     assert max(sums) == sums[-1] == 16
+
+
+async def test_an_init_container_that_runs_keeps_its_units(node: Node) -> None:
+    """The kubelet asks for the others, which did not run when it started, and not for this one."""
+    await one_card(node, "Memory")
+    staged = pod_json("staged", container(units=2), inits=(container("first", 12),))
+    await node.run_pod(staged | {"status": {"phase": "Pending", "startTime": RUNNING["startTime"]}})
+    await node.until("its status", lambda: allocated(node) == 12)
+    await forgetful_restart(node, "staged")
+    await all_pods(node)
+    await node.kubelet.restart_container(name_of("staged"), "main", 2)
+    await must_not_fit(node, 8)
+    await node.until("its status", lambda: allocated(node) == 12)
+    await node.run_pod(pod_json("next", container(units=4)))
 
 
 def allocated(node: Node) -> int:

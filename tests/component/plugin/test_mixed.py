@@ -66,6 +66,18 @@ async def test_the_published_table(node: Node) -> None:
     await node.until("the status", lambda: node.share_node.status.summary == "free free free free")
 
 
+async def test_units_that_an_init_container_lends_beside_another_class_are_no_alarm(node: Node) -> None:
+    await mixed(node, cards=2)
+    both = (container("main", 60, MEMORY), container("whole", 1, CARD))
+    await node.run_pod(pod_json("both", *both, inits=(container("first", 60, MEMORY),)))
+    await node.until("the status", lambda: node.share_node.status.summary == "memory:60/86 whole")
+    await node.run_pod(asking("next", 1, MEMORY))  # all is audited anew
+    await node.until("the next one", lambda: node.share_node.status.summary == "memory:61/86 whole")
+    await node.until("agreement", lambda: node.condition("LedgerInSync") == ("True", "InSync"))
+    conditions = [it["status"].get("conditions", []) for it in node.api.history(SHARE_NODES)]
+    assert "OverCommitted" not in {each["reason"] for found in conditions for each in found}
+
+
 async def test_of_two_classes_that_race_for_the_last_card_one_is_refused(node: Node) -> None:
     """Before the lists have followed the first of them; on a busy machine they may have."""
     followed = "Requested: 1, Available: 0"

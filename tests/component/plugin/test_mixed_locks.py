@@ -116,7 +116,11 @@ async def test_a_pod_deleted_by_force_keeps_its_card_while_plugin_and_kubelet_ar
     await node.kubelet.stop()
     await node.kubelet.start()
     await node.start_plugin()
-    await node.kubelet.until("the list", lambda it: 1 in map(len, it.offered.values()), within=30)
+    await node.kubelet.until(
+        "the list of each class",
+        lambda it: len(it.plugins) == 3 and not it.awaits_devices and 1 in map(len, it.offered.values()),
+        within=30,
+    )
     with pytest.raises(AdmissionError, match="serves card now"):
         await node.kubelet.allocate(MEMORY, memory[:1])
     assert offered(node) == (1, 0, 0)

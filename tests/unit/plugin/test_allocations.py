@@ -177,6 +177,12 @@ def test_a_running_pod_without_units_has_what_is_annotated() -> None:
     assert forgotten_allocations(listed, [elsewhere]) == []
 
 
+def test_an_annotation_that_contradicts_itself_counts_by_its_containers() -> None:
+    text = annotation({"main": {"GPU-1": 4}}, cards={"GPU-0": 4})
+    running = replace(pod("a", container(units=4), annotation=text), running=True)
+    assert forgotten_units(node_assignments(assigned(a={"main": []})), by_name(running)) == {"GPU-1": 4}
+
+
 def test_units_that_podresources_never_show_are_not_forgotten() -> None:
     """Of ordinary init containers nothing is listed, and the kubelet keeps their units."""
     running = replace(ONLY_INIT_ANNOTATED, running=True)

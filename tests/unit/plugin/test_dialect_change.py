@@ -20,7 +20,9 @@ OURS, ALIYUN, VOLCANO = DIALECTS["gpushare.io"], DIALECTS["aliyun.com"], DIALECT
 def holding(*names: str) -> AssignedDevices:
     """One pod for each name, with a unit of ours."""
     pods = [
-        PodAssignment(name_of(f"p{at}"), {"main": array("I", [at])}, f"uid-p{at}", names=frozenset([name]))
+        PodAssignment(
+            name_of(f"p{at}"), {"main": array("I", [at])}, f"uid-p{at}", names_of={"main": frozenset([name])}
+        )
         for at, name in enumerate(names)
     ]
     return AssignedDevices({each.name: each for each in pods})

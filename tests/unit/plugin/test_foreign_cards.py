@@ -1,6 +1,7 @@
 """On which card foreign units lie: by what the container was told, what was known, or annotations."""
 
 from array import array
+from dataclasses import replace
 
 import pytest
 from tests.samples.plugin import ANNOTATION, annotation, by_name, container, name_of, pod_json
@@ -106,6 +107,20 @@ def test_the_card_of_foreign_units(
     (found,) = located.pods[name_of("a")].foreign["main"]
     assert found.card == card
     assert located.foreign_names == {NAME}
+
+
+@pytest.mark.parametrize("static", ["", "uid-of-the-file"], ids=["of a pod", "of a static pod"])
+def test_who_says_to_be_the_mirror_of_another_pod_does_not_move_its_units(static: str) -> None:
+    """Anybody may annotate that."""
+    owner = replace(annotated("2"), static_uid=static)
+    forged = replace(annotated("1"), name=name_of("z"), uid="uid-z", static_uid=owner.kubelet_uid)
+    (entry,) = told("").stored["uid-a"].values()
+    mute = replace(entry, foreign=(units(),))
+    known = replace(listed().pods[name_of("a")], uid=owner.kubelet_uid)
+    now = AssignedDevices({known.name: known}, {owner.kubelet_uid: {"main": mute}})
+    located = locate(now, AssignedDevices(), by_name(owner, forged), {NAME})
+    (found,) = located.pods[name_of("a")].foreign["main"]
+    assert found.card == "2"
 
 
 def test_those_of_a_pod_that_the_api_server_forgot_stay_on_their_card() -> None:

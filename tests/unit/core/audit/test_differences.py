@@ -483,6 +483,21 @@ def test_a_forged_annotation_without_effect_is_no_difference() -> None:
     assert node_differences(replace(MEMORY, pods={**(MEMORY.pods or {}), OTHER.uid: other})) == []
 
 
+@pytest.mark.parametrize("static", ["", "uid-of-the-file"], ids=["of a pod", "of a static pod"])
+def test_a_pod_that_says_to_be_the_mirror_of_another_one_is_no_difference(static: str) -> None:
+    """Anybody can annotate that."""
+    pods, kubelet_uid = {**(MEMORY.pods or {})}, static or UID
+    pods[UID] = replace(pods[UID], kubelet_uid=kubelet_uid)
+    pods[OTHER.uid] = replace(
+        pods[UID], key=OTHER, kubelet_uid=kubelet_uid, request=NOT_ASKING, annotations={}
+    )
+    checkpoint = {
+        key._replace(pod=key.pod._replace(uid=kubelet_uid)) if key.pod.uid == UID else key: each
+        for key, each in (MEMORY.checkpoint or {}).items()
+    }
+    assert node_differences(replace(MEMORY, pods=pods, checkpoint=checkpoint)) == []
+
+
 def test_a_listed_pod_that_no_other_book_knows() -> None:
     unknown = ListedContainer(
         key=ContainerKey(PodKey("default", "x"), "main"),

@@ -1,0 +1,29 @@
+"""What PodResources list, as the plugin reads it."""
+
+import pytest
+from tests.samples.plugin import by_name, container, ids, node_assignments, pod
+
+from gpushare_core.dialects.table import RESOURCES
+from gpushare_plugin.decide.allocations import every_allocation
+from gpushare_plugin.kubelet.pod_resources import read_assigned
+from gpushare_plugin.kubelet.proto import podresources_pb2 as api
+
+MEMORY = "gpushare.io/memory"
+
+
+def listed(*units: int) -> api.PodResources:
+    devices = [api.ContainerDevices(resource_name=MEMORY, device_ids=[each]) for each in ids(*units)]
+    main = api.ContainerResources(name="main", devices=devices)
+    return api.PodResources(name="a", namespace="default", containers=[main])
+
+
+@pytest.mark.parametrize("asked", [0, 2], ids=["that asks for nothing", "that has units"])
+@pytest.mark.parametrize("is_first", [True, False], ids=["listed first", "listed last"])
+def test_a_static_pod_keeps_its_units_beside_another_pod_of_its_name(asked: int, *, is_first: bool) -> None:
+    """Anybody may take the name while there is no mirror. The kubelet lists both, in any order."""
+    both = [listed(*range(12)), listed(*range(16, 16 + asked))]
+    answer = api.ListPodResourcesResponse(pod_resources=both if is_first else both[::-1])
+    assigned = read_assigned(answer, RESOURCES)
+    assert sorted(assigned.numbers()) == [*range(12), *range(16, 16 + asked)]
+    held = every_allocation(node_assignments(assigned), by_name(pod("a", container(units=asked))))
+    assert sum(each.cards.get("GPU-0", 0) for each in held) == 12
