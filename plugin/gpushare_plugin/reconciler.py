@@ -22,13 +22,13 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.allocations import (
-    NodeAssignments,
     every_allocation,
     forgotten_allocations,
     forgotten_strangers,
     node_locks,
 )
 from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
+from gpushare_plugin.decide.assigned_devices import NodeAssignments
 from gpushare_plugin.decide.books import AuditInput, NodeAudit
 from gpushare_plugin.decide.card_health import (
     examine,

@@ -12,7 +12,8 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments, every_allocation
+from gpushare_plugin.decide.allocations import every_allocation
+from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.card_health import Health
 from gpushare_plugin.decide.container_use import MeasuredUse
 from gpushare_plugin.decide.cordon import NO_CORDON, Cordon

@@ -9,7 +9,6 @@ from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.served import Problem
 from gpushare_core.api.share_node import GPUShareNode
 from gpushare_plugin.cluster.container_names import ContainerNames
-from gpushare_plugin.decide.allocations import PodAllocation
 from gpushare_plugin.decide.container_use import (
     Holding,
     MeasuredUse,
@@ -19,6 +18,7 @@ from gpushare_plugin.decide.container_use import (
     unnamed_owners,
 )
 from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.devices.use import Use, UseQuestion, UseSource
 from gpushare_plugin.state import NodeState
 

@@ -17,7 +17,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, read_request
 from gpushare_plugin.cluster.container_names import ContainerNames
 from gpushare_plugin.cluster.event_writer import EventWriter
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.card_health import LONGEST_QUIET
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.conditions import RegistrationState

@@ -9,7 +9,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.allocations import AssignedDevices, NodeAssignments
+from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.environment import environment
 from gpushare_plugin.decide.layout import Layout, lay_out

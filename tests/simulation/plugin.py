@@ -15,7 +15,7 @@ from tests.simulation.virtual_time import now, seconds
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_plugin.agent import Agent, Settings
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.conditions import RegistrationState
 from gpushare_plugin.kubelet.allocator import Allocator

@@ -9,7 +9,8 @@ PodResources nor the checkpoint show them, and we did not name units for all of 
 from collections.abc import Collection, Iterator, Mapping
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_plugin.decide.allocations import AssignedDevices, containers_without_units
+from gpushare_plugin.decide.allocations import containers_without_units
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
 

@@ -7,137 +7,25 @@ UIDs, ordinary init containers, and the card that each container was given.
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 
 from gpushare_core.books.allocation import Allocation, sum_shares
 from gpushare_core.placement.modes import mode_serving
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.placement.units import readable_unit
+from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
 from gpushare_plugin.decide.foreign_units import (
     ForeignContainers,
-    ForeignUnits,
     foreign_classes,
     foreign_shares,
 )
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.locks import locks_of_units
+from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.pod_assignment import PodAssignment
-from gpushare_plugin.decide.pods import Pod, PodName, Pods
-from gpushare_plugin.decide.preferred_allocation import PreferredCards
-
-
-@dataclass(frozen=True, slots=True)
-class AssignedDevices:
-    """All active pods, as of one answer of PodResources."""
-
-    pods: Mapping[PodName, PodAssignment] = field(default_factory=dict)
-    stored: Mapping[str, StoredContainers] = field(default_factory=dict)
-    """Pod UID -> what the checkpoint says of it."""
-    checkpoint_problem: str = ""
-    """Why the checkpoint cannot be read; then ``stored`` is empty."""
-    foreign_names: frozenset[str] = frozenset()
-    """Extended resources of which foreign units are in ``pods`` and ``stored``."""
-    unshown: frozenset[PodName] = frozenset()
-    """Those of ``pods`` that the kubelet has not listed since it was restarted: as they were before."""
-    forgotten: Mapping[PodName, "PodAllocation"] = field(default_factory=dict)
-    """What those of ``pods`` had before that run on and that the kubelet lists without it since."""
-    kubelet: str = field(default="", compare=False)
-    """Which process answered: a restarted one is another one."""
-
-    def of(self, pod: Pod) -> PodAssignment | None:
-        """Returns what is listed of ``pod``; not of another one that had its name before."""
-        assignment = self.pods.get(pod.name)
-        return assignment if assignment and assignment.uid in ("", pod.kubelet_uid) else None
-
-    def stored_of(self, pod: Pod) -> StoredContainers:
-        """Returns what the checkpoint says of ``pod``."""
-        return self.stored.get(pod.kubelet_uid, {})
-
-    def has_units(self, pod: Pod) -> bool:
-        """Whether units are assigned to this pod."""
-        assignment = self.of(pod)
-        return bool(self.stored_of(pod) or (assignment and assignment.units))
-
-    def forgotten_of(self, pod: Pod) -> "PodAllocation | None":
-        """Returns what ``pod`` had of which the kubelet knows nothing any more."""
-        found = self.forgotten.get(pod.name)
-        return found if found and found.is_of(pod) else None
-
-    def holdings_of(self, pod: Pod) -> "Iterable[array[int]]":
-        """Returns the units that PodResources show of each container of ``pod``."""
-        assignment = self.of(pod)
-        return assignment.containers.values() if assignment else ()
-
-    def foreign(self) -> Iterator[list[ForeignUnits]]:
-        """Yields the foreign units of each pod; a device that containers lend each other is listed of both.
-
-        Also of pods that the checkpoint alone shows: they may have ended since it was written.
-        """
-        listed = {each.uid for each in self.pods.values()}
-        for assignment in self.pods.values():
-            yield [*chain.from_iterable(assignment.foreign.values())]
-        for uid, entries in self.stored.items():
-            if uid not in listed:
-                yield [*chain.from_iterable(entry.foreign for entry in entries.values())]
-
-    def pods_with_units(self) -> Iterator[PodAssignment]:
-        """Yields the pods to which units are assigned."""
-        return (each for each in self.pods.values() if each.units or self.stored.get(each.uid))
-
-    def numbers(self) -> Iterator[int]:
-        """Yields every unit that some pod has, some of them more than once."""
-        return chain.from_iterable(self.holdings())
-
-    def holdings(self) -> Iterator["array[int]"]:
-        """Yields the units of each container, of some of them more than once."""
-        for assignment in self.pods.values():
-            yield from assignment.containers.values()
-        for containers in self.stored.values():
-            yield from (entry.numbers for entry in containers.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeAssignments:
-    """What the kubelet of ``node`` has assigned, and what is needed to derive the cards from it."""
-
-    node: str
-    assigned: AssignedDevices
-    layout: Layout
-    preferred: PreferredCards
-    """Cards that GetPreferredAllocation answered: where nothing else shows the card of an init container."""
-    recorded: Mapping[str, ResourceClass] = field(default_factory=dict)
-    """Card UUID -> what it serves for pods that the record alone has: the kubelet has not shown them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PodAllocation:
-    """What one admitted pod has."""
-
-    pod: Pod
-    containers: Mapping[str, Mapping[str, int]]
-    """Container -> card UUID -> units; ordinary init containers are included where their card is known."""
-    cards: Mapping[str, int]
-    """Card UUID -> units that the kubelet keeps for the pod as a whole."""
-    orphaned: bool = False
-    """Whether the API server does not have the pod among those that run."""
-    classes: Mapping[str, ResourceClass] = field(default_factory=dict, compare=False)
-    """Card UUID -> what the pod has of it, where that is known."""
-    recorded: bool = field(default=False, compare=False)
-    """Whether the GPUShareNode alone tells it, under a UID that may be that of a former mirror."""
-
-    def is_of(self, pod: Pod) -> bool:
-        """Whether it is of ``pod``, of which the API server may have made the mirror anew."""
-        has_uid = self.pod.kubelet_uid in ("", pod.kubelet_uid, pod.uid)
-        return has_uid or (self.recorded and bool(pod.static_uid))
-
-    def of_containers(self, names: Iterable[str]) -> "PodAllocation":
-        """Returns what those of its containers have that ``names`` has."""
-        shares = {name: self.containers[name] for name in names if self.containers.get(name)}
-        cards = sum_shares(shares)
-        classes = {card: each for card, each in self.classes.items() if card in cards}
-        return replace(self, containers=shares, cards=cards, classes=classes)
+from gpushare_plugin.decide.pods import Pod, Pods
 
 
 def orphans(assigned: AssignedDevices, pods: Pods) -> list[PodAssignment]:

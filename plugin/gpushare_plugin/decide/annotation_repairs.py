@@ -15,15 +15,14 @@ from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Unit, readable_unit
 from gpushare_plugin.decide.allocations import (
-    AssignedDevices,
-    NodeAssignments,
-    PodAllocation,
     admitted_allocations,
     containers_without_units,
     forgotten_allocations,
     forgotten_containers,
 )
+from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.pods import Pod, PodName
 
 

@@ -25,7 +25,7 @@ from gpushare_core.audit.differences import node_differences
 from gpushare_core.audit.lasting import LastingDifferences
 from gpushare_core.audit.status_card import status_card
 from gpushare_core.placement.units import parse_node_unit
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry
 from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, Pods

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gpushare_core.api.served import Problem
-from gpushare_plugin.decide.allocations import PodAllocation
 from gpushare_plugin.decide.cgroups import CgroupOwner, cgroup_owners
 from gpushare_plugin.decide.layout import Layout
+from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.devices.use import Load, ProcessUse, Use
 

@@ -11,7 +11,7 @@ from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pods import Pods
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
 from gpushare_plugin.decide.foreign_units import ForeignContainers, ForeignUnits, dialect_of
 from gpushare_plugin.decide.pod_assignment import PodAssignment

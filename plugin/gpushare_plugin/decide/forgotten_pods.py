@@ -13,15 +13,10 @@ from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.books.allocation import Shares, sum_shares
 from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import (
-    AssignedDevices,
-    NodeAssignments,
-    PodAllocation,
-    forgotten_containers,
-    forgotten_strangers,
-    forgotten_units,
-)
+from gpushare_plugin.decide.allocations import forgotten_containers, forgotten_strangers, forgotten_units
+from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.environment import UnusableUnitsError
+from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.shown_pods import ShownPods

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gpushare_core.dialects.dialect import Dialect
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pods import Pod
 

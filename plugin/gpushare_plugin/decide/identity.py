@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, by_pod
 from gpushare_plugin.decide.foreign_units import ForeignUnits
 from gpushare_plugin.decide.pod_assignment import PodAssignment

@@ -20,7 +20,7 @@ from gpushare_core.placement.units import (
     part_of,
     readable_unit,
 )
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.device_list import MESSAGE_LIMIT, finest_unit, fits
 from gpushare_plugin.decide.dialect_change import dialect_in_force, recorded_dialect
 from gpushare_plugin.decide.layout import Layout, keep_places, lay_out, recorded_layout

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from gpushare_core.books.allocation import Allocation
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import AssignedDevices, annotated_classes, forgotten_containers
+from gpushare_plugin.decide.allocations import annotated_classes, forgotten_containers
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pods import Pod
 
 

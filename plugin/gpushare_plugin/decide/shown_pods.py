@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from gpushare_core.api.share_node import NodeStatus
 from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import AssignedDevices, is_known
+from gpushare_plugin.decide.allocations import is_known
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import StoredContainers
 from gpushare_plugin.decide.pods import PodName, Pods
 

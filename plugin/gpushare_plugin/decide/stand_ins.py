@@ -11,7 +11,7 @@ from itertools import chain
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.foreign_units import foreign_classes, foreign_doubt, foreign_shares
 from gpushare_plugin.decide.layout import Layout

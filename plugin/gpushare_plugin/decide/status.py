@@ -19,12 +19,12 @@ from gpushare_core.placement.quantity import format_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of
 from gpushare_core.version import VERSION
-from gpushare_plugin.decide.allocations import PodAllocation
 from gpushare_plugin.decide.card_summary import card_summary
 from gpushare_plugin.decide.container_use import Holding
 from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.reported_use import NOTHING_USED, ReportedUse
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpushare_core.placement.units import Meaning, NodeUnit, Unit, readable_unit
-from gpushare_plugin.decide.allocations import AssignedDevices, forgotten_strangers, orphans
+from gpushare_plugin.decide.allocations import forgotten_strangers, orphans
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pods import Pod, Pods
 
 

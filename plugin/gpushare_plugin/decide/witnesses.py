@@ -20,7 +20,8 @@ from gpushare_core.placement.units import (
     part_of,
     readable_unit,
 )
-from gpushare_plugin.decide.allocations import AssignedDevices, annotated_classes
+from gpushare_plugin.decide.allocations import annotated_classes
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.layout import GONE, Layout
 from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import PodName, Pods

@@ -17,7 +17,6 @@ from gpushare_plugin.decide.admission import (
     pods_without_units,
 )
 from gpushare_plugin.decide.allocations import (
-    AssignedDevices,
     annotated_cards_of,
     answered_classes,
     every_allocation,
@@ -25,6 +24,7 @@ from gpushare_plugin.decide.allocations import (
     forgotten_units,
     node_locks,
 )
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.forgotten_pods import (
     has_known_cards,

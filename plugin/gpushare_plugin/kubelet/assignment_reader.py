@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
-from gpushare_plugin.decide.allocations import AssignedDevices, forgotten_strangers, orphans
+from gpushare_plugin.decide.allocations import forgotten_strangers, orphans
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import by_pod
 from gpushare_plugin.decide.foreign_cards import locate
 from gpushare_plugin.decide.forgotten_pods import forgotten, still_remembered

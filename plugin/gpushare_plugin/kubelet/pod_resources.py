@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api

@@ -7,7 +7,7 @@ import pytest
 from tests.samples.plugin import NODE, assigned, name_of
 
 from gpushare_core.kube.backoff import Backoff
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.shown_pods import ShownPods
 from gpushare_plugin.kubelet.assignment_reader import PERIOD, AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile

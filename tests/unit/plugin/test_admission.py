@@ -25,7 +25,7 @@ from gpushare_plugin.decide.admission import (
     pods_to_read,
     pods_without_units,
 )
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, Pods, read_metadata
 from gpushare_plugin.decide.preferred_allocation import PreferredCard, PreferredCards

@@ -7,8 +7,8 @@ from tests.samples.plugin import ANNOTATION, NODE, annotation, assigned, contain
 
 from gpushare_core.books.allocation import Allocation, decode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.annotation_repairs import plan_repairs
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pods import Pod
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -19,7 +19,8 @@ from tests.samples.plugin import (
     stored,
 )
 
-from gpushare_plugin.decide.allocations import AssignedDevices, every_allocation
+from gpushare_plugin.decide.allocations import every_allocation
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.books import AuditInput, NodeAudit
 from gpushare_plugin.decide.offering import Offering
 from gpushare_plugin.decide.pods import Pod

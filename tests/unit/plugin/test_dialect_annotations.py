@@ -19,8 +19,8 @@ from tests.samples.plugin import (
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.placement.modes import NODE_MODES
 from gpushare_core.placement.units import UnitFields, parse_node_unit
-from gpushare_plugin.decide.allocations import AssignedDevices
 from gpushare_plugin.decide.annotation_repairs import plan_repairs
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.foreign_units import ForeignUnits
 from gpushare_plugin.decide.layout import lay_out
 from gpushare_plugin.decide.pod_assignment import PodAssignment

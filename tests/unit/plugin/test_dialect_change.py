@@ -7,7 +7,7 @@ from tests.samples.plugin import ANNOTATION, annotation, by_name, container, nam
 
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry
 from gpushare_plugin.decide.dialect_change import DialectInForce, dialect_in_force, recorded_dialect
 from gpushare_plugin.decide.foreign_units import ForeignUnits

@@ -8,7 +8,7 @@ from tests.samples.plugin import ANNOTATION, annotation, by_name, container, nam
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.quantity import MIB
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import StoredUnits, read_answer
 from gpushare_plugin.decide.foreign_cards import locate
 from gpushare_plugin.decide.foreign_units import ForeignUnits, sort_ids

@@ -20,14 +20,11 @@ from tests.samples.plugin import (
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import (
-    AssignedDevices,
-    PodAllocation,
-    every_allocation,
-    forgotten_units,
-)
+from gpushare_plugin.decide.allocations import every_allocation, forgotten_units
 from gpushare_plugin.decide.annotation_repairs import plan_repairs
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.forgotten_pods import forgotten, recorded_holdings, still_remembered
+from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.shown_pods import ShownPods
 from gpushare_plugin.decide.unit_change import held_units

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from tests.samples.plugin import assigned, by_name, container, layout, name_of, pod, stored
 
-from gpushare_plugin.decide.allocations import AssignedDevices, orphans
+from gpushare_plugin.decide.allocations import orphans
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry
 from gpushare_plugin.decide.identity import identify
 from gpushare_plugin.decide.pods import Pods

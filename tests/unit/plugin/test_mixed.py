@@ -26,7 +26,7 @@ from gpushare_core.placement.modes import NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import UnitFields, parse_node_unit
 from gpushare_plugin.decide.admission import admission_candidates
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.environment import UnusableUnitsError, environment

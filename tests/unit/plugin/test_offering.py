@@ -6,7 +6,7 @@ import pytest
 from tests.samples.plugin import annotation, assigned, by_name, card, container, layout, pod, share_node
 
 from gpushare_core.placement.units import MemoryUnit
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
 from gpushare_plugin.decide.pods import Pod

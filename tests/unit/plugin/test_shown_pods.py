@@ -6,7 +6,7 @@ import pytest
 from tests.samples.plugin import assigned, by_name, container, layout, name_of, pod, share_node, stored
 
 from gpushare_plugin.decide.admission import admission_candidates
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pods import Pod, Pods
 from gpushare_plugin.decide.shown_pods import (
     SETTLED_AFTER,

@@ -8,7 +8,7 @@ from tests.samples.plugin import card, ids, layout, name_of
 
 from gpushare_core.dialects.aliyun import ALIYUN
 from gpushare_core.placement.card_choice import Strategy
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.device_list import device_lists, encode_devices
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.foreign_units import ForeignUnits

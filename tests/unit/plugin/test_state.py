@@ -6,7 +6,7 @@ import pytest
 from tests.samples.plugin import NODE, container, name_of, pod
 
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.preferred_allocation import PreferredCard
 from gpushare_plugin.state import NodeState

@@ -7,9 +7,9 @@ from tests.samples.plugin import GIB, container, layout, pod, share_node
 
 from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.share_node import GPUShareNode, NodeStatus
-from gpushare_plugin.decide.allocations import PodAllocation
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.offering import Offering
+from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.status import node_status, quantity_text
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -24,7 +24,7 @@ from tests.samples.plugin import (
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import CardPart, MemoryUnit
-from gpushare_plugin.decide.allocations import AssignedDevices
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.layout import GONE, Layout, lay_out
 from gpushare_plugin.decide.offering import Offering, Snapshot, decide_offering
 from gpushare_plugin.decide.pods import Pod
