@@ -203,10 +203,12 @@ def _least(shares: Iterable[Mapping[str, int]], card: str) -> int:
 
 def _of_forgotten_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
     """Yields what the pods have of which an ordinary init container may run that the kubelet has forgotten:
-    the checkpoint would have its units as long as the pod is there."""
+    the checkpoint would have its units as long as the pod is there. Not those of a pod that the kubelet is
+    admitting for the first time: it gives them as it goes on."""
     if assignments.assigned.checkpoint_problem:
         return
-    starting = [pod for pod in pods if pod.request and pod.request.init_containers and not pod.running]
+    started = [pod for pod in pods if pod.started and not pod.running]
+    starting = [pod for pod in started if pod.request and pod.request.init_containers]
     yield from admitted_allocations(assignments, starting)
 
 
