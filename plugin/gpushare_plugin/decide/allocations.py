@@ -205,11 +205,17 @@ def _of_forgotten_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> It
     """Yields what the pods have of which an ordinary init container may run that the kubelet has forgotten:
     the checkpoint would have its units as long as the pod is there. Not those of a pod that the kubelet is
     admitting for the first time: it gives them as it goes on."""
-    if assignments.assigned.checkpoint_problem:
+    assigned = assignments.assigned
+    if assigned.checkpoint_problem:
         return
-    started = [pod for pod in pods if pod.started and not pod.running]
-    starting = [pod for pod in started if pod.request and pod.request.init_containers]
-    yield from admitted_allocations(assignments, starting)
+    starting = [pod for pod in pods if pod.started and not pod.running]
+    yield from admitted_allocations(assignments, [pod for pod in starting if _lacks_inits(pod, assigned)])
+
+
+def _lacks_inits(pod: Pod, assigned: AssignedDevices) -> bool:
+    """Whether the checkpoint lacks an ordinary init container of ``pod`` that asks for units."""
+    asking = pod.request.init_containers.intersection(pod.request.containers) if pod.request else ()
+    return not assigned.stored_of(pod).keys() >= {*asking}
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
