@@ -99,6 +99,8 @@ class FakeKubelet:
     pods: dict[PodName, Admitted] = field(default_factory=dict)
     busy: int = 0
     deaf: bool = False
+    aligns: bool = False
+    """Set: it takes all that is left without asking which, as with a topology manager."""
     forgetful: bool = False
     """Set: units that are held are offered again, as after ``UpdateAllocatedDevices`` at a bad moment."""
     refuse: str = ""
@@ -330,6 +332,8 @@ class FakeKubelet:
         free = [unit for unit, health in devices.items() if health == "Healthy" and unit not in taken]
         if len(free) + len(reused) < units:
             raise AdmissionError(f"Requested: {units}, Available: {len(free)}")
+        if self.aligns and len(free) + len(reused) == units:
+            return [*reused, *free]
         random.Random(self.seed).shuffle(free)  # noqa: S311  # any order will do
         container = api.ContainerPreferredAllocationRequest(
             available_deviceIDs=[*free, *reused], must_include_deviceIDs=reused, allocation_size=units

@@ -203,11 +203,19 @@ def _least(shares: Iterable[Mapping[str, int]], card: str) -> int:
 
 def _of_forgotten_inits(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
     """Yields what the pods have of which an ordinary init container may run that the kubelet has forgotten:
-    the checkpoint would have its units as long as the pod is there."""
-    if assignments.assigned.checkpoint_problem:
+    the checkpoint would have its units as long as the pod is there. Not those of a pod that the kubelet is
+    admitting for the first time: it gives them as it goes on."""
+    assigned = assignments.assigned
+    if assigned.checkpoint_problem:
         return
-    starting = [pod for pod in pods if pod.request and pod.request.init_containers and not pod.running]
-    yield from admitted_allocations(assignments, starting)
+    starting = [pod for pod in pods if pod.started and not pod.running]
+    yield from admitted_allocations(assignments, [pod for pod in starting if _lacks_inits(pod, assigned)])
+
+
+def _lacks_inits(pod: Pod, assigned: AssignedDevices) -> bool:
+    """Whether the checkpoint lacks an ordinary init container of ``pod`` that asks for units."""
+    asking = pod.request.init_containers.intersection(pod.request.containers) if pod.request else ()
+    return not assigned.stored_of(pod).keys() >= {*asking}
 
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:

@@ -36,8 +36,17 @@ def still_remembered(
 
 
 def forgotten(remembered: Remembered, assigned: AssignedDevices) -> Remembered:
-    """Returns what listed pods had and are listed without."""
-    return {name: each for name, each in remembered.items() if _listed(name, assigned)}
+    """Returns what listed pods had and are listed without, or were listed without before a kubelet was
+    started that has not shown them yet."""
+    return {name: each for name, each in remembered.items() if _is_forgotten(name, assigned)}
+
+
+def _is_forgotten(name: PodName, assigned: AssignedDevices) -> bool:
+    """What a pod has that is not shown yet stays assigned, if it was listed with it before."""
+    before = assigned.pods.get(name)
+    if before is None or name not in assigned.unshown:
+        return before is not None
+    return not (before.units or assigned.stored.get(before.uid))
 
 
 def _left(

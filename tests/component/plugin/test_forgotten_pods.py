@@ -337,6 +337,15 @@ async def test_an_init_container_that_runs_keeps_its_units(node: Node) -> None:
     await node.run_pod(pod_json("next", container(units=4)))
 
 
+async def test_an_init_container_may_take_all_that_is_left_of_its_card(node: Node) -> None:
+    """Nothing is forgotten: the pod is being admitted, and what it lacks still is nobody else's."""
+    await one_card(node, "Memory")
+    node.kubelet.aligns = True
+    inits = (container("first", 8), container("second", 16))
+    await node.run_pod(pod_json("staged", container(), inits=inits))
+    await node.until("its status", lambda: allocated(node) == 16)
+
+
 def allocated(node: Node) -> int:
     return sum(card.allocated_units for card in node.share_node.status.cards)
 

@@ -59,6 +59,16 @@ def test_what_is_listed_without_its_units_is_forgotten() -> None:
     assert forgotten({POD.name: known(POD, main=4)}, LISTED) == {POD.name: known(POD, main=4)}
 
 
+def test_what_was_forgotten_is_so_still_while_the_next_kubelet_has_not_shown_its_pod() -> None:
+    unshown = replace(LISTED, unshown=frozenset({POD.name}))
+    assert forgotten({POD.name: known(POD, main=4)}, unshown) == {POD.name: known(POD, main=4)}
+
+
+def test_what_a_pod_had_that_is_not_shown_yet_counts_once() -> None:
+    unshown = replace(assigned(**{POD.name.name: {"main": [0, 1, 2, 3]}}), unshown=frozenset({POD.name}))
+    assert not forgotten({POD.name: known(POD, main=4)}, unshown)
+
+
 def test_what_is_listed_with_them_is_not() -> None:
     assert left(known(POD, main=4), assigned(a={"main": [0, 1, 2, 3]}), POD) == {}
 
