@@ -44,6 +44,7 @@ from gpushare_extender.cluster.watchers import (
     watch_pods,
     watch_share_nodes,
 )
+from gpushare_extender.decide.offered_pods import OfferedPods
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.endpoints import Address, CannotServeError, Endpoint, serving
 from gpushare_extender.http.health import HealthApi
@@ -52,6 +53,7 @@ from gpushare_extender.http.metrics import ExtenderMetrics, show_figures
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application, health_application
 from gpushare_extender.http.tls import ServerTls, TlsFiles, use_small_buffers
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.preempt.preemptions import Preemptions
 
 FIELD_MANAGER = "gpushare-extender"
@@ -156,7 +158,13 @@ class Extender:
         lease = BindLease(client, options.namespace, options.identity, partial(_read_again, watches))
         registry = new_registry("gpushare-extender")
         metrics = ExtenderMetrics(registry)
-        binder = Binder(client, ledger, lease.hold, timing, bound=pauses.bound, ended=metrics.bind_ended)
+        offered = OfferedPods()
+
+        def bound(pod: PodReference, node: str) -> None:
+            offered.settled(pod.uid)
+            pauses.bound(pod, node)
+
+        binder = Binder(client, ledger, lease.hold, timing, bound=bound, ended=metrics.bind_ended)
         show_figures(
             registry,
             ledger,
@@ -173,7 +181,14 @@ class Extender:
         )
         calls = CallReport(client, options.namespace, options.identity, timing.now, timing.clock)
         api = ExtenderApi(
-            ledger, binder, health, wake_up.refused, calls.called, metrics=metrics, differing=audit.found
+            ledger,
+            binder,
+            health,
+            wake_up.refused,
+            calls.called,
+            offered=offered,
+            metrics=metrics,
+            differing=audit.found,
         )
         preemptions = Preemptions(
             client=client,
