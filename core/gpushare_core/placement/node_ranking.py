@@ -54,16 +54,24 @@ class Candidate:
         compute_score: int,
     ) -> "Candidate":
         """Returns what the node with ``cards`` is once those ``chosen`` (UUID -> units) are taken."""
-        taken = [card for card in cards if card.uuid in chosen]
+        allocated = left_over = free_cards = 0
+        groups: set[tuple[int, int]] = set()
+        for card in cards:  # once: that is what ranking thousands of nodes takes the time for
+            allocated += card.allocated
+            if card.uuid in chosen:
+                left_over += card.free - chosen[card.uuid]
+                groups.add((card.numa_node, card.link_group))
+            else:
+                free_cards += card.is_unused
         return cls(
             resource=resource,
             compute_score=compute_score,
-            allocated=sum(card.allocated for card in cards),
+            allocated=allocated,
             holds=holds,
-            left_over=sum(card.free - chosen[card.uuid] for card in taken),
-            free_cards=sum(card.is_unused for card in cards) - sum(card.is_unused for card in taken),
-            numa_nodes=len({card.numa_node for card in taken}),
-            link_groups=len({(card.numa_node, card.link_group) for card in taken}),
+            left_over=left_over,
+            free_cards=free_cards,
+            numa_nodes=len({numa_node for numa_node, _ in groups}),
+            link_groups=len(groups),
         )
 
 

@@ -68,7 +68,8 @@ class Ledger:
         self.greatest: Mapping[str, Mapping[str, int]] = MappingProxyType(self._greatest)
         """Name of an extended resource -> node that serves it and takes pods of ours -> the greatest amount
         that fits there."""
-        self._index = FitIndex(self._nodes, self._rooms)
+        self.index = FitIndex(self._nodes, self._rooms)
+        """For reading only."""
         self._ours = OurResources()
         self._legacy = LegacyPods()
 
@@ -328,7 +329,7 @@ class Ledger:
 
     def answers(self, nodes: Iterable[str], request: Request) -> list[Answer]:
         """Returns for each of ``nodes`` whether ``request`` fits it, whoever asks: how well, or why not."""
-        return self._index.answers(nodes, request)
+        return self.index.answers(nodes, request)
 
     def unfit_reason(self, node: str, request: Request) -> UnfitReason:
         """Returns why ``request`` does not fit ``node``; to be asked only where it does not."""
@@ -402,7 +403,7 @@ class Ledger:
     def _update_index(self, node: str) -> None:
         """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
         self._node_changed(node)
-        self._index.forget(node)
+        self.index.forget(node)
         node_ledger = self._nodes[node]
         room, before = node_ledger.room(), self._rooms.pop(node, ())
         for name in {each.name for each in before}.difference(each.name for each in room or ()):
