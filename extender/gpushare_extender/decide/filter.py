@@ -11,7 +11,7 @@ from gpushare_extender.ledger.fit_index import Answer, Fit
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal, UnfitReason
 
-FITS_TOO = "node(s) that fit, too: others rank before them"
+FITS_TOO = "node(s) that fit, too"
 """Nothing is evicted there for it: kube-scheduler, which looks for victims, finds that none is needed."""
 _LAST = (sys.maxsize,)
 """A ranking key after all others."""
