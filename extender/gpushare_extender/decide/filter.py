@@ -1,7 +1,7 @@
 """Which of the nodes that kube-scheduler offers a request fits, and why it does not fit the others. Pure."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gpushare_core.placement.modes import crowded_container_reason
@@ -116,15 +116,19 @@ def _result(names: list[str], nodes: Alike, made: Offer) -> FilterResult:
     reasons = [each for each in nodes if isinstance(each, UnfitReason)]
     if not reasons and not made.left_out:
         return FilterResult(names)
-    failed, unresolvable = dict.fromkeys(made.left_out, FITS_TOO), {}
-    for each in reasons:
-        (failed if each.resolvable else unresolvable).update(dict.fromkeys(nodes[each], each.message))
-    return FilterResult(
+    result = FilterResult(
         made.offered
         if made.left_out
-        else [name for name in names if not (name in failed or name in unresolvable)],
-        failed,
-        unresolvable,
-        {each.kind for each in reasons},
-        bool(made.left_out),
+        else _without(names, {name for each in reasons for name in nodes[each]}),
+        failed=dict.fromkeys(made.left_out, FITS_TOO),
+        kinds={each.kind for each in reasons},
+        is_narrowed=bool(made.left_out),
     )
+    for each in reasons:
+        messages = result.failed if each.resolvable else result.unresolvable
+        messages.update(dict.fromkeys(nodes[each], each.message))
+    return result
+
+
+def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
+    return [name for name in names if name not in others]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -183,7 +184,8 @@ def test_those_offered_are_the_best_of_those_that_fit(
         name = f"n{number}"
         ledger.set_share_node(*nodes(name, candidates=candidates, strategy=strategy, score=score))
         for card, taken in enumerate(used):
-            ledger.set_pod(pod_update(f"{name}-{card}", node=name, **{f"c{card}": taken}))
+            shares: Any = {f"c{card}": taken}
+            ledger.set_pod(pod_update(f"{name}-{card}", node=name, **shares))
     names = data.draw(st.permutations([f"n{number}" for number in range(len(drawn) + 1)]))
     request = pod_request(units)
     every = filter_nodes(ledger, names, uid=uid, request=request)

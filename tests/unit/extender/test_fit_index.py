@@ -162,7 +162,7 @@ class IndexMachine(RuleBasedStateMachine):
         except DoesNotFitError:
             return
 
-    @precondition(lambda self: [*self.ledger.holds])
+    @precondition(lambda self: any(self.ledger.holds))
     @rule(data=st.data())
     def a_hold_ends(self, data: st.DataObject) -> None:
         self.ledger.end_hold(data.draw(st.sampled_from([hold.uid for hold in self.ledger.holds])))
