@@ -11,7 +11,7 @@ from gpushare_extender.ledger.fit_index import Answer, Fit
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal, UnfitReason
 
-FITS_TOO = "node(s) that fit, too"
+FITS_TOO = "fit, too"
 """Nothing is evicted there for it: kube-scheduler, which looks for victims, finds that none is needed."""
 _LAST = (sys.maxsize,)
 """A ranking key after all others."""
@@ -56,7 +56,7 @@ def filter_nodes(
         unresolvable = dict.fromkeys(names, reason)
         return FilterResult([], unresolvable=unresolvable, kinds={Refusal.CROWDED_CONTAINER})
     answers = ledger.answers(names, request)
-    if ledger.holds.nodes():
+    if not ledger.holds.nodes().isdisjoint(names):
         answers = _past_holds(ledger, names, answers, uid=uid, request=request)
     nodes = alike(names, answers)
     made = _offer(ledger, nodes, uid=uid, narrowing=narrowing) if narrowing else Offer()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import shutil
 import signal
@@ -23,8 +24,9 @@ from tests.samples.extender import pod_json, pod_update, reference, share_node_j
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.version import VERSION
+from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.http.endpoints import Address
-from gpushare_extender.main import Extender, Options
+from gpushare_extender.main import Extender, Options, spare_long_lived
 
 PAIRS = AUTHORITIES / "first"
 BIND = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}
@@ -338,3 +340,13 @@ async def test_a_pod_that_is_bound_is_no_longer_remembered_as_offered_some_nodes
         extender.api.offered.offered_some("uid-a", now=0.0)
         extender.api.binder.bound(reference("a"), "n1")
         assert len(extender.api.offered) == 0
+
+
+def test_the_garbage_collector_is_kept_from_what_was_listed() -> None:
+    listed = [[number] for number in range(1000)]
+    health = WatchHealth("pods", settled=spare_long_lived)
+    try:
+        health.applied()
+        assert gc.get_freeze_count() > len(listed)
+    finally:
+        gc.unfreeze()
