@@ -1,0 +1,221 @@
+"""What the operator costs in a large cluster: ``python -m bench.operator_changes``. Needs no cluster.
+
+The operator's own cache, watches, queue and reconciler run on objects in memory, from the bytes of every
+answer on; only HTTP and the API server are not there. Prints Markdown tables.
+"""
+
+import argparse
+import asyncio
+import cProfile
+import logging
+import math
+import os
+import pstats
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.cluster_objects import Layout
+from bench.operator_cluster import NAMESPACE, MemoryClient, MemoryCluster
+
+from gpushare_core.clock import utc_now
+from gpushare_operator.app import App
+from gpushare_operator.cluster.cache import Cache
+from gpushare_operator.cluster.watches import Watches
+from gpushare_operator.desired.names import Installation
+from gpushare_operator.reconcile import Reconciler
+from gpushare_operator.work_queue import WorkQueue
+
+CALM_SECONDS = 3.0
+"""Without a write: nothing is due any more."""
+PATIENCE = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one phase took of the operator's process, without what the cluster in memory took."""
+
+    seconds: float
+    cpu: float
+    writes: dict[str, int]
+
+    @property
+    def written(self) -> int:
+        return sum(self.writes.values())
+
+
+@dataclass(slots=True)
+class Operator:
+    """The parts of an operator, wired as ``App`` does it."""
+
+    cluster: MemoryCluster
+    queue: WorkQueue = field(init=False)
+    reconciler: Reconciler = field(init=False)
+    watches: Watches = field(init=False)
+
+    def __post_init__(self) -> None:
+        client, cache = MemoryClient(self.cluster), Cache()
+        self.queue = WorkQueue(clock=time.monotonic)
+        self.reconciler = Reconciler(
+            api=client,
+            cache=cache,
+            installation=Installation(namespace=NAMESPACE, image="gpushare:bench"),
+            now=utc_now,
+            enqueue=self.queue.add,
+        )
+        self.watches = Watches(client, cache, NAMESPACE, changed=self.reconciler.enqueue_all)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.watches.run())
+            await self.watches.until_read()
+            self.reconciler.enqueue_all()
+            group.create_task(self.queue.run(self.reconciler.work))
+
+
+@dataclass(slots=True)
+class Measurement:
+    """One operator at work, phase by phase."""
+
+    cluster: MemoryCluster
+    phases: dict[str, Cost] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        writes, apart = dict(self.cluster.writes), self.cluster.seconds
+        begun, cpu = time.monotonic(), time.process_time()
+        yield
+        spent = time.process_time() - cpu - (self.cluster.seconds - apart)
+        now = self.cluster.writes
+        new = {what: count - writes.get(what, 0) for what, count in now.items()}
+        done = {what: count for what, count in new.items() if count}
+        self.phases[name] = Cost(time.monotonic() - begun, spent, done)
+
+    async def until_calm(self) -> None:
+        """Returns when nothing has been written for a while."""
+        deadline, since, last = time.monotonic() + PATIENCE, time.monotonic(), -1
+        while time.monotonic() - since < CALM_SECONDS:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the operator still writes after {PATIENCE:.0f} s: {self.cluster.writes}")
+            if (written := sum(self.cluster.writes.values())) != last:
+                last, since = written, time.monotonic()
+            await asyncio.sleep(0.05)
+
+
+def main() -> int:
+    options = parse()
+    logging.basicConfig(level=logging.INFO, stream=Path(os.devnull).open("w"))
+    measured = asyncio.run(measure(options))
+    show(measured, options)
+    return 0
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench.operator_changes", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--rate", type=float, default=20.0, help="changes of GPUShareNodes in a second")
+    parser.add_argument("--seconds", type=float, default=30.0, help="for which they change")
+    parser.add_argument("--profile", default="", help="print a profile of the phase with this name")
+    return parser.parse_args()
+
+
+async def measure(options: argparse.Namespace) -> Measurement:
+    cluster = MemoryCluster(Layout(nodes=options.nodes))
+    operator, measured = Operator(cluster), Measurement(cluster)
+    running = asyncio.create_task(operator.run())
+    try:
+        for name, play in PHASES.items():
+            with profiled(is_wanted=name == options.profile), measured.phase(name):
+                await play(operator, measured, options)
+    finally:
+        running.cancel()
+    return measured
+
+
+@contextmanager
+def profiled(*, is_wanted: bool) -> Iterator[None]:
+    if not is_wanted:
+        yield
+        return
+    profile = cProfile.Profile()
+    with profile:
+        yield
+    pstats.Stats(profile).sort_stats("tottime").print_stats(45)
+
+
+async def start(operator: Operator, measured: Measurement, _: argparse.Namespace) -> None:
+    await operator.watches.until_read()
+    await measured.until_calm()
+
+
+async def roll_out(operator: Operator, measured: Measurement, _: argparse.Namespace) -> None:
+    operator.cluster.put_policy()
+    await measured.until_calm()
+
+
+async def connect(operator: Operator, measured: Measurement, _: argparse.Namespace) -> None:
+    operator.cluster.start_extender()
+    await measured.until_calm()
+    operator.cluster.finish_jobs()
+    await measured.until_calm()
+
+
+async def answer(operator: Operator, measured: Measurement, options: argparse.Namespace) -> None:
+    for index in range(options.nodes):
+        operator.cluster.start_plugin(index)
+        if index % 20 == 0:
+            await asyncio.sleep(0.02)
+    await measured.until_calm()
+
+
+async def change(operator: Operator, measured: Measurement, options: argparse.Namespace) -> None:
+    chance, begun = random.Random(1), time.monotonic()
+    for number in range(math.ceil(options.rate * options.seconds)):
+        operator.cluster.place_pod(chance.randrange(options.nodes), chance.randrange(8), chance.randrange(17))
+        await asyncio.sleep(begun + (number + 1) / options.rate - time.monotonic())
+    await asyncio.sleep(1.5)
+
+
+async def ask_again(operator: Operator, measured: Measurement, _: argparse.Namespace) -> None:
+    for _ in range(5):
+        operator.reconciler.enqueue_all()
+        await asyncio.sleep(1.0)
+
+
+PHASES: dict[str, Callable[[Operator, Measurement, argparse.Namespace], object]] = {
+    "start": start,
+    "roll-out": roll_out,
+    "connect": connect,
+    "plugins answer": answer,
+    "changes": change,
+    "no change": ask_again,
+}
+
+
+def show(measured: Measurement, options: argparse.Namespace) -> None:
+    print("| phase | s | CPU s | writes | CPU ms/write |\n|---|---|---|---|---|")
+    for name, cost in measured.phases.items():
+        each = f"{cost.cpu / cost.written * 1000:.2f}" if cost.written else "-"
+        print(f"| {name} | {cost.seconds:.1f} | {cost.cpu:.2f} | {cost.writes} | {each} |")
+    changes = measured.phases["changes"]
+    number = math.ceil(options.rate * options.seconds)
+    print("\n| CPU ms per change | of a core | resident MiB | peak MiB |\n|---|---|---|---|")
+    share = changes.cpu / changes.seconds
+    print(f"| {changes.cpu / number * 1000:.2f} | {share:.1%} | {memory('VmRSS')} | {memory('VmHWM')} |")
+    print(measured.cluster.status_of_policy())
+
+
+def memory(what: str) -> int:
+    """Returns MiB, of this process: the cluster in memory is in it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(what)) // 1024
+
+
+_ = App  # what an operator imports is part of its size
+
+if __name__ == "__main__":
+    sys.exit(main())
