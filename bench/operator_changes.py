@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bench.cluster_objects import Layout
@@ -27,7 +28,7 @@ from gpushare_operator.app import App
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.watches import Watches
 from gpushare_operator.desired.names import Installation
-from gpushare_operator.reconcile import Reconciler
+from gpushare_operator.reconcile import FIGURES_SECONDS, Reconciler
 from gpushare_operator.work_queue import WorkQueue
 
 CALM_SECONDS = 3.0
@@ -66,8 +67,15 @@ class Operator:
             installation=Installation(namespace=NAMESPACE, image="gpushare:bench"),
             now=utc_now,
             enqueue=self.queue.add,
+            enqueue_later=partial(self.queue.add, delay=FIGURES_SECONDS),
         )
-        self.watches = Watches(client, cache, NAMESPACE, changed=self.reconciler.enqueue_all)
+        self.watches = Watches(
+            client,
+            cache,
+            NAMESPACE,
+            changed=self.reconciler.enqueue_all,
+            figures_changed=self.reconciler.enqueue_figures,
+        )
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -12,7 +12,7 @@ import msgspec
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Clock, Collection, Follower, Listed, Reader, as_json, follow
-from gpushare_operator.cluster.cache import Cache, Listing, Reading, read
+from gpushare_operator.cluster.cache import Cache, Change, Reading, read
 from gpushare_operator.cluster.kinds import KINDS, Kind
 
 Observer = Callable[[str, str | None], None]
@@ -23,12 +23,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Watches:
-    """``changed`` is called when anything changed that the operator reads."""
+    """``changed`` is called when anything changed that something is decided by, ``figures_changed`` when only
+    what statuses sum up did; None: as ``changed``."""
 
     client: KubeClient
     cache: Cache
     namespace: str
     changed: Callable[[], None]
+    figures_changed: Callable[[], None] | None = None
     observed: Observer = lambda *_: None
     clock: Clock = time.monotonic
     _signs: dict[Kind[Any], float] = field(default_factory=dict, init=False)
@@ -66,22 +68,26 @@ class Watches:
         collection = Collection(kind.path(self.namespace), label_selector=kind.label_selector)
         follower = Follower(clock=self.clock, pulse=lambda: self._sign(kind))
         async for event in follow(self.client, collection, _reader(kind), follower=follower):
-            is_new = self._replace(kind, event) if isinstance(event, Listed) else self._update(kind, event)
-            if is_new:
-                self.changed()
+            self._tell(self._replace(kind, event) if isinstance(event, Listed) else self._update(kind, event))
 
-    def _replace(self, kind: Kind[Any], listed: Listed[Reading[Any]]) -> bool:
-        listing = Listing(kind)
+    def _tell(self, change: Change) -> None:
+        if change is Change.FIGURES and self.figures_changed:
+            self.figures_changed()
+        elif change:
+            self.changed()
+
+    def _replace(self, kind: Kind[Any], listed: Listed[Reading[Any]]) -> Change:
+        listing = self.cache.listing(kind)
         for reading in listed.items:
             listing.take(reading)
             self.observed(kind.plural, None)
-        is_new = self.cache.replace(listing, listed.version)
+        change = self.cache.replace(listing, listed.version)
         self._unread.discard(kind)
         if not self._unread:
             self._read.set()
-        return is_new
+        return change
 
-    def _update(self, kind: Kind[Any], change: Changed[Reading[Any]]) -> bool:
+    def _update(self, kind: Kind[Any], change: Changed[Reading[Any]]) -> Change:
         self.observed(kind.plural, change.kind)
         update = self.cache.forget if change.kind == "DELETED" else self.cache.take
         return update(kind, change.item)
