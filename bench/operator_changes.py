@@ -14,7 +14,7 @@ import pstats
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,6 +43,8 @@ class Cost:
     seconds: float
     cpu: float
     writes: dict[str, int]
+    resident: int
+    """MiB, at its end."""
 
     @property
     def written(self) -> int:
@@ -101,7 +103,7 @@ class Measurement:
         now = self.cluster.writes
         new = {what: count - writes.get(what, 0) for what, count in now.items()}
         done = {what: count for what, count in new.items() if count}
-        self.phases[name] = Cost(time.monotonic() - begun, spent, done)
+        self.phases[name] = Cost(time.monotonic() - begun, spent, done, memory("VmRSS"))
 
     async def until_calm(self) -> None:
         """Returns when nothing has been written for a while."""
@@ -189,12 +191,12 @@ async def change(operator: Operator, measured: Measurement, options: argparse.Na
 
 
 async def ask_again(operator: Operator, measured: Measurement, _: argparse.Namespace) -> None:
-    for _ in range(5):
+    for _second in range(5):
         operator.reconciler.enqueue_all()
         await asyncio.sleep(1.0)
 
 
-PHASES: dict[str, Callable[[Operator, Measurement, argparse.Namespace], object]] = {
+PHASES: dict[str, Callable[[Operator, Measurement, argparse.Namespace], Awaitable[None]]] = {
     "start": start,
     "roll-out": roll_out,
     "connect": connect,
@@ -205,10 +207,10 @@ PHASES: dict[str, Callable[[Operator, Measurement, argparse.Namespace], object]]
 
 
 def show(measured: Measurement, options: argparse.Namespace) -> None:
-    print("| phase | s | CPU s | writes | CPU ms/write |\n|---|---|---|---|---|")
+    print("| phase | s | CPU s | writes | CPU ms/write | MiB |\n|---|---|---|---|---|---|")
     for name, cost in measured.phases.items():
         each = f"{cost.cpu / cost.written * 1000:.2f}" if cost.written else "-"
-        print(f"| {name} | {cost.seconds:.1f} | {cost.cpu:.2f} | {cost.writes} | {each} |")
+        print(f"| {name} | {cost.seconds:.1f} | {cost.cpu:.2f} | {cost.writes} | {each} | {cost.resident} |")
     changes = measured.phases["changes"]
     number = math.ceil(options.rate * options.seconds)
     print("\n| CPU ms per change | of a core | resident MiB | peak MiB |\n|---|---|---|---|")

@@ -101,9 +101,7 @@ class MemoryCluster:
         wanted = dict(pair.split("=") for pair in request.params.get("labelSelector", "").split(",") if pair)
         found = [self._body(request.path, each) for each in names[start : start + ITEMS]]
         more = {"continue": str(start + ITEMS)} if start + ITEMS < len(names) else {}
-        items = [
-            each for each in found if wanted.items() <= (each["metadata"].get("labels") or {}).items()
-        ]
+        items = [each for each in found if wanted.items() <= (each["metadata"].get("labels") or {}).items()]
         return {"items": items, "metadata": {"resourceVersion": str(self._version), **more}}
 
     def _write(self, request: Request) -> Json:
@@ -210,7 +208,11 @@ class MemoryCluster:
             "memoryUnit": "1Gi",
             "conditions": [_condition("Registered"), _condition("CardsHealthy"), _condition("LedgerInSync")],
             "units": {"total": total, "allocated": sum(allocated)},
-            "memory": {"total": f"{total}Gi", "allocated": f"{sum(allocated)}Gi", "used": f"{sum(allocated)}Gi"},
+            "memory": {
+                "total": f"{total}Gi",
+                "allocated": f"{sum(allocated)}Gi",
+                "used": f"{sum(allocated)}Gi",
+            },
             "cards": [self._card(name, card, units) for card, units in enumerate(allocated)],
         }
 
@@ -254,12 +256,16 @@ class MemoryCluster:
         managed = {"app.kubernetes.io/managed-by": MANAGER}
         metadata = {"name": name, "uid": name, "labels": {**managed, **labels}, "annotations": annotations}
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-        self._change(paths.pods(NAMESPACE), name, {"metadata": metadata, "spec": {"nodeName": on}, "status": ready})
+        self._change(
+            paths.pods(NAMESPACE), name, {"metadata": metadata, "spec": {"nodeName": on}, "status": ready}
+        )
         self.publish(paths.pods(NAMESPACE), name, "ADDED")
 
     def start_extender(self) -> None:
         """The extender beside kube-scheduler serves where its DaemonSet says."""
-        template = self._others[paths.daemon_sets(NAMESPACE)]["gpushare-extender"]["spec"]["template"]["metadata"]
+        template = self._others[paths.daemon_sets(NAMESPACE)]["gpushare-extender"]["spec"]["template"][
+            "metadata"
+        ]
         annotations = {PORT_ANNOTATION: template["annotations"][PORT_ANNOTATION]}
         self.put_pod("extender", CONTROL_PLANE, template["labels"], **annotations)
 
@@ -322,15 +328,20 @@ def _index(name: str) -> int:
 
 
 def _managed(machine: _Machine) -> Json:
-    labels = {f"f:{key}": {} for key in machine.labels}
-    status = {f"f:{key}": {} for key in ("allocatable", "capacity", "conditions", "images", "nodeInfo")}
+    labels: Json = {f"f:{key}": {} for key in machine.labels}
+    status: Json = {f"f:{key}": {} for key in ("allocatable", "capacity", "conditions", "images", "nodeInfo")}
     fields = {"f:metadata": {"f:labels": labels}, "f:status": status}
     return {"manager": "kubelet", "operation": "Update", "time": MOMENT, "fieldsV1": fields}
 
 
 def _share_fields() -> Json:
-    spec = {f"f:{key}": {} for key in ("policy", "mode", "memoryUnit", "dialect", "devices")}
-    return {"manager": "gpushare-operator", "operation": "Apply", "time": MOMENT, "fieldsV1": {"f:spec": spec}}
+    spec: Json = {f"f:{key}": {} for key in ("policy", "mode", "memoryUnit", "dialect", "devices")}
+    return {
+        "manager": "gpushare-operator",
+        "operation": "Apply",
+        "time": MOMENT,
+        "fieldsV1": {"f:spec": spec},
+    }
 
 
 def _condition(kind: str) -> Json:

@@ -335,7 +335,7 @@ FIELDS: dict[type, str] = {
 
 def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
     """A cluster in which exactly this is seen."""
-    fields: dict[str, dict[Any, Any]] = {}
+    fields: dict[str, Any] = {}
     server: ServerFacts | None = None
     for one_or_many in seen:
         for known in one_or_many if isinstance(one_or_many, Iterable) else (one_or_many,):
@@ -361,7 +361,7 @@ def serving(owner: PolicyObject, *names: str) -> list[SeenObject]:
 class Assignment:
     """What one policy gets of all nodes."""
 
-    enabled: Mapping[str, int | None] = field(default_factory=dict)
+    enabled: Mapping[str, int] = field(default_factory=dict)
     """Node name -> the rule that it falls under."""
     kept: frozenset[str] = frozenset()
     lost: Mapping[str, str] = field(default_factory=dict)

@@ -50,7 +50,7 @@ class _Entry(Generic[T]):
 class Reading(Generic[T]):
     """One object as the API server told it: the whole of it is not kept.
 
-    ``entry`` is None for what cannot be read; then stays what was known before.
+    ``entry`` is None for what cannot be read, and for what is known already: then stays what was known.
     """
 
     name: str
@@ -63,23 +63,26 @@ class Listing(Generic[T]):
     """A list that is being read page by page: whole objects are not kept."""
 
     kind: Kind[T]
+    known: Mapping[str, _Entry[T]] = field(default_factory=dict)
+    """What is known already. Of thousands of objects most are as they were, and need not be held twice."""
     entries: dict[str, _Entry[T]] = field(default_factory=dict)
-    unreadable: set[str] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
     """Names of objects of which stays known what was known before."""
-    known: Mapping[str, T] = field(default_factory=dict)
-    """What was known when the list was begun: of thousands of objects most are as they were, and need not be
-    held twice."""
 
     def add(self, bodies: Iterable[Json]) -> None:
         for body in bodies:
-            self.take(read(self.kind, body))
+            name, version = _name(body), _version(body)
+            known = self.known.get(name)
+            is_known = known is not None and known.version >= version
+            self.take(Reading(name, version, None) if is_known else read(self.kind, body))
 
     def take(self, reading: Reading[T]) -> None:
         if reading.entry is None:
-            self.unreadable.add(reading.name)
+            self.kept.add(reading.name)
             return
         known, entry = self.known.get(reading.name), reading.entry
-        self.entries[reading.name] = _Entry(entry.version, known) if known == entry.known else entry
+        is_same = known is not None and known.known == entry.known
+        self.entries[reading.name] = _Entry(entry.version, known.known) if known and is_same else entry
 
 
 class Change(IntEnum):
@@ -155,7 +158,7 @@ class Cache:
 
     def listing(self, kind: Kind[T]) -> Listing[T]:
         """Returns an empty list to be filled, and given to ``replace``."""
-        return Listing(kind, known=self._objects(kind))
+        return Listing(kind, known=self._kinds[kind].entries)
 
     def replace(self, listing: Listing[Any], version: str) -> Change:
         """Takes over a list as of ``version``: what is not in it and no newer is gone.
@@ -166,13 +169,18 @@ class Cache:
         if listed < objects.listed:
             return Change.NOTHING
         changes = [self._update(kind, name, entry) for name, entry in listing.entries.items()]
-        stays = listing.entries.keys() | listing.unreadable
+        stays = listing.entries.keys() | listing.kept
         gone = [
             name for name, entry in objects.entries.items() if name not in stays and entry.version <= listed
         ]
         changes += [self._changed(kind, objects.drop(name), None) for name in gone]
         objects.listed = listed
         return max(changes, default=Change.NOTHING)
+
+    def is_known(self, kind: Kind[Any], name: str, version: int) -> bool:
+        """Returns whether the object is known as of ``version``, or of a newer one."""
+        entry = self._kinds[kind].entries.get(name)
+        return entry is not None and entry.version >= version
 
     def observe(self, kind: Kind[Any], body: Json) -> Change:
         """Takes over one object as it is now; what is known stays where that cannot be read.

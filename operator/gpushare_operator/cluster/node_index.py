@@ -114,5 +114,3 @@ class NodeIndexes:
         """Nobody asks about it any more."""
         for key in [key for key in self._indexes if key[1] == subject]:
             del self._indexes[key]
-
-

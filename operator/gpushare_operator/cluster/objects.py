@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from gpushare_core.api.conditions import Condition
+from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.extender_report import ExtenderReport
@@ -98,7 +98,7 @@ class ShareNodeObject:
     spec_hash: str = ""
     """Of the spec as it was applied, without what the API server filled in."""
     observed_generation: int = 0
-    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    conditions: Mapping[str, ConditionState] = field(default_factory=dict)
     """By type."""
     unit: str = ""
     """What a unit is, as it is in force; empty when the plugin has not said so."""

@@ -80,13 +80,18 @@ def _dialects(state: NodeState) -> Iterator[Hashable]:
     """Yields dialect and mode of the GPUShareNode, and those that the labels record."""
     if share := state.share:
         mode = str(share.spec.get("mode", ""))
-        yield from (_Spoken(each, mode) for each in (str(share.spec.get("dialect", GROUP)), share.dialect) if each)
+        yield from (
+            _Spoken(each, mode) for each in (str(share.spec.get("dialect", GROUP)), share.dialect) if each
+        )
     if state.node and DIALECT_LABEL in state.node.labels:
         yield _Spoken(state.node.labels[DIALECT_LABEL], state.node.labels.get(MODE_LABEL, ""))
 
 
 def _owners(state: NodeState) -> Iterator[Hashable]:
-    names = {state.share.policy if state.share else "", state.node.labels.get(POLICY_LABEL, "") if state.node else ""}
+    names = {
+        state.share.policy if state.share else "",
+        state.node.labels.get(POLICY_LABEL, "") if state.node else "",
+    }
     yield from (_Owned(name) for name in names - {""})
 
 

@@ -5,20 +5,33 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from gpushare_core.json_object import UNREADABLE_JSON
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Clock, Collection, Follower, Listed, Reader, as_json, follow
+from gpushare_core.whole_number import version_number
 from gpushare_operator.cluster.cache import Cache, Change, Reading, read
 from gpushare_operator.cluster.kinds import KINDS, Kind
 
 Observer = Callable[[str, str | None], None]
 """Gets the plural of a kind and the type of a watch event; None for each object of a list."""
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resource_version: str = ""
+
+
+class _Identified(msgspec.Struct):
+    metadata: _Metadata
 
 
 @dataclass(slots=True)
@@ -67,7 +80,7 @@ class Watches:
     async def _follow(self, kind: Kind[Any]) -> None:
         collection = Collection(kind.path(self.namespace), label_selector=kind.label_selector)
         follower = Follower(clock=self.clock, pulse=lambda: self._sign(kind))
-        async for event in follow(self.client, collection, _reader(kind), follower=follower):
+        async for event in follow(self.client, collection, self._reader(kind), follower=follower):
             self._tell(self._replace(kind, event) if isinstance(event, Listed) else self._update(kind, event))
 
     def _tell(self, change: Change) -> None:
@@ -92,12 +105,24 @@ class Watches:
         update = self.cache.forget if change.kind == "DELETED" else self.cache.take
         return update(kind, change.item)
 
+    def _reader(self, kind: Kind[T]) -> Reader[Reading[T]]:
+        def read_one(raw: msgspec.Raw) -> Reading[T]:
+            name, version = _identity(raw)
+            if name and self.cache.is_known(kind, name, version):
+                return Reading(name, version, None)
+            return read(kind, as_json(raw))
+
+        return read_one
+
     def _sign(self, kind: Kind[Any]) -> None:
         self._signs[kind] = self.clock()
 
 
-def _reader(kind: Kind[Any]) -> Reader[Reading[Any]]:
-    def read_one(raw: msgspec.Raw) -> Reading[Any]:
-        return read(kind, as_json(raw))
-
-    return read_one
+def _identity(raw: msgspec.Raw) -> tuple[str, int]:
+    """Returns name and version, which costs a tenth of reading the object; no name where it has none. What
+    the operator has written itself comes back as an event, and a list has what was known before."""
+    try:
+        metadata = msgspec.json.decode(raw, type=_Identified).metadata
+    except UNREADABLE_JSON:
+        return "", 0
+    return metadata.name, version_number(metadata.resource_version)

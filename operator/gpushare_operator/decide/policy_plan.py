@@ -161,5 +161,3 @@ def _platform(policy: PolicyObject, present: DaemonSetObject | None) -> PluginPl
     if policy.spec is not None and is_served(policy):
         return PluginPlatform.of_spec(policy.spec)
     return PluginPlatform.of_daemon_set(present.body) if present else PluginPlatform()
-
-

@@ -18,8 +18,8 @@ from gpushare_operator.desired.dedicated import scheduler_deployment
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings, hostctl_job
 from gpushare_operator.desired.names import Installation, job_name
 from gpushare_operator.desired.plugin_platform import PluginPlatform
-from gpushare_operator.desired.programs import Amounts, Program, Programs, Resources
 from gpushare_operator.desired.pod_template import digest
+from gpushare_operator.desired.programs import Amounts, Program, Programs, Resources
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
 INSTALLING, SETTINGS = HostctlCommand.INSTALL, SchedulerSettings()
