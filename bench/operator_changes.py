@@ -45,6 +45,8 @@ class Cost:
     writes: dict[str, int]
     resident: int
     """MiB, at its end."""
+    peak: int
+    """MiB, until then."""
 
     @property
     def written(self) -> int:
@@ -103,7 +105,7 @@ class Measurement:
         now = self.cluster.writes
         new = {what: count - writes.get(what, 0) for what, count in now.items()}
         done = {what: count for what, count in new.items() if count}
-        self.phases[name] = Cost(time.monotonic() - begun, spent, done, memory("VmRSS"))
+        self.phases[name] = Cost(time.monotonic() - begun, spent, done, memory("VmRSS"), memory("VmHWM"))
 
     async def until_calm(self) -> None:
         """Returns when nothing has been written for a while."""
@@ -207,15 +209,15 @@ PHASES: dict[str, Callable[[Operator, Measurement, argparse.Namespace], Awaitabl
 
 
 def show(measured: Measurement, options: argparse.Namespace) -> None:
-    print("| phase | s | CPU s | writes | CPU ms/write | MiB |\n|---|---|---|---|---|---|")
+    print("| phase | s | CPU s | writes | CPU ms/write | MiB | peak |\n|---|---|---|---|---|---|---|")
     for name, cost in measured.phases.items():
         each = f"{cost.cpu / cost.written * 1000:.2f}" if cost.written else "-"
-        print(f"| {name} | {cost.seconds:.1f} | {cost.cpu:.2f} | {cost.writes} | {each} | {cost.resident} |")
+        print(f"| {name} | {cost.seconds:.1f} | {cost.cpu:.2f} | {cost.writes} | {each} | {cost.resident} | {cost.peak} |")
     changes = measured.phases["changes"]
     number = math.ceil(options.rate * options.seconds)
     print("\n| CPU ms per change | of a core | resident MiB | peak MiB |\n|---|---|---|---|")
     share = changes.cpu / changes.seconds
-    print(f"| {changes.cpu / number * 1000:.2f} | {share:.1%} | {memory('VmRSS')} | {memory('VmHWM')} |")
+    print(f"| {changes.cpu / number * 1000:.2f} | {share:.1%} | {changes.resident} | {changes.peak} |")
     print(measured.cluster.status_of_policy())
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from gpushare_core.api.names import (
@@ -73,7 +73,13 @@ class NodeTraits:
         is_host = node is not None and not HOST_LABELS.isdisjoint(node.labels)
         is_tainted = node is not None and node.startup_taint is not None and not node.deleting
         remark = _Traits(is_host, is_tainted) if is_host or is_tainted else None
-        return Entry(remark, dict.fromkeys((*_dialects(state), *_owners(state)), 1))
+        return Entry(remark, _counted((*_dialects(state), *_owners(state))))
+
+
+@lru_cache(maxsize=256)
+def _counted(keys: tuple[Hashable, ...]) -> Mapping[Hashable, int]:
+    """Returns the same mapping for nodes with the same ``keys``: nobody may change it."""
+    return dict.fromkeys(keys, 1)
 
 
 def _dialects(state: NodeState) -> Iterator[Hashable]:

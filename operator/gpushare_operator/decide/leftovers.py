@@ -292,7 +292,8 @@ class CapacityFinder:
             return NOTHING
         is_leaving = not state.policies and bool(lasting_labels(state.node))
         forgotten = forgotten_names(state)
-        return Entry(_Capacity(state.node, is_leaving, forgotten) if is_leaving or forgotten else None)
+        is_left = is_leaving or forgotten
+        return Entry(_Capacity(state.node, is_leaving, forgotten)) if is_left else NOTHING
 
 
 def capacity(snapshot: Snapshot, _: str) -> list[Leftover]:

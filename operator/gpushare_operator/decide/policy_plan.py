@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from gpushare_core.api.names import FINALIZER, POLICY_LABEL
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.node_index import Entry
+from gpushare_operator.cluster.node_index import NOTHING, Entry
 from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
@@ -40,6 +40,8 @@ from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
 SHARING = "sharing"
 """Counts the nodes that share their cards under the policy."""
+SHARED: Entry[Any] = Entry(amounts={SHARING: 1})
+"""Of a node that has all that it needs, as most have."""
 
 
 class Stage(IntEnum):
@@ -72,7 +74,9 @@ class NodePlanner:
         else:
             stages = _release(state, self.asked.policy.name)
         actions = {stage: found for stage, each in stages if (found := tuple(each))}
-        return Entry(actions or None, {SHARING: 1} if assignment.is_sharing else {})
+        if not actions:
+            return SHARED if assignment.is_sharing else NOTHING
+        return Entry(actions, SHARED.amounts if assignment.is_sharing else {})
 
     def _share(
         self, state: NodeState, assignment: NodeAssignment
