@@ -24,7 +24,7 @@ from bench.cluster_objects import Layout
 from bench.operator_cluster import NAMESPACE, MemoryClient, MemoryCluster
 
 from gpushare_core.clock import utc_now
-from gpushare_operator.app import App
+from gpushare_operator import app
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.watches import Watches
 from gpushare_operator.desired.names import Installation
@@ -120,8 +120,9 @@ class Measurement:
 
 def main() -> int:
     options = parse()
-    logging.basicConfig(level=logging.INFO, stream=Path(os.devnull).open("w"))
-    measured = asyncio.run(measure(options))
+    with Path(os.devnull).open("w") as nowhere:
+        logging.basicConfig(level=logging.INFO, stream=nowhere)
+        measured = asyncio.run(measure(options))
     show(measured, options)
     return 0
 
@@ -184,15 +185,24 @@ async def answer(operator: Operator, measured: Measurement, options: argparse.Na
     await measured.until_calm()
 
 
-async def change(operator: Operator, measured: Measurement, options: argparse.Namespace) -> None:
-    chance, begun = random.Random(1), time.monotonic()
+async def change(
+    operator: Operator, _: Measurement, options: argparse.Namespace, *, is_decisive: bool = False
+) -> None:
+    chance, begun = random.Random(1), time.monotonic()  # noqa: S311
     for number in range(math.ceil(options.rate * options.seconds)):
-        operator.cluster.place_pod(chance.randrange(options.nodes), chance.randrange(8), chance.randrange(17))
+        message = f"change {number}" if is_decisive else ""
+        node, card, units = chance.randrange(options.nodes), chance.randrange(8), chance.randrange(17)
+        operator.cluster.place_pod(node, card, units, message=message)
         await asyncio.sleep(begun + (number + 1) / options.rate - time.monotonic())
     await asyncio.sleep(1.5)
 
 
-async def ask_again(operator: Operator, measured: Measurement, _: argparse.Namespace) -> None:
+async def decide(operator: Operator, measured: Measurement, options: argparse.Namespace) -> None:
+    """Changes as ``change``, but of conditions, too: the operator has to look at each of them soon."""
+    await change(operator, measured, options, is_decisive=True)
+
+
+async def ask_again(operator: Operator, _: Measurement, __: argparse.Namespace) -> None:
     for _second in range(5):
         operator.reconciler.enqueue_all()
         await asyncio.sleep(1.0)
@@ -204,21 +214,28 @@ PHASES: dict[str, Callable[[Operator, Measurement, argparse.Namespace], Awaitabl
     "connect": connect,
     "plugins answer": answer,
     "changes": change,
+    "changes of conditions": decide,
     "no change": ask_again,
 }
+
+
+IMPORTED = app.App
+"""What it imports is part of an operator's size."""
 
 
 def show(measured: Measurement, options: argparse.Namespace) -> None:
     print("| phase | s | CPU s | writes | CPU ms/write | MiB | peak |\n|---|---|---|---|---|---|---|")
     for name, cost in measured.phases.items():
         each = f"{cost.cpu / cost.written * 1000:.2f}" if cost.written else "-"
-        print(f"| {name} | {cost.seconds:.1f} | {cost.cpu:.2f} | {cost.writes} | {each} | {cost.resident} | {cost.peak} |")
-    changes = measured.phases["changes"]
+        sizes = f"{cost.resident} | {cost.peak}"
+        print(f"| {name} | {cost.seconds:.1f} | {cost.cpu:.2f} | {cost.writes} | {each} | {sizes} |")
     number = math.ceil(options.rate * options.seconds)
-    print("\n| CPU ms per change | of a core | resident MiB | peak MiB |\n|---|---|---|---|")
-    share = changes.cpu / changes.seconds
-    print(f"| {changes.cpu / number * 1000:.2f} | {share:.1%} | {changes.resident} | {changes.peak} |")
-    print(measured.cluster.status_of_policy())
+    print("\n| changes | CPU ms each | of a core |\n|---|---|---|")
+    for name in ("changes", "changes of conditions"):
+        cost = measured.phases[name]
+        print(f"| {name} | {cost.cpu / number * 1000:.2f} | {cost.cpu / cost.seconds:.1%} |")
+    status = measured.cluster.status_of_policy()
+    print(f"\nThe policy says: {status['conditions'][0]['message']}, units {status['units']['summary']}")
 
 
 def memory(what: str) -> int:
@@ -226,8 +243,6 @@ def memory(what: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(what)) // 1024
 
-
-_ = App  # what an operator imports is part of its size
 
 if __name__ == "__main__":
     sys.exit(main())

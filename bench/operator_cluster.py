@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-
 from bench.cluster_objects import MOMENT, Layout, card_uuid, node, node_name
+
 from gpushare_core.api.names import API_VERSION, COMPONENT_LABEL, CONTROL_PLANE_LABEL, NODE_KIND, POLICY_LABEL
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.clock import utc_now
@@ -54,6 +54,8 @@ class _Share:
     version: int
     allocated: list[int] | None = None
     """Of each card; None: the plugin has not answered."""
+    message: str = "as it should be"
+    """Of a condition."""
 
 
 @dataclass
@@ -196,9 +198,13 @@ class MemoryCluster:
                 "managedFields": [_share_fields()],
             },
         }
-        return body if share.allocated is None else {**body, "status": self._status(name, share.allocated)}
+        return (
+            body
+            if share.allocated is None
+            else {**body, "status": self._status(name, share.allocated, share.message)}
+        )
 
-    def _status(self, name: str, allocated: list[int]) -> Json:
+    def _status(self, name: str, allocated: list[int], message: str) -> Json:
         layout = self.layout
         total = layout.cards * layout.card_units
         return {
@@ -206,7 +212,11 @@ class MemoryCluster:
             "pluginVersion": "0.1.0",
             "dialect": GPUSHARE.name,
             "memoryUnit": "1Gi",
-            "conditions": [_condition("Registered"), _condition("CardsHealthy"), _condition("LedgerInSync")],
+            "conditions": [
+                _condition("Registered"),
+                _condition("CardsHealthy", message),
+                _condition("LedgerInSync"),
+            ],
             "units": {"total": total, "allocated": sum(allocated)},
             "memory": {
                 "total": f"{total}Gi",
@@ -283,13 +293,14 @@ class MemoryCluster:
         self._change(paths.POLICIES, POLICY, {"metadata": metadata, "spec": spec})
         self.publish(paths.POLICIES, POLICY, "ADDED")
 
-    def place_pod(self, index: int, card: int, units: int) -> None:
-        """The plugin writes what a card has given away."""
+    def place_pod(self, index: int, card: int, units: int, *, message: str = "") -> None:
+        """The plugin writes what a card has given away, and another message of a condition if given."""
         with self._apart():
             name = node_name(index)
             share = self._shares[name]
             if share.allocated is not None:
                 share.allocated[card] = units
+            share.message = message or share.message
             self.publish(paths.SHARE_NODES, name, "MODIFIED")
 
     def status_of_policy(self) -> Json:
@@ -318,6 +329,8 @@ class MemoryClient(KubeClient):
         return self._cluster.answer(request)
 
     async def stream(self, request: Request, *, idle: float) -> AsyncIterator[bytes]:
+        """Never silent too long, whatever ``idle``: nothing is between."""
+        del idle
         async for line in self._cluster.watch(request.path):
             yield line
 
@@ -344,12 +357,12 @@ def _share_fields() -> Json:
     }
 
 
-def _condition(kind: str) -> Json:
+def _condition(kind: str, message: str = "as it should be") -> Json:
     return {
         "type": kind,
         "status": "True",
         "reason": "Bench",
-        "message": "as it should be",
+        "message": message,
         "lastTransitionTime": MOMENT,
         "observedGeneration": 1,
     }

@@ -76,6 +76,9 @@ class _Entry:
         most = LONGEST_DELAY_AFTER_FAILURE if self.error else LONGEST_DELAY
         return timedelta(seconds=backoff_delay(self.attempts - FREE, first=FIRST_DELAY, most=most))
 
+    def is_over(self, now: datetime) -> bool:
+        return now - self.last > 2 * self.delay + MEMORY
+
 
 @dataclass(slots=True)
 class Due:
@@ -188,7 +191,8 @@ class Repetitions:
         if self._swept and now - self._swept < SWEEP:
             return
         self._swept = now
-        gone = [name for name, entry in self._entries.items() if now - entry.last > 2 * entry.delay + MEMORY]
+        old = now - MEMORY
+        gone = [name for name, entry in self._entries.items() if entry.last < old and entry.is_over(now)]
         for name in gone:
             del self._entries[name]
         if gone:

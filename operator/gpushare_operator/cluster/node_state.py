@@ -51,7 +51,7 @@ def node_states(
     keeper = NodeStates()
     for pod in pods:
         keeper.note_pod(None, pod)
-    keeper.note({*nodes, *shares})
+    keeper.note([*nodes, *shares])
     return keeper.hand_out(nodes, shares)
 
 
@@ -62,16 +62,17 @@ class NodeStates:
     _states: dict[str, NodeState] = field(default_factory=dict)
     _plugins: dict[str, dict[str, PodObject]] = field(default_factory=dict)
     """Node name -> pods of plugins on it, by name."""
-    _changed: set[str] = field(default_factory=set)
+    _changed: dict[str, None] = field(default_factory=dict)
+    """Names, in the order in which they changed."""
 
     def note(self, names: Iterable[str]) -> None:
         """Node or GPUShareNode of these names has changed."""
-        self._changed.update(names)
+        self._changed.update(dict.fromkeys(names))
 
     def note_pod(self, old: PodObject | None, new: PodObject | None) -> None:
         """A pod was ``old`` and is ``new`` now; None: it is not there."""
         for pod in (each for each in (old, new) if each and _is_plugin(each)):
-            self._changed.add(pod.node)
+            self._changed[pod.node] = None
             self._plugins.setdefault(pod.node, {}).pop(pod.name, None)
         if new and _is_plugin(new):
             self._plugins[new.node][new.name] = new
@@ -85,7 +86,7 @@ class NodeStates:
         self._states = dict(self._states)
         for name in self._changed:
             self._keep(NodeState(name, nodes.get(name), shares.get(name), self._plugins_on(name)))
-        self._changed = set()
+        self._changed = {}
         return self._states
 
     def _keep(self, state: NodeState) -> None:

@@ -1,12 +1,13 @@
 """How often a policy's status is written: sums once a second, conditions at once."""
 
 import asyncio
+import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.component.operator.test_app import CARDS, SECONDS, is_ready, running, until, unused_port
+from tests.component.operator.test_app import CARDS, SECONDS, is_ready, running, until
 from tests.fakes.operator_cluster import Cluster, Operator, converge
 from tests.fakes.operator_server import Server
 
@@ -14,8 +15,6 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_operator.decide.actions import LabelNode
 from gpushare_operator.reconcile import CLUSTER
-
-__all__ = ["unused_port"]
 
 STATUS = f"merge {paths.POLICIES}/default/status"
 
@@ -30,6 +29,12 @@ async def in_force(*names: str) -> tuple[Cluster, Operator]:
     operator = await converge(cluster)
     cluster.api.writes.clear()
     return cluster, operator
+
+
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def allocate(cluster: Cluster, units: int) -> None:
@@ -109,7 +114,9 @@ async def test_a_defect_at_one_write_keeps_no_other_node_from_its_labels(
     ]
     with pytest.raises(RuntimeError, match="of the test"):
         await operator.reconciler._applier().perform(actions)
-    labelled = {name for name, node in cluster.api.of(paths.NODES).items() if "x" in node["metadata"]["labels"]}
+    labelled = {
+        name for name, node in cluster.api.of(paths.NODES).items() if "x" in node["metadata"]["labels"]
+    }
     assert labelled == {*names} - {"gpu-3", "gpu-20"}
 
 
@@ -121,14 +128,14 @@ async def test_without_a_change_nothing_is_written() -> None:
 
 
 async def test_sums_reach_the_status_though_nothing_else_happens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The whole process: several changes within a second, and silence."""
     cluster = Cluster()
     cluster.add_node("gpu-1")
     cluster.add_node("cp", control_plane=True)
     server = Server(cluster.api)
-    async with running(server, tmp_path, monkeypatch, unused_port):
+    async with running(server, tmp_path, monkeypatch, unused_port()):
         cluster.add_policy("default", {"names": ["gpu-1"], "devices": CARDS})
         await until(cluster, lambda: is_ready(cluster), "the policy is ready")
         for units in (1, 2, 3):

@@ -27,17 +27,19 @@ from tests.samples.operator import (
 from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, POLICY_LABEL
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
-from gpushare_operator.cluster.cache import Cache, Change, Listing, read
 from gpushare_operator.cluster import kinds
+from gpushare_operator.cluster.cache import Cache, Change, Listing, read
 from gpushare_operator.cluster.kinds import NODES, POLICIES, SHARE_NODES, Kind
 from gpushare_operator.cluster.labels import MANAGER, PLUGIN
 from gpushare_operator.cluster.node_index import Entry, NodeIndex
 from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.traits import NodeTraits
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.policy_plan import NodePlanner, plan_policy
 from gpushare_operator.reconcile import CLUSTER
 from gpushare_operator.status import policy_nodes
+from gpushare_operator.status.node_readiness import why_not_ready
 from gpushare_operator.status.policy import policy_status
 
 NAMES = ("a", "b", "c", "d")
@@ -103,7 +105,8 @@ class World:
 
     def change_node(self, name: str, label: str, ready: str) -> None:
         if name not in self.cluster.api.of(paths.NODES):
-            return self.cluster.add_node(name, gpu=label)
+            self.cluster.add_node(name, gpu=label)
+            return
         status = {"conditions": [{"type": "Ready", "status": ready}]}
         self._put(paths.NODES, name, {"metadata": {"labels": {"gpu": label}}, "status": status})
 
@@ -329,7 +332,7 @@ def test_a_defect_at_one_node_is_told_by_the_status(
     caplog.set_level(logging.CRITICAL)
     asked = policy("default", rule("gpu-1", "gpu-2"))
     seen = snapshot(serving(asked, "gpu-1", "gpu-2"))
-    whole = policy_nodes.why_not_ready
+    whole = why_not_ready
 
     def defect(state: NodeState) -> str:
         if state.name == "gpu-1":
@@ -381,3 +384,18 @@ def test_what_is_only_summed_up_is_told_from_what_decides(patch: Json, change: C
     listing = Listing(SHARE_NODES)
     listing.add([body(3, {})])
     assert cache.replace(listing, "3") is change
+
+
+def test_a_host_that_cannot_be_looked_at_is_not_taken_for_none(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its kube-scheduler would be restored."""
+
+    def defect(*_: Any) -> Any:
+        raise RuntimeError("of the test")
+
+    monkeypatch.setattr(NodeTraits, "__call__", defect)
+    caplog.set_level(logging.CRITICAL)
+    asked = policy("default", rule("gpu-1"))
+    with pytest.raises(RuntimeError, match="cannot tell hosts"):
+        plan_cluster(snapshot(serving(asked, "gpu-1")), INSTALLATION, NOW)
