@@ -17,8 +17,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.cluster_objects import Layout, node_name, pending_pod
-from bench.footprint import mebibytes
 from bench.percentiles import Percentiles
+from bench.process_use import mebibytes
 
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.json_object import Json
@@ -87,9 +87,7 @@ def measure(caller: Caller, layout: Layout, *, names: int, units: int, count: in
     Raises:
         WrongAnswerError: an answer is not what ``layout`` makes right.
     """
-    offered = [node_name(index) for index in range(names)]
-    expected = [node_name(index) for index in range(names) if layout.most_free(index) >= units]
-    body = filter_request(offered, units=units)
+    body, expected = _question(layout, names=names, units=units)
     _wait_for_right_answer(caller, body, expected)
     milliseconds: list[float] = []
     answer = b""
@@ -98,6 +96,23 @@ def measure(caller: Caller, layout: Layout, *, names: int, units: int, count: in
         milliseconds.append(taken)
         _check(answer, expected)
     return FilterLatency(names, len(expected), Percentiles.of(milliseconds), len(body), len(answer))
+
+
+def wait_for_right_answer(caller: Caller, layout: Layout, *, names: int, units: int) -> None:
+    """Asks again and again until the answer is right, for ``DEADLINE`` seconds.
+
+    Raises:
+        WrongAnswerError: the last answer was wrong.
+        OSError, HTTPException: there was none.
+    """
+    _wait_for_right_answer(caller, *_question(layout, names=names, units=units))
+
+
+def _question(layout: Layout, *, names: int, units: int) -> tuple[bytes, list[str]]:
+    """Returns a request about the first ``names`` nodes, and the names of those with room."""
+    offered = [node_name(index) for index in range(names)]
+    expected = [node_name(index) for index in range(names) if layout.most_free(index) >= units]
+    return filter_request(offered, units=units), expected
 
 
 def _wait_for_right_answer(caller: Caller, body: bytes, expected: list[str]) -> None:
