@@ -51,5 +51,7 @@ def _footprint(cluster: LocalCluster, record: ContainerRecord) -> Footprint:
 
 def _use(cluster: LocalCluster, record: ContainerRecord) -> ProcessUse:
     folder = f"/proc/{record.pid}"
-    stat, _, status = cluster.node_exec(record.node, ["cat", f"{folder}/stat", f"{folder}/status"]).stdout.partition("\n")
+    stat, _, status = cluster.node_exec(
+        record.node, ["cat", f"{folder}/stat", f"{folder}/status"]
+    ).stdout.partition("\n")
     return parsed(stat, status)

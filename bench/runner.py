@@ -87,7 +87,7 @@ async def _of_stage(stage: Stage[Any]) -> AsyncIterator[Outcome]:
                 outcome = await _outcome(waiting[0], stage.name, entered)
                 waiting.pop(0)
                 yield outcome
-    except Exception as error:  # noqa: BLE001  # whatever it is, the other stages are measured
+    except Exception as error:  # whatever it is, the other stages are measured
         for row in waiting:
             yield Outcome(row.name, row.title, stage.name, problem=f"{stage.name}: {reason(error)}")
 
@@ -111,7 +111,7 @@ async def _outcome(row: Row[S], stage: str, entered: S) -> Outcome:
     except TimeoutError as error:
         text = reason(error) if str(error) else f"not done after {row.deadline:g} s"
         return Outcome(row.name, row.title, stage, problem=text, seconds=time.monotonic() - begun)
-    except Exception as error:  # noqa: BLE001  # whatever it is, the other rows are measured
+    except Exception as error:  # whatever it is, the other rows are measured
         return Outcome(row.name, row.title, stage, problem=reason(error), seconds=time.monotonic() - begun)
     problem = "" if figures else "it gave no figures"
     return Outcome(row.name, row.title, stage, figures, problem, time.monotonic() - begun)

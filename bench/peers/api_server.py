@@ -1,4 +1,4 @@
-"""A stand-in for the API server, in a process of its own: it answers at once, and holds a cluster of any size.
+"""A stand-in for the API server in a process of its own: it answers at once, and holds a cluster of any size.
 
 It stores objects of any kind, serves lists in pages and watches, and takes every write. It prints its port.
 ``python -m bench.peers.api_server --nodes 5000 --pods-per-node 8``
@@ -11,9 +11,15 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from aiohttp import web
-from bench.cluster_objects import MOMENT, Layout, PlacedPod, node_name, running_pod, running_status
+from bench.cluster_objects import (
+    MOMENT,
+    Layout,
+    PlacedPod,
+    running_pod,
+    running_status,
+    share_node_status,
+)
 from bench.cluster_objects import share_node as new_share_node
-from bench.cluster_objects import share_node_status
 from bench.peers.objects import Objects, Place, Stored, merged, place
 
 from gpushare_core.json_object import Json
@@ -149,7 +155,7 @@ def _metadata_of(pod: PlacedPod, uid: str) -> Json:
     return {**kind, "metadata": metadata}
 
 
-_MANAGED = [
+_MANAGED: list[Json] = [
     {
         "manager": manager,
         "operation": "Update",

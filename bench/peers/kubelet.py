@@ -1,4 +1,4 @@
-"""A kubelet as the plugin sees it, of one resource: registration, devices, admission, PodResources, checkpoint.
+"""A kubelet as the plugin sees it, of one resource: registration, admission, PodResources, checkpoint.
 
 Of an admission only the plugin's own time is measured: requests are encoded before, answers decoded after.
 """
@@ -64,9 +64,7 @@ class Kubelet:
         self.device_plugins.mkdir()
         self._write_checkpoint()
         register = _handler(self._register, api.RegisterRequest, api.Empty)
-        listing = _handler(
-            self._list, resources.ListPodResourcesRequest, resources.ListPodResourcesResponse
-        )
+        listing = _handler(self._list, resources.ListPodResourcesRequest, resources.ListPodResourcesResponse)
         socket = self.device_plugins / "kubelet.sock"
         await self._serve(socket, "v1beta1.Registration", {"Register": register})
         await self._serve(self.pod_resources, "v1.PodResourcesLister", {"List": listing})
@@ -116,7 +114,8 @@ class Kubelet:
 
     async def _call(self, method: str, request: bytes) -> bytes:
         assert self._plugin is not None, "nobody has registered"
-        answer: bytes = await self._plugin.unary_unary(PLUGIN + method)(request, timeout=CALL_SECONDS)
+        call: Any = self._plugin.unary_unary(PLUGIN + method)
+        answer: bytes = await call(request, timeout=CALL_SECONDS)
         return answer
 
     async def _register(self, request: api.RegisterRequest, _: Any) -> api.Empty:
@@ -124,14 +123,16 @@ class Kubelet:
         self._channels.append(channel)
         async with asyncio.timeout(5):
             await channel.channel_ready()
-        await channel.unary_unary(PLUGIN + "GetDevicePluginOptions")(b"", timeout=5)
+        options: Any = channel.unary_unary(PLUGIN + "GetDevicePluginOptions")
+        await options(b"", timeout=5)
         if request.resource_name == self.resource:
             self._plugin = channel
         self._watching.append(asyncio.create_task(self._watch(channel, request.resource_name)))
         return api.Empty()
 
     async def _watch(self, channel: grpc.aio.Channel, resource: str) -> None:
-        stream: Any = channel.unary_stream(PLUGIN + "ListAndWatch")(b"")
+        listen: Any = channel.unary_stream(PLUGIN + "ListAndWatch")
+        stream = listen(b"")
         with suppress(grpc.aio.AioRpcError):  # the plugin has ended
             async for message in stream:
                 listed = api.ListAndWatchResponse.FromString(message)
@@ -145,9 +146,7 @@ class Kubelet:
         )
 
     def _shown(self, name: str, units: Sequence[str]) -> resources.PodResources:
-        held = [
-            resources.ContainerDevices(resource_name=self.resource, device_ids=[unit]) for unit in units
-        ]
+        held = [resources.ContainerDevices(resource_name=self.resource, device_ids=[unit]) for unit in units]
         container = resources.ContainerResources(name="main", devices=held)
         return resources.PodResources(name=name, namespace="default", containers=[container])
 

@@ -1,4 +1,4 @@
-"""Rows ``memory`` and ``filter``: one extender with a whole cluster in its books, called as kube-scheduler does."""
+"""Rows ``memory`` and ``filter``: one extender with a whole cluster in its books, called as by the scheduler."""
 
 import asyncio
 import contextlib
@@ -66,9 +66,7 @@ async def filters(workplace: Workplace) -> list[Figure]:
     ]
 
 
-def _percentiles(
-    what: str, latency: filter_latency.FilterLatency, *, p50: float, p99: float
-) -> list[Figure]:
+def _percentiles(what: str, latency: filter_latency.FilterLatency, *, p50: float, p99: float) -> list[Figure]:
     taken = latency.milliseconds
     return [
         Figure(f"{what}: p50", taken.p50, "ms", at_most(p50)),

@@ -97,7 +97,12 @@ async def running(folder: Path, node: PluginNode) -> AsyncIterator[tuple[KubeCli
 
 def arguments(kubeconfig: Path, kubelet: Kubelet, port: int) -> list[object]:
     """Returns the command line of the plugin."""
-    sockets = ["--device-plugins-dir", kubelet.device_plugins, "--pod-resources-socket", kubelet.pod_resources]
+    sockets = [
+        "--device-plugins-dir",
+        kubelet.device_plugins,
+        "--pod-resources-socket",
+        kubelet.pod_resources,
+    ]
     return ["--node", NODE, "--kubeconfig", kubeconfig, *sockets, "--health-port", port]
 
 

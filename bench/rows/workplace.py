@@ -1,12 +1,13 @@
 """What rows without a cluster are measured on: a folder, and stand-ins that each row starts itself."""
 
-import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from bench.once import Once
 from bench.rows.plugin_node import PluginNode, PluginUse, measure_plugin
 from bench.size import Size
 
@@ -17,7 +18,7 @@ class Workplace:
 
     folder: Path
     size: Size
-    _plugins: dict[PluginNode, "asyncio.Task[PluginUse]"] = field(default_factory=dict)
+    _plugins: Once[PluginNode, PluginUse] = field(default_factory=Once)
 
     def subfolder(self, name: str) -> Path:
         """Returns a folder that is empty."""
@@ -25,22 +26,11 @@ class Workplace:
 
     async def plugin(self, node: PluginNode) -> PluginUse:
         """Returns what the plugin of ``node`` needs: measured once, for the rows that ask for it."""
-        if node not in self._plugins:
-            folder = self.subfolder("plugin")
-            self._plugins[node] = asyncio.create_task(measure_plugin(folder, node, self.size))
-        return await self._plugins[node]
-
-    async def close(self) -> None:
-        for task in self._plugins.values():
-            task.cancel()
-        await asyncio.gather(*self._plugins.values(), return_exceptions=True)
+        measure = partial(measure_plugin, self.subfolder("plugin"), node, self.size)
+        return await self._plugins.get(node, measure)
 
 
 @asynccontextmanager
 async def entered(size: Size) -> AsyncIterator[Workplace]:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        workplace = Workplace(Path(folder), size)
-        try:
-            yield workplace
-        finally:
-            await workplace.close()
+        yield Workplace(Path(folder), size)
