@@ -20,7 +20,7 @@ from bench.cluster_objects import (
     share_node_status,
 )
 from bench.cluster_objects import share_node as new_share_node
-from bench.peers.objects import Objects, Place, Stored, merged, place
+from bench.peers.objects import Objects, Place, Stored, field_terms, merged, place
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
@@ -86,13 +86,16 @@ class StandIn:
             self.changed.notify_all()
 
     async def _watch(self, request: web.Request, where: Place) -> web.StreamResponse:
-        since, selector = int(request.query["resourceVersion"]), request.query.get("fieldSelector", "")
+        since, terms = (
+            int(request.query["resourceVersion"]),
+            field_terms(request.query.get("fieldSelector", "")),
+        )
         response = web.StreamResponse()
         await response.prepare(request)
         log, at = self.events[where.collection], 0
         while True:
             for kind, item in log[at:]:
-                if item.version > since and item.is_selected(where.namespace, selector):
+                if item.version > since and item.is_selected(where.namespace, terms):
                     await response.write(b'{"type":"%s","object":%s}\n' % (kind.encode(), item.content))
             at = len(log)
             async with self.changed:

@@ -6,7 +6,7 @@ Of an admission only the plugin's own time is measured: requests are encoded bef
 import asyncio
 import base64
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,11 +29,13 @@ CALL_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What the kubelet gave one pod of one container. Without ``units`` it is being admitted."""
+    """What the kubelet shows of one pod. It is encoded once: the real kubelet takes no second for it either,
+    and the plugin waits for it."""
 
-    uid: str
-    units: tuple[str, ...] = ()
-    answer: bytes = b""
+    listed: bytes
+    """A ``PodResources`` message, as a field of the answer."""
+    stored: bytes = b""
+    """An entry of the checkpoint; none while it is being admitted."""
 
 
 @dataclass(slots=True)
@@ -46,6 +48,9 @@ class Kubelet:
     """By name, all in namespace ``default``."""
     devices: tuple[str, ...] = ()
     """Healthy ones, as of the last list."""
+    _taken: set[str] = field(default_factory=set)
+    _registered: bytes = b"[]"
+    """The devices as the checkpoint has them."""
     _plugin: grpc.aio.Channel | None = None
     _channels: list[grpc.aio.Channel] = field(default_factory=list)
     _servers: list[grpc.aio.Server] = field(default_factory=list)
@@ -64,7 +69,7 @@ class Kubelet:
         self.device_plugins.mkdir()
         self._write_checkpoint()
         register = _handler(self._register, api.RegisterRequest, api.Empty)
-        listing = _handler(self._list, resources.ListPodResourcesRequest, resources.ListPodResourcesResponse)
+        listing = grpc.unary_unary_rpc_method_handler(self._list)
         socket = self.device_plugins / "kubelet.sock"
         await self._serve(socket, "v1beta1.Registration", {"Register": register})
         await self._serve(self.pod_resources, "v1.PodResourcesLister", {"List": listing})
@@ -93,9 +98,8 @@ class Kubelet:
         Raises:
             grpc.aio.AioRpcError: the plugin refuses.
         """
-        self.pods[name] = Admitted(uid)
-        taken = {unit for pod in self.pods.values() for unit in pod.units}
-        free = [unit for unit in self.devices if unit not in taken]
+        self.pods[name] = Admitted(self._shown(name, ()))
+        free = [unit for unit in self.devices if unit not in self._taken]
         wanted = api.ContainerPreferredAllocationRequest(available_deviceIDs=free, allocation_size=units)
         asked = api.PreferredAllocationRequest(container_requests=[wanted]).SerializeToString()
         begun = time.perf_counter()
@@ -108,7 +112,8 @@ class Kubelet:
         allocated = await self._call("Allocate", allocate)
         allocating = time.perf_counter() - begun
         answer = api.AllocateResponse.FromString(allocated).container_responses[0]
-        self.pods[name] = Admitted(uid, tuple(chosen), answer.SerializeToString())
+        self._taken.update(chosen)
+        self.pods[name] = Admitted(self._shown(name, chosen), self._entry(uid, chosen, answer))
         self._write_checkpoint()
         return 1e3 * (choosing + allocating)
 
@@ -138,33 +143,37 @@ class Kubelet:
                 listed = api.ListAndWatchResponse.FromString(message)
                 if resource == self.resource:
                     self.devices = tuple(each.ID for each in listed.devices if each.health == "Healthy")
+                    self._registered = msgspec.json.encode(self.devices)
                     self._listed.set() if self.devices else self._listed.clear()
 
-    async def _list(self, _: resources.ListPodResourcesRequest, __: Any) -> Any:
-        return resources.ListPodResourcesResponse(
-            pod_resources=[self._shown(name, pod.units) for name, pod in self.pods.items()]
-        )
+    async def _list(self, _: bytes, __: Any) -> bytes:
+        return b"".join(pod.listed for pod in self.pods.values())
 
-    def _shown(self, name: str, units: Sequence[str]) -> resources.PodResources:
+    def _shown(self, name: str, units: Iterable[str]) -> bytes:
+        """One answer that has only this pod: answers one after the other are one that has all pods."""
         held = [resources.ContainerDevices(resource_name=self.resource, device_ids=[unit]) for unit in units]
         container = resources.ContainerResources(name="main", devices=held)
-        return resources.PodResources(name=name, namespace="default", containers=[container])
+        pod = resources.PodResources(name=name, namespace="default", containers=[container])
+        answer: bytes = resources.ListPodResourcesResponse(pod_resources=[pod]).SerializeToString()
+        return answer
+
+    def _entry(self, uid: str, units: Iterable[str], answer: Any) -> bytes:
+        entry = {
+            "PodUID": uid,
+            "ContainerName": "main",
+            "ResourceName": self.resource,
+            "DeviceIDs": {"-1": [*units]},
+            "AllocResp": base64.b64encode(answer.SerializeToString()).decode(),
+        }
+        return msgspec.json.encode(entry)
 
     def _write_checkpoint(self) -> None:
-        entries = [
-            {
-                "PodUID": pod.uid,
-                "ContainerName": "main",
-                "ResourceName": self.resource,
-                "DeviceIDs": {"-1": pod.units},
-                "AllocResp": base64.b64encode(pod.answer).decode(),
-            }
-            for pod in self.pods.values()
-            if pod.units
-        ]
-        data = {"PodDeviceEntries": entries or None, "RegisteredDevices": {self.resource: self.devices}}
+        entries = b",".join(pod.stored for pod in self.pods.values() if pod.stored)
         written = self.device_plugins / "new"
-        written.write_bytes(msgspec.json.encode({"Data": data, "Checksum": 1}))
+        written.write_bytes(
+            b'{"Data":{"PodDeviceEntries":[%s],"RegisteredDevices":{"%s":%s}},"Checksum":1}'
+            % (entries, self.resource.encode(), self._registered)
+        )
         written.rename(self.device_plugins / "kubelet_internal_checkpoint")
 
     async def _serve(self, socket: Path, service: str, handlers: dict[str, Any]) -> None:

@@ -43,13 +43,18 @@ class Stored:
     version: int
     content: bytes
 
-    def is_selected(self, namespace: str, selector: str) -> bool:
-        """Of field selectors only those for one name or one node count: no object here has ended."""
+    def is_selected(self, namespace: str, terms: Mapping[str, str]) -> bool:
+        """``terms``: as ``field_terms`` returns them."""
         if namespace and self.namespace != namespace:
             return False
-        terms = dict(term.split("=", 1) for term in selector.split(",") if "!" not in term and "=" in term)
-        wanted = {"metadata.name": self.name, "spec.nodeName": self.node}
-        return all(wanted.get(key, value) == value for key, value in terms.items())
+        own = {"metadata.name": self.name, "spec.nodeName": self.node} if terms else {}
+        return all(own[key] == value for key, value in terms.items())
+
+
+def field_terms(selector: str) -> dict[str, str]:
+    """Returns what a field selector wants of name and node: no object here has ended, so the rest is true."""
+    terms = dict(term.split("=", 1) for term in selector.split(",") if "=" in term and "!" not in term)
+    return {key: terms[key] for key in ("metadata.name", "spec.nodeName") if key in terms}
 
 
 def stored(item: Json, version: int) -> Stored:
@@ -92,8 +97,10 @@ class Objects:
         return self._found.get(place.collection, {}).pop((place.namespace, place.name), None)
 
     def selected(self, place: Place, selector: str) -> list[Stored]:
-        items = self._found.get(place.collection, {}).values()
-        return [item for item in items if item.is_selected(place.namespace, selector)]
+        items, terms = self._found.get(place.collection, {}).values(), field_terms(selector)
+        if not place.namespace and not terms:
+            return [*items]
+        return [item for item in items if item.is_selected(place.namespace, terms)]
 
     def page(self, place: Place, query: Mapping[str, str]) -> bytes:
         """Returns the list, or the part of it that is asked for."""

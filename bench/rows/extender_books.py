@@ -1,4 +1,4 @@
-"""Rows ``memory`` and ``filter``: one extender with a whole cluster in its books, called as by the scheduler."""
+"""Rows ``memory`` and ``filter``: one extender with a whole cluster in its books, called as in earnest."""
 
 import asyncio
 import contextlib
@@ -50,6 +50,7 @@ async def memory(workplace: Workplace) -> list[Figure]:
         Figure(f"extender, {what}: before any call but the first", use.resident, "MiB"),
         Figure(f"extender, {what}: peak", after.peak, "MiB"),
         Figure(f"start to first right answer, {what}", started, "s", at_most(LONGEST_START)),
+        Figure("until then", use.cpu, "s of CPU"),
     ]
 
 

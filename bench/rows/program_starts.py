@@ -95,10 +95,10 @@ async def command_line(_: Path) -> float:
 
 
 ROWS = (
-    ("extender, until it is ready", start_of("the extender", extender)),
-    ("plugin, until its devices are listed", start_of("the plugin", plugin)),
-    ("operator, until it is at work", start_of("the operator", operator, LONGEST_OF_OPERATOR)),
-    ("hostctl, until it has told its version", start_of("hostctl", hostctl)),
-    ("kubectl-gpushare, until it has told its version", start_of("kubectl-gpushare", command_line)),
+    ("Start of the extender, until it is ready", start_of("the extender", extender)),
+    ("Start of the plugin, until its devices are listed", start_of("the plugin", plugin)),
+    ("Start of the operator, until it is at work", start_of("the operator", operator, LONGEST_OF_OPERATOR)),
+    ("Start of hostctl, until it has told its version", start_of("hostctl", hostctl)),
+    ("Start of kubectl-gpushare, until it has told its version", start_of("kubectl-gpushare", command_line)),
 )
 """Title of each, and what measures it: one that does not start leaves the others' figures."""

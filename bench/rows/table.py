@@ -39,7 +39,7 @@ def names() -> list[str]:
 
 
 def _programs(size: Size) -> Stage[workplace.Workplace]:
-    starts = (Row("start", f"Start of the {title}", measure) for title, measure in program_starts.ROWS)
+    starts = (Row("start", title, measure) for title, measure in program_starts.ROWS)
     rows = (
         *starts,
         Row("memory", "Extender with a whole cluster in its books", extender_books.memory, 300),
