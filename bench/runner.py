@@ -1,9 +1,10 @@
 """Runs rows one after the other. One that fails says why, and the others are measured all the same."""
 
 import asyncio
+import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -73,48 +74,54 @@ async def run(stages: Iterable[Stage[Any]], tell: Callable[[Outcome], None]) -> 
     """Returns the outcome of each row; ``tell`` has each as soon as it is there."""
     outcomes: list[Outcome] = []
     for stage in stages:
-        async for outcome in _of_stage(stage):
-            tell(outcome)
-            outcomes.append(outcome)
+        async with aclosing(_of_stage(stage)) as found:
+            async for outcome in found:
+                tell(outcome)
+                outcomes.append(outcome)
     return outcomes
 
 
-async def _of_stage(stage: Stage[Any]) -> AsyncIterator[Outcome]:
-    waiting = list(stage.rows)
-    try:
-        async with _entered(stage) as entered:
-            while waiting:
-                outcome = await _outcome(waiting[0], stage.name, entered)
-                waiting.pop(0)
-                yield outcome
-    except Exception as error:  # whatever it is, the other stages are measured
-        for row in waiting:
-            yield Outcome(row.name, row.title, stage.name, problem=f"{stage.name}: {reason(error)}")
+async def _of_stage(stage: Stage[Any]) -> AsyncGenerator[Outcome, None]:
+    async with AsyncExitStack() as stack:
+        try:
+            async with asyncio.timeout(stage.deadline):
+                entered = await stack.enter_async_context(_left_in_any_case(stage))
+        except Exception as error:  # whatever it is, the other stages are measured
+            problem = _problem(error, f"not ready after {stage.deadline:g} s")
+            for row in stage.rows:
+                yield Outcome(row.name, row.title, stage.name, problem=f"{stage.name}: {problem}")
+            return
+        for row in stage.rows:
+            yield await _outcome(row, stage.name, entered)
 
 
 @asynccontextmanager
-async def _entered(stage: Stage[S]) -> AsyncIterator[S]:
-    manager = stage.entered()
-    async with asyncio.timeout(stage.deadline):
-        entered = await manager.__aenter__()
-    try:
+async def _left_in_any_case(stage: Stage[S]) -> AsyncIterator[S]:
+    """What cannot be left in good order is told: its figures stay."""
+    async with AsyncExitStack() as stack:
+        entered = await stack.enter_async_context(stage.entered())
         yield entered
-    finally:
-        await manager.__aexit__(None, None, None)
+        try:
+            await stack.aclose()
+        except Exception as error:  # the figures are there already
+            print(f"{stage.name}: {reason(error)}", file=sys.stderr, flush=True)
 
 
 async def _outcome(row: Row[S], stage: str, entered: S) -> Outcome:
     begun = time.monotonic()
+    figures: tuple[Figure, ...] = ()
     try:
         async with asyncio.timeout(row.deadline):
             figures = tuple(await row.measure(entered))
-    except TimeoutError as error:
-        text = reason(error) if str(error) else f"not done after {row.deadline:g} s"
-        return Outcome(row.name, row.title, stage, problem=text, seconds=time.monotonic() - begun)
+        problem = "" if figures else "it gave no figures"
     except Exception as error:  # whatever it is, the other rows are measured
-        return Outcome(row.name, row.title, stage, problem=reason(error), seconds=time.monotonic() - begun)
-    problem = "" if figures else "it gave no figures"
+        problem = _problem(error, f"not done after {row.deadline:g} s")
     return Outcome(row.name, row.title, stage, figures, problem, time.monotonic() - begun)
+
+
+def _problem(error: Exception, late: str) -> str:
+    """``late``: what to say of a deadline that is over, which says nothing itself."""
+    return late if isinstance(error, TimeoutError) and not str(error) else reason(error)
 
 
 def reason(error: BaseException) -> str:
