@@ -46,7 +46,7 @@ async def fill(client: KubeClient, layout: Layout) -> None:
 async def create_node(client: KubeClient, body: Json) -> None:
     """Creates a node that pods can be bound to at once."""
     created = await client.create(paths.NODES, body)
-    if created["spec"].get("taints"):  # put there at admission, for a kubelet to take away
+    if created.get("spec", {}).get("taints"):  # put there at admission, for a kubelet to take away
         await client.merge(f"{paths.NODES}/{body['metadata']['name']}", {"spec": {"taints": None}})
 
 

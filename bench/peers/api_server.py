@@ -15,12 +15,13 @@ from bench.cluster_objects import (
     MOMENT,
     Layout,
     PlacedPod,
+    node_name,
     running_pod,
     running_status,
     share_node_status,
 )
 from bench.cluster_objects import share_node as new_share_node
-from bench.peers.objects import Objects, Place, Stored, field_terms, merged, place
+from bench.peers.objects import Objects, Place, Stored, Wanted, merged, place
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
@@ -86,18 +87,16 @@ class StandIn:
             self.changed.notify_all()
 
     async def _watch(self, request: web.Request, where: Place) -> web.StreamResponse:
-        since, terms = (
-            int(request.query["resourceVersion"]),
-            field_terms(request.query.get("fieldSelector", "")),
-        )
+        since, wanted = int(request.query["resourceVersion"]), Wanted.of(where, request.query)
         response = web.StreamResponse()
         await response.prepare(request)
         log, at = self.events[where.collection], 0
         while True:
-            for kind, item in log[at:]:
-                if item.version > since and item.is_selected(where.namespace, terms):
+            while at < len(log):
+                kind, item = log[at]
+                at += 1
+                if item.version > since and wanted.takes(item):
                     await response.write(b'{"type":"%s","object":%s}\n' % (kind.encode(), item.content))
-            at = len(log)
             async with self.changed:
                 while len(log) <= at:
                     await self.changed.wait()
@@ -146,7 +145,7 @@ def filled(layout: Layout) -> Objects:
         share_node["metadata"]["generation"] = 1
         objects.put(paths.SHARE_NODES, share_node)
         for pod in pods:
-            objects.put(paths.PODS, _metadata_of(pod, uids[pod.name]))
+            objects.put(paths.PODS, _metadata_of(pod, uids[pod.name]), node=node_name(index))
     return objects
 
 

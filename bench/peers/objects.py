@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -34,36 +34,62 @@ def place(path: str) -> Place | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a list or a watch asks for: field selectors for name and node, and labels that are equal.
+
+    No object here has ended, so selectors by phase are true.
+    """
+
+    namespace: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    bound: bool = False
+    """Whether it has to be on a node."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, place: Place, query: Mapping[str, str]) -> "Wanted":
+        terms = query.get("fieldSelector", "").split(",")
+        is_bound = "spec.nodeName!=" in terms
+        fields = {key: value for key, value in _equal(terms) if key in ("metadata.name", "spec.nodeName")}
+        return cls(place.namespace, fields, is_bound, dict(_equal(query.get("labelSelector", "").split(","))))
+
+    def takes(self, item: "Stored") -> bool:
+        if (self.bound and not item.node) or self.namespace not in ("", item.namespace):
+            return False
+        own = {"metadata.name": item.name, "spec.nodeName": item.node}
+        return all(own[key] == value for key, value in self.fields.items()) and all(
+            item.labels.get(key) == value for key, value in self.labels.items()
+        )
+
+
+def _equal(terms: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for term in terms:
+        key, equal, value = term.partition("=")
+        if equal and not key.endswith("!"):
+            yield key, value
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """One object. ``content``: its JSON."""
 
     namespace: str
     name: str
     node: str
+    labels: Mapping[str, str]
     version: int
     content: bytes
 
-    def is_selected(self, namespace: str, terms: Mapping[str, str]) -> bool:
-        """``terms``: as ``field_terms`` returns them."""
-        if namespace and self.namespace != namespace:
-            return False
-        own = {"metadata.name": self.name, "spec.nodeName": self.node} if terms else {}
-        return all(own[key] == value for key, value in terms.items())
 
-
-def field_terms(selector: str) -> dict[str, str]:
-    """Returns what a field selector wants of name and node: no object here has ended, so the rest is true."""
-    terms = dict(term.split("=", 1) for term in selector.split(",") if "=" in term and "!" not in term)
-    return {key: terms[key] for key in ("metadata.name", "spec.nodeName") if key in terms}
-
-
-def stored(item: Json, version: int) -> Stored:
-    """Returns ``item`` as it is kept, of that resource version."""
+def stored(item: Json, version: int, *, node: str = "") -> Stored:
+    """Returns ``item`` as it is kept, of that resource version. ``node``: of a pod of which only the metadata
+    is kept."""
     metadata = {**item["metadata"], "resourceVersion": str(version)}
     return Stored(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
-        node=item.get("spec", {}).get("nodeName", ""),
+        node=item.get("spec", {}).get("nodeName", node),
+        labels=metadata.get("labels") or {},
         version=version,
         content=msgspec.json.encode({**item, "metadata": metadata}),
     )
@@ -75,18 +101,19 @@ class Objects:
 
     version: int = 1
     _found: dict[str, dict[tuple[str, str], Stored]] = field(default_factory=dict)
+    _listed: dict[tuple[Place, str, str], list[Stored]] = field(default_factory=dict)
     _serial: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def get(self, place: Place) -> Json | None:
         found = self._found.get(place.collection, {}).get((place.namespace, place.name))
         return msgspec.json.decode(found.content) if found else None
 
-    def put(self, collection: str, item: Json) -> tuple[str, Stored]:
+    def put(self, collection: str, item: Json, *, node: str = "") -> tuple[str, Stored]:
         """Stores ``item``. Returns the type of the watch event, and what is stored."""
         present = self._found.setdefault(collection, {})
         metadata = {"uid": f"uid-{next(self._serial)}", "creationTimestamp": "2026-01-01T00:00:00Z"}
         self.version += 1
-        new = stored({**item, "metadata": {**metadata, **item["metadata"]}}, self.version)
+        new = stored({**item, "metadata": {**metadata, **item["metadata"]}}, self.version, node=node)
         key = (new.namespace, new.name)
         kind = "MODIFIED" if key in present else "ADDED"
         present[key] = new
@@ -96,16 +123,17 @@ class Objects:
         self.version += 1
         return self._found.get(place.collection, {}).pop((place.namespace, place.name), None)
 
-    def selected(self, place: Place, selector: str) -> list[Stored]:
-        items, terms = self._found.get(place.collection, {}).values(), field_terms(selector)
-        if not place.namespace and not terms:
-            return [*items]
-        return [item for item in items if item.is_selected(place.namespace, terms)]
+    def selected(self, wanted: Wanted, collection: str) -> list[Stored]:
+        return [item for item in self._found.get(collection, {}).values() if wanted.takes(item)]
 
     def page(self, place: Place, query: Mapping[str, str]) -> bytes:
-        """Returns the list, or the part of it that is asked for."""
-        items = self.selected(place, query.get("fieldSelector", ""))
-        start = int(query.get("continue") or 0)
+        """Returns the list, or the part of it that is asked for: as it was when its first page was."""
+        token = query.get("continue", "")
+        asked = (place, query.get("fieldSelector", ""), query.get("labelSelector", ""))
+        if not token:
+            self._listed[asked] = self.selected(Wanted.of(place, query), place.collection)
+        items = self._listed[asked]
+        start = int(token or 0)
         end = start + int(query.get("limit") or len(items) or 1)
         more = {"continue": str(end)} if end < len(items) else {}
         metadata = msgspec.json.encode({"resourceVersion": str(self.version), **more})

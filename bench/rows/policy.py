@@ -51,7 +51,7 @@ class PolicyCluster:
     async def _apply(self) -> Applied:
         client, count = self.bench.client, self.bench.size.policy_nodes
         await for_each(range(count), lambda index: create_node(client, bare_node(index)))
-        bare = await _timed_bare_writes(client, count)
+        bare = await timed_bare_writes(client, count)
         await self.bench.thread(installation.install_programs, self.bench.cluster, "External")
         await self.bench.thread(_wait_for_operator, self.bench)
         begun = time.monotonic()
@@ -85,7 +85,7 @@ async def changes(cluster: PolicyCluster) -> list[Figure]:
     await settled(bench)
     before = await bench.footprint("operator")
     begun = time.monotonic()
-    made = await _change(bench.client, bench.size.policy_nodes, seconds=bench.size.change_seconds)
+    made = await change(bench.client, bench.size.policy_nodes, seconds=bench.size.change_seconds)
     took = time.monotonic() - begun
     after = await bench.footprint("operator")
     return [
@@ -147,7 +147,7 @@ def policy() -> Json:
     }
 
 
-async def _timed_bare_writes(client: KubeClient, count: int) -> float:
+async def timed_bare_writes(client: KubeClient, count: int) -> float:
     """Returns the seconds for a label and a GPUShareNode of each node, as many at a time as the operator's
     client has connections. Takes them back, untimed."""
 
@@ -185,13 +185,13 @@ def _wait_for_operator(bench: BenchCluster) -> None:
 
 async def _until_applied(client: KubeClient, count: int, *, deadline: float) -> None:
     """Raises ``TimeoutError``, with what is missing."""
-    while missing := await _missing(client, count):
+    while lacking := await missing(client, count):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the policy is not applied after {APPLIED_SECONDS:g} s: {missing}")
+            raise TimeoutError(f"the policy is not applied after {APPLIED_SECONDS:g} s: {lacking}")
         await asyncio.sleep(POLL_SECONDS)
 
 
-async def _missing(client: KubeClient, count: int) -> str:
+async def missing(client: KubeClient, count: int) -> str:
     """Returns what a policy over ``count`` nodes lacks yet; the cheap question first."""
     status = (await client.get(f"{paths.POLICIES}/{NAME}")).get("status") or {}
     if (enabled := (status.get("nodes") or {}).get("enabled", 0)) != count:
@@ -209,7 +209,7 @@ async def _count(client: KubeClient, path: str, label_selector: str) -> int:
     )
 
 
-async def _change(client: KubeClient, nodes: int, *, seconds: float) -> int:
+async def change(client: KubeClient, nodes: int, *, seconds: float) -> int:
     """Writes the status of one GPUShareNode after the other, evenly. Returns how many times."""
     begun, made = time.monotonic(), 0
     async with asyncio.TaskGroup() as group:

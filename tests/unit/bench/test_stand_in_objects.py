@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from bench.peers.objects import Objects, Place, field_terms, merged, place
+from bench.peers.objects import Objects, Place, Wanted, merged, place
 
 from gpushare_core.json_object import Json
 
@@ -53,13 +53,40 @@ def test_selectors_find_by_node_name_and_namespace() -> None:
     objects = Objects()
     for each in (pod("a", "n1"), pod("b", "n2"), pod("a", "n2", "other")):
         objects.put(PODS, each)
-    selector = "spec.nodeName=n2,status.phase!=Succeeded"
-    assert [(it.namespace, it.name) for it in objects.selected(Place(PODS), selector)] == [
-        ("default", "b"),
-        ("other", "a"),
+    assert selected(objects, "spec.nodeName=n2,status.phase!=Succeeded") == ["default/b", "other/a"]
+    assert selected(objects, "metadata.name=a", namespace="other") == ["other/a"]
+
+
+def selected(objects: Objects, fields: str = "", labels: str = "", namespace: str = "") -> list[str]:
+    wanted = Wanted.of(Place(PODS, namespace), {"fieldSelector": fields, "labelSelector": labels})
+    return [f"{item.namespace}/{item.name}" for item in objects.selected(wanted, PODS)]
+
+
+def test_pods_without_a_node_and_those_of_a_label() -> None:
+    objects = Objects()
+    objects.put(PODS, pod("waiting"))
+    labelled = pod("bound", "n1")
+    labelled["metadata"]["labels"] = {"run": "1"}
+    objects.put(PODS, labelled)
+    objects.put(PODS, {"metadata": {"name": "metadata alone"}}, node="n1")
+    assert selected(objects, "spec.nodeName!=,status.phase!=Failed") == ["default/bound", "/metadata alone"]
+    assert selected(objects, labels="run=1") == ["default/bound"]
+    assert selected(objects, labels="run=2") == []
+
+
+def test_two_lists_at_once_do_not_get_each_others_pages() -> None:
+    objects = Objects()
+    for number in range(3):
+        objects.put(PODS, pod(f"p{number}"))
+        objects.put("/api/v1/nodes", {"metadata": {"name": f"n{number}"}})
+    places = [Place(PODS), Place("/api/v1/nodes")]
+    first = [json.loads(objects.page(each, {"limit": "2"})) for each in places]
+    tokens = [page["metadata"]["continue"] for page in first]
+    rest = [
+        json.loads(objects.page(each, {"limit": "2", "continue": token}))
+        for each, token in zip(places, tokens, strict=True)
     ]
-    assert [it.namespace for it in objects.selected(Place(PODS, "other"), "")] == ["other"]
-    assert field_terms("spec.nodeName!=,status.phase!=Failed") == {}
+    assert [[item["metadata"]["name"] for item in page["items"]] for page in rest] == [["p2"], ["n2"]]
 
 
 def test_what_is_stored_again_keeps_what_identifies_it() -> None:
