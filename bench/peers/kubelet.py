@@ -69,7 +69,7 @@ class Kubelet:
         self.device_plugins.mkdir()
         self._write_checkpoint()
         register = _handler(self._register, api.RegisterRequest, api.Empty)
-        listing = grpc.unary_unary_rpc_method_handler(self._list)
+        listing: Any = grpc.unary_unary_rpc_method_handler(self._list)
         socket = self.device_plugins / "kubelet.sock"
         await self._serve(socket, "v1beta1.Registration", {"Register": register})
         await self._serve(self.pod_resources, "v1.PodResourcesLister", {"List": listing})
