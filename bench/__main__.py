@@ -3,15 +3,17 @@
 import argparse
 import asyncio
 import os
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from bench.figures import Outcome, exit_code
 from bench.report import durations, markdown, summary
 from bench.rows.table import names as known_rows
 from bench.rows.table import stages
-from bench.runner import Selection, names, run, selected, unknown
+from bench.runner import Selection, Stage, names, run, selected, unknown
 from bench.size import SIZES
 
 
@@ -24,14 +26,24 @@ def main(arguments: Sequence[str]) -> int:
         print(f"nothing is measured at size {options.size} of what is asked for", file=sys.stderr)
         return 1
     print(f"# Benchmarks, size {options.size}, {os.cpu_count()} processors", flush=True)
-    begun = time.monotonic()
-    outcomes = asyncio.run(run(chosen, tell))
+    return measure(chosen)
+
+
+def measure(chosen: Iterable[Stage[Any]]) -> int:
+    """Prints each row once it is measured, and what came of all; also of those before an interruption."""
+    begun, outcomes, interrupted = time.monotonic(), list[Outcome](), False
+
+    def tell(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        print(f"\n{markdown(outcome)}", flush=True)
+
+    try:
+        asyncio.run(run(chosen, tell))
+    except KeyboardInterrupt:
+        interrupted = True
+        print("\ninterrupted: the rows that are not shown are not measured")
     print(f"\n{summary(outcomes)}\n\nIt took {time.monotonic() - begun:.0f} s: {durations(outcomes)}.")
-    return exit_code(outcomes)
-
-
-def tell(outcome: Outcome) -> None:
-    print(f"\n{markdown(outcome)}", flush=True)
+    return 1 if interrupted else exit_code(outcomes)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -48,4 +60,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    # Whoever ends it from outside gets what was measured as well, and no cluster stays.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

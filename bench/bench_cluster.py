@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -108,18 +107,26 @@ class BenchCluster:
     async def install(self) -> None:
         """Returns with the product connected by the setting's backend."""
         self._installed = True
-        install = partial(self.thread, installation.install, self.cluster, self.setting.backend)
-        await self._steps.get("install", install)
+        await self._steps.get("install", self._install)
+
+    async def _install(self) -> None:
+        """The worker takes the product's own programs."""
+        await self.thread(self.cluster.kubectl, "uncordon", installation.WORKER)
+        await self.thread(installation.install, self.cluster, self.setting.backend)
 
     async def open_worker(self) -> None:
         """Returns when pods may go to the real worker, with the product installed."""
         await self.install()
         await self.thread(self.cluster.kubectl, "uncordon", installation.WORKER)
 
-    async def only_objects(self) -> None:
-        """Returns when the nodes that only exist as objects take shared pods, and no other node takes any."""
+    async def close_worker(self) -> None:
+        """Returns when pods may not go to the real worker, with all of the product installed."""
         await self.install()
         await self.thread(self.cluster.kubectl, "cordon", installation.WORKER)
+
+    async def only_objects(self) -> None:
+        """Returns when the nodes that only exist as objects take shared pods, and no other node takes any."""
+        await self.close_worker()
         await self._steps.get("share nodes", self._share_objects)
 
     async def _share_objects(self) -> None:

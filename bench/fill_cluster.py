@@ -44,10 +44,11 @@ async def fill(client: KubeClient, layout: Layout) -> None:
 
 
 async def create_node(client: KubeClient, body: Json) -> None:
-    """Creates a node that pods can be bound to at once."""
+    """Creates a node that pods can be bound to at once: no taint but its own keeps them off."""
     created = await client.create(paths.NODES, body)
-    if created.get("spec", {}).get("taints"):  # put there at admission, for a kubelet to take away
-        await client.merge(f"{paths.NODES}/{body['metadata']['name']}", {"spec": {"taints": None}})
+    own = body["spec"]["taints"]
+    if created["spec"]["taints"] != own:  # put there at admission, for a kubelet to take away
+        await client.merge(f"{paths.NODES}/{body['metadata']['name']}", {"spec": {"taints": own}})
 
 
 async def fill_share_nodes(client: KubeClient, layout: Layout) -> None:

@@ -67,12 +67,7 @@ def install(cluster: LocalCluster, backend: str) -> None:
 
 
 def stop_operator(cluster: LocalCluster) -> None:
-    """Stops the operator and the admission policy.
-
-    The operator would take back GPUShareNodes that no policy asked for, and the admission policy would
-    refuse allocations that the extender did not grant.
-    """
-    cluster.kubectl("delete", "validatingadmissionpolicybinding", "gpushare-pods")
+    """Stops the operator, which would take back GPUShareNodes that no policy asked for."""
     cluster.kubectl("scale", "deployment/gpushare-operator", "-n", NAMESPACE, "--replicas=0")
     labels = ("-n", NAMESPACE, "-l", "app.kubernetes.io/component=operator")
     cluster.kubectl("wait", "pod", *labels, "--for=delete", "--timeout=60s")

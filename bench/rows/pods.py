@@ -14,6 +14,8 @@ NAMESPACE = "bench-writes"
 QUIET_SECONDS = 3.0
 """Without a write, after which all that a pod brings about is written."""
 SETTLED_SECONDS = 60.0
+"""At least; more where there are many nodes."""
+NODES_A_SECOND = 20.0
 
 
 async def create_to_running(cluster: BenchCluster) -> list[Figure]:
@@ -59,7 +61,9 @@ async def writes(cluster: BenchCluster) -> list[Figure]:
 
 async def settled(cluster: BenchCluster) -> None:
     """Returns when our programs have written nothing but Leases for a while. Raises ``NotMeasuredError``."""
-    deadline = asyncio.get_running_loop().time() + SETTLED_SECONDS
+    nodes = cluster.layout.nodes + cluster.size.policy_nodes
+    seconds = SETTLED_SECONDS + nodes / NODES_A_SECOND
+    deadline = asyncio.get_running_loop().time() + seconds
     while True:
         begun = cluster.audit.position()
         await asyncio.sleep(QUIET_SECONDS)
@@ -68,14 +72,25 @@ async def settled(cluster: BenchCluster) -> None:
             return
         if asyncio.get_running_loop().time() > deadline:
             what = ", ".join(sorted({f"{each.program} {each.resource}" for each in found}))
-            raise NotMeasuredError(f"still written after {SETTLED_SECONDS:g} s: {what}")
+            raise NotMeasuredError(f"still written after {seconds:g} s: {what}")
+
+
+def require(found: Iterable[Write], program: str) -> None:
+    """Raises ``NotMeasuredError`` where the log has no write of ``program``: then it is no witness."""
+    if not counted(found, program):
+        raise NotMeasuredError(f"the API server's audit log has no write of the {program}")
 
 
 def write_figures(
     running: Iterable[Write], quiet: Iterable[Write], *, pods: int, seconds: float
 ) -> list[Figure]:
-    """``running``: while pods were created; ``quiet``: while they ran and nothing happened."""
+    """``running``: while pods were created; ``quiet``: while they ran and nothing happened.
+
+    Raises:
+        NotMeasuredError: the log does not have the bindings.
+    """
     found, idle = list(running), list(quiet)
+    require(found, "extender")
     extender, plugin = counted(found, "extender"), counted(found, "plugin")
     periodic = [each for each in idle if not each.is_of_lease]
     return [

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from bench import installation
 from bench.audit_log import counted
 from bench.bench_cluster import BenchCluster
-from bench.cluster_objects import MOMENT
+from bench.cluster_objects import MOMENT, TAINT
 from bench.concurrency import for_each
 from bench.figures import Figure, at_most, ratio
 from bench.fill_cluster import create_node
 from bench.once import Once
-from bench.rows.pods import settled
+from bench.rows.pods import require, settled
 
 from gpushare_core.api.names import API_VERSION, NAMESPACE, NODE_KIND, POLICY_LABEL
 from gpushare_core.json_object import Json
@@ -52,6 +52,7 @@ class PolicyCluster:
         client, count = self.bench.client, self.bench.size.policy_nodes
         await for_each(range(count), lambda index: create_node(client, bare_node(index)))
         bare = await timed_bare_writes(client, count)
+        await self.bench.thread(self.bench.cluster.kubectl, "uncordon", installation.WORKER)
         await self.bench.thread(installation.install_programs, self.bench.cluster, "External")
         await self.bench.thread(_wait_for_operator, self.bench)
         begun = time.monotonic()
@@ -109,6 +110,7 @@ async def no_op(cluster: PolicyCluster) -> list[Figure]:
     touched = {"metadata": {"annotations": {"bench.example/touched": "yes"}}}
     await bench.client.merge(f"{paths.POLICIES}/{NAME}", touched)
     await asyncio.sleep(bench.size.quiet_seconds)
+    require(bench.audit.since(0), "operator")
     written = counted(bench.audit.since(begun), "operator")
     what = ", ".join(sorted(written)) or "none"
     return [Figure(f"writes of a reconcile that changes nothing ({what})", written.total(), "", at_most(0))]
@@ -124,6 +126,7 @@ def bare_node(index: int) -> Json:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {LABEL: "yes", "kubernetes.io/hostname": name}},
+        "spec": {"taints": [TAINT]},
         "status": {"capacity": amounts, "allocatable": amounts, "conditions": [{**ready, **times}]},
     }
 

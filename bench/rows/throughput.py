@@ -4,6 +4,7 @@ import statistics
 
 from bench.bench_cluster import BenchCluster, Run, bound, median, rate
 from bench.figures import Figure, Target, at_least, at_most, ratio
+from bench.rows.pods import settled
 from bench.schedule_throughput import Throughput, measure
 
 SHARED = at_least(0.8)
@@ -34,7 +35,8 @@ async def ordinary(cluster: BenchCluster) -> list[Figure]:
     size, backend = cluster.size, cluster.setting.backend
     await cluster.stock(size.pods)  # the scheduler warms up
     without = [await cluster.stock(size.pods) for _ in range(size.repeats)]
-    await cluster.only_objects()
+    await cluster.close_worker()
+    await settled(cluster)  # the operator takes back GPUShareNodes that no policy asked for
     await _plain(cluster)
     installed = [await _plain(cluster) for _ in range(size.repeats)]
     return ordinary_figures(without, installed, ORDINARY[backend])

@@ -82,6 +82,9 @@ class PretendCluster(BenchCluster):
     async def install(self) -> None:
         self._installed = True
 
+    async def close_worker(self) -> None:
+        await self.install()
+
     async def only_objects(self) -> None:
         await self.install()
 
@@ -114,6 +117,7 @@ async def pretend_cluster(folder: Path, **size: Any) -> AsyncIterator[PretendClu
             size=_size(size),
             audit=AuditLog(folder / "audit.log"),
         )
+        cluster.audit.path.touch()
         cluster.scheduler = Scheduler(client, layout)
         scheduling = asyncio.create_task(cluster.scheduler.run())
         try:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from bench.cluster_objects import NAMESPACE
 from bench.figures import Figure, NotMeasuredError
-from bench.rows import churn, load, one_node, throughput
+from bench.rows import churn, load, one_node, pods, throughput
 from tests.fakes.bench_cluster import PretendCluster, pretend_cluster
 
 from gpushare_core.json_object import Json
@@ -40,7 +40,10 @@ async def test_plain_and_shared_pods_take_turns_and_three_rows_use_them(cluster:
     assert await pods_of(cluster) == []
 
 
-async def test_ordinary_pods_are_measured_without_us_first(cluster: PretendCluster) -> None:
+async def test_ordinary_pods_are_measured_without_us_first(
+    cluster: PretendCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pods, "QUIET_SECONDS", 0.05)
     figures = by_name(await throughput.ordinary(cluster))
     assert figures["with us over without us"].target is not None
     with pytest.raises(NotMeasuredError, match="installed already"):
@@ -67,8 +70,8 @@ async def test_attempts_are_kube_schedulers_own_count(
     cluster: PretendCluster, *, attempts: int, reached: bool
 ) -> None:
     cluster.scheduler.attempts = attempts
-    most, pods = await one_node.attempts(cluster)
-    assert (most.measured, most.reached, pods.measured) == (attempts, reached, one_node.PODS)
+    most, count = await one_node.attempts(cluster)
+    assert (most.measured, most.reached, count.measured) == (attempts, reached, one_node.PODS)
     for collection in (paths.NODES, paths.SHARE_NODES, paths.PODS):
         assert (await cluster.client.get(collection))["items"] == [], "what was added is taken away"
 

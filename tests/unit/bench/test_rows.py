@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from bench.audit_log import Write
 from bench.bench_cluster import bound
-from bench.cluster_objects import Layout
+from bench.cluster_objects import Layout, node, pending_pod
 from bench.figures import Figure, NotMeasuredError, at_least
 from bench.percentiles import Percentiles
 from bench.rows.churn import Churn, churn_figures, without
@@ -106,6 +106,17 @@ def test_writes_are_counted_per_pod_and_in_quiet_none_may_be() -> None:
         ("in 8 s of quiet, by all programs", 1, False),
         ("to Leases in 8 s of quiet", 1, None),
     ]
+
+
+def test_an_audit_log_without_a_binding_is_no_witness() -> None:
+    with pytest.raises(NotMeasuredError, match="no write of the extender"):
+        write_figures([Write("plugin", "patch", "gpusharenodes/status")], [], pods=4, seconds=8)
+
+
+def test_nodes_without_a_kubelet_take_only_what_tolerates_them() -> None:
+    taints = [*node(0, Layout(nodes=1))["spec"]["taints"], *bare_node(0)["spec"]["taints"]]
+    (toleration,) = pending_pod("a")["spec"]["tolerations"]
+    assert {(each["key"], each["effect"]) for each in taints} == {(toleration["key"], toleration["effect"])}
 
 
 def difference(node: str) -> Difference:

@@ -1,9 +1,13 @@
 """Which rows there are, and what is refused."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
-from bench.__main__ import parse
+from bench.__main__ import measure, parse
+from bench.figures import Figure, at_most
 from bench.rows.table import names, stages
-from bench.runner import Selection, selected
+from bench.runner import Row, Selection, Stage, selected
 from bench.size import FULL, QUICK, Size
 
 ROWS = {
@@ -79,3 +83,30 @@ def test_a_row_that_is_none_is_refused_with_the_names_of_all(capsys: pytest.Capt
 def test_make_passes_empty_lists() -> None:
     options = parse(["--size", "full", "--rows", "", "--skip", "churn"])
     assert (options.size, options.rows, options.skip) == ("full", "", "churn")
+
+
+async def _good(_: None) -> list[Figure]:
+    return [Figure("x", 2.0, target=at_most(1))]
+
+
+async def _interrupted(_: None) -> list[Figure]:
+    raise KeyboardInterrupt
+
+
+@asynccontextmanager
+async def _nowhere() -> AsyncIterator[None]:
+    yield None
+
+
+def test_an_interruption_keeps_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (Row("good", "Good", _good), Row("cut", "Cut", _interrupted), Row("never", "Never", _good))
+    assert measure([Stage("nowhere", _nowhere, rows)]) == 1
+    said = capsys.readouterr().out
+    assert "### Good (good; nowhere)" in said
+    assert "interrupted: the rows that are not shown are not measured" in said
+    assert "0 of 1 targets reached" in said
+
+
+def test_a_missed_target_is_no_failure_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert measure([Stage("nowhere", _nowhere, (Row("good", "Good", _good),))]) == 0
+    assert "- missed: x: 2, target <= 1" in capsys.readouterr().out
