@@ -17,8 +17,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.cluster_objects import Layout, node_name, pending_pod
-from bench.footprint import mebibytes
 from bench.percentiles import Percentiles
+from bench.process_use import mebibytes
 
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.json_object import Json
@@ -100,7 +100,7 @@ def measure(
         WrongAnswerError: an answer is not what ``layout`` makes right.
     """
     offered = [node_name(index) for index in range(names)]
-    fitting = {node_name(index) for index in range(names) if layout.most_free(index) >= units}
+    fitting = _fitting(layout, names=names, units=units)
     passing = min(len(fitting), candidates or names)
     _wait_for_right_answer(caller, offered, units=units, fitting=fitting, passing=passing)
     milliseconds: list[float] = []
@@ -111,6 +111,26 @@ def measure(
         milliseconds.append(taken)
         _check(answer, fitting, passing=passing)
     return FilterLatency(names, len(fitting), passing, Percentiles.of(milliseconds), len(body), len(answer))
+
+
+def wait_for_right_answer(
+    caller: Caller, layout: Layout, *, names: int, units: int, candidates: int = CANDIDATES
+) -> None:
+    """Asks again and again until the answer is right, for ``DEADLINE`` seconds.
+
+    Raises:
+        WrongAnswerError: the last answer was wrong.
+        OSError, HTTPException: there was none.
+    """
+    offered = [node_name(index) for index in range(names)]
+    fitting = _fitting(layout, names=names, units=units)
+    passing = min(len(fitting), candidates or names)
+    _wait_for_right_answer(caller, offered, units=units, fitting=fitting, passing=passing)
+
+
+def _fitting(layout: Layout, *, names: int, units: int) -> set[str]:
+    """Returns those of the first ``names`` nodes that have room."""
+    return {node_name(index) for index in range(names) if layout.most_free(index) >= units}
 
 
 def _wait_for_right_answer(

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 import yaml
 from aiohttp import web
-from bench.footprint import mebibytes
+from bench.process_use import mebibytes
 from tests.fakes.api_server import LEASES, PODS, SHARE_NODES, FakeApi, fake_api
 from tests.fakes.extender_keys import PAIRS as AUTHORITIES
 from tests.fakes.extender_keys import caller_tls
