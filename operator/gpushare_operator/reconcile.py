@@ -117,7 +117,10 @@ class Reconciler:
     def enqueue_figures(self) -> None:
         """Asks for all policies after a change of what their statuses sum up: that is in no hurry."""
         for policy in self.cache.policies():
-            (self.enqueue_later or self.enqueue)(policy)
+            self._enqueue_later(policy)
+
+    def _enqueue_later(self, key: str) -> None:
+        (self.enqueue_later or self.enqueue)(key)
 
     async def resync(self) -> None:
         """Reads everything. To be done once before any work: an empty cache looks like an empty cluster."""
@@ -204,6 +207,8 @@ class Reconciler:
         plan = plan_policy(snapshot, policy, self.installation, self.now())
         outcome = await self._perform(name, snapshot, plan)
         unreported = await self._report(name)
+        if unreported and outcome.failures:
+            self._enqueue_later(name)  # the backoff of what failed may be longer
         self._conclude(outcome)
         stale = seconds_until_reports_end(snapshot, self.now())
         return _earliest(plan.retry_after, outcome.retry_after, unreported, stale)

@@ -11,6 +11,7 @@ from tests.component.operator.test_app import CARDS, SECONDS, is_ready, running,
 from tests.fakes.operator_cluster import Cluster, Operator, converge
 from tests.fakes.operator_server import Server
 
+from gpushare_core.api.names import MODE_LABEL
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_operator.decide.actions import LabelNode
@@ -70,6 +71,24 @@ async def test_sums_that_move_on_are_written_a_second_later() -> None:
     assert await work("default") is None
     assert cluster.api.writes == [STATUS, STATUS]
     assert allocated(cluster) == 10
+
+
+async def test_sums_do_not_wait_for_the_backoff_of_what_fails() -> None:
+    cluster, operator = await in_force("gpu-1")
+    later: list[str] = []
+    operator.reconciler.enqueue_later = later.append
+    allocate(cluster, 1)
+    await operator.resync()
+    await operator.work("default")
+    allocate(cluster, 2)
+    cluster.api.refuse = lambda write: write.endswith("/gpu-1")
+    cluster.api.change(paths.NODES, "gpu-1", {"metadata": {"labels": {MODE_LABEL: "wrong"}}})
+    for _ in range(2):  # the refusal is a condition, which does not wait; then sums alone are new
+        await operator.resync()
+        await operator.work("default")
+        allocate(cluster, 3)
+        operator.now += timedelta(seconds=0.6)
+    assert later == ["default"]
 
 
 async def test_a_condition_does_not_wait() -> None:
