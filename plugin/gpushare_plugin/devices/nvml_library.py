@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations
+from threading import RLock
 from typing import Any, TypeVar
 
 import pynvml
@@ -35,6 +36,8 @@ class NvmlLibrary:
         self._library = library
         self._is_open = False
         self._events = XidEvents()
+        self._lock = RLock()
+        """Who closes it waits for a call that is under way: it would return into code that is no more."""
 
     def read(self) -> list[CardFacts]:
         """Returns what NVML says of each card, by index. Blocks.
@@ -42,6 +45,10 @@ class NvmlLibrary:
         Raises:
             DriverFaultError: it says nothing of any card.
         """
+        with self._lock:
+            return self._read()
+
+    def _read(self) -> list[CardFacts]:
         try:
             self._open()
             facts = [_facts(index) for index in range(_ask(pynvml.nvmlDeviceGetCount))]
@@ -56,7 +63,8 @@ class NvmlLibrary:
 
         Before the cards are others the old events have to be taken: they are lost then.
         """
-        return self._events.collect()
+        with self._lock:
+            return self._events.collect()
 
     @property
     def is_open(self) -> bool:
@@ -93,6 +101,10 @@ class NvmlLibrary:
 
     def close(self) -> None:
         """Unloads the library, too: that of another version of the driver has the same name."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
         if not self._is_open:
             return
         self._is_open = False

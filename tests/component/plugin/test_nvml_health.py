@@ -1,6 +1,7 @@
 """What NVML tells of the health of cards: Xid events, failed remapping, recovery actions."""
 
 import asyncio
+from threading import Thread
 
 import pynvml
 import pytest
@@ -139,6 +140,21 @@ async def test_looking_for_events_that_hangs_is_a_driver_that_hangs(
     assert reason_of(await read_until(source, lambda it: it.problem is not None)) == "DriverHung"
     driver.recover()
     assert health(await read_until(source, lambda it: it.problem is None)) == GOOD
+
+
+async def test_the_library_is_not_unloaded_under_a_call(library: NvmlLibrary, driver: StubDriver) -> None:
+    """The call would return into code that is no more, and end the process."""
+    source = NvmlSource(library, deadline=0.2, period=0.01)
+    assert health(await read_until(source, lambda it: it.problem is None)) == GOOD
+    driver.hang("nvmlEventSetWait_v2")
+    assert reason_of(await read_until(source, lambda it: it.problem is not None)) == "DriverHung"
+    closing = Thread(target=library.close, daemon=True)
+    closing.start()
+    await asyncio.to_thread(closing.join, 0.2)
+    assert closing.is_alive()
+    driver.recover()
+    await asyncio.to_thread(closing.join, 10)
+    assert not closing.is_alive()
 
 
 @pytest.mark.parametrize(
