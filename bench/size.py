@@ -37,6 +37,8 @@ class Size:
     """Of the filter with each number of names."""
     admissions: int = 110
     """Pods of one node, each of them an Allocate."""
+    fine_admissions: int
+    """Likewise with 256,000 units, where each takes longer."""
     idle_seconds: float
     """Of a plugin with nothing to do."""
     starts: int
@@ -57,6 +59,7 @@ QUICK = Size(
     policy_nodes=200,
     change_seconds=8.0,
     calls=300,
+    fine_admissions=40,
     idle_seconds=10.0,
     starts=2,
     churn_seconds=0.0,
@@ -75,6 +78,7 @@ FULL = Size(
     policy_nodes=5000,
     change_seconds=60.0,
     calls=2000,
+    fine_admissions=110,
     idle_seconds=60.0,
     starts=5,
     churn_seconds=3600.0,

@@ -21,6 +21,7 @@ async def _admissions(workplace: Workplace, node: PluginNode) -> list[Figure]:
     return [
         Figure(f"{what}: p50", use.admission.p50, "ms"),
         Figure(f"{what}: p99", use.admission.p99, "ms", at_most(LONGEST[node])),
+        Figure(f"{what}: plugin per pod, until the status has it", use.cpu, "ms of CPU"),
     ]
 
 
@@ -30,6 +31,8 @@ async def footprint(workplace: Workplace) -> list[Figure]:
     return [
         Figure(f"plugin, {coarse.pods} pods", coarse.loaded, "MiB", at_most(LARGEST_MIB)),
         Figure(f"plugin, {FINE.units:,} units", fine.offered, "MiB", at_most(LARGEST_MIB)),
-        Figure(f"plugin, {FINE.units:,} units and {fine.pods} pods", fine.loaded, "MiB"),
+        Figure(
+            f"plugin, {FINE.units:,} units and {fine.pods} pods", fine.loaded, "MiB", at_most(LARGEST_MIB)
+        ),
         Figure(f"plugin when idle, {coarse.pods} pods", coarse.idle, "% of a core", at_most(LARGEST_IDLE)),
     ]

@@ -27,6 +27,8 @@ NODE = "bench"
 CARDS = 8
 STATUS_SECONDS = 60.0
 """Until the status has what was admitted."""
+SETTLE_SECONDS = 2.0
+"""After the status: what comes next is what a plugin does when nothing happens."""
 POLL_SECONDS = 0.1
 
 
@@ -54,6 +56,8 @@ class PluginUse:
     """MiB resident when nobody holds anything."""
     loaded: float
     """MiB resident with all pods admitted and reported."""
+    cpu: float
+    """Milliseconds of processor for each pod, with all that follows until the status has it."""
     idle: float
     """Percent of a core while nothing happens."""
     pods: int
@@ -66,15 +70,19 @@ async def measure_plugin(folder: Path, node: PluginNode, size: Size) -> PluginUs
         TimeoutError: devices, or the status, did not come in time.
         ProgramEndedError: the plugin ended.
     """
+    pods = size.fine_admissions if node == FINE else size.admissions
     async with running(folder, node) as (client, kubelet, pid):
-        offered = process_use.of_process(pid).resident
-        taken = [await _admitted(client, kubelet, node, number) for number in range(size.admissions)]
-        await _until_reported(client, units=size.admissions * node.each)
+        offered = process_use.of_process(pid)
+        taken = [await _admitted(client, kubelet, node, number) for number in range(pods)]
+        await _until_reported(client, units=pods * node.each)
+        loaded = process_use.of_process(pid)
+        await asyncio.sleep(SETTLE_SECONDS)
         before = process_use.of_process(pid)
         await asyncio.sleep(size.idle_seconds)
         after = process_use.of_process(pid)
     idle = 100 * (after.cpu - before.cpu) / size.idle_seconds
-    return PluginUse(Percentiles.of(taken), offered, after.resident, idle, len(taken))
+    cpu = 1e3 * (loaded.cpu - offered.cpu) / pods
+    return PluginUse(Percentiles.of(taken), offered.resident, after.resident, cpu, idle, pods)
 
 
 @asynccontextmanager

@@ -135,7 +135,7 @@ def _size(changed: dict[str, Any]) -> Size:
         "one_of": 5,
         "storm": 20,
         "unfit": 4,
-        "churn_seconds": 1.0,
+        "churn_seconds": 3.0,
         **changed,
     }
     values = {name: getattr(QUICK, name) for name in QUICK.__dataclass_fields__}

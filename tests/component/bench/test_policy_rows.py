@@ -62,10 +62,11 @@ async def test_a_policy_is_applied_when_status_share_nodes_and_labels_are_there(
 async def test_changes_come_evenly_and_go_round(bare: KubeClient) -> None:
     for node in await items(bare, paths.NODES):
         await bare.create(paths.SHARE_NODES, {"metadata": {"name": node["metadata"]["name"]}})
-    made = await policy.change(bare, COUNT, seconds=0.4)
-    assert made == pytest.approx(0.4 * policy.CHANGES, abs=2)
-    statuses = [item["status"]["conditions"][0]["message"] for item in await items(bare, paths.SHARE_NODES)]
-    assert len(set(statuses)) == COUNT
+    made = await policy.change(bare, COUNT, seconds=0.6)
+    assert 1 <= made <= 0.6 * policy.CHANGES + 1, "a machine that stalls makes fewer, never more"
+    reported = [item["status"] for item in await items(bare, paths.SHARE_NODES) if "status" in item]
+    messages = {status["conditions"][0]["message"] for status in reported}
+    assert len(messages) == min(made, COUNT)
 
 
 async def test_share_nodes_that_the_operator_took_back_are_there_again(client: KubeClient) -> None:
