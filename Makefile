@@ -17,6 +17,9 @@ OPERATIONS ?= 1000
 SHRINK_MINUTES ?= 30
 CHAOS_ARGS ?=
 EXAMPLES ?= 1000
+SIZE ?= quick
+ROWS ?=
+SKIP ?=
 OF_THE_LOCK := --constraints requirements.lock --universal --generate-hashes --python-version 3.11 \
   --no-header --no-annotate --quiet
 # Each runs tests of its own, with a local cluster of its own where they need one: as many as memory allows.
@@ -98,8 +101,8 @@ lock: $(STAMP) ## Resolve the newest dependencies into requirements.lock, and th
 image: ## Build the image with docker or buildah; IMAGE=name:tag BASE=image:tag
 	IMAGE="$(IMAGE)" BASE="$(BASE)" image/build.sh
 
-bench: cluster ## Measure, and print the tables of docs/benchmarks.md
-	$(BIN)/python -m bench
+bench: cluster ## Measure every target and print tables; SIZE=quick|full ROWS=a,b SKIP=a,b; --help of it names the rows
+	GRPC_VERBOSITY=ERROR $(BIN)/python -m bench --size "$(SIZE)" --rows "$(ROWS)" --skip "$(SKIP)"
 
 preflight: $(STAMP) ## Say what this machine lacks for the local cluster
 	@$(BIN)/localcluster preflight

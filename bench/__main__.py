@@ -1,78 +1,65 @@
-"""All figures of docs/benchmarks.md: ``python -m bench`` (``make bench``). Prints Markdown tables."""
+"""Measures every row of the table of targets and prints Markdown: ``make bench``, see docs/benchmarks.md."""
 
 import argparse
 import asyncio
+import os
+import signal
 import sys
-import tempfile
-from pathlib import Path
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from bench import footprint, schedule_throughput, start_latency
-from bench.cluster_objects import Layout, node_name
-from bench.fill_cluster import fill
-from bench.installation import CONFIG, WORKER, install, install_crds, remove_nodes, stop_operator
-from bench.report import show_footprint, show_latency, show_throughput
-from bench.schedule_throughput import Throughput
-
-from gpushare_core.kube.client import KubeClient
-from gpushare_core.kube.credentials import from_kubeconfig
-from gpushare_localcluster.cluster import LocalCluster
-
-REPEATS = 3
+from bench.figures import Outcome, exit_code
+from bench.report import durations, markdown, summary
+from bench.rows.table import names as known_rows
+from bench.rows.table import stages
+from bench.runner import Selection, Stage, names, run, selected, unknown
+from bench.size import SIZES
 
 
-def main() -> int:
-    options = parse()
-    with tempfile.TemporaryDirectory() as folder, LocalCluster(Path(folder)) as cluster:
-        cluster.start(CONFIG)
-        cluster.wait_ready()
-        run(cluster, options)
-    return 0
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit code: 0, or 1 when a row could not be measured."""
+    options = parse(arguments)
+    size = SIZES[options.size]
+    chosen = selected(stages(size), Selection(names(options.rows), names(options.skip)))
+    if not chosen:
+        print(f"nothing is measured at size {options.size} of what is asked for", file=sys.stderr)
+        return 1
+    print(f"# Benchmarks, size {options.size}, {os.cpu_count()} processors", flush=True)
+    return measure(chosen)
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=30, help="pods of each kind for the latency")
-    parser.add_argument("--nodes", type=int, default=100, help="nodes for the throughput")
-    parser.add_argument("--pods", type=int, default=500, help="pods for the throughput")
-    return parser.parse_args()
+def measure(chosen: Iterable[Stage[Any]]) -> int:
+    """Prints each row once it is measured, and what came of all; also of those before an interruption."""
+    begun, outcomes, interrupted = time.monotonic(), list[Outcome](), False
+
+    def tell(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        print(f"\n{markdown(outcome)}", flush=True)
+
+    try:
+        asyncio.run(run(chosen, tell))
+    except KeyboardInterrupt:
+        interrupted = True
+        print("\ninterrupted: the rows that are not shown are not measured")
+    print(f"\n{summary(outcomes)}\n\nIt took {time.monotonic() - begun:.0f} s: {durations(outcomes)}.")
+    return 1 if interrupted else exit_code(outcomes)
 
 
-def run(cluster: LocalCluster, options: argparse.Namespace) -> None:
-    """Measures without the product first, then with it, on one cluster."""
-    layout = Layout(nodes=options.nodes)
-    install_crds(cluster)
-    cluster.kubectl("cordon", WORKER)
-    stock = bind_many(cluster, layout, options.pods)
-    remove_nodes(cluster, [node_name(index) for index in range(layout.nodes)])
-    cluster.kubectl("uncordon", WORKER)
-    install(cluster)
-    show_latency(asyncio.run(create_to_running(cluster, options.rounds)))
-    show_footprint(footprint.measure(cluster))
-    stop_operator(cluster)
-    cluster.kubectl("cordon", WORKER)
-    extended = bind_many(cluster, layout, options.pods)
-    show_throughput(
-        layout.nodes, {"stock scheduler, no extender": stock, "with gpushare's extender": extended}
-    )
-    show_footprint(footprint.measure(cluster))
-
-
-def bind_many(cluster: LocalCluster, layout: Layout, pods: int) -> Throughput:
-    """Fills the cluster and has ``pods`` of 4 units bound at once. Returns the median of ``REPEATS``."""
-
-    async def measure() -> list[Throughput]:
-        async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=60) as client:
-            await fill(client, layout)
-            return [await schedule_throughput.measure(client, pods=pods, units=4) for _ in range(REPEATS)]
-
-    runs = asyncio.run(measure())
-    return sorted(runs, key=lambda run: run.rate)[REPEATS // 2]
-
-
-async def create_to_running(cluster: LocalCluster, rounds: int) -> dict[str, list[float]]:
-    async with KubeClient(from_kubeconfig(cluster.kubeconfig)) as client:
-        return await start_latency.measure(client, rounds=rounds)
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Returns the options. Exits with a message where a row is named that is none."""
+    rows = known_rows()
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__, epilog=f"rows: {', '.join(rows)}")
+    parser.add_argument("--size", choices=sorted(SIZES), default="quick", help="%(default)s")
+    parser.add_argument("--rows", default="", metavar="ROW,ROW", help="only these")
+    parser.add_argument("--skip", default="", metavar="ROW,ROW", help="all but these")
+    options = parser.parse_args(arguments)
+    if wrong := unknown(Selection(names(options.rows), names(options.skip)), rows):
+        parser.error(f"no row is called {', '.join(wrong)}; rows: {', '.join(rows)}")
+    return options
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Whoever ends it from outside gets what was measured as well, and no cluster stays.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(main(sys.argv[1:]))

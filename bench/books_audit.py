@@ -1,26 +1,26 @@
 """What it costs to see whether books agree, at 5,000 nodes of 8 cards and 40,000 pods: CPU of one process.
 
-Run it by `python bench/books_audit.py` in the virtual environment of the checkout.
+Run it by ``python -m bench.books_audit``.
 """
 
 import asyncio
-import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.samples.extender import reporting, share_node
+import msgspec
+from bench.cluster_objects import NAMESPACE, Layout, share_node, share_node_status
+from bench.peers.objects import merged
 
 from gpushare_core.audit.differences import status_differences
-from gpushare_core.audit.readers import read_share_node
+from gpushare_core.audit.readers import read_share_node as read_book
 from gpushare_core.json_object import Json
 from gpushare_extender.cluster.book_audit import BookAudit, ChangedNodes
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.ledger.share_node import ShareNode, read_share_node
 
 NODES, CARDS = 5000, 8
+LAYOUT = Layout(nodes=NODES, cards=CARDS, full_every=NODES + 1)
 
 
 def milliseconds(work: Callable[[], object]) -> float:
@@ -40,15 +40,23 @@ class Clock:
 def fill(ledger: Ledger) -> None:
     """One pod on each card."""
     for number in range(NODES):
-        name = f"n{number}"
-        present = share_node(name, *[16] * CARDS)
-        for card in range(CARDS):
-            uid = f"p-{number}-{card}"
-            present = reporting(present, card, **{uid: 4})
-            cards = (CardUnits(f"{name}-{card}", 4),)
-            holder = Holder(uid=uid, namespace="default", name=uid, node=name, cards=cards)
+        present = reported(number)
+        uids = uids_of(number)
+        for card, pod in zip(present.cards, LAYOUT.pods(number), strict=True):
+            uid, cards = uids[pod.name], (CardUnits(card.uuid, pod.units),)
+            holder = Holder(uid=uid, namespace=NAMESPACE, name=pod.name, node=present.name, cards=cards)
             ledger.set_pod(PodUpdate(uid, holder))
         ledger.set_share_node(present)
+
+
+def uids_of(number: int) -> dict[str, str]:
+    return {pod.name: f"uid-{pod.name}" for pod in LAYOUT.pods(number)}
+
+
+def reported(number: int, changed: Mapping[str, str] | None = None) -> ShareNode:
+    """Returns what the plugin of a node reports; ``changed``: other UIDs of its pods."""
+    status = share_node_status(number, LAYOUT, {**uids_of(number), **(changed or {})})
+    return read_share_node(msgspec.Raw(msgspec.json.encode(merged(share_node(number), status))))
 
 
 def of_extender() -> None:
@@ -67,7 +75,7 @@ def of_extender() -> None:
 
     print(f"extender: {NODES} nodes after a start {milliseconds(look_at_all):.0f} ms")
     assert not audit.found
-    ledger.set_share_node(reporting(share_node("n1", *[16] * CARDS), 0, a=4))
+    ledger.set_share_node(reported(1, {LAYOUT.pods(1)[0].name: "another"}))
     clock.now = 20.0
     print(f"extender: one node that changed {milliseconds(look_at_all):.2f} ms")
     print(f"extender: nothing changed {milliseconds(nodes.seconds_until_due):.3f} ms")
@@ -75,7 +83,7 @@ def of_extender() -> None:
 
 def of_operator() -> None:
     body = _share_node_json()
-    per_node = milliseconds(lambda: [status_differences(read_share_node(body)) for _ in range(500)]) / 500
+    per_node = milliseconds(lambda: [status_differences(read_book(body)) for _ in range(500)]) / 500
     print(
         f"operator: a version of a GPUShareNode {per_node:.2f} ms, of all {NODES} {per_node * NODES:.0f} ms"
     )

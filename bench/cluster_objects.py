@@ -10,6 +10,8 @@ from gpushare_core.json_object import Json
 
 MOMENT = "2026-01-01T00:00:00Z"
 NAMESPACE = "default"
+TAINT = {"key": "bench.example/object", "effect": "NoSchedule"}
+"""Of nodes without a kubelet: programs of the product, too, would be put there and never run."""
 NODE_IMAGES = 40
 """A kubelet reports that many images of its node: the bulk of a Node object."""
 
@@ -75,6 +77,7 @@ def node(index: int, layout: Layout) -> Json:
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
+        "spec": {"taints": [TAINT]},
         "status": {
             "capacity": amounts,
             "allocatable": amounts,
@@ -157,7 +160,12 @@ def pending_pod(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": "bench", **(labels or {})}},
-        "spec": {"containers": [container], "schedulerName": scheduler, "terminationGracePeriodSeconds": 0},
+        "spec": {
+            "containers": [container],
+            "schedulerName": scheduler,
+            "terminationGracePeriodSeconds": 0,
+            "tolerations": [{**TAINT, "operator": "Exists"}],
+        },
     }
 
 

@@ -7,6 +7,7 @@ Run it against a cluster whose node lifecycle controller is off: nothing keeps t
 import argparse
 import asyncio
 import time
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 from bench.cluster_objects import (
@@ -22,33 +23,63 @@ from bench.cluster_objects import (
 )
 from bench.concurrency import for_each
 
+from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
+
+PAGE = 1000
 
 
 async def fill(client: KubeClient, layout: Layout) -> None:
     """Creates everything that ``layout`` describes; the CRDs must be there."""
 
     async def add_node(index: int) -> None:
-        created = await client.create(paths.NODES, node(index, layout))
-        if created["spec"].get("taints"):  # put there at admission, for a kubelet to take away
-            await client.merge(f"{paths.NODES}/{node_name(index)}", {"spec": {"taints": None}})
-        await client.create(paths.SHARE_NODES, share_node(index))
-
-    async def add_pods(index: int) -> None:
-        uids = {pod.name: await add_pod(pod) for pod in layout.pods(index)}
-        path = f"{paths.SHARE_NODES}/{node_name(index)}/status"
-        await client.merge(path, share_node_status(index, layout, uids))
-
-    async def add_pod(pod: PlacedPod) -> str:
-        created = await client.create(paths.pods(NAMESPACE), running_pod(pod))
-        uid = str(created["metadata"]["uid"])
-        await client.merge(f"{paths.pod_path(NAMESPACE, pod.name)}/status", running_status(pod, uid))
-        return uid
+        await create_node(client, node(index, layout))
+        for pod in layout.pods(index):
+            await _add_pod(client, pod)
 
     await for_each(range(layout.nodes), add_node)
-    await for_each(range(layout.nodes), add_pods)
+    await fill_share_nodes(client, layout)
+
+
+async def create_node(client: KubeClient, body: Json) -> None:
+    """Creates a node that pods can be bound to at once: no taint but its own keeps them off."""
+    created = await client.create(paths.NODES, body)
+    own = body["spec"]["taints"]
+    if created["spec"]["taints"] != own:  # put there at admission, for a kubelet to take away
+        await client.merge(f"{paths.NODES}/{body['metadata']['name']}", {"spec": {"taints": own}})
+
+
+async def fill_share_nodes(client: KubeClient, layout: Layout) -> None:
+    """Creates the missing GPUShareNodes of ``layout``, with the status that a plugin would write."""
+    present = {each["metadata"]["name"] async for each in _each(client, paths.SHARE_NODES)}
+    held = [each["metadata"] async for each in _each(client, paths.pods(NAMESPACE))]
+    uids = {metadata["name"]: metadata["uid"] for metadata in held}
+
+    async def add(index: int) -> None:
+        await create_share_node(client, index, layout, uids)
+
+    await for_each([index for index in range(layout.nodes) if node_name(index) not in present], add)
+
+
+async def create_share_node(client: KubeClient, index: int, layout: Layout, uids: Mapping[str, str]) -> None:
+    """``uids``: of the node's pods, by name."""
+    await client.create(paths.SHARE_NODES, share_node(index))
+    status = share_node_status(index, layout, uids)
+    await client.merge(f"{paths.SHARE_NODES}/{node_name(index)}/status", status)
+
+
+async def _add_pod(client: KubeClient, pod: PlacedPod) -> None:
+    created = await client.create(paths.pods(NAMESPACE), running_pod(pod))
+    status = running_status(pod, str(created["metadata"]["uid"]))
+    await client.merge(f"{paths.pod_path(NAMESPACE, pod.name)}/status", status)
+
+
+async def _each(client: KubeClient, path: str) -> AsyncIterator[Json]:
+    async for page in client.pages(path, limit=PAGE):
+        for item in page.items:
+            yield item
 
 
 async def main() -> None:

@@ -17,25 +17,27 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.cluster_objects import Layout, node_name, pending_pod
-from bench.footprint import mebibytes
 from bench.percentiles import Percentiles
+from bench.process_use import mebibytes
 
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.json_object import Json
+from gpushare_core.placement.node_ranking import CANDIDATES
 
 DEADLINE = 60.0
 """Seconds to wait for the first right answer."""
 
 
 class WrongAnswerError(Exception):
-    """The filter did not pass exactly the nodes with room."""
+    """The filter passed a node without room, or fewer than there are, or more than are to be offered."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterLatency:
-    """Of many calls with the same question."""
+    """Of many calls with the same question, each for another pod."""
 
     names: int
+    fitting: int
     passing: int
     milliseconds: Percentiles
     request_size: int
@@ -81,30 +83,65 @@ def filter_request(names: list[str], *, units: int) -> bytes:
     return json.dumps(arguments, separators=(",", ":")).encode()
 
 
-def measure(caller: Caller, layout: Layout, *, names: int, units: int, count: int = 1000) -> FilterLatency:
+def measure(
+    caller: Caller,
+    layout: Layout,
+    *,
+    names: int,
+    units: int,
+    count: int = 1000,
+    candidates: int = CANDIDATES,
+) -> FilterLatency:
     """Calls the filter ``count`` times, after waiting for the first right answer.
+
+    ``candidates``: as the policy says it.
 
     Raises:
         WrongAnswerError: an answer is not what ``layout`` makes right.
     """
     offered = [node_name(index) for index in range(names)]
-    expected = [node_name(index) for index in range(names) if layout.most_free(index) >= units]
-    body = filter_request(offered, units=units)
-    _wait_for_right_answer(caller, body, expected)
+    fitting = _fitting(layout, names=names, units=units)
+    passing = min(len(fitting), candidates or names)
+    _wait_for_right_answer(caller, offered, units=units, fitting=fitting, passing=passing)
     milliseconds: list[float] = []
-    answer = b""
+    body = answer = b""
     for _ in range(count):
+        body = filter_request(offered, units=units)
         taken, answer = caller.filter(body)
         milliseconds.append(taken)
-        _check(answer, expected)
-    return FilterLatency(names, len(expected), Percentiles.of(milliseconds), len(body), len(answer))
+        _check(answer, fitting, passing=passing)
+    return FilterLatency(names, len(fitting), passing, Percentiles.of(milliseconds), len(body), len(answer))
 
 
-def _wait_for_right_answer(caller: Caller, body: bytes, expected: list[str]) -> None:
+def wait_for_right_answer(
+    caller: Caller, layout: Layout, *, names: int, units: int, candidates: int = CANDIDATES
+) -> None:
+    """Asks again and again until the answer is right, for ``DEADLINE`` seconds.
+
+    Raises:
+        WrongAnswerError: the last answer was wrong.
+        OSError, HTTPException: there was none.
+    """
+    offered = [node_name(index) for index in range(names)]
+    fitting = _fitting(layout, names=names, units=units)
+    passing = min(len(fitting), candidates or names)
+    _wait_for_right_answer(caller, offered, units=units, fitting=fitting, passing=passing)
+
+
+def _fitting(layout: Layout, *, names: int, units: int) -> set[str]:
+    """Returns those of the first ``names`` nodes that have room."""
+    return {node_name(index) for index in range(names) if layout.most_free(index) >= units}
+
+
+def _wait_for_right_answer(
+    caller: Caller, offered: list[str], *, units: int, fitting: set[str], passing: int
+) -> None:
+    """Asks for another pod each time: one that comes again is offered every node."""
     deadline = time.monotonic() + DEADLINE
     while True:
         try:
-            return _check(caller.filter(body)[1], expected)
+            body = filter_request(offered, units=units)
+            return _check(caller.filter(body)[1], fitting, passing=passing)
         except (WrongAnswerError, OSError, http.client.HTTPException):
             caller.close()
             if time.monotonic() > deadline:
@@ -112,11 +149,11 @@ def _wait_for_right_answer(caller: Caller, body: bytes, expected: list[str]) -> 
             time.sleep(0.05)
 
 
-def _check(answer: bytes, expected: list[str]) -> None:
+def _check(answer: bytes, fitting: set[str], *, passing: int) -> None:
     result: Json = json.loads(answer)
-    if result.get("Error") or result.get("NodeNames") != expected:
-        passing = len(result.get("NodeNames") or ())
-        raise WrongAnswerError(f"{passing} nodes pass, {len(expected)} should: {result.get('Error', '')}")
+    names = result.get("NodeNames") or ()
+    if result.get("Error") or len(names) != passing or not fitting.issuperset(names):
+        raise WrongAnswerError(f"{len(names)} nodes pass, {passing} should: {result.get('Error', '')}")
 
 
 def main() -> None:
@@ -125,7 +162,16 @@ def main() -> None:
     names = min(options.names or options.nodes, options.nodes)
     caller = Caller(options.url, mutual_tls(client=options.client, authorities=options.authorities))
     with contextlib.closing(caller):
-        _show(measure(caller, layout, names=names, units=options.units, count=options.count))
+        _show(
+            measure(
+                caller,
+                layout,
+                names=names,
+                units=options.units,
+                count=options.count,
+                candidates=options.candidates,
+            )
+        )
     if options.pid:
         status = Path(f"/proc/{options.pid}/status").read_text()
         print(f"resident {mebibytes(status, 'VmRSS'):.0f} MiB")
@@ -141,13 +187,16 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--names", type=int, help="offer only the first so many nodes")
     parser.add_argument("--units", type=int, default=4)
     parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument(
+        "--candidates", type=int, default=CANDIDATES, help="placement.candidates of the policy"
+    )
     parser.add_argument("--pid", type=int, help="of the extender, to show its memory")
     return parser.parse_args()
 
 
 def _show(latency: FilterLatency) -> None:
     taken = latency.milliseconds
-    print(f"{latency.names} names, {latency.passing} pass (checked every time)")
+    print(f"{latency.names} names, {latency.fitting} fit, {latency.passing} pass (checked every time)")
     print(f"p50 {taken.p50:.2f} p99 {taken.p99:.2f} max {taken.highest:.2f} ms")
     print(f"request {latency.request_size} bytes, answer {latency.answer_size} bytes")
 

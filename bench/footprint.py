@@ -1,6 +1,9 @@
-"""What each process of the product holds resident."""
+"""What the product's processes on a local cluster use."""
 
 from dataclasses import dataclass
+
+from bench.figures import NotMeasuredError
+from bench.process_use import ProcessUse, parsed
 
 from gpushare_core.api.names import NAMESPACE
 from gpushare_localcluster.cluster import LocalCluster
@@ -9,12 +12,13 @@ from gpushare_localcluster.containers import ContainerRecord
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Resident and peak size of one container's process, in MiB."""
+    """Of one container's process. ``resident`` and ``peak`` in MiB, ``cpu`` in seconds since its start."""
 
     container: str
     node: str
     resident: float
     peak: float
+    cpu: float
 
 
 def measure(cluster: LocalCluster) -> list[Footprint]:
@@ -28,12 +32,26 @@ def measure(cluster: LocalCluster) -> list[Footprint]:
     return sorted(footprints, key=lambda footprint: footprint.container)
 
 
-def mebibytes(status: str, field: str) -> float:
-    """Returns the MiB that ``field`` has in ``status``, the text of ``/proc/<pid>/status``."""
-    fields = dict(line.split(":", 1) for line in status.splitlines())
-    return int(fields[field].split()[0]) / 1024
+def of_container(cluster: LocalCluster, name: str) -> Footprint:
+    """Returns the footprint of the one container of that name; of several the one that has worked most.
+
+    Raises:
+        NotMeasuredError: none runs.
+    """
+    found = [each for each in measure(cluster) if each.container == name]
+    if not found:
+        raise NotMeasuredError(f"no container {name} of the product is running")
+    return max(found, key=lambda each: each.cpu)
 
 
 def _footprint(cluster: LocalCluster, record: ContainerRecord) -> Footprint:
-    status = cluster.node_exec(record.node, ["cat", f"/proc/{record.pid}/status"]).stdout
-    return Footprint(record.container, record.node, mebibytes(status, "VmRSS"), mebibytes(status, "VmHWM"))
+    use = _use(cluster, record)
+    return Footprint(record.container, record.node, use.resident, use.peak, use.cpu)
+
+
+def _use(cluster: LocalCluster, record: ContainerRecord) -> ProcessUse:
+    folder = f"/proc/{record.pid}"
+    stat, _, status = cluster.node_exec(
+        record.node, ["cat", f"{folder}/stat", f"{folder}/status"]
+    ).stdout.partition("\n")
+    return parsed(stat, status)

@@ -1,34 +1,48 @@
 """A cluster for measuring, and the product on it, installed by its own manifests."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
+from bench import audit_log
+
 from gpushare_core.api.names import NAMESPACE
+from gpushare_core.json_object import Json
 from gpushare_localcluster.cluster import LocalCluster
 from gpushare_localcluster.config import ClusterConfig
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = "gpu-1"
+CONTROL_PLANE = "control-plane-1"
+UNLIMITED = ("--kube-api-qps=2000", "--kube-api-burst=2000")
+"""Of kube-scheduler's client: with its default of 50 a second it waits for itself."""
+READY_SECONDS = 180
+POLICY_KIND = "gpusharepolicy"
 
-CONFIG = ClusterConfig(
-    nodes=ClusterConfig.of_size(workers=1).nodes,
-    # Nodes that only exist as objects never send a heartbeat.
-    component_flags={"kube-controller-manager": ["--node-monitor-grace-period=24h"]},
-)
 
-POLICY = {
-    "apiVersion": "gpushare.io/v1alpha1",
-    "kind": "GPUSharePolicy",
-    "metadata": {"name": "default"},
-    "spec": {
-        "nodes": [
-            {
-                "names": [WORKER],
-                "devices": {"source": "Simulated", "simulated": [{"count": 8, "memory": "16Gi"}]},
-            }
-        ]
-    },
-}
+def config(folder: Path, *, scheduler_flags: Sequence[str] = ()) -> ClusterConfig:
+    """Returns one control plane and one worker; the API server's audit log is in ``folder``."""
+    return ClusterConfig(
+        nodes=ClusterConfig.of_size(workers=1).nodes,
+        component_flags={
+            "kube-apiserver": audit_log.flags(folder),
+            # Nodes that only exist as objects never send a heartbeat.
+            "kube-controller-manager": ["--node-monitor-grace-period=24h"],
+            "kube-scheduler": scheduler_flags,
+        },
+    )
+
+
+def policy(backend: str) -> Json:
+    """The worker, with simulated cards."""
+    simulated = [{"count": 8, "memory": "16Gi"}]
+    rule = {"names": [WORKER], "devices": {"source": "Simulated", "simulated": simulated}}
+    return {
+        "apiVersion": "gpushare.io/v1alpha1",
+        "kind": "GPUSharePolicy",
+        "metadata": {"name": "default"},
+        "spec": {"nodes": [rule], "scheduler": {"backend": backend}},
+    }
 
 
 def install_crds(cluster: LocalCluster) -> None:
@@ -37,34 +51,23 @@ def install_crds(cluster: LocalCluster) -> None:
     cluster.kubectl("wait", "--for=condition=Established", "crd/gpusharenodes.gpushare.io", "--timeout=30s")
 
 
-def install(cluster: LocalCluster) -> None:
-    """Installs everything and waits until a policy for the one worker is Ready."""
+def install_programs(cluster: LocalCluster, backend: str) -> None:
+    """Installs what runs before there is any policy, with the rights that ``backend`` needs."""
     cluster.kubectl("apply", "-k", str(ROOT / "manifests"))
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(POLICY))
-    cluster.kubectl("wait", "--for=condition=Ready", "gpusharepolicy/default", "--timeout=180s", timeout=200)
+    if backend == "Dedicated":
+        cluster.kubectl("apply", "-k", str(ROOT / "manifests" / "dedicated"))
+
+
+def install(cluster: LocalCluster, backend: str) -> None:
+    """Installs everything and waits until a policy for the one worker is Ready."""
+    install_programs(cluster, backend)
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(policy(backend)))
+    waiting = ("--for=condition=Ready", f"--timeout={READY_SECONDS}s")
+    cluster.kubectl("wait", *waiting, f"{POLICY_KIND}/default", timeout=READY_SECONDS + 20)
 
 
 def stop_operator(cluster: LocalCluster) -> None:
-    """Stops the operator and the admission policy.
-
-    The operator would take back GPUShareNodes that no policy asked for, and the admission policy would
-    refuse allocations that the extender did not grant.
-    """
-    cluster.kubectl("delete", "validatingadmissionpolicybinding", "gpushare-pods")
+    """Stops the operator, which would take back GPUShareNodes that no policy asked for."""
     cluster.kubectl("scale", "deployment/gpushare-operator", "-n", NAMESPACE, "--replicas=0")
-    cluster.kubectl(
-        "wait",
-        "pod",
-        "-n",
-        NAMESPACE,
-        "-l",
-        "app.kubernetes.io/component=operator",
-        "--for=delete",
-        "--timeout=60s",
-    )
-
-
-def remove_nodes(cluster: LocalCluster, names: list[str]) -> None:
-    cluster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
-    cluster.kubectl("delete", "node", *names)
-    cluster.kubectl("delete", "gpusharenodes", *names)
+    labels = ("-n", NAMESPACE, "-l", "app.kubernetes.io/component=operator")
+    cluster.kubectl("wait", "pod", *labels, "--for=delete", "--timeout=60s")

@@ -1,59 +1,82 @@
-"""What ``make bench`` prints: the Markdown tables of docs/benchmarks.md."""
+"""What ``make bench`` prints: Markdown, so that it can be pasted into docs/benchmarks.md as it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
-from bench.footprint import Footprint
-from bench.percentiles import Percentiles
-from bench.schedule_throughput import Throughput
+from bench.figures import Figure, Outcome, Target
+
+HEADER = ("figure", "target", "measured", "reached")
+SIGNIFICANT = 3
 
 
-def show_latency(milliseconds: Mapping[str, Sequence[float]]) -> None:
-    """``milliseconds`` of each pod, by kind of pod."""
-    rows = [
-        [kind, len(numbers), *_milliseconds(Percentiles.of(numbers))]
-        for kind, numbers in milliseconds.items()
+def markdown(outcome: Outcome) -> str:
+    """Returns the section of one row."""
+    title = f"### {outcome.title} ({outcome.row}; {outcome.stage})"
+    if not outcome.is_measured:
+        return f"{title}\n\nnot measured: {outcome.problem}"
+    return f"{title}\n\n{table(HEADER, [_row(figure) for figure in outcome.figures])}"
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """Returns which targets are reached, which are missed, and what could not be measured."""
+    judged = [each for outcome in outcomes for each in outcome.figures if each.target]
+    missed = [each for each in judged if not each.reached]
+    unmeasured = [each for each in outcomes if not each.is_measured]
+    lines = [
+        f"{len(judged) - len(missed)} of {len(judged)} targets reached; {len(unmeasured)} rows not measured.",
+        *(f"- missed: {_sentence(each)}" for each in missed),
+        *(f"- not measured: {each.row}, {each.stage}: {each.problem}" for each in unmeasured),
     ]
-    _show("Create to Running", ["pod", "pods", "p50 ms", "p99 ms", "max ms"], rows)
+    return "\n".join(["## Summary", "", *lines])
 
 
-def show_footprint(footprints: Sequence[Footprint]) -> None:
-    rows = [
-        [footprint.container, footprint.node, f"{footprint.resident:.1f}", f"{footprint.peak:.1f}"]
-        for footprint in footprints
-    ]
-    _show("Resident size", ["process", "node", "MiB", "peak MiB"], rows)
+def durations(outcomes: Iterable[Outcome]) -> str:
+    """Returns how long each row took, in stages."""
+    parts = []
+    for stage, rows in groupby(outcomes, key=lambda each: each.stage):
+        parts.append(f"{stage}: " + ", ".join(f"{each.row} {each.seconds:.0f} s" for each in rows))
+    return "; ".join(parts)
 
 
-def show_throughput(nodes: int, throughputs: Mapping[str, Throughput]) -> None:
-    """``throughputs`` by scheduler."""
-    rows = [
-        [
-            scheduler,
-            throughput.bound,
-            f"{throughput.rate:.0f}",
-            f"{throughput.wait.p50 * 1e3:.0f}",
-            f"{throughput.wait.p99 * 1e3:.0f}",
-        ]
-        for scheduler, throughput in throughputs.items()
-    ]
-    header = ["scheduler", "pods", "pods/s", "create to bound p50 ms", "p99 ms"]
-    _show(f"Throughput at {nodes} nodes", header, rows)
+def number(value: float) -> str:
+    """Returns three significant digits, and all digits of larger numbers."""
+    if value == 0 or abs(value) >= 10 ** (SIGNIFICANT - 1):
+        return f"{value:,.0f}"
+    text = f"{value:.{SIGNIFICANT}g}"
+    return f"{value:.6f}".rstrip("0").rstrip(".") if "e" in text else text
 
 
-def _milliseconds(percentiles: Percentiles) -> list[str]:
-    return [f"{value:.0f}" for value in (percentiles.p50, percentiles.p99, percentiles.highest)]
-
-
-def _show(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    print(f"\n### {title}\n\n{_markdown(header, rows)}", flush=True)
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Returns a Markdown table, columns padded so that it reads well in a terminal too."""
-    cells = [[str(cell) for cell in row] for row in (header, *rows)]
+    cells = [tuple(header), *map(tuple, rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     lines = [_line(row, widths) for row in cells]
     return "\n".join([lines[0], _line(["-" * width for width in widths], widths), *lines[1:]])
+
+
+def _row(figure: Figure) -> tuple[str, str, str, str]:
+    reached = {True: "yes", False: "no", None: ""}[figure.reached]
+    return figure.what, _target(figure.target, figure.unit), _measured(figure), reached
+
+
+def _sentence(figure: Figure) -> str:
+    return f"{figure.what}: {_measured(figure)}, target {_target(figure.target, figure.unit)}"
+
+
+def _target(target: Target | None, unit: str) -> str:
+    return _with_unit(f"{target.bound.value} {target.value:g}", unit) if target else ""
+
+
+def _measured(figure: Figure) -> str:
+    """What rounding would make equal to a target that is missed is shown with more digits."""
+    text = number(figure.measured)
+    if figure.reached is False and figure.target and float(text.replace(",", "")) == figure.target.value:
+        text = f"{figure.measured:.6g}"
+    return _with_unit(text, figure.unit)
+
+
+def _with_unit(text: str, unit: str) -> str:
+    return f"{text} {unit}".rstrip()
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

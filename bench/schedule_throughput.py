@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import time
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,8 +60,11 @@ async def measure(
     units: int,
     scheduler: str = "default-scheduler",
     deadline: float = 120.0,
+    look: Callable[[str], Awaitable[None]] | None = None,
 ) -> Throughput:
     """Creates ``pods`` at once, waits until all are bound or ``deadline`` seconds are over, deletes them.
+
+    ``look`` is awaited before they go, with a selector of their label.
 
     Raises:
         TimeoutError: not one was bound.
@@ -71,6 +75,8 @@ async def measure(
         await asyncio.wait_for(run.watching.wait(), deadline)
         await _create(client, run, pods=pods, units=units, scheduler=scheduler)
         await asyncio.wait({watcher}, timeout=deadline)
+        if look:
+            await look(f"bench-run={run.label}")
     finally:
         watcher.cancel()
         await _delete(client, run)

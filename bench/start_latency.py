@@ -1,4 +1,4 @@
-"""From create to Running: pods that request units beside plain pods, in the same run."""
+"""From create to Running: pods that request units beside plain pods, on one node in the same run."""
 
 import asyncio
 import time
@@ -10,9 +10,12 @@ from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Collection, follow
 
-NAMESPACE = "bench-latency"
 NAMESPACES = "/api/v1/namespaces"
-PODS = paths.pods(NAMESPACE)
+BATCH = 40
+"""Pods of each kind side by side: a kubelet takes 110 of all kinds."""
+RUNNING_SECONDS = 60.0
+GONE_SECONDS = 120.0
+POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ PLAIN = PodKind("plain", {})
 SHARED = PodKind("shared", {GPUSHARE.memory_resource: "1"})
 
 
-def pod(name: str, kind: PodKind) -> Json:
+def pod(name: str, kind: PodKind, node: str) -> Json:
     container = {
         "name": "main",
         "image": "busybox:stable",
@@ -38,45 +41,75 @@ def pod(name: str, kind: PodKind) -> Json:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name},
-        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0},
+        "spec": {
+            "containers": [container],
+            "nodeSelector": {"kubernetes.io/hostname": node},
+            "terminationGracePeriodSeconds": 0,
+        },
     }
 
 
-async def measure(client: KubeClient, *, rounds: int) -> dict[str, list[float]]:
-    """Returns the milliseconds from create to Running of ``rounds`` pods of each kind.
+async def measure(client: KubeClient, *, rounds: int, node: str) -> dict[str, list[float]]:
+    """Returns the milliseconds from create to Running of ``rounds`` pods of each kind on ``node``.
 
     One pod at a time, the kinds taking turns.
+
+    Raises:
+        TimeoutError: a pod did not run in time.
     """
-    await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-    await _wait_for_service_account(client)
     times: dict[str, list[float]] = {PLAIN.name: [], SHARED.name: []}
-    for number in range(rounds):
-        for kind in (PLAIN, SHARED):
-            times[kind.name].append(await _create_to_running(client, f"{kind.name}-{number}", kind))
-    await client.delete(f"{NAMESPACES}/{NAMESPACE}")
+    for start in range(0, rounds, BATCH):
+        namespace = f"bench-latency-{start}"
+        await create_namespace(client, namespace)
+        try:
+            for number in range(start, min(start + BATCH, rounds)):
+                for kind in (PLAIN, SHARED):
+                    body = pod(f"{kind.name}-{number}", kind, node)
+                    times[kind.name].append(await create_to_running(client, namespace, body))
+        finally:
+            await remove_namespace(client, namespace)
     return times
 
 
-async def _wait_for_service_account(client: KubeClient) -> None:
-    accounts = Collection(f"{NAMESPACES}/{NAMESPACE}/serviceaccounts")
-    async for event in follow(client, accounts):
-        if isinstance(event, Changed) or event.items:
-            return
+async def create_namespace(client: KubeClient, name: str) -> None:
+    """Returns once pods can be created in it."""
+    await client.create(NAMESPACES, {"metadata": {"name": name}})
+    async with asyncio.timeout(RUNNING_SECONDS):
+        async for event in follow(client, Collection(f"{NAMESPACES}/{name}/serviceaccounts")):
+            if isinstance(event, Changed) or event.items:
+                return
 
 
-async def _create_to_running(client: KubeClient, name: str, kind: PodKind) -> float:
-    watching = asyncio.Event()
-    running = asyncio.create_task(_wait_until_running(client, name, watching))
-    await watching.wait()
-    begun = time.perf_counter()
-    await client.create(PODS, pod(name, kind))
-    await asyncio.wait_for(running, 60)
+async def remove_namespace(client: KubeClient, name: str) -> None:
+    """Returns once its pods are gone. Raises ``TimeoutError``."""
+    await client.delete(f"{NAMESPACES}/{name}")
+    deadline = time.monotonic() + GONE_SECONDS
+    while (await client.get(paths.pods(name)))["items"]:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"pods of namespace {name} are not gone after {GONE_SECONDS:g} s")
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def create_to_running(client: KubeClient, namespace: str, body: Json) -> float:
+    """Returns the milliseconds. Raises ``TimeoutError``."""
+    name, watching = body["metadata"]["name"], asyncio.Event()
+    running = asyncio.create_task(_wait_until_running(client, namespace, name, watching))
+    try:
+        await asyncio.wait_for(watching.wait(), RUNNING_SECONDS)
+        begun = time.perf_counter()
+        await client.create(paths.pods(namespace), body)
+        await asyncio.wait_for(running, RUNNING_SECONDS)
+    except TimeoutError:
+        raise TimeoutError(f"pod {name} did not run within {RUNNING_SECONDS:g} s") from None
+    finally:
+        running.cancel()
     return (time.perf_counter() - begun) * 1e3
 
 
-async def _wait_until_running(client: KubeClient, name: str, watching: asyncio.Event) -> None:
+async def _wait_until_running(client: KubeClient, namespace: str, name: str, watching: asyncio.Event) -> None:
     """Returns when the pod runs; ``watching`` is set as soon as nothing can be missed."""
-    async for event in follow(client, Collection(PODS, field_selector=f"metadata.name={name}")):
+    collection = Collection(paths.pods(namespace), field_selector=f"metadata.name={name}")
+    async for event in follow(client, collection):
         watching.set()
-        if isinstance(event, Changed) and event.item["status"].get("phase") == "Running":
+        if isinstance(event, Changed) and event.item.get("status", {}).get("phase") == "Running":
             return

@@ -1,15 +1,14 @@
 """The extender's ledger, asked from inside the network of its node with kube-scheduler's own key."""
 
 import contextlib
-import ctypes
 import http.client
 import json
-import os
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
+
+from bench.node_network import inside_network
 
 from chaos.plan.known import CONTROL_PLANES
 from gpushare_core.api.names import EXTENDER_PORT
@@ -21,7 +20,6 @@ from gpushare_localcluster.errors import LocalClusterError
 PATH = "/gpushare/inspect"
 KEYS = "/etc/kubernetes/gpushare"
 TIMEOUT = 3.0
-CLONE_NEWNET = 0x40000000
 
 
 def read_extenders(cluster: LocalCluster) -> dict[str, Mapping[str, LedgerBook]]:
@@ -40,7 +38,7 @@ def _ask(cluster: LocalCluster, node: str) -> dict[str, object]:
     """Raises ``OSError``, ``HTTPException``, ``ValueError`` or ``LocalClusterError``."""
     connection = http.client.HTTPConnection("127.0.0.1", EXTENDER_PORT, timeout=TIMEOUT)
     tls = _tls(cluster.node_path(node, KEYS))
-    with _inside_network(cluster.node_pid(node)):
+    with inside_network(cluster.node_pid(node)):
         plain = socket.create_connection(("127.0.0.1", EXTENDER_PORT), timeout=TIMEOUT)
     with plain, encrypted(plain, tls) as connection.sock:
         connection.request("GET", PATH)
@@ -64,20 +62,3 @@ def _tls(folder: Path) -> ssl.SSLContext:
     context.load_cert_chain(folder / "keys" / "client.pem")
     context.check_hostname = False
     return context
-
-
-@contextmanager
-def _inside_network(pid: int) -> Iterator[None]:
-    """This thread is in the network of process ``pid`` while entered: sockets made there stay there."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with Path("/proc/thread-self/ns/net").open() as own, Path(f"/proc/{pid}/ns/net").open() as other:
-        _enter(libc, other.fileno())
-        try:
-            yield
-        finally:
-            _enter(libc, own.fileno())
-
-
-def _enter(libc: ctypes.CDLL, namespace: int) -> None:
-    if libc.setns(namespace, CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -78,7 +78,7 @@ class ChangeDialect(_Edit, frozen=True, kw_only=True, tag="policy.dialect"):
 
 
 class ChangePlacement(_Edit, frozen=True, kw_only=True, tag="policy.placement"):
-    """Another strategy, preemption or not."""
+    """Another strategy, preemption or not, more or fewer nodes offered for a pod."""
 
 
 class EditTwice(_Edit, frozen=True, kw_only=True, tag="policy.edit-twice"):
@@ -260,6 +260,7 @@ def placement(random: Random, each: Json) -> None:
     each["spec"]["placement"] = {
         "strategy": random.choice(("Binpack", "Spread")),
         "preemption": random.choice(("Enabled", "Disabled")),
+        "candidates": random.choice((0, 1, 2, 16)),
     }
 
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from gpushare_operator.desired.names import Installation
 from gpushare_operator.health_server import HealthServer, StalledError
 from gpushare_operator.leadership import LeaderClient, Leadership
 from gpushare_operator.metrics import OperatorMetrics, show_figures
-from gpushare_operator.reconcile import RESYNC, RESYNC_SECONDS, SCHEDULERS, Reconciler
+from gpushare_operator.reconcile import FIGURES_SECONDS, RESYNC, RESYNC_SECONDS, SCHEDULERS, Reconciler
 from gpushare_operator.work_queue import WorkQueue
 
 CALL_TIMEOUT = 20.0
@@ -55,6 +56,7 @@ class App:
             installation=installation,
             now=utc_now,
             enqueue=self._queue.add,
+            enqueue_later=partial(self._queue.add, delay=FIGURES_SECONDS),
             log_level=log_level,
         )
         self._running = AsyncExitStack()
@@ -66,6 +68,7 @@ class App:
             self._cache,
             installation.namespace,
             changed=self._reconciler.enqueue_all,
+            figures_changed=self._reconciler.enqueue_figures,
             observed=self._metrics.observed,
         )
         show_figures(

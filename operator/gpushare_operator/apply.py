@@ -83,10 +83,27 @@ class Applier:
     async def perform(self, actions: Iterable[Action]) -> list[Failure]:
         """Tries every action, those of one kind at the same time; returns what failed."""
         failures: list[Failure] = []
-        limit = asyncio.Semaphore(CONCURRENT_CALLS)
         for _, group in groupby(actions, key=type):
-            outcomes = await asyncio.gather(*(self._attempt(action, limit) for action in group))
-            failures.extend(failure for failure in outcomes if failure)
+            failures += await self._attempt_all(group)
+        return failures
+
+    async def _attempt_all(self, actions: Iterable[Action]) -> list[Failure]:
+        """A defect at one of them keeps no other from being tried; then it is raised."""
+        failures: list[Failure] = []
+        defects: list[Exception] = []
+        waiting = iter(actions)
+
+        async def attempt_next() -> None:
+            for action in waiting:
+                try:
+                    if failure := await self._attempt(action):
+                        failures.append(failure)
+                except Exception as error:
+                    defects.append(error)
+
+        await asyncio.gather(*(attempt_next() for _ in range(CONCURRENT_CALLS)))
+        if defects:
+            raise defects[0]
         return failures
 
     async def write_status(self, policy: PolicyObject, status: PolicyStatus) -> bool:
@@ -111,12 +128,11 @@ class Applier:
                     continue  # It was posted before the status could be written.
                 _log.warning("cannot post an event: %s", error, extra={"policy": policy})
 
-    async def _attempt(self, action: Action, limit: asyncio.Semaphore) -> Failure | None:
-        async with limit:
-            try:
-                await self._do(action)
-            except (ApiError, UnreachableError) as error:
-                return Failure(action, error)
+    async def _attempt(self, action: Action) -> Failure | None:
+        try:
+            await self._do(action)
+        except (ApiError, UnreachableError) as error:
+            return Failure(action, error)
         _log.info("%s", describe(action), extra=_log_keys(action))
         return None
 

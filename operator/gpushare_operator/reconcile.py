@@ -34,7 +34,7 @@ from gpushare_operator.desired.names import Installation
 from gpushare_operator.repetitions import Repetitions
 from gpushare_operator.status.books import seconds_until_reports_end
 from gpushare_operator.status.events import events_for
-from gpushare_operator.status.policy import policy_status
+from gpushare_operator.status.policy import policy_status, same_but_for_sums
 
 CLUSTER = "*"
 """Key of what all policies share. No object can be called so."""
@@ -44,6 +44,8 @@ RESYNC_SECONDS = 600.0
 SCHEDULERS = "*schedulers"
 """Key of looking at kube-schedulers, and at Volcano's configuration: whether they still have our edit."""
 SCHEDULERS_SECONDS = 30.0
+FIGURES_SECONDS = 1.0
+"""As often a status is written of which only the sums are new: in a large cluster they move all the time."""
 VOLCANO_SECONDS = 10.0
 """Where Volcano's configuration or a kube-scheduler of our own matters: a little more to read."""
 
@@ -77,10 +79,14 @@ class Reconciler:
     installation: Installation
     now: Callable[[], datetime]
     enqueue: Callable[[str], None]
+    enqueue_later: Callable[[str], None] | None = None
+    """Asks the queue for a key within ``FIGURES_SECONDS``; None: as ``enqueue``."""
     log_level: str = LogLevel.INFO
     """Where no policy says another one."""
     repetitions: Repetitions = field(default_factory=Repetitions)
     server_versions: ServerVersions = field(default_factory=ServerVersions)
+    _reported: dict[str, datetime] = field(default_factory=dict, init=False)
+    """Policy -> when its status was written last."""
 
     async def work(self, key: str) -> float | None:
         """Returns the seconds until ``key`` is due again by itself, if it is.
@@ -107,6 +113,14 @@ class Reconciler:
         for policy in self.cache.policies():
             self.enqueue(policy)
         self.enqueue(CLUSTER)
+
+    def enqueue_figures(self) -> None:
+        """Asks for all policies after a change of what their statuses sum up: that is in no hurry."""
+        for policy in self.cache.policies():
+            self._enqueue_later(policy)
+
+    def _enqueue_later(self, key: str) -> None:
+        (self.enqueue_later or self.enqueue)(key)
 
     async def resync(self) -> None:
         """Reads everything. To be done once before any work: an empty cache looks like an empty cluster."""
@@ -157,7 +171,7 @@ class Reconciler:
 
     async def _read(self, kind: Kind[Any]) -> tuple[Listing[Any], str]:
         """Returns all objects of ``kind`` and the resource version they are of."""
-        listing, version = Listing(kind), ""
+        listing, version = self.cache.listing(kind), ""
         path = kind.path(self.installation.namespace)
         async for page in self.api.pages(path, limit=PAGE, label_selector=kind.label_selector):
             listing.add(page.items)
@@ -188,13 +202,16 @@ class Reconciler:
         snapshot = self.cache.snapshot()
         policy = snapshot.policies.get(name)
         if policy is None:
+            self._reported.pop(name, None)
             return None
         plan = plan_policy(snapshot, policy, self.installation, self.now())
         outcome = await self._perform(name, snapshot, plan)
-        await self._report(name)
+        unreported = await self._report(name)
+        if unreported and outcome.failures:
+            self._enqueue_later(name)  # the backoff of what failed may be longer
         self._conclude(outcome)
         stale = seconds_until_reports_end(snapshot, self.now())
-        return _earliest(plan.retry_after, outcome.retry_after, stale)
+        return _earliest(plan.retry_after, outcome.retry_after, unreported, stale)
 
     async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
         """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""
@@ -213,12 +230,15 @@ class Reconciler:
             retry_after=due.retry_after,
         )
 
-    async def _report(self, name: str) -> None:
-        """Writes the status if it says something new, then posts the Events that follow from it."""
+    async def _report(self, name: str) -> float | None:
+        """Writes the status if it says something new, then posts the Events that follow from it.
+
+        Returns the seconds until a status may be written whose sums alone are new, if it had to wait.
+        """
         snapshot, now = self.cache.snapshot(), self.now()
         policy = snapshot.policies.get(name)
         if policy is None:
-            return
+            return None
         status = policy_status(
             snapshot,
             policy,
@@ -227,8 +247,20 @@ class Reconciler:
             failures=self.repetitions.errors(name, CLUSTER),
             contested=self.repetitions.contested(name, CLUSTER),
         )
-        if status != policy.status and await self._applier().write_status(policy, status):
+        if status == policy.status:
+            return None
+        if same_but_for_sums(policy.status, status) and (wait := self._seconds_until_report(name, now)) > 0:
+            return wait
+        self._reported[name] = now
+        if await self._applier().write_status(policy, status):
             await self._applier().post_events(policy.name, events_for(policy, status, now))
+        return None
+
+    def _seconds_until_report(self, name: str, now: datetime) -> float:
+        """Returns how long sums have to wait. A clock that was set back makes nothing wait."""
+        reported = self._reported.get(name)
+        since = (now - reported).total_seconds() if reported else FIGURES_SECONDS
+        return FIGURES_SECONDS - since if since >= 0 else 0.0
 
     def _conclude(self, outcome: "_Outcome") -> None:
         """Asks for all keys if something changed: another one may wait for it. Raises for failures."""

@@ -4,7 +4,6 @@ A webhook that rewrites what is applied, a controller that changes it back, or a
 else be fought as fast as the API server answers.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,8 +15,8 @@ from gpushare_operator.decide.actions import (
     ClearCapacity,
     SetCounts,
     Wishes,
-    content,
     describe,
+    digest,
     target,
     wishes,
 )
@@ -38,13 +37,15 @@ CONTESTED_FROM = 5
 """Attempts without a lasting effect after which people are told."""
 MEMORY = timedelta(minutes=1)
 """Besides twice the delay: what was not asked for so long is forgotten."""
+SWEEP = timedelta(seconds=1)
+"""Between two looks for what may be forgotten: there can be thousands of entries."""
 
 
 @dataclass(slots=True)
 class _Entry:
     key: str
     action: Action
-    content: str
+    digest: bytes
     wishes: Wishes
     attempts: int
     last: datetime
@@ -75,6 +76,9 @@ class _Entry:
         most = LONGEST_DELAY_AFTER_FAILURE if self.error else LONGEST_DELAY
         return timedelta(seconds=backoff_delay(self.attempts - FREE, first=FIRST_DELAY, most=most))
 
+    def is_over(self, now: datetime) -> bool:
+        return now - self.last > 2 * self.delay + MEMORY
+
 
 @dataclass(slots=True)
 class Due:
@@ -91,9 +95,18 @@ class Repetitions:
     _entries: dict[tuple[str, str], _Entry] = field(default_factory=dict)
     _wanted: Wishes = field(default_factory=dict)
     """Of each thing that entries are about: what was asked of it last."""
+    _refused: set[tuple[str, str]] = field(default_factory=set)
+    """Entries with an error. After a roll-out there are thousands of entries, and none of these."""
+    _repeated: set[tuple[str, str]] = field(default_factory=set)
+    """Entries of which more was asked than once."""
+    _latest: datetime | None = None
+    """The clock, when it was looked at last."""
+    _swept: datetime | None = None
+    """When old entries were looked for last."""
 
     def due(self, actions: Iterable[Action], now: datetime) -> Due:
         """Returns what of ``actions`` may be done at ``now``."""
+        self._follow_clock(now)
         self._forget(now)
         due = Due()
         for action in actions:
@@ -118,27 +131,33 @@ class Repetitions:
         said = rival or (entry.rival if entry else "")
         turns = former.turns_at(now) + (entry is None) if former else 0.0
         self._entries[target(action)] = entry = _Entry(
-            key, action, _digest(action), wishes(action), attempts, now, error, said, turns
+            key, action, digest(action), wishes(action), attempts, now, error, said, turns
         )
         self._wanted.update(entry.wishes)
+        _keep_if(error, self._refused, target(action))
+        _keep_if(attempts > 1 or turns > 0, self._repeated, target(action))
 
     def settle(self, key: str, actions: Iterable[Action]) -> None:
         """Forgets why something was refused that is not among ``actions`` any more: nobody asks for it."""
+        if not self._refused:
+            return
         planned = {target(action) for action in actions}
-        for name, entry in self._entries.items():
-            if entry.key == key and name not in planned:
-                entry.error = ""
+        for name in self._refused - planned:
+            if self._entries[name].key == key:
+                self._entries[name].error = ""
+                self._refused.discard(name)
 
     def errors(self, *keys: str) -> list[str]:
         """Returns why the last attempts at what is still asked for were refused; of the ``keys`` only."""
-        return sorted(entry.error for entry in self._entries.values() if entry.key in keys and entry.error)
+        refused = (self._entries[name] for name in self._refused)
+        return sorted(entry.error for entry in refused if entry.key in keys)
 
     def contested(self, *keys: str) -> list[str]:
         """Returns what has no lasting effect, and who undoes it, in words; of the ``keys`` only."""
         return sorted(self._contested(keys))
 
     def _contested(self, keys: Iterable[str]) -> Iterator[str]:
-        for entry in self._entries.values():
+        for entry in (self._entries[name] for name in self._repeated):
             repeats = entry.attempts >= CONTESTED_FROM and not entry.is_remembered and self._holds(entry)
             if entry.key in keys and not entry.error and (repeats or entry.takes_turns):
                 yield f"{describe(entry.action)} has no lasting effect: {entry.rival or 'somebody undoes it'}"
@@ -152,21 +171,39 @@ class Repetitions:
     def _entry(self, action: Action) -> _Entry | None:
         """Returns what is known of the very same action; another one on the object begins anew."""
         entry = self._entries.get(target(action))
-        return entry if entry and entry.content == _digest(action) and self._holds(entry) else None
+        return entry if entry and entry.digest == digest(action) and self._holds(entry) else None
 
     def _holds(self, entry: _Entry) -> bool:
         """Whether nothing else was asked of its things since: then it was not somebody else who undid it, but
         a policy went, or came back."""
         return all(self._wanted[thing] == value for thing, value in entry.wishes.items())
 
+    def _follow_clock(self, now: datetime) -> None:
+        """Where the clock was set back, what was done after ``now`` counts as done just now: else it would
+        have to wait until the clock is there again."""
+        if self._latest and now < self._latest:
+            for entry in self._entries.values():
+                entry.last = min(entry.last, now)
+            self._swept = None
+        self._latest = now
+
     def _forget(self, now: datetime) -> None:
-        gone = [name for name, entry in self._entries.items() if now - entry.last > 2 * entry.delay + MEMORY]
+        if self._swept and now - self._swept < SWEEP:
+            return
+        self._swept = now
+        old = now - MEMORY
+        gone = [name for name, entry in self._entries.items() if entry.last < old and entry.is_over(now)]
         for name in gone:
             del self._entries[name]
         if gone:
+            self._refused -= set(gone)
+            self._repeated -= set(gone)
             known = {thing for entry in self._entries.values() for thing in entry.wishes}
             self._wanted = {thing: value for thing, value in self._wanted.items() if thing in known}
 
 
-def _digest(action: Action) -> str:
-    return json.dumps(content(action), sort_keys=True)
+def _keep_if(condition: object, names: set[tuple[str, str]], name: tuple[str, str]) -> None:
+    if condition:
+        names.add(name)
+    else:
+        names.discard(name)

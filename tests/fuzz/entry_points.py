@@ -127,7 +127,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_operator.cluster.readers:_last_words": "gpushare_operator.cluster.readers:read_pod",
     "gpushare_operator.cluster.readers:_policy_spec": "gpushare_operator.cluster.readers:read_policy",
     "gpushare_operator.cluster.readers:_policy_status": "gpushare_operator.cluster.readers:read_policy",
-    "gpushare_operator.cluster.readers:_totals": "gpushare_operator.cluster.readers:read_share_node",
+    "gpushare_operator.cluster.readers:_shared_spec": "gpushare_operator.cluster.readers:read_share_node",
     "gpushare_operator.cluster.readers:read_time": "gpushare_operator.cluster.readers:read_job",
     "gpushare_operator.decide.hostctl_history:Attempt.report": (
         "gpushare_operator.decide.hostctl_history:Attempt.report"
@@ -174,6 +174,7 @@ OWN: dict[str, str] = {
     "gpushare_hostctl.host.extender_probe:_context": "keys that hostctl itself made and checked",
     "gpushare_operator.main:_lease_seconds": "an argument, refused by is_number before",
     "gpushare_operator.main:serve": "a truth value of ours",
+    "gpushare_operator.status.totals:amounts_of": "a truth value of ours",
     "gpushare_plugin.decide.annotation_repairs:_spoken": "a dialect's own words",
     "gpushare_plugin.decide.card_health:_fallen": "numbers of ours",
     "gpushare_plugin.devices.nvml_events:XidEvents._waiting": "an integer of a C structure",

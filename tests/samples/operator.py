@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -39,6 +40,7 @@ from gpushare_operator.cluster.objects import (
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Action
 from gpushare_operator.decide.cluster_plan import plan_cluster
+from gpushare_operator.decide.node_assignment import asked_of, assign_node
 from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.decide.volcano_config import enable
 from gpushare_operator.desired.daemon_sets import (
@@ -333,7 +335,7 @@ FIELDS: dict[type, str] = {
 
 def snapshot(*seen: SeenObject | Iterable[SeenObject]) -> Snapshot:
     """A cluster in which exactly this is seen."""
-    fields: dict[str, dict[Any, Any]] = {}
+    fields: dict[str, Any] = {}
     server: ServerFacts | None = None
     for one_or_many in seen:
         for known in one_or_many if isinstance(one_or_many, Iterable) else (one_or_many,):
@@ -353,6 +355,33 @@ def serving(owner: PolicyObject, *names: str) -> list[SeenObject]:
         workers += [node(name, owner.name, offered=("gpushare.io/memory",)), share(name, owner)]
         workers.append(plugin_pod(name, owner.name))
     return [owner, *workers, plugins(owner), control_plane(), extender(), extender_pod(), installed()]
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What one policy gets of all nodes."""
+
+    enabled: Mapping[str, int] = field(default_factory=dict)
+    """Node name -> the rule that it falls under."""
+    kept: frozenset[str] = frozenset()
+    lost: Mapping[str, str] = field(default_factory=dict)
+    waiting: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sharing(self) -> list[str]:
+        return [*self.enabled, *sorted(self.kept)]
+
+
+def assign(seen: Snapshot, policy: PolicyObject) -> Assignment:
+    """Returns the nodes of ``policy``, each of them assigned by itself."""
+    asked = asked_of(seen, policy)
+    nodes = {name: assign_node(state, asked) for name, state in seen.states.items()}
+    return Assignment(
+        enabled={name: each.rule for name, each in nodes.items() if each.rule is not None},
+        kept=frozenset(name for name, each in nodes.items() if each.is_kept),
+        lost={name: each.lost_to for name, each in nodes.items() if each.lost_to},
+        waiting={name: each.waits_for for name, each in nodes.items() if each.waits_for},
+    )
 
 
 def policy_actions(seen: Snapshot, name: str = "default") -> list[Action]:

@@ -20,12 +20,15 @@ from gpushare_core.api.enums import (
 )
 from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.node_ranking import CANDIDATES
 
 MAX_RULES = 12
 MAX_NAMES = 256
 """In one rule. With ``MAX_RULES`` the most that the API server's cost estimate for CEL lets pass."""
 MAX_NAMES_TOGETHER = 800
 """In all rules. The most that comparing each with each costs within the API server's limit at run time."""
+MAX_CANDIDATES = 10000
+"""More than the nodes of any cluster that Kubernetes supports."""
 LOG_FOLDER_PATTERN = "^/var/log(/[A-Za-z0-9][A-Za-z0-9._-]*)+$"
 """As in manifests/admission-operator.yaml: nothing else of a node may become a plugin's to write to."""
 MAX_POLICY_NAME = 40
@@ -176,6 +179,9 @@ class Placement(ApiModel):
     preemption: Preemption = Preemption.ENABLED
     """Enabled: where kube-scheduler finds no pod to preempt because the free units lie on several cards, pods
     of lower priority are evicted that free enough on one card. Disabled: such a pod waits."""
+    candidates: int = Field(default=CANDIDATES, ge=0, le=MAX_CANDIDATES)
+    """How many of the nodes that a pod fits are offered to kube-scheduler, the best ones; where other pods or
+    plugins keep it from all of these, it is offered every node at its next attempts. 0: always every node."""
 
 
 _EXTENDER_PORT = rules(

@@ -17,6 +17,7 @@ from gpushare_core.api.policy import (
     UnitTotals,
 )
 from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.node_ranking import CANDIDATES
 
 
 class Health(StrEnum):
@@ -33,6 +34,11 @@ class NodeSpec(ApiModel):
     dialect: DialectName = DialectName.GPUSHARE
     strategy: Strategy = Strategy.BINPACK
     preemption: Preemption = Preemption.ENABLED
+    candidates: int | None = Field(
+        default=None,
+        description="How many of the policy's nodes that a pod fits are offered to kube-scheduler; 0: all of"
+        f" them; left out: {CANDIDATES}.",
+    )
     slices_per_card: int | None = None
     reserved_memory: Quantity = "0"
     devices: Devices = Field(default_factory=Devices)
@@ -45,7 +51,7 @@ class NodeSpec(ApiModel):
 
     @classmethod
     def of_rule(cls, policy: str, spec: PolicySpec, rule: NodeRule) -> "NodeSpec":
-        asked = spec.extender.log_level
+        asked, candidates = spec.extender.log_level, spec.placement.candidates
         return cls(
             policy=policy,
             mode=rule.mode,
@@ -53,6 +59,7 @@ class NodeSpec(ApiModel):
             dialect=spec.dialect,
             strategy=spec.placement.strategy,
             preemption=spec.placement.preemption,
+            candidates=None if candidates == CANDIDATES else candidates,
             slices_per_card=rule.slices_per_card,
             reserved_memory=rule.reserved_memory,
             devices=rule.devices,

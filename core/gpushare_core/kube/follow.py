@@ -154,7 +154,9 @@ class _Follow(Generic[T]):
         """Raises ``ApiError``, ``UnreachableError`` or one of ``UNREADABLE_JSON`` when the thread is lost."""
         begun = self.follower.clock()
         items, version = await self._list()
-        yield Listed(items, begun, version)
+        listed = [Listed(items, begun, version)]
+        del items  # else all of it would be held here as long as the watch lasts
+        yield listed.pop()
         async for change in self._watch_from(version):
             yield change
 

@@ -7,6 +7,7 @@ Amounts are units, signed: an over-full card has negative free units and fits no
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from heapq import nsmallest
 
 
 class Strategy(StrEnum):
@@ -68,8 +69,7 @@ def choose(
 ) -> tuple[Card, ...]:
     """Returns the distinct cards that ``request`` gets, none when it does not fit. Lowest index on ties."""
     preference = PREFERENCES[strategy]
-    fitting = sorted(
-        (card for card in cards if card.fits(request.units)),
-        key=lambda card: (card.lockable, *preference(card)),
-    )
-    return tuple(fitting[: request.cards]) if len(fitting) >= request.cards else ()
+    fitting = [card for card in cards if card.fits(request.units)]
+    if len(fitting) < request.cards:
+        return ()
+    return tuple(nsmallest(request.cards, fitting, key=lambda card: (card.lockable, preference(card))))

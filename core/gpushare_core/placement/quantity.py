@@ -7,6 +7,7 @@ exponent (``1e3``) notation.
 import re
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 
 MIB = 2**20
 
@@ -82,7 +83,12 @@ def sum_amounts(amounts: Iterable[str]) -> str:
     Raises:
         ValueError: one of them is no amount.
     """
-    given = list(amounts)
+    return _sum(tuple(amounts))
+
+
+@lru_cache(maxsize=256)
+def _sum(given: tuple[str, ...]) -> str:
+    """Pods of a whole cluster ask for few different amounts, and each is read several times."""
     total = sum((parse_amount(amount) for amount in given), Fraction(0))
     binary = bool(given) and all(amount.endswith("i") for amount in given)
     return _format_amount(total, _BINARY if binary else _DECIMAL)

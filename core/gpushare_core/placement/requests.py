@@ -107,7 +107,12 @@ def read_request(spec: Json, resources: Mapping[str, ResourceClass]) -> PodReque
     init, main = spec.get("initContainers") or (), spec.get("containers") or ()
     ordinary = [container for container in init if not _restartable(container)]
     running = [container for container in init if _restartable(container)]
-    requests = (_resource_request(init, main, name, resource) for name, resource in resources.items())
+    named = {name for container in (*init, *main) for name in _limits(container)}
+    requests = (
+        _resource_request(init, main, name, resource)
+        for name, resource in resources.items()
+        if name in named  # of all names of all dialects a pod has one
+    )
     return PodRequest(
         resources=tuple(sorted((each for each in requests if each.total), key=_place)),
         init_containers=frozenset(container["name"] for container in ordinary),
@@ -150,10 +155,16 @@ def _restartable(container: Json) -> bool:
     return container.get("restartPolicy") == "Always"
 
 
+def _limits(container: Json) -> Mapping[str, Any]:
+    return (container.get("resources") or {}).get("limits") or {}
+
+
 def _units(container: Json, resource: str) -> int:
-    limits = (container.get("resources") or {}).get("limits") or {}
+    limits = _limits(container)
+    if resource not in limits:
+        return 0
     try:
-        units = parse_amount(str(limits.get(resource, 0)))  # the API server leaves 2k and 2e3 as they are
+        units = parse_amount(str(limits[resource]))  # the API server leaves 2k and 2e3 as they are
     except ValueError:
         return 0
     return units.numerator if units.denominator == 1 else 0

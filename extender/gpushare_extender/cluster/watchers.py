@@ -43,6 +43,8 @@ class WatchHealth:
     """Whether the whole collection has been in the ledger once."""
     round: int = 0
     """How often the watch was started over."""
+    settled: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    """Is told whenever the whole collection is in the ledger: what there is lives long."""
     _applied_round: int = field(default=-1, init=False)
     _last_sign: float = field(init=False)
     _applied: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -55,6 +57,7 @@ class WatchHealth:
         self.listed = True
         self._applied_round = self.round
         self._applied.set()
+        self.settled()
 
     async def until_applied(self, begun_in: int) -> None:
         """Returns once a list that began in that round, or later, is in the ledger."""

@@ -1,13 +1,20 @@
 """Which of the nodes that kube-scheduler offers a request fits, and why it does not fit the others. Pure."""
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gpushare_core.placement.modes import crowded_container_reason
 from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.decide.candidates import Alike, Offer, alike, offer
+from gpushare_extender.ledger.fit_index import Answer, Fit
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.node_ledger import NodeRoom
-from gpushare_extender.ledger.unfit_reason import Refusal, UnfitReason, unfit_reason
+from gpushare_extender.ledger.unfit_reason import Refusal, UnfitReason
+
+FITS_TOO = "fit, too"
+"""Nothing is evicted there for it: kube-scheduler, which looks for victims, finds that none is needed."""
+_LAST = (sys.maxsize,)
+"""A ranking key after all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +23,27 @@ class FilterResult:
 
     passing: list[str]
     failed: dict[str, str] = field(default_factory=dict)
-    """Node -> why not; the request would fit if other pods went."""
+    """Node -> why not; the request would fit if other pods went, or fits and the node is left out."""
     unresolvable: dict[str, str] = field(default_factory=dict)
     """Node -> why not; evicting pods would be of no use."""
     kinds: set[Refusal] = field(default_factory=set, compare=False)
-    """Of these reasons, which they follow from."""
+    """Of the reasons why it does not fit, which they follow from."""
+    is_narrowed: bool = field(default=False, compare=False)
+    """Whether nodes are left out that fit."""
 
 
-def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequest) -> FilterResult:
-    """Returns which of the nodes in ``names`` take a pod with ``request``.
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Of the nodes that fit only the best are to pass, as many as their policies say."""
+
+    nominated_node: str = ""
+    """Where kube-scheduler has evicted others for the pod: it passes in any case. Empty where it has not."""
+
+
+def filter_nodes(
+    ledger: Ledger, names: list[str], *, uid: str, request: PodRequest, narrowing: Narrowing | None = None
+) -> FilterResult:
+    """Returns which of the nodes in ``names`` take a pod with ``request``; with ``narrowing`` the best ones.
 
     A pod that already holds units (the scheduler tries again after a bind whose end it did not see) only
     passes where it holds them: it must not get a second share.
@@ -36,35 +55,47 @@ def filter_nodes(ledger: Ledger, names: list[str], *, uid: str, request: PodRequ
     if reason := crowded_container_reason(request):
         unresolvable = dict.fromkeys(names, reason)
         return FilterResult([], unresolvable=unresolvable, kinds={Refusal.CROWDED_CONTAINER})
-    passing = passing_nodes(ledger, names, request)
-    if ledger.holds.nodes() and len(passing) < len(names):
-        fitting = {*passing, *_past_holds(ledger, names, request, uid=uid)}
-        passing = [name for name in names if name in fitting]
-    if len(passing) == len(names):
-        return FilterResult(passing)
-    return _with_reasons(ledger, names, passing=passing, asked=request)
+    answers = ledger.answers(names, request)
+    if not ledger.holds.nodes().isdisjoint(names):
+        answers = _past_holds(ledger, names, answers, uid=uid, request=request)
+    nodes = alike(names, answers)
+    made = _offer(ledger, nodes, uid=uid, narrowing=narrowing) if narrowing else Offer()
+    return _result(names, nodes, made)
 
 
 def passing_nodes(ledger: Ledger, names: Iterable[str], request: PodRequest) -> list[str]:
     """Returns those of ``names`` that ``request`` fits, whoever asks.
 
-    The index knows what a node offers of each resource alone.
+    The ledger knows what a node offers of each resource alone.
     """
     passing = list(names)
     for asked in request.resources:
         greatest, amount = ledger.greatest[asked.name], asked.total
         passing = [name for name in passing if greatest.get(name, 0) >= amount]
-    return (
-        passing if len(request.resources) == 1 else [name for name in passing if ledger.fits(name, request)]
-    )
+    if len(request.resources) == 1:
+        return passing
+    answers = ledger.answers(passing, request)
+    return [name for name, each in zip(passing, answers, strict=True) if isinstance(each, Fit)]
 
 
-def _past_holds(ledger: Ledger, names: list[str], request: PodRequest, *, uid: str) -> Iterator[str]:
-    """Yields the nodes that take the pod because what is held there is held for it, or for a lesser one."""
-    for name in ledger.holds.nodes().intersection(names):
-        passed = ledger.holds.passed(name, uid=uid, priority=request.priority)
-        if ledger.fits(name, request, gone=passed):
-            yield name
+def _past_holds(
+    ledger: Ledger, names: Sequence[str], answers: Sequence[Answer], *, uid: str, request: PodRequest
+) -> list[Answer]:
+    """Returns ``answers``, but of nodes that take the pod because what is held there is held for it, or for a
+    lesser one."""
+    held = ledger.holds.nodes()
+    return [
+        _past_holds_on(ledger, name, answer, uid=uid, request=request) if name in held else answer
+        for name, answer in zip(names, answers, strict=True)
+    ]
+
+
+def _past_holds_on(ledger: Ledger, node: str, answer: Answer, *, uid: str, request: PodRequest) -> Answer:
+    passed = ledger.holds.passed(node, uid=uid, priority=request.priority)
+    share_node = ledger.share_node(node)
+    if isinstance(answer, Fit) or share_node is None or not ledger.fits(node, request, gone=passed):
+        return answer
+    return Fit(share_node.strategy, share_node.candidates, _LAST)
 
 
 def _only(node: str, names: list[str]) -> FilterResult:
@@ -74,18 +105,30 @@ def _only(node: str, names: list[str]) -> FilterResult:
     return FilterResult(passing, unresolvable=others, kinds={Refusal.HELD_ELSEWHERE})
 
 
-def _with_reasons(ledger: Ledger, names: list[str], *, passing: list[str], asked: PodRequest) -> FilterResult:
-    """Hundreds of nodes have few different reasons: each is put into words once."""
-    result = FilterResult(passing)
-    reasons: dict[NodeRoom, UnfitReason] = {}
-    fits = set(passing)
-    for name in names:
-        if name in fits:
-            continue
-        room = ledger.room(name)
-        if room is not None and room not in reasons:
-            reasons[room] = unfit_reason(asked, room)
-        reason = reasons[room] if room is not None else ledger.unfit_reason(name, asked)
-        (result.failed if reason.resolvable else result.unresolvable)[name] = reason.message
-        result.kinds.add(reason.kind)
+def _offer(ledger: Ledger, nodes: Alike, *, uid: str, narrowing: Narrowing) -> Offer:
+    """Where units are held for the pod it has no need to compete."""
+    hold = ledger.holds.of(uid)
+    return offer(nodes, uid=uid, always={narrowing.nominated_node, hold.node if hold else ""})
+
+
+def _result(names: list[str], nodes: Alike, made: Offer) -> FilterResult:
+    """Where nothing is left out, those that pass stay in the order of ``names``."""
+    reasons = [each for each in nodes if isinstance(each, UnfitReason)]
+    if not reasons and not made.left_out:
+        return FilterResult(names)
+    result = FilterResult(
+        made.offered
+        if made.left_out
+        else _without(names, {name for each in reasons for name in nodes[each]}),
+        failed=dict.fromkeys(made.left_out, FITS_TOO),
+        kinds={each.kind for each in reasons},
+        is_narrowed=bool(made.left_out),
+    )
+    for each in reasons:
+        messages = result.failed if each.resolvable else result.unresolvable
+        messages.update(dict.fromkeys(nodes[each], each.message))
     return result
+
+
+def _without(names: Iterable[str], others: Collection[str]) -> list[str]:
+    return [name for name in names if name not in others]

@@ -9,6 +9,9 @@ from collections import OrderedDict
 
 from gpushare_core.placement.requests import Request
 
+Asked = tuple[tuple[str, int], ...]
+"""Names of extended resources, and how much of each."""
+
 MOST_PODS = 1024
 """The ones refused longest ago are forgotten first; whatever wakes others wakes them, too."""
 
@@ -18,40 +21,43 @@ class RefusedPods:
 
     def __init__(self, most: int = MOST_PODS) -> None:
         self._most = most
-        self._requests: OrderedDict[str, Request] = OrderedDict()
+        self._asked: OrderedDict[str, Asked] = OrderedDict()
+        self._uids: dict[Asked, set[str]] = {}
+        """Of those that ask for the same: thousands of pods wait for few different amounts."""
         self._would_fit: set[str] = set()
 
     def refused(self, uid: str, request: Request) -> None:
         """The pod, which asks for ``request``, fits no node as things are now."""
         self.settled(uid)
-        self._requests[uid] = request
-        if len(self._requests) > self._most:
-            self._requests.popitem(last=False)
+        asked = self._asked[uid] = tuple((each.name, each.total) for each in request.resources)
+        self._uids.setdefault(asked, set()).add(uid)
+        if len(self._asked) > self._most:
+            self._forget(next(iter(self._asked)))
 
     def settled(self, uid: str) -> None:
         """The pod fits somewhere."""
-        self._requests.pop(uid, None)
+        self._forget(uid)
         self._would_fit.discard(uid)
 
     def has_room(self, name: str, amount: int) -> bool:
         """``amount`` of the resource ``name`` fits a node, more than before. Returns whether a pod waits for
         it."""
-        self._would_fit.update(
-            uid
-            for uid, request in self._requests.items()
-            if any(asked.name == name and asked.total <= amount for asked in request.resources)
-        )
+        for asked, uids in self._uids.items():
+            if any(each == name and total <= amount for each, total in asked):
+                self._would_fit |= uids
         return bool(self._would_fit)
 
     def card_has_room(self) -> bool:
         """A card has more room on a node of several resources: a pod of several may fit with it, although
         no resource alone fits better than before. Returns whether a pod waits for it."""
-        self._would_fit.update(uid for uid, each in self._requests.items() if len(each.resources) > 1)
+        for asked, uids in self._uids.items():
+            if len(asked) > 1:
+                self._would_fit |= uids
         return bool(self._would_fit)
 
     def fits(self, uid: str) -> bool:
         """The pod would fit now. Returns whether it waits for that."""
-        if uid in self._requests:
+        if uid in self._asked:
             self._would_fit.add(uid)
         return uid in self._would_fit
 
@@ -59,5 +65,11 @@ class RefusedPods:
         """Returns whether pods would fit that were not tried since, and takes these for tried."""
         waiting, self._would_fit = self._would_fit, set()
         for uid in waiting:
-            self._requests.pop(uid, None)
+            self._forget(uid)
         return bool(waiting)
+
+    def _forget(self, uid: str) -> None:
+        if (asked := self._asked.pop(uid, None)) is not None:
+            self._uids[asked].discard(uid)
+            if not self._uids[asked]:
+                del self._uids[asked]

@@ -18,7 +18,8 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.decide.ending_pods import EndingPods
-from gpushare_extender.decide.filter import FilterResult, filter_nodes
+from gpushare_extender.decide.filter import FilterResult, Narrowing, filter_nodes
+from gpushare_extender.decide.offered_pods import OfferedPods
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import PreemptionQueue, Preemptor
 from gpushare_extender.decide.prioritize import prioritize_nodes
@@ -64,6 +65,8 @@ class ExtenderApi:
     """Is told the port of every call that asks for nodes."""
     preemptors: PreemptionQueue = field(default_factory=PreemptionQueue, kw_only=True)
     ending: EndingPods = field(default_factory=EndingPods, kw_only=True)
+    offered: OfferedPods = field(default_factory=OfferedPods, kw_only=True)
+    """Is to be told by the binder of pods that are bound."""
     metrics: ExtenderMetrics = field(
         default_factory=lambda: ExtenderMetrics(CollectorRegistry()), kw_only=True
     )
@@ -117,8 +120,11 @@ class ExtenderApi:
         return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
 
     def _filter_names(self, names: list[str], pod: Pod) -> FilterResult:
-        request, uid = self._request(pod), pod.metadata.uid
-        result = filter_nodes(self.ledger, names, uid=uid, request=request)
+        request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
+        narrowing = None if self.offered.comes_again(uid, now=now) else Narrowing(pod.nominated_node)
+        result = filter_nodes(self.ledger, names, uid=uid, request=request, narrowing=narrowing)
+        if result.is_narrowed:
+            self.offered.offered_some(uid, now=now)
         if result.passing:
             self.refused.settled(uid)
             self.preemptors.settled(uid)
@@ -148,8 +154,8 @@ class ExtenderApi:
             return _json({"error": f"not the arguments of a prioritize: {error}"}, status=400)
         if args.pod is None:
             return _json({"error": "not the arguments of a prioritize: no Pod"}, status=400)
-        asked = self._request(args.pod).resources
-        scores = prioritize_nodes(self.ledger, names, asked[0]) if asked else dict.fromkeys(names, 0)
+        asked = self._request(args.pod)
+        scores = prioritize_nodes(self.ledger, names, asked) if asked.resources else dict.fromkeys(names, 0)
         return _json([HostPriority(name, score) for name, score in scores.items()])
 
     async def preempt(self, request: web.Request) -> web.Response:

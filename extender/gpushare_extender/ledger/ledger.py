@@ -17,6 +17,7 @@ from types import MappingProxyType
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
 from gpushare_extender.ledger.departures import Departures
+from gpushare_extender.ledger.fit_index import Answer, FitIndex, node_unfit_reason
 from gpushare_extender.ledger.hold import Hold, Holds
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.legacy_pods import LegacyPods
@@ -25,7 +26,7 @@ from gpushare_extender.ledger.our_resources import OurResources
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.reservations import BindState, Reservation, Reservations
 from gpushare_extender.ledger.share_node import ShareNode
-from gpushare_extender.ledger.unfit_reason import UNKNOWN_NODE, Refusal, UnfitReason, unfit_reason
+from gpushare_extender.ledger.unfit_reason import UnfitReason
 
 
 class DoesNotFitError(Exception):
@@ -67,6 +68,8 @@ class Ledger:
         self.greatest: Mapping[str, Mapping[str, int]] = MappingProxyType(self._greatest)
         """Name of an extended resource -> node that serves it and takes pods of ours -> the greatest amount
         that fits there."""
+        self.index = FitIndex(self._nodes, self._rooms)
+        """For reading only."""
         self._ours = OurResources()
         self._legacy = LegacyPods()
 
@@ -322,19 +325,15 @@ class Ledger:
 
         ``gone``: UIDs of pods that have nothing any more, and for which nothing is held.
         """
-        node_ledger = self._nodes.get(node)
-        if node_ledger is None or not gone:
-            return node_ledger is not None and node_ledger.fits(request)
-        return bool(node_ledger.choose_together(request, gone=gone))
+        return bool(self._choose(node, request, gone))
+
+    def answers(self, nodes: Iterable[str], request: Request) -> list[Answer]:
+        """Returns for each of ``nodes`` whether ``request`` fits it, whoever asks: how well, or why not."""
+        return self.index.answers(nodes, request)
 
     def unfit_reason(self, node: str, request: Request) -> UnfitReason:
         """Returns why ``request`` does not fit ``node``; to be asked only where it does not."""
-        node_ledger = self._nodes.get(node)
-        if node_ledger is None or node_ledger.share_node is None:
-            return UNKNOWN_NODE
-        if node_ledger.closed_reason:
-            return UnfitReason(node_ledger.closed_reason, Refusal.NODE_CLOSED, resolvable=False)
-        return unfit_reason(request, self._rooms[node])
+        return node_unfit_reason(self._nodes.get(node), self._rooms.get(node), request)
 
     # Upkeep
 
@@ -404,6 +403,7 @@ class Ledger:
     def _update_index(self, node: str) -> None:
         """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
         self._node_changed(node)
+        self.index.forget(node)
         node_ledger = self._nodes[node]
         room, before = node_ledger.room(), self._rooms.pop(node, ())
         for name in {each.name for each in before}.difference(each.name for each in room or ()):

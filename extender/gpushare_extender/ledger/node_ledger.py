@@ -14,9 +14,6 @@ from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
 
-_MOST_CANDIDATES = 8
-"""Remembered for each node: how many different requests a burst may mix without a cost."""
-
 
 class ResourceRoom(NamedTuple):
     """What a node offers of one resource to one request."""
@@ -81,11 +78,6 @@ class NodeLedger:
     """UIDs of the holders that a GPUShareNode named, and the next one did not."""
     _cards: dict[ResourceClass | None, tuple[Card, ...]] = field(default_factory=dict)
     """As each class sees them; empty after a change."""
-    _candidates: dict[tuple[str, int], Candidate | None] = field(default_factory=dict)
-    """By extended resource and amount of a request, as long as nothing changes: pods come in bursts of
-    equals, and each of them asks about every node."""
-    _fitting: dict[tuple[tuple[str, int], ...], bool] = field(default_factory=dict)
-    """Whether requests of several resources fit; in the same way."""
 
     @property
     def is_empty(self) -> bool:
@@ -227,17 +219,6 @@ class NodeLedger:
         cards = [card for card in seen if card.uuid not in without]
         return mode_serving(request.resource).choose(cards, request.total, share_node.strategy)
 
-    def fits(self, request: Request) -> bool:
-        """Returns whether all resources of ``request`` fit together."""
-        if self.open_share_node is None:
-            return False
-        key = tuple((each.name, each.total) for each in request.resources)
-        if key not in self._fitting:
-            if len(self._fitting) == _MOST_CANDIDATES:
-                self._fitting.clear()
-            self._fitting[key] = bool(self.choose_together(request))
-        return self._fitting[key]
-
     def choose_together(
         self, request: Request, *, gone: Collection[str] = ()
     ) -> list[tuple[ResourceRequest, Mapping[str, int]]]:
@@ -264,17 +245,15 @@ class NodeLedger:
         for card, _ in self.holds.pop(uid).holder.cards:
             self._count(card)
 
-    def candidate(self, request: ResourceRequest) -> Candidate | None:
-        """Returns what ranking needs to know, or None when ``request`` does not fit."""
+    def candidate(self, request: Request) -> Candidate | None:
+        """Returns what ranking needs to know, or None when ``request`` does not fit, all of it together.
+
+        Of several resources the first one ranks.
+        """
         share_node = self.open_share_node
-        if share_node is None:
+        if share_node is None or (len(request.resources) > 1 and not self.choose_together(request)):
             return None
-        key = (request.name, request.total)
-        if key not in self._candidates:
-            if len(self._candidates) == _MOST_CANDIDATES:
-                self._candidates.clear()
-            self._candidates[key] = self._candidate(share_node, request)
-        return self._candidates[key]
+        return self._candidate(share_node, request.resources[0])
 
     def _candidate(self, share_node: ShareNode, request: ResourceRequest) -> Candidate | None:
         chosen = self.choose(request)
@@ -349,8 +328,6 @@ class NodeLedger:
     def _changed(self) -> None:
         """What was derived from the sums is to be derived anew."""
         self._cards.clear()
-        self._candidates.clear()
-        self._fitting.clear()
 
     def _count(self, card: str) -> None:
         self._changed()

@@ -16,6 +16,7 @@ from gpushare_core.dialects.grants import CardPlace
 from gpushare_core.dialects.table import DIALECTS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MEMORY, NODE_MODES, class_of_lock, mode_dividing
+from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.quantity import parse_memory
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import Meaning, NodeUnit, parse_node_unit, parse_unit
@@ -128,6 +129,8 @@ class ShareNode:
     resources: Mapping[str, ResourceClass] = field(default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name])
     """Extended resources that the node serves, by their names -> what each stands for."""
     strategy: Strategy = Strategy.BINPACK
+    candidates: int = CANDIDATES
+    """How many of its policy's nodes are offered for a pod at most; 0: all."""
     preempts: bool = True
     """Whether pods may be evicted there to free a card."""
     compute_score: int = 0
@@ -169,6 +172,7 @@ class _Spec(msgspec.Struct):
     dialect: str = GPUSHARE.name
     strategy: str = ""
     preemption: str = Preemption.ENABLED
+    candidates: int = CANDIDATES
     extender_log_level: str = msgspec.field(name="extenderLogLevel", default=LogLevel.INFO)
 
 
@@ -270,6 +274,7 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
         strategy=_strategy(node.spec.strategy),
         log_level=_log_level(node.spec.extender_log_level),
         preempts=node.spec.preemption != Preemption.DISABLED,
+        candidates=max(0, node.spec.candidates),
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),
     )

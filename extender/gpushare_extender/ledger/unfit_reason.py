@@ -1,5 +1,6 @@
 """Why a request does not fit a node: in words for people, and as one of few kinds for metrics. Pure."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,14 +26,19 @@ class Refusal(StrEnum):
     """The pod has units on another node already."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class UnfitReason:
-    """Why a request does not fit a node."""
+    """Why a request does not fit a node. Compared by identity: thousands of nodes share few of them."""
 
     message: str
     kind: Refusal
     resolvable: bool
     """Whether it would fit if other pods went."""
+
+    @property
+    def identity(self) -> Hashable:
+        """Returns the same for reasons that say the same."""
+        return (self.message, self.kind, self.resolvable)
 
 
 NOT_TOGETHER = UnfitReason(

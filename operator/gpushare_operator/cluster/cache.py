@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, Generic, TypeVar
 
 from gpushare_core.json_object import Json
@@ -20,6 +21,8 @@ from gpushare_operator.cluster.kinds import (
     VOLCANO_BACKUPS,
     Kind,
 )
+from gpushare_operator.cluster.node_index import NodeIndexes
+from gpushare_operator.cluster.node_state import NodeStates
 from gpushare_operator.cluster.objects import (
     SchedulerObject,
     ServerFacts,
@@ -47,7 +50,7 @@ class _Entry(Generic[T]):
 class Reading(Generic[T]):
     """One object as the API server told it: the whole of it is not kept.
 
-    ``entry`` is None for what cannot be read; then stays what was known before.
+    ``entry`` is None for what cannot be read, and for what is known already: then stays what was known.
     """
 
     name: str
@@ -60,19 +63,78 @@ class Listing(Generic[T]):
     """A list that is being read page by page: whole objects are not kept."""
 
     kind: Kind[T]
+    known: Mapping[str, _Entry[T]] = field(default_factory=dict)
+    """What is known already. Of thousands of objects most are as they were, and need not be held twice."""
     entries: dict[str, _Entry[T]] = field(default_factory=dict)
-    unreadable: set[str] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
     """Names of objects of which stays known what was known before."""
 
     def add(self, bodies: Iterable[Json]) -> None:
         for body in bodies:
-            self.take(read(self.kind, body))
+            name, version = _name(body), _version(body)
+            known = self.known.get(name)
+            is_known = known is not None and known.version >= version
+            self.take(Reading(name, version, None) if is_known else read(self.kind, body))
 
     def take(self, reading: Reading[T]) -> None:
-        if reading.entry:
-            self.entries[reading.name] = reading.entry
+        if reading.entry is None:
+            self.kept.add(reading.name)
+            return
+        known, entry = self.known.get(reading.name), reading.entry
+        is_same = known is not None and known.known == entry.known
+        self.entries[reading.name] = _Entry(entry.version, known.known) if known and is_same else entry
+
+
+class Change(IntEnum):
+    """What a new version of an object changes of what the operator reads; false for nothing."""
+
+    NOTHING = 0
+    FIGURES = 1
+    """Only what is summed up in statuses: nothing is decided by it."""
+    ALL = 2
+
+
+@dataclass(slots=True)
+class _Objects(Generic[T]):
+    """The objects of one kind. A mapping that was handed out is never changed afterwards."""
+
+    entries: dict[str, _Entry[T]] = field(default_factory=dict)
+    listed: int = -1
+    """The version of the last list: what is not in ``entries`` was not there then."""
+    _present: dict[str, T] = field(default_factory=dict)
+    _is_shared: bool = False
+
+    def put(self, name: str, entry: _Entry[T]) -> T | None:
+        """Returns what was known before."""
+        old = self.entries.get(name)
+        self.entries[name] = entry
+        before = old.known if old else None
+        if before is not entry.known:
+            self._show(name, entry.known)
+        return before
+
+    def drop(self, name: str) -> T | None:
+        """As ``put``; of what is gone nothing is kept."""
+        old = self.entries.pop(name)
+        self._show(name, None)
+        return old.known
+
+    def _show(self, name: str, known: T | None) -> None:
+        if self._is_shared:
+            self._present, self._is_shared = dict(self._present), False
+        if known is None:
+            self._present.pop(name, None)
         else:
-            self.unreadable.add(reading.name)
+            self._present[name] = known
+
+    def version(self, name: str) -> int:
+        """Returns the version as of which the object is known, or known not to be there."""
+        entry = self.entries.get(name)
+        return entry.version if entry else self.listed
+
+    def hand_out(self) -> dict[str, T]:
+        self._is_shared = True
+        return self._present
 
 
 @dataclass(slots=True)
@@ -83,76 +145,124 @@ class Cache:
     versions can be compared as numbers (KEP-5504).
     """
 
-    _entries: dict[Kind[Any], dict[str, _Entry[Any]]] = field(
-        default_factory=lambda: {kind: {} for kind in KINDS}
+    _kinds: dict[Kind[Any], _Objects[Any]] = field(
+        default_factory=lambda: {kind: _Objects() for kind in KINDS}
     )
     _schedulers: dict[str, SchedulerObject] = field(default_factory=dict)
     _volcano_configs: dict[VolcanoLocation, VolcanoConfigObject] = field(default_factory=dict)
     _server: ServerFacts | None = None
+    _states: NodeStates = field(default_factory=NodeStates)
+    _indexes: NodeIndexes = field(default_factory=NodeIndexes)
+    _snapshot: Snapshot | None = None
+    """Until something changes."""
 
-    def replace(self, listing: Listing[Any], version: str) -> bool:
+    def listing(self, kind: Kind[T]) -> Listing[T]:
+        """Returns an empty list to be filled, and given to ``replace``."""
+        return Listing(kind, known=self._kinds[kind].entries)
+
+    def replace(self, listing: Listing[Any], version: str) -> Change:
         """Takes over a list as of ``version``: what is not in it and no newer is gone.
 
-        Returns whether anything changed.
+        A list that comes after a newer one says nothing. Returns what changed.
         """
-        before = self._entries[listing.kind]
-        newer = {
-            name: entry
-            for name, entry in before.items()
-            if entry.version > version_number(version) or name in listing.unreadable
-        }
-        after = self._entries[listing.kind] = {**listing.entries, **newer}
-        return _present(before) != _present(after)
+        kind, objects, listed = listing.kind, self._kinds[listing.kind], version_number(version)
+        if listed < objects.listed:
+            return Change.NOTHING
+        changes = [self._update(kind, name, entry) for name, entry in listing.entries.items()]
+        stays = listing.entries.keys() | listing.kept
+        gone = [
+            name for name, entry in objects.entries.items() if name not in stays and entry.version <= listed
+        ]
+        changes += [self._changed(kind, objects.drop(name), None) for name in gone]
+        objects.listed = listed
+        return max(changes, default=Change.NOTHING)
 
-    def observe(self, kind: Kind[Any], body: Json) -> bool:
+    def is_known(self, kind: Kind[Any], name: str, version: int) -> bool:
+        """Returns whether the object is known as of ``version``, or of a newer one."""
+        entry = self._kinds[kind].entries.get(name)
+        return entry is not None and entry.version >= version
+
+    def observe(self, kind: Kind[Any], body: Json) -> Change:
         """Takes over one object as it is now; what is known stays where that cannot be read.
 
-        Returns whether anything changed that the operator reads.
+        Returns what changed of what the operator reads.
         """
         return self.take(kind, read(kind, body))
 
-    def take(self, kind: Kind[T], reading: Reading[T]) -> bool:
+    def take(self, kind: Kind[T], reading: Reading[T]) -> Change:
         """As ``observe``."""
-        return reading.entry is not None and self._update(kind, reading.name, reading.entry)
+        return Change.NOTHING if reading.entry is None else self._update(kind, reading.name, reading.entry)
 
-    def forget(self, kind: Kind[T], gone: Reading[T]) -> bool:
+    def forget(self, kind: Kind[T], gone: Reading[T]) -> Change:
         """Notes that one object is gone, unless a newer one of the same name is known already.
 
-        Returns whether anything changed.
+        Returns what changed.
         """
         return self._update(kind, gone.name, _Entry(gone.version, None))
 
+    def _update(self, kind: Kind[T], name: str, new: _Entry[T]) -> Change:
+        objects = self._kinds[kind]
+        if objects.version(name) > new.version:
+            return Change.NOTHING
+        known = objects.entries.get(name)
+        if known and known.known == new.known:
+            # The object stays the one that it is: what was made of it still holds.
+            objects.entries[name] = _Entry(new.version, known.known)
+            return Change.NOTHING
+        return self._changed(kind, objects.put(name, new), new.known)
+
+    def _changed(self, kind: Kind[T], old: T | None, new: T | None) -> Change:
+        if old is None and new is None:
+            return Change.NOTHING
+        self._snapshot = None
+        self._note(kind, old, new)
+        is_same = old is not None and new is not None and kind.is_decided_alike(old, new)
+        return Change.FIGURES if is_same else Change.ALL
+
+    def _note(self, kind: Kind[Any], old: Any, new: Any) -> None:
+        """Keeps what is derived from objects true to them."""
+        if kind is NODES or kind is SHARE_NODES:
+            self._states.note({each.name for each in (old, new) if each})
+        elif kind is PODS:
+            self._states.note_pod(old, new)
+        elif kind is POLICIES and new is None:
+            self._indexes.forget(old.name)
+
     def replace_schedulers(self, schedulers: Iterable[SchedulerObject]) -> None:
         """Takes over all kube-schedulers that there are."""
+        self._snapshot = None
         self._schedulers = {each.name: each for each in schedulers}
 
     def replace_volcano_configs(self, configs: Mapping[VolcanoLocation, VolcanoConfigObject]) -> None:
         """Takes over all configurations of Volcano's scheduler that anybody asked for."""
+        self._snapshot = None
         self._volcano_configs = dict(configs)
 
     def replace_server_facts(self, facts: ServerFacts | None) -> None:
         """Takes over what is known of the API server; None: nobody asks any more."""
+        self._snapshot = None
         self._server = facts
 
     def observe_volcano_config(self, location: VolcanoLocation, config: VolcanoConfigObject) -> None:
+        self._snapshot = None
         self._volcano_configs[location] = config
 
     def forget_volcano_config(self, location: VolcanoLocation) -> None:
+        self._snapshot = None
         self._volcano_configs.pop(location, None)
 
-    def _update(self, kind: Kind[T], name: str, new: _Entry[T]) -> bool:
-        entries = self._entries[kind]
-        old = entries.get(name, _Entry(-1, None))
-        if old.version > new.version:
-            return False
-        entries[name] = new
-        return bool(old.known != new.known)
-
     def snapshot(self) -> Snapshot:
+        """Returns the same one until something changes."""
+        if self._snapshot is None:
+            self._snapshot = self._take_snapshot()
+        return self._snapshot
+
+    def _take_snapshot(self) -> Snapshot:
+        nodes, share_nodes = self._objects(NODES), self._objects(SHARE_NODES)
         return Snapshot(
             policies=self._objects(POLICIES),
-            nodes=self._objects(NODES),
-            share_nodes=self._objects(SHARE_NODES),
+            nodes=nodes,
+            share_nodes=share_nodes,
             daemon_sets=self._objects(DAEMON_SETS),
             deployments=self._objects(DEPLOYMENTS),
             jobs=self._objects(JOBS),
@@ -162,6 +272,8 @@ class Cache:
             volcano_backups=self._objects(VOLCANO_BACKUPS),
             volcano_configs=dict(self._volcano_configs),
             server=self._server,
+            known_states=self._states.hand_out(nodes, share_nodes),
+            indexes=self._indexes,
         )
 
     def policies(self) -> list[str]:
@@ -169,11 +281,7 @@ class Cache:
         return list(self._objects(POLICIES))
 
     def _objects(self, kind: Kind[T]) -> dict[str, T]:
-        return _present(self._entries[kind])
-
-
-def _present(entries: Mapping[str, _Entry[T]]) -> dict[str, T]:
-    return {name: entry.known for name, entry in entries.items() if entry.known is not None}
+        return self._kinds[kind].hand_out()
 
 
 def read(kind: Kind[T], body: Json) -> Reading[T]:

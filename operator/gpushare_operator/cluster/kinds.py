@@ -51,6 +51,8 @@ class Kind(Generic[T]):
     label_selector: str = ""
     """Of the objects that are followed; empty for all."""
     read: Callable[[Json], T]
+    is_decided_alike: Callable[[T, T], bool] = lambda *_: False
+    """Whether two versions of an object differ in nothing but what is summed up in statuses."""
 
 
 POLICIES: Kind[PolicyObject] = Kind(
@@ -59,6 +61,7 @@ POLICIES: Kind[PolicyObject] = Kind(
     plural=POLICY_PLURAL,
     path=lambda _: paths.POLICIES,
     read=readers.read_policy,
+    is_decided_alike=PolicyObject.asks_the_same,
 )
 NODES: Kind[NodeObject] = Kind(
     group="",
@@ -73,6 +76,7 @@ SHARE_NODES: Kind[ShareNodeObject] = Kind(
     plural=NODE_PLURAL,
     path=lambda _: paths.SHARE_NODES,
     read=readers.read_share_node,
+    is_decided_alike=ShareNodeObject.differs_in_figures_only,
 )
 DAEMON_SETS: Kind[DaemonSetObject] = Kind(
     group="apps",

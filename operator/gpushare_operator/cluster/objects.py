@@ -1,11 +1,11 @@
 """What the operator knows of the cluster's objects, and nothing else: there can be thousands."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from gpushare_core.api.conditions import Condition
+from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.extender_report import ExtenderReport
@@ -13,6 +13,7 @@ from gpushare_core.json_object import Json
 
 UNIT_SEPARATOR = ", "
 """Between the units of several classes in a status."""
+_NO_STATUS = PolicyStatus()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,16 @@ class PolicyObject:
     def precedence(self) -> tuple[str, str]:
         """Orders policies: the older one comes first and keeps a node that two of them claim."""
         return (self.created, self.name)
+
+    @property
+    def asked(self) -> "PolicyObject":
+        """Returns the policy without what changes though nobody asks for anything else."""
+        return replace(self, resource_version="", generation=1, finalizers=(), retry="", status=_NO_STATUS)
+
+    def asks_the_same(self, other: "PolicyObject") -> bool:
+        """Returns whether ``other`` differs in nothing but the status."""
+        status, version = self.status, self.resource_version
+        return self == replace(other, status=status, resource_version=version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +98,7 @@ class ShareNodeObject:
     spec_hash: str = ""
     """Of the spec as it was applied, without what the API server filled in."""
     observed_generation: int = 0
-    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    conditions: Mapping[str, ConditionState] = field(default_factory=dict)
     """By type."""
     unit: str = ""
     """What a unit is, as it is in force; empty when the plugin has not said so."""
@@ -107,6 +118,10 @@ class ShareNodeObject:
     @property
     def policy(self) -> str:
         return str(self.spec.get("policy", ""))
+
+    def differs_in_figures_only(self, other: "ShareNodeObject") -> bool:
+        """Returns whether ``other`` says the same of everything but what is allocated and used."""
+        return self == replace(other, units=self.units, resources=self.resources, memory=self.memory)
 
     @property
     def units_by_kind(self) -> Mapping[str, UnitTotals]:

@@ -2,14 +2,17 @@
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from pathlib import PurePosixPath
 from sys import intern
 from typing import Any, TypeVar
 
+import msgspec
 from pydantic import BaseModel, ValidationError
 
-from gpushare_core.api.conditions import TRUE, Condition
+from gpushare_core.api.conditions import TRUE, Condition, ConditionState
 from gpushare_core.api.names import (
     CALLED_PORT_ANNOTATION,
     COMPONENT_LABEL,
@@ -179,7 +182,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         generation=metadata.get("generation", 1),
         deleting=_is_deleting(body),
         owners=tuple(owner["uid"] for owner in metadata.get("ownerReferences", ())),
-        spec=dict(body.get("spec") or {}),
+        spec=_shared_spec(msgspec.json.encode(body.get("spec") or {})),
         spec_hash=intern((metadata.get("annotations") or {}).get(HASH_ANNOTATION, "")),
         observed_generation=status.get("observedGeneration", 0),
         conditions=_conditions_by_type(status),
@@ -199,10 +202,24 @@ def _is_closed(card: Json) -> bool:
     return card.get("health") == "Unhealthy" or bool(card.get("cordoned"))
 
 
+@lru_cache(maxsize=64)
+def _shared_spec(encoded: bytes) -> Json:
+    """Returns the same object for all nodes of a rule: nobody may change it."""
+    spec: Json = msgspec.json.decode(encoded)
+    return spec
+
+
 def _totals(model: type[Totals], body: Any) -> Totals:
     """Returns zeros for what keeps to no schema: one object must not keep the others from being read."""
+    totals: Totals = _shared_totals(model, msgspec.json.encode(body or {}))
+    return totals
+
+
+@lru_cache(maxsize=4096)
+def _shared_totals(model: type[Totals], encoded: bytes) -> Totals:
+    """Returns the same object for nodes that have the same: nobody may change it."""
     try:
-        return model.model_validate(body or {})
+        return model.model_validate_json(encoded)
     except ValidationError:
         return model()
 
@@ -213,10 +230,16 @@ def _resources(body: Any) -> dict[str, UnitTotals]:
     return {str(each.get("resource", "")): _totals(UnitTotals, each) for each in given}
 
 
-def _conditions_by_type(status: Json) -> dict[str, Condition]:
+def _conditions_by_type(status: Json) -> Mapping[str, ConditionState]:
     """Raises nothing: what the schema lets pass parses."""
-    parsed = (Condition.model_validate(condition) for condition in status.get("conditions", ()))
-    return {condition.type: condition for condition in parsed}
+    told = (Condition.model_validate(condition) for condition in status.get("conditions", ()))
+    return _shared_conditions(tuple((each.type, each.status, each.reason, each.message) for each in told))
+
+
+@lru_cache(maxsize=1024)
+def _shared_conditions(told: tuple[tuple[str, str, str, str], ...]) -> Mapping[str, ConditionState]:
+    """Returns the same objects for nodes that say the same: nobody may change them."""
+    return {each[0]: ConditionState(*each) for each in told}
 
 
 def read_daemon_set(body: Json) -> DaemonSetObject:

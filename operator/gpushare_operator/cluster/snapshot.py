@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
-from gpushare_core.api.names import CONTROL_PLANE_LABEL, DIALECT_LABEL, GROUP, MODE_LABEL, POLICY_LABEL
+from gpushare_core.api.names import CONTROL_PLANE_LABEL, POLICY_LABEL
 from gpushare_operator.cluster.labels import EXTENDER, PLUGIN, SCHEDULER
+from gpushare_operator.cluster.node_index import Look, NodeIndex, NodeIndexes
+from gpushare_operator.cluster.node_state import NodeState, node_states
 from gpushare_operator.cluster.objects import (
     CallsObject,
     DaemonSetObject,
@@ -21,6 +24,9 @@ from gpushare_operator.cluster.objects import (
     VolcanoConfigObject,
     VolcanoLocation,
 )
+from gpushare_operator.cluster.traits import ClusterTraits, NodeTraits, cluster_traits
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,39 +49,50 @@ class Snapshot:
     server: ServerFacts | None = None
     """None where nobody asked."""
 
+    known_states: Mapping[str, NodeState] | None = field(default=None, compare=False, repr=False)
+    """Made of the objects above where nobody has kept them."""
+    indexes: NodeIndexes = field(default_factory=NodeIndexes, compare=False, repr=False)
+    """Only spares work: what they say follows from the objects above."""
+
+    @cached_property
+    def states(self) -> Mapping[str, NodeState]:
+        """Node name -> what is known of it, of every node of which anything is."""
+        if self.known_states is not None:
+            return self.known_states
+        return node_states(self.nodes, self.share_nodes, self.pods.values())
+
+    def index(self, look: Look[R], *, subject: str = "") -> NodeIndex[R]:
+        """Returns what ``look`` says of all nodes, right until the next call with a look of the same type
+        and ``subject``: then it is another snapshot's."""
+        return self.indexes.find(look, self.states, subject=subject)
+
+    @cached_property
+    def traits(self) -> ClusterTraits:
+        """What nodes have in common, or alone, whatever policies ask for."""
+        return cluster_traits(self.index(NodeTraits()), self.nodes)
+
     @cached_property
     def control_planes(self) -> list[NodeObject]:
         """Returns the control-plane nodes that stay, in order of their names."""
-        labelled = (node for node in self.nodes.values() if CONTROL_PLANE_LABEL in node.labels)
-        return sorted((node for node in labelled if not node.deleting), key=lambda node: node.name)
-
-    @cached_property
-    def plugin_policies(self) -> Mapping[str, frozenset[str]]:
-        """Node name -> the policies whose plugin still runs there."""
-        policies: dict[str, set[str]] = {}
-        for pod in self.pods.values():
-            if pod.component == PLUGIN and pod.node:
-                policies.setdefault(pod.node, set()).add(pod.policy)
-        return {node: frozenset(names) for node, names in policies.items()}
-
-    @cached_property
-    def plugin_pods(self) -> Mapping[str, PodObject]:
-        """Node name -> its plugin, a ready one if there are two."""
-        return self._ready_first(PLUGIN)
+        return [
+            node for node in self.traits.hosts if CONTROL_PLANE_LABEL in node.labels and not node.deleting
+        ]
 
     @cached_property
     def extender_pods(self) -> Mapping[str, PodObject]:
         """Node name -> its extender, a ready one if there are two."""
-        return self._ready_first(EXTENDER)
-
-    def _ready_first(self, component: str) -> Mapping[str, PodObject]:
-        pods = [pod for pod in self.pods.values() if pod.component == component and pod.node]
+        pods = [pod for pod in self._few_pods if pod.component == EXTENDER and pod.node]
         return {pod.node: pod for pod in sorted(pods, key=lambda pod: pod.ready)}
 
     @cached_property
     def dedicated_pods(self) -> list[PodObject]:
         """Returns the pods of our own kube-scheduler."""
-        return [pod for pod in self.pods.values() if pod.component == SCHEDULER]
+        return [pod for pod in self._few_pods if pod.component == SCHEDULER]
+
+    @cached_property
+    def _few_pods(self) -> list[PodObject]:
+        """Returns the pods that are no plugins: of those there is one on every node."""
+        return [pod for pod in self.pods.values() if pod.component != PLUGIN]
 
     @cached_property
     def jobs_by_node(self) -> Mapping[str, list[JobObject]]:
@@ -86,28 +103,9 @@ class Snapshot:
         return jobs
 
     @cached_property
-    def dialects_on_nodes(self) -> frozenset[tuple[str, str]]:
-        """Returns dialect and mode of all GPUShareNodes, and those that the labels of nodes record."""
-        shares = [(share.dialect, share.spec) for share in self.share_nodes.values()]
-        asked = {(str(spec.get("dialect", GROUP)), str(spec.get("mode", ""))) for _, spec in shares}
-        asked |= {(spoken, str(spec.get("mode", ""))) for spoken, spec in shares if spoken}
-        labels = (node.labels for node in self.nodes.values())
-        shown = {(each[DIALECT_LABEL], each.get(MODE_LABEL, "")) for each in labels if DIALECT_LABEL in each}
-        return frozenset(asked | shown)
-
-    @cached_property
     def let_go(self) -> frozenset[str]:
         """Returns the nodes that people have said are lost for ever."""
         return frozenset().union(*(policy.let_go for policy in self.policies.values()))
-
-    def policies_on(self, node: str) -> set[str]:
-        """Returns the policies that the node still carries something of, other than capacity."""
-        names = set(self.plugin_policies.get(node, ()))
-        if share := self.share_nodes.get(node):
-            names.add(share.policy)
-        if known := self.nodes.get(node):
-            names.add(known.labels.get(POLICY_LABEL, ""))
-        return names - {""}
 
     def labelled_nodes(self, policy: str) -> list[NodeObject]:
         """Returns the nodes that carry the label of ``policy``."""
@@ -116,18 +114,8 @@ class Snapshot:
     def share_nodes_of(self, policy: str) -> list[ShareNodeObject]:
         return [share for share in self.share_nodes.values() if share.policy == policy]
 
-    def is_in_force(self, policy: PolicyObject, node: str) -> bool:
-        """Returns whether a GPUShareNode says that ``node`` shares its cards under this very policy."""
-        share = self.share_nodes.get(node)
-        return (
-            share is not None
-            and not share.deleting
-            and share.policy == policy.name
-            and (policy.uid in share.owners or not share.owners)
-        )
-
     def pod_of_job(self, job: str) -> PodObject | None:
-        return next((pod for pod in self.pods.values() if pod.job == job), None)
+        return next((pod for pod in self._few_pods if pod.job == job), None)
 
 
 def oldest_first(policies: Iterable[PolicyObject]) -> list[PolicyObject]:

@@ -1,9 +1,12 @@
 """Everything that the operator ever does to the cluster, as values."""
 
+import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
+
+import msgspec
 
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.objects import VolcanoLocation
@@ -232,11 +235,12 @@ def wishes(action: Action) -> Wishes:
             return {}
 
 
-def content(action: Action) -> Json:
-    """Returns what is asked of the object, as plain JSON."""
-    fields = asdict(action)
-    fields.pop("resource_version", None)
-    return fields
+def digest(action: Action) -> bytes:
+    """Returns the same for actions that ask the same of their object, whatever version of it they are for."""
+    asked: Action = action
+    if isinstance(action, SetFinalizers | WriteVolcanoConfig | RemoveStartupTaint):
+        asked = replace(action, resource_version="")
+    return hashlib.blake2b(msgspec.json.encode(asked, order="sorted"), digest_size=16).digest()
 
 
 def describe(action: Action) -> str:

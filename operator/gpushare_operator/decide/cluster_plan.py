@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import datetime
 
-from gpushare_core.api.names import POLICY_LABEL
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import Plan
 from gpushare_operator.decide.backends import plan_backends
@@ -29,7 +28,5 @@ def plan_cluster(snapshot: Snapshot, installation: Installation, now: datetime) 
 def _orphaned_policies(snapshot: Snapshot) -> set[str]:
     """Returns policies that are gone although something of theirs is here: somebody took off our
     finalizer."""
-    names = {share.policy for share in snapshot.share_nodes.values()}
-    names |= {daemon_set.policy for daemon_set in snapshot.daemon_sets.values()}
-    names |= {node.labels.get(POLICY_LABEL, "") for node in snapshot.nodes.values()}
+    names = {*snapshot.traits.policies, *(each.policy for each in snapshot.daemon_sets.values())}
     return names - set(snapshot.policies) - {""}

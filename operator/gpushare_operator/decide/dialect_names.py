@@ -13,6 +13,7 @@ from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
 from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.requests import ResourceClass
+from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.policy_problems import is_served
@@ -85,17 +86,18 @@ def shows_counts(node: NodeObject, names: tuple[str, ...]) -> bool:
     return any(name in node.counts for name in names)
 
 
-def forgotten_names(snapshot: Snapshot, node: NodeObject) -> tuple[str, ...]:
-    """Returns what the kubelet of ``node`` may have written as the last thing before it forgot our plugin."""
-    zeros = node.zeros & REMEMBERED
-    if zeros and is_ours(snapshot, node):
+def forgotten_names(state: NodeState) -> tuple[str, ...]:
+    """Returns what the kubelet of a node may have written as the last thing before it forgot our plugin."""
+    node = state.node
+    zeros = node.zeros & REMEMBERED if node else frozenset()
+    if node and zeros and is_ours(state, node):
         zeros -= names_of(recorded_dialect(node))
     return tuple(sorted(zeros))
 
 
-def is_ours(snapshot: Snapshot, node: NodeObject) -> bool:
+def is_ours(state: NodeState, node: NodeObject) -> bool:
     """Returns whether anything says that ``node`` shares its cards, or has done so until now."""
-    return bool(lasting_labels(node) or snapshot.policies_on(node.name))
+    return bool(lasting_labels(node) or state.policies)
 
 
 def lasting_labels(node: NodeObject) -> list[str]:
@@ -136,7 +138,7 @@ def _managed(dialect: Dialect, mode: str) -> Iterator[str]:
 
 def _in_use(snapshot: Snapshot) -> list[tuple[Dialect, str]]:
     """Returns dialect and mode of what policies ask for and of what nodes have, in a fixed order."""
-    in_use = {*snapshot.dialects_on_nodes, *_asked_for(snapshot)}
+    in_use = {*snapshot.traits.dialects, *_asked_for(snapshot)}
     order = list(DIALECTS)
     known = sorted((order.index(name), mode) for name, mode in in_use if name in DIALECTS)
     return [(DIALECTS[order[position]], mode) for position, mode in known]

@@ -30,14 +30,12 @@ def plan_external(snapshot: Snapshot, installation: Installation, _: datetime) -
 def scheduler_hosts(snapshot: Snapshot) -> list[NodeObject]:
     """Returns the control planes, and the nodes of which people say that a kube-scheduler runs there."""
     labels = {CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL}
-    hosts = (node for node in snapshot.nodes.values() if labels & set(node.labels) and not node.deleting)
-    return sorted(hosts, key=lambda node: node.name)
+    return [node for node in snapshot.traits.hosts if labels & set(node.labels) and not node.deleting]
 
 
 def external_hosts(snapshot: Snapshot) -> list[NodeObject]:
     """Returns the nodes that are marked for this backend."""
-    nodes = (node for node in snapshot.nodes.values() if node.labels.get(SCHEDULER_LABEL) == EXTERNAL_MARK)
-    return sorted(nodes, key=lambda node: node.name)
+    return [node for node in snapshot.traits.hosts if node.labels.get(SCHEDULER_LABEL) == EXTERNAL_MARK]
 
 
 def last_calls(snapshot: Snapshot) -> CallsObject | None:

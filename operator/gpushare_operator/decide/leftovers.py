@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER, FINALIZER, POLICY_LABEL
+from gpushare_operator.cluster.node_index import NOTHING, Entry
+from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
@@ -215,12 +217,16 @@ def restore_volcano(teardown: Teardown) -> Iterator[Action]:
 
 def plugins_and_labels(snapshot: Snapshot, policy: str) -> list[Leftover]:
     daemon_set = plugin_name(policy)
-    running_on = [node for node, policies in snapshot.plugin_policies.items() if policy in policies]
+    running_on = [state.name for state in snapshot.states.values() if _runs_plugin(state, policy)]
     return [
         *_leftover("DaemonSet", [daemon_set] if daemon_set in snapshot.daemon_sets else []),
         *_leftover("the plugin on", _ready_nodes(snapshot, running_on)),
         *_leftover("labels on", (node.name for node in snapshot.labelled_nodes(policy))),
     ]
+
+
+def _runs_plugin(state: NodeState, policy: str) -> bool:
+    return any(pod.policy == policy for pod in state.plugins)
 
 
 def remove_plugins_and_labels(teardown: Teardown) -> Iterator[Action]:
@@ -237,12 +243,19 @@ def remove_labels(nodes: Iterable[NodeObject]) -> Iterator[Action]:
     """
     leaving = [node for node in nodes if POLICY_LABEL in node.labels]
     for node in leaving:
-        if counts := tuple(name for name in own_names(node) if name in node.counts):
-            yield ClearCapacity(node.name, node.uid, counts)
-    for node in leaving:
-        labels = dict.fromkeys((POLICY_LABEL, *sorted(node.own_labels)))
-        ours = {recorded_dialect(node).closed_cards_annotation} & node.closed_cards.keys()
-        yield LabelNode(node.name, node.uid, labels, dict.fromkeys(sorted(ours)))
+        yield from clear_counts(node)
+    yield from map(remove_own_labels, leaving)
+
+
+def clear_counts(node: NodeObject) -> Iterator[ClearCapacity]:
+    if counts := tuple(name for name in own_names(node) if name in node.counts):
+        yield ClearCapacity(node.name, node.uid, counts)
+
+
+def remove_own_labels(node: NodeObject) -> LabelNode:
+    labels = dict.fromkeys((POLICY_LABEL, *sorted(node.own_labels)))
+    ours = {recorded_dialect(node).closed_cards_annotation} & node.closed_cards.keys()
+    return LabelNode(node.name, node.uid, labels, dict.fromkeys(sorted(ours)))
 
 
 # Capacity on nodes.
@@ -260,6 +273,29 @@ def remove_labels(nodes: Iterable[NodeObject]) -> Iterator[Action]:
 # forgets them. So the label that records the dialect goes only when they are gone.
 
 
+@dataclass(frozen=True, slots=True)
+class _Capacity:
+    """What is left in the status of a node, and the labels that say so."""
+
+    node: NodeObject
+    is_leaving: bool
+    """Whether the node was ours, and no plugin offers anything there any more."""
+    forgotten: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityFinder:
+    """Looks for capacity that is left."""
+
+    def __call__(self, state: NodeState) -> Entry[_Capacity]:
+        if state.node is None:
+            return NOTHING
+        is_leaving = not state.policies and bool(lasting_labels(state.node))
+        forgotten = forgotten_names(state)
+        is_left = is_leaving or forgotten
+        return Entry(_Capacity(state.node, is_leaving, forgotten)) if is_left else NOTHING
+
+
 def capacity(snapshot: Snapshot, _: str) -> list[Leftover]:
     leaving = _leaving_nodes(snapshot)
     return [
@@ -273,18 +309,21 @@ def clear_capacity(teardown: Teardown) -> Iterator[Action]:
     for node in leaving:
         if names := own_names(node):
             yield ClearCapacity(node.name, node.uid, names)
-    for node in teardown.snapshot.nodes.values():
-        if names := forgotten_names(teardown.snapshot, node):
-            yield ClearCapacity(node.name, node.uid, names, CapacityLeft.BY_KUBELET)
+    for each in _left(teardown.snapshot):
+        if each.forgotten:
+            node = each.node
+            yield ClearCapacity(node.name, node.uid, each.forgotten, CapacityLeft.BY_KUBELET)
     for node in leaving:
         if not shows_counts(node, own_names(node)):
             yield LabelNode(node.name, node.uid, dict.fromkeys(lasting_labels(node)))
 
 
 def _leaving_nodes(snapshot: Snapshot) -> list[NodeObject]:
-    """Returns nodes that were ours, and on which no plugin offers anything any more."""
-    marked = (node for node in snapshot.nodes.values() if lasting_labels(node))
-    return [node for node in marked if not snapshot.policies_on(node.name)]
+    return [each.node for each in _left(snapshot) if each.is_leaving]
+
+
+def _left(snapshot: Snapshot) -> list[_Capacity]:
+    return [each for _, each in sorted(snapshot.index(CapacityFinder()).remarks.items())]
 
 
 # Startup taints: with the last policy that takes them off, nobody would any more.

@@ -1,32 +1,45 @@
 """Which policy has which node, and by which of its rules: no node has two policies."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gpushare_core.api.enums import Mode, SelectorOperator
 from gpushare_core.api.policy import LabelExpression, NodeRule, NodeSelector, PolicySpec
+from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot, oldest_first
 from gpushare_operator.decide.policy_problems import is_served, rule_problem
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """What one policy gets of the nodes that it asks for."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAssignment:
+    """What one policy gets of one node: at most one of these."""
 
-    enabled: Mapping[str, int] = field(default_factory=dict)
-    """Node name -> the rule that it falls under, as position in the policy's ``spec.nodes``."""
-    kept: frozenset[str] = frozenset()
-    """Nodes that stay as they are: what is asked for them now cannot be read, or is not served."""
-    lost: Mapping[str, str] = field(default_factory=dict)
-    """Node name -> the older policy that has it."""
-    waiting: Mapping[str, str] = field(default_factory=dict)
-    """Node name -> the policy that had it and of which something is still there."""
+    rule: int | None = None
+    """Where the policy has it: the rule that it falls under, as position in the policy's ``spec.nodes``."""
+    is_kept: bool = False
+    """Whether it stays as it is: what is asked for it now cannot be read, or is not served."""
+    lost_to: str = ""
+    """The older policy that has it."""
+    waits_for: str = ""
+    """The policy that had it and of which something is still there."""
 
     @property
-    def sharing(self) -> list[str]:
-        """Returns the nodes that share their cards under this policy."""
-        return [*self.enabled, *sorted(self.kept)]
+    def is_sharing(self) -> bool:
+        """Whether the node shares its cards under this policy."""
+        return self.rule is not None or self.is_kept
+
+
+NOT_ASKED_FOR = NodeAssignment()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a policy and those before it ask for: two that are equal get the same nodes."""
+
+    policy: PolicyObject
+    older: tuple[PolicyObject, ...]
+    """Those that win against it; one that is being deleted wins nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,46 +50,40 @@ class _Claim:
     rule: int | None
 
 
-def assign(snapshot: Snapshot, policy: PolicyObject) -> Assignment:
-    """Returns the nodes of ``policy``.
+def asked_of(snapshot: Snapshot, policy: PolicyObject) -> Asked:
+    """Returns what decides about the nodes of ``policy``."""
+    staying = (other for other in snapshot.policies.values() if not other.deleting)
+    older = (other for other in oldest_first(staying) if other.precedence < policy.precedence)
+    return Asked(policy.asked, tuple(other.asked for other in older))
+
+
+def assign_node(state: NodeState, asked: Asked) -> NodeAssignment:
+    """Returns what a policy gets of one node.
 
     The older policy wins; a policy that is being deleted keeps its nodes until it is gone. What cannot be
     applied changes nothing: its nodes stay as the policy's GPUShareNodes say.
     """
-    enabled: dict[str, int] = {}
-    kept: set[str] = set()
-    lost: dict[str, str] = {}
-    waiting: dict[str, str] = {}
-    older = _older_policies(snapshot, policy)
-    for name, claim in _claims(snapshot, policy).items():
-        if winner := _winner(snapshot, older, snapshot.nodes[name], policy):
-            lost[name] = winner
-        elif claim.rule is None:
-            kept |= {name} if snapshot.is_in_force(policy, name) else set()
-        elif others := snapshot.policies_on(name) - {policy.name}:
-            waiting[name] = min(others)
-        else:
-            enabled[name] = claim.rule
-    return Assignment(enabled, frozenset(kept), lost, waiting)
+    claim = None if asked.policy.deleting else _claim(state, asked.policy)
+    if claim is None:
+        return NOT_ASKED_FOR
+    if winner := _winner(state, asked):
+        return NodeAssignment(lost_to=winner)
+    if claim.rule is None:
+        return NodeAssignment(is_kept=state.is_in_force(asked.policy))
+    others = state.policies - {asked.policy.name}
+    return NodeAssignment(waits_for=min(others)) if others else NodeAssignment(rule=claim.rule)
 
 
-def _claims(snapshot: Snapshot, policy: PolicyObject) -> dict[str, _Claim]:
-    """Returns node name -> how ``policy`` asks for it."""
-    if policy.deleting:
-        return {}
-    claims = ((node.name, _claim(snapshot, policy, node)) for node in snapshot.nodes.values())
-    return {name: claim for name, claim in claims if claim}
-
-
-def _claim(snapshot: Snapshot, policy: PolicyObject, node: NodeObject) -> _Claim | None:
-    """Returns how ``policy`` asks for ``node``; None when it does not. Mode Off leaves the node to others."""
-    if node.deleting:
+def _claim(state: NodeState, policy: PolicyObject) -> _Claim | None:
+    """Returns how ``policy`` asks for a node; None when it does not. Mode Off leaves the node to others."""
+    node = state.node
+    if node is None or node.deleting:
         return None
     if policy.spec is not None and is_served(policy):
         return _rule_claim(policy.spec, node)
     # Nobody knows what of it was meant, so nothing is let go.
     is_asked_for = policy.spec is not None and _rule_claim(policy.spec, node) is not None
-    return _Claim(None) if is_asked_for or snapshot.is_in_force(policy, node.name) else None
+    return _Claim(None) if is_asked_for or state.is_in_force(policy) else None
 
 
 def _rule_claim(spec: PolicySpec, node: NodeObject) -> _Claim | None:
@@ -86,20 +93,14 @@ def _rule_claim(spec: PolicySpec, node: NodeObject) -> _Claim | None:
     return _Claim(position if rule_problem(spec, spec.nodes[position]) is None else None)
 
 
-def _older_policies(snapshot: Snapshot, policy: PolicyObject) -> list[PolicyObject]:
-    """Returns those that win against ``policy``; one that is being deleted wins nothing new."""
-    staying = (other for other in snapshot.policies.values() if not other.deleting)
-    return [other for other in oldest_first(staying) if other.precedence < policy.precedence]
-
-
-def _winner(snapshot: Snapshot, older: Sequence[PolicyObject], node: NodeObject, policy: PolicyObject) -> str:
-    """Returns the first of ``older`` that has ``node`` rather than ``policy``; empty when none has.
+def _winner(state: NodeState, asked: Asked) -> str:
+    """Returns the first of the older policies that has the node rather than this one; empty when none has.
 
     What cannot be applied takes no node from a policy that is in force there.
     """
-    is_in_force = snapshot.is_in_force(policy, node.name)
-    for other in older:
-        claim = _claim(snapshot, other, node)
+    is_in_force = state.is_in_force(asked.policy)
+    for other in asked.older:
+        claim = _claim(state, other)
         if claim and (claim.rule is not None or not is_in_force):
             return other.name
     return ""

@@ -1,14 +1,13 @@
 """What nodes show of their policy and of the dialect that they speak: labels, and numbers of cards."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gpushare_core.api.policy import PolicySpec
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_operator.cluster.labels import DIALECT_LABELS
-from gpushare_operator.cluster.objects import NodeObject, PolicyObject, ShareNodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
 from gpushare_operator.decide.actions import ClearCapacity, LabelNode, SetCounts
 from gpushare_operator.decide.dialect_names import (
     dialect_in_force,
@@ -18,7 +17,7 @@ from gpushare_operator.decide.dialect_names import (
     shows_counts,
     stale_names,
 )
-from gpushare_operator.decide.node_assignment import Assignment
+from gpushare_operator.decide.node_assignment import Asked, NodeAssignment
 from gpushare_operator.desired.share_nodes import node_labels
 
 
@@ -39,53 +38,44 @@ class DesiredNode:
         return is_recorded and is_settled(self.share, self.dialect.name, self.mode)
 
 
-def desired_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> list[DesiredNode]:
-    """Returns the nodes that share; those of which nobody knows what is asked now stay as they are."""
-    nodes = [_enabled(snapshot, policy.spec, *each) for each in assignment.enabled.items() if policy.spec]
-    return [*nodes, *(_kept(snapshot, name) for name in sorted(assignment.kept))]
-
-
-def _enabled(snapshot: Snapshot, spec: PolicySpec, name: str, rule: int) -> DesiredNode:
-    return _desired(snapshot.nodes[name], snapshot.share_nodes.get(name), spec.dialect, spec.nodes[rule].mode)
-
-
-def _kept(snapshot: Snapshot, name: str) -> DesiredNode:
-    share = snapshot.share_nodes[name]
-    dialect, mode = share.spec.get("dialect", GPUSHARE.name), share.spec.get("mode", "")
-    return _desired(snapshot.nodes[name], share, str(dialect), str(mode))
+def desired_node(state: NodeState, asked: Asked, assignment: NodeAssignment) -> DesiredNode | None:
+    """Returns what a node that shares is to show, None for others; one of which nobody knows what is asked
+    now stays as it is."""
+    spec, share = asked.policy.spec, state.share
+    if state.node is None:
+        return None
+    if assignment.rule is not None and spec:
+        return _desired(state.node, share, spec.dialect, spec.nodes[assignment.rule].mode)
+    if assignment.is_kept and share:
+        dialect, mode = share.spec.get("dialect", GPUSHARE.name), share.spec.get("mode", "")
+        return _desired(state.node, share, str(dialect), str(mode))
+    return None
 
 
 def _desired(node: NodeObject, share: ShareNodeObject | None, dialect: str, mode: str) -> DesiredNode:
     return DesiredNode(node, share, mode, dialect_in_force(node, share, dialect, mode))
 
 
-def label_nodes(policy: str, desired: Iterable[DesiredNode]) -> Iterator[LabelNode]:
-    """Yields labels after all GPUShareNodes: the applier makes calls of one kind at the same time."""
-    labels: dict[tuple[str, str], Mapping[str, str]] = {}
-    for each in desired:
-        key = (each.mode, each.dialect.name)
-        if key not in labels:  # there can be thousands of nodes
-            labels[key] = node_labels(policy, each.mode, each.dialect)
-        if not shows_counts(each.node, stale_names(each.node, each.dialect)):
-            yield from _change_labels(each, labels[key])
+def label_node(policy: str, desired: DesiredNode) -> Iterator[LabelNode]:
+    """Yields the labels that are to be changed."""
+    if not shows_counts(desired.node, stale_names(desired.node, desired.dialect)):
+        yield from _change_labels(desired, node_labels(policy, desired.mode, desired.dialect))
 
 
-def clear_former_dialects(desired: Iterable[DesiredNode]) -> Iterator[ClearCapacity]:
+def clear_former_dialect(desired: DesiredNode) -> Iterator[ClearCapacity]:
     """Yields what a node shows in a dialect that it spoke before; its label says so until that is done."""
-    for each in desired:
-        if names := stale_names(each.node, each.dialect):
-            yield ClearCapacity(each.node.name, each.node.uid, names)
+    if names := stale_names(desired.node, desired.dialect):
+        yield ClearCapacity(desired.node.name, desired.node.uid, names)
 
 
-def show_counts(desired: Iterable[DesiredNode]) -> Iterator[SetCounts]:
+def show_counts(desired: DesiredNode) -> Iterator[SetCounts]:
     """Yields the numbers of cards that a dialect shows beside what the kubelet does."""
-    for each in desired:
-        if each.dialect.count_resource and each.share and each.is_settled:
-            cards, shown = each.share.cards, each.node.counts
-            names = each.dialect.counts(served_classes(each.mode))
-            wrong = {name: cards for name in names if not _is_shown(shown, name, cards)}
-            if wrong:
-                yield SetCounts(each.node.name, each.node.uid, wrong)
+    if desired.dialect.count_resource and desired.share and desired.is_settled:
+        cards, shown = desired.share.cards, desired.node.counts
+        names = desired.dialect.counts(served_classes(desired.mode))
+        wrong = {name: cards for name in names if not _is_shown(shown, name, cards)}
+        if wrong:
+            yield SetCounts(desired.node.name, desired.node.uid, wrong)
 
 
 def _is_shown(counts: Mapping[str, tuple[str, str]], name: str, cards: int) -> bool:

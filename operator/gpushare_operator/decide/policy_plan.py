@@ -1,11 +1,17 @@
 """What is to be done now for one policy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, TypeAlias
 
-from gpushare_core.api.names import FINALIZER
+from gpushare_core.api.names import FINALIZER, POLICY_LABEL
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject
+from gpushare_operator.cluster.node_index import NOTHING, Entry
+from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.objects import DaemonSetObject, PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import (
     Action,
@@ -15,12 +21,12 @@ from gpushare_operator.decide.actions import (
     Plan,
     SetFinalizers,
 )
-from gpushare_operator.decide.leftovers import Teardown, remove_labels
-from gpushare_operator.decide.node_assignment import Assignment, assign
+from gpushare_operator.decide.leftovers import Teardown, clear_counts, remove_own_labels
+from gpushare_operator.decide.node_assignment import Asked, NodeAssignment, asked_of, assign_node
 from gpushare_operator.decide.node_labels import (
-    clear_former_dialects,
-    desired_nodes,
-    label_nodes,
+    clear_former_dialect,
+    desired_node,
+    label_node,
     show_counts,
 )
 from gpushare_operator.decide.policy_problems import is_served
@@ -31,6 +37,88 @@ from gpushare_operator.desired.names import Installation, plugin_name
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
+
+SHARING = "sharing"
+"""Counts the nodes that share their cards under the policy."""
+SHARED: Entry[Any] = Entry(amounts={SHARING: 1})
+"""Of a node that has all that it needs, as most have."""
+
+
+class Stage(IntEnum):
+    """The order of what is done to the nodes of a policy."""
+
+    SHARE_NODE = 0
+    FORMER_DIALECT = 1
+    LABELS = 2
+    COUNTS = 3
+    RELEASE = 4
+    """Off nodes that the policy had and no longer has: the labels last."""
+    RELEASE_COUNTS = 5
+    RELEASE_LABELS = 6
+
+
+NodeActions: TypeAlias = Mapping[Stage, tuple[Action, ...]]
+"""What one node needs now."""
+
+
+@dataclass(frozen=True)
+class NodePlanner:
+    """Plans for one node what a policy needs there. Looks are equal where the same is asked for."""
+
+    asked: Asked
+
+    def __call__(self, state: NodeState) -> Entry[NodeActions]:
+        assignment = assign_node(state, self.asked)
+        if assignment.is_sharing:
+            stages = self._share(state, assignment)
+        else:
+            stages = _release(state, self.asked.policy.name)
+        actions = {stage: found for stage, each in stages if (found := tuple(each))}
+        if not actions:
+            return SHARED if assignment.is_sharing else NOTHING
+        return Entry(actions, SHARED.amounts if assignment.is_sharing else {})
+
+    def _share(
+        self, state: NodeState, assignment: NodeAssignment
+    ) -> Iterator[tuple[Stage, Iterable[Action]]]:
+        if assignment.rule is not None:
+            yield Stage.SHARE_NODE, self._apply_share_node(state, assignment.rule)
+        if desired := desired_node(state, self.asked, assignment):
+            yield Stage.FORMER_DIALECT, clear_former_dialect(desired)
+            yield Stage.LABELS, label_node(self.asked.policy.name, desired)
+            yield Stage.COUNTS, show_counts(desired)
+
+    def _apply_share_node(self, state: NodeState, rule: int) -> Iterator[ApplyShareNode]:
+        policy, (spec, spec_hash) = self.asked.policy, self._specs[rule]
+        if not _is_current(state.share, policy, spec, spec_hash):
+            yield ApplyShareNode(state.name, share_node(policy, state.name, spec, spec_hash))
+
+    @cached_property
+    def _specs(self) -> Sequence[tuple[Json, str]]:
+        """Returns one spec for all nodes of a rule, with its hash: there can be thousands of them."""
+        rules = self.asked.policy.spec.nodes if self.asked.policy.spec else ()
+        specs = (share_node_spec(self.asked.policy, rule) for rule in rules)
+        return [(spec, digest(spec)) for spec in specs]
+
+
+def _is_current(share: ShareNodeObject | None, policy: PolicyObject, spec: Json, spec_hash: str) -> bool:
+    """Returns whether there is nothing to apply: one that is going is made anew when it is gone.
+
+    A newer CRD may fill in fields that this version does not know: they are not its own to take away.
+    """
+    if share is None or share.deleting:
+        return share is not None
+    return share.owners == (policy.uid,) and share.spec_hash == spec_hash and covers(share.spec, spec)
+
+
+def _release(state: NodeState, policy: str) -> Iterator[tuple[Stage, Iterable[Action]]]:
+    """Yields what takes the policy off a node."""
+    share, node = state.share, state.node
+    if share and share.policy == policy and not share.deleting:
+        yield Stage.RELEASE, (DeleteShareNode(share.name, share.uid),)
+    if node and share is None and node.labels.get(POLICY_LABEL) == policy:
+        yield Stage.RELEASE_COUNTS, clear_counts(node)
+        yield Stage.RELEASE_LABELS, (remove_own_labels(node),)
 
 
 def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installation, now: datetime) -> Plan:
@@ -43,18 +131,18 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
     if policy.deleting:
         teardown = Teardown(snapshot=snapshot, policy=policy.name, installation=installation, now=now)
         return plan_teardown(teardown, Scope.POLICY)
-    assignment = assign(snapshot, policy)
-    desired = desired_nodes(snapshot, policy, assignment)
-    return Plan(
-        (
-            *_run_plugin(snapshot, policy, assignment, installation),
-            *_apply_share_nodes(snapshot, policy, assignment),
-            *clear_former_dialects(desired),
-            *label_nodes(policy.name, desired),
-            *show_counts(desired),
-            *_release_nodes(snapshot, policy, assignment),
-        )
-    )
+    asked = asked_of(snapshot, policy)
+    nodes = snapshot.index(NodePlanner(asked), subject=policy.name)
+    plugin = _run_plugin(snapshot, policy, installation) if nodes.sums.get(SHARING) else ()
+    return Plan((*plugin, *_in_order(nodes.remarks)))
+
+
+def _in_order(by_node: Mapping[str, NodeActions]) -> Iterator[Action]:
+    """Yields stage after stage: the applier makes calls of one kind at the same time."""
+    in_order = [actions for _, actions in sorted(by_node.items())]
+    for stage in Stage:
+        for actions in in_order:
+            yield from actions.get(stage, ())
 
 
 def _add_finalizer(policy: PolicyObject) -> Plan:
@@ -63,10 +151,8 @@ def _add_finalizer(policy: PolicyObject) -> Plan:
 
 
 def _run_plugin(
-    snapshot: Snapshot, policy: PolicyObject, assignment: Assignment, installation: Installation
+    snapshot: Snapshot, policy: PolicyObject, installation: Installation
 ) -> Iterator[ApplyDaemonSet]:
-    if not assignment.sharing:
-        return
     name = plugin_name(policy.name)
     present = snapshot.daemon_sets.get(name)
     desired = plugin_daemon_set(policy, installation, _platform(policy, present))
@@ -79,39 +165,3 @@ def _platform(policy: PolicyObject, present: DaemonSetObject | None) -> PluginPl
     if policy.spec is not None and is_served(policy):
         return PluginPlatform.of_spec(policy.spec)
     return PluginPlatform.of_daemon_set(present.body) if present else PluginPlatform()
-
-
-def _apply_share_nodes(
-    snapshot: Snapshot, policy: PolicyObject, assignment: Assignment
-) -> Iterator[ApplyShareNode]:
-    rules = policy.spec.nodes if policy.spec else []
-    # One spec for all nodes of a rule: there can be thousands of them.
-    positions = set(assignment.enabled.values())
-    specs = {position: share_node_spec(policy, rules[position]) for position in positions}
-    hashes = {position: digest(spec) for position, spec in specs.items()}
-    for name, position in assignment.enabled.items():
-        if not _is_current(snapshot, policy, name, specs[position], hashes[position]):
-            yield ApplyShareNode(name, share_node(policy, name, specs[position]))
-
-
-def _is_current(snapshot: Snapshot, policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> bool:
-    """Returns whether there is nothing to apply: one that is going is made anew when it is gone.
-
-    A newer CRD may fill in fields that this version does not know: they are not its own to take away.
-    """
-    share = snapshot.share_nodes.get(node)
-    if share is None or share.deleting:
-        return share is not None
-    return share.owners == (policy.uid,) and share.spec_hash == spec_hash and covers(share.spec, spec)
-
-
-def _release_nodes(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> Iterator[Action]:
-    """Yields what takes the policy off nodes that it had and no longer has: the labels last."""
-    sharing = set(assignment.sharing)
-    for share in snapshot.share_nodes_of(policy.name):
-        if share.name not in sharing and not share.deleting:
-            yield DeleteShareNode(share.name, share.uid)
-    labelled = snapshot.labelled_nodes(policy.name)
-    yield from remove_labels(
-        node for node in labelled if node.name not in sharing and node.name not in snapshot.share_nodes
-    )

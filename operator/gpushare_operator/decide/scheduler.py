@@ -40,7 +40,7 @@ def _needs_scheduler(snapshot: Snapshot, policy: PolicyObject) -> bool:
 
 
 def _is_in_force(snapshot: Snapshot, policy: PolicyObject) -> bool:
-    return is_served(policy) or any(snapshot.is_in_force(policy, name) for name in snapshot.share_nodes)
+    return is_served(policy) or any(state.is_in_force(policy) for state in snapshot.states.values())
 
 
 def scheduler_settings(snapshot: Snapshot) -> SchedulerSettings:
@@ -300,7 +300,7 @@ def kube_scheduler_extender(snapshot: Snapshot) -> DaemonSetObject | None:
 
 def marked_nodes(snapshot: Snapshot) -> list[NodeObject]:
     """Returns nodes that say themselves that they may have been edited: nothing else has to survive."""
-    return [node for node in snapshot.nodes.values() if _is_marked(node)]
+    return [node for node in snapshot.traits.hosts if _is_marked(node)]
 
 
 def mark(node: NodeObject, value: str | None) -> LabelNode:

@@ -9,16 +9,17 @@ from collections.abc import Iterator
 from gpushare_core.api.enums import StartupTaint
 from gpushare_core.api.names import REGISTERED
 from gpushare_core.dialects.table import DIALECTS
+from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import NodeObject, PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.actions import RemoveStartupTaint
 from gpushare_operator.decide.dialect_names import recorded_dialect, shows_units
-from gpushare_operator.decide.node_assignment import assign
+from gpushare_operator.decide.node_assignment import Asked, asked_of, assign_node
 
 
 def remove_startup_taints(snapshot: Snapshot) -> Iterator[RemoveStartupTaint]:
     """Yields what is due now, of all policies together."""
-    for node in _tainted(snapshot):
+    for node in snapshot.traits.tainted:
         if _is_offered(snapshot, node):
             yield _removal(node)
     yield from remove_unclaimed_taints(snapshot)
@@ -30,20 +31,17 @@ def remove_unclaimed_taints(snapshot: Snapshot) -> Iterator[RemoveStartupTaint]:
 
 def unclaimed_tainted_nodes(snapshot: Snapshot) -> list[NodeObject]:
     """Returns nodes with the taint that no policy wants, if any policy takes it off at all."""
-    tainted = _tainted(snapshot)
+    tainted = snapshot.traits.tainted
     if not tainted or not any(_removes(policy) for policy in snapshot.policies.values()):
         return []
-    wanted = {name for policy in snapshot.policies.values() for name in _wanted(snapshot, policy)}
-    return [node for node in tainted if node.name not in wanted]
+    asked = [asked_of(snapshot, policy) for policy in snapshot.policies.values()]
+    states = snapshot.states
+    return [node for node in tainted if not any(_is_wanted(states[node.name], each) for each in asked)]
 
 
-def _tainted(snapshot: Snapshot) -> list[NodeObject]:
-    return [node for node in snapshot.nodes.values() if node.startup_taint and not node.deleting]
-
-
-def _wanted(snapshot: Snapshot, policy: PolicyObject) -> set[str]:
-    assignment = assign(snapshot, policy)
-    return {*assignment.sharing, *assignment.waiting}
+def _is_wanted(state: NodeState, asked: Asked) -> bool:
+    assignment = assign_node(state, asked)
+    return assignment.is_sharing or bool(assignment.waits_for)
 
 
 def _is_offered(snapshot: Snapshot, node: NodeObject) -> bool:

@@ -15,7 +15,6 @@ from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import HASH_ANNOTATION, MANAGER
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.desired.pod_template import digest
 
 
 def owner_reference(policy: PolicyObject) -> Json:
@@ -44,14 +43,15 @@ def share_node_spec(policy: PolicyObject, rule: NodeRule) -> Json:
     return NodeSpec.of_rule(policy.name, policy.spec, rule).to_json()
 
 
-def share_node(policy: PolicyObject, node: str, spec: Json) -> Json:
+def share_node(policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> Json:
+    """Returns the GPUShareNode; ``spec_hash`` is the digest of ``spec``, which thousands of nodes have."""
     return {
         "apiVersion": API_VERSION,
         "kind": NODE_KIND,
         "metadata": {
             "name": node,
             "labels": {MANAGED_BY_LABEL: MANAGER, POLICY_LABEL: policy.name},
-            "annotations": {HASH_ANNOTATION: digest(spec)},
+            "annotations": {HASH_ANNOTATION: spec_hash},
             "ownerReferences": [owner_reference(policy)],
         },
         "spec": spec,

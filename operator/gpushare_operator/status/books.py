@@ -25,27 +25,27 @@ from gpushare_core.api.conditions import (
     condition_true,
     condition_unknown,
 )
-from gpushare_core.api.names import BOOKS_LEASE, LEDGER_IN_SYNC
+from gpushare_core.api.names import BOOKS_LEASE
 from gpushare_core.audit.extender_report import ExtenderReport
-from gpushare_operator.cluster.objects import ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.node_assignment import Assignment
 from gpushare_operator.status import conditions
+from gpushare_operator.status.node_books import why_unseen
+from gpushare_operator.status.policy_nodes import PolicyNodes
 from gpushare_operator.status.wording import counted, explained
 
 
-def books_agree(snapshot: Snapshot, assignment: Assignment, now: datetime) -> ConditionState:
+def books_agree(snapshot: Snapshot, nodes: PolicyNodes, now: datetime) -> ConditionState:
     """Returns the condition as of ``now``: reports of extenders that are gone are believed no longer."""
-    type_, nodes = conditions.BOOKS_AGREE, assignment.sharing
-    if differing := _differing(snapshot, assignment, now):
+    type_ = conditions.BOOKS_AGREE
+    if differing := _differing(snapshot, nodes, now):
         return condition_false(type_, conditions.BOOKS_DIFFER, explained(differing))
-    unseen = {name: why for name in nodes if (why := _why_unseen(snapshot, name) or _why_old(snapshot, name))}
+    unseen = {name: each.books_unseen for name, each in nodes.reports.items() if each.books_unseen}
     if unseen:
         message = f"what the kubelet has given out is not seen: {explained(unseen)}"
         return condition_unknown(type_, conditions.BOOKS_NOT_SEEN, message)
-    if not nodes:
+    if not nodes.number:
         return condition_unknown(type_, conditions.BOOKS_NOT_SEEN, "no node is shared: there are no books")
-    return condition_true(type_, conditions.BOOKS_SAY_THE_SAME, f"those of {counted(len(nodes), 'node')}")
+    return condition_true(type_, conditions.BOOKS_SAY_THE_SAME, f"those of {counted(nodes.number, 'node')}")
 
 
 def differed_when_seen(condition: Condition | None) -> bool:
@@ -69,29 +69,13 @@ def seconds_until_reports_end(snapshot: Snapshot, now: datetime) -> float | None
     return min((each.seconds_left(now) for each in _reports(snapshot, now)), default=None)
 
 
-def _differing(snapshot: Snapshot, assignment: Assignment, now: datetime) -> dict[str, str]:
+def _differing(snapshot: Snapshot, nodes: PolicyNodes, now: datetime) -> dict[str, str]:
     """Returns node -> what differs, by the first that says so: who sees most comes first."""
+    found = {name: each.differing for name, each in nodes.reports.items() if each.differing}
     said = _said_by_extenders(snapshot, now)
-    found: dict[str, str] = {}
-    for name in assignment.sharing:
-        share = snapshot.share_nodes.get(name)
-        heard = "" if _why_unseen(snapshot, name) else said.get(name, "")
-        texts = [_said_by_plugin(share), _seen_in(share), heard]
-        if text := next(filter(None, texts), ""):
-            found[name] = text
-    return found
-
-
-def _said_by_plugin(share: ShareNodeObject | None) -> str:
-    condition = share.conditions.get(LEDGER_IN_SYNC) if share else None
-    return f"{condition.reason}: {condition.message}" if condition and condition.status == FALSE else ""
-
-
-def _seen_in(share: ShareNodeObject | None) -> str:
-    if share is None or not share.differences:
-        return ""
-    first, *more = share.differences
-    return first.sentence + (f" (and {len(more)} more in its GPUShareNode)" if more else "")
+    heard = {name: text for name, text in said.items() if nodes.is_sharing(name)}
+    believed = {name: text for name, text in heard.items() if not why_unseen(nodes.states[name])}
+    return {**believed, **found}
 
 
 def _said_by_extenders(snapshot: Snapshot, now: datetime) -> Mapping[str, str]:
@@ -111,24 +95,3 @@ def _host(report: ExtenderReport) -> str:
 def _reports(snapshot: Snapshot, now: datetime) -> Iterator[ExtenderReport]:
     lease = snapshot.calls.get(BOOKS_LEASE)
     return (each for each in (lease.reports if lease else ()) if each.seconds_left(now) > 0)
-
-
-def _why_unseen(snapshot: Snapshot, name: str) -> str:
-    """Returns why the plugin of a node cannot tell, or empty text. One that stopped told before it did."""
-    node, share = snapshot.nodes.get(name), snapshot.share_nodes.get(name)
-    if node is None or not node.ready:
-        return "the node itself is not Ready"
-    condition = share.conditions.get(LEDGER_IN_SYNC) if share else None
-    if condition is None:
-        return "its plugin has not answered yet"
-    return "" if condition.status == TRUE else f"{condition.reason}: {condition.message}"
-
-
-def _why_old(snapshot: Snapshot, name: str) -> str:
-    """Returns why nobody looks any more at what the plugin of a node said: a process that was killed could
-    not take it back, and one that hangs does not."""
-    pod = snapshot.plugin_pods.get(name)
-    if pod is not None and pod.ready:
-        return ""
-    why = "it has no pod" if pod is None else pod.waiting or "its pod is not Ready"
-    return f"its plugin does not run, and what its GPUShareNode says is old: {why}"

@@ -1,51 +1,40 @@
 """Why a node that a policy has enabled does not share its cards yet."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from gpushare_core.api.names import REGISTERED
-from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.status.checks import first_failure
 
 
-def why_not_ready(snapshot: Snapshot, name: str) -> str:
-    """Returns a message about node ``name``; empty when its plugin offers what the policy asks for now."""
-    subject = _EnabledNode(snapshot.nodes.get(name), snapshot.share_nodes.get(name))
-    return first_failure(NODE_CHECKS, subject) or ""
+def why_not_ready(state: NodeState) -> str:
+    """Returns a message about a node; empty when its plugin offers what the policy asks for now."""
+    return first_failure(NODE_CHECKS, state) or ""
 
 
-@dataclass(frozen=True, slots=True)
-class _EnabledNode:
-    """None stands for an object that is not there."""
-
-    node: NodeObject | None
-    share: ShareNodeObject | None
-
-
-def _is_node_ready(enabled: _EnabledNode) -> str | None:
+def _is_node_ready(enabled: NodeState) -> str | None:
     return None if enabled.node and enabled.node.ready else "the node itself is not Ready"
 
 
-def _has_share_node(enabled: _EnabledNode) -> str | None:
+def _has_share_node(enabled: NodeState) -> str | None:
     return None if enabled.share else "its GPUShareNode is being made"
 
 
-def _has_plugin_answered(enabled: _EnabledNode) -> str | None:
+def _has_plugin_answered(enabled: NodeState) -> str | None:
     share = enabled.share
     if share and REGISTERED in share.conditions and share.observed_generation == share.generation:
         return None
     return "its plugin has not answered yet"
 
 
-def _is_registered(enabled: _EnabledNode) -> str | None:
+def _is_registered(enabled: NodeState) -> str | None:
     registered = enabled.share.conditions.get(REGISTERED) if enabled.share else None
     if registered is None or registered.status == "True":
         return None
     return f"{registered.reason}: {registered.message}"
 
 
-NODE_CHECKS: tuple[Callable[[_EnabledNode], str | None], ...] = (
+NODE_CHECKS: tuple[Callable[[NodeState], str | None], ...] = (
     # On a node that is not Ready nothing else can be expected.
     _is_node_ready,
     # The operator's own part comes before the plugin's.

@@ -1,18 +1,17 @@
 """Conditions about a policy's nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpushare_core.api.conditions import ConditionState, condition_false, condition_true
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
 from gpushare_core.api.served import Problem
 from gpushare_core.dialects.table import DIALECTS
-from gpushare_operator.cluster.objects import PolicyObject, ShareNodeObject
+from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import policy_problems
-from gpushare_operator.decide.node_assignment import Assignment, matches
 from gpushare_operator.decide.scheduler import decisive_policy
 from gpushare_operator.status import conditions
-from gpushare_operator.status.node_readiness import why_not_ready
+from gpushare_operator.status.policy_nodes import MatchedRule, PolicyNodes
 from gpushare_operator.status.wording import counted, explained, listed
 
 WORKLOADS_POLICY = "gpushare-operator-workloads"
@@ -24,32 +23,37 @@ WHO_CHANGES_WORKLOADS = (
 )
 
 
-def nodes_ready(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> ConditionState:
+def nodes_ready(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
     if policy.deleting:
         return condition_false(conditions.NODES_READY, conditions.DELETING, "the policy lets its nodes go")
-    late = {name: why for name in assignment.sharing if (why := why_not_ready(snapshot, name))}
-    late.update({name: f"policy {other} is letting it go" for name, other in assignment.waiting.items()})
-    remark = f"{_idle_rules(snapshot, policy)}{_labels_of_others(snapshot, policy, assignment)}"
+    late = _late(nodes)
+    remark = f"{_idle_rules(snapshot, policy, nodes)}{_labels_of_others(policy, nodes)}"
     if late:
         return condition_false(
             conditions.NODES_READY, conditions.NODES_NOT_READY, f"{explained(late)}{remark}"
         )
-    if not assignment.sharing:
+    if not nodes.number:
         message = "no node is shared: change spec.nodes, or label nodes so that a rule selects them"
         return condition_false(conditions.NODES_READY, conditions.NO_NODES_SELECTED, f"{message}{remark}")
-    ready = counted(len(assignment.sharing), "node")
+    ready = counted(nodes.number, "node")
     return condition_true(conditions.NODES_READY, conditions.ALL_NODES_READY, f"{ready} ready{remark}")
 
 
-def _idle_rules(snapshot: Snapshot, policy: PolicyObject) -> str:
+def _late(nodes: PolicyNodes) -> dict[str, str]:
+    """Returns node name -> what it is waited for."""
+    late = {name: each.why_not_ready for name, each in nodes.reports.items() if each.why_not_ready}
+    waiting = ((name, each.assignment.waits_for) for name, each in nodes.reports.items())
+    late.update({name: f"policy {other} is letting it go" for name, other in waiting if other})
+    defects = nodes.defects.items()
+    late.update({name: f"a defect of the operator, see its log: {why}" for name, why in defects})
+    return late
+
+
+def _idle_rules(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) -> str:
     """Returns a remark on what selects nothing; that is no error: the nodes may come later."""
     rules = policy.spec.nodes if policy.spec else []
-    nodes = snapshot.nodes.values()
-    idle = [
-        f"nodes[{position}]"
-        for position, rule in enumerate(rules)
-        if not any(matches(rule, node) for node in nodes)
-    ]
+    matched = nodes.index.sums
+    idle = [f"nodes[{position}]" for position in range(len(rules)) if MatchedRule(position) not in matched]
     missing = {name for rule in rules for name in rule.names or () if name not in snapshot.nodes}
     remarks = [
         f"no node is selected by {', '.join(idle)}" if idle else "",
@@ -58,12 +62,13 @@ def _idle_rules(snapshot: Snapshot, policy: PolicyObject) -> str:
     return "".join(f"; {remark}" for remark in remarks if remark)
 
 
-def _labels_of_others(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> str:
+def _labels_of_others(policy: PolicyObject, nodes: PolicyNodes) -> str:
     """Returns a remark on nodes that the dialect's tools do not see: it may be meant so."""
     labels = DIALECTS[policy.spec.dialect].node_labels if policy.spec else {}
-    nodes = [snapshot.nodes[name] for name in assignment.sharing] if labels else []
     hidden = {
-        f"{key}={value}": [node.name for node in nodes if node.labels.get(key, value) != value]
+        f"{key}={value}": [
+            name for name, each in nodes.reports.items() if f"{key}={value}" in each.hidden_labels
+        ]
         for key, value in labels.items()
     }
     return "".join(
@@ -73,8 +78,8 @@ def _labels_of_others(snapshot: Snapshot, policy: PolicyObject, assignment: Assi
     )
 
 
-def conflicted(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment) -> ConditionState:
-    problems = [*_lost_nodes(assignment), *_overruled_settings(snapshot, policy)]
+def conflicted(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) -> ConditionState:
+    problems = [*_lost_nodes(nodes.lost), *_overruled_settings(snapshot, policy)]
     if not problems:
         return condition_false(
             conditions.CONFLICTED, conditions.NO_CONFLICT, "no node is claimed by an older policy"
@@ -83,12 +88,12 @@ def conflicted(snapshot: Snapshot, policy: PolicyObject, assignment: Assignment)
     return condition_true(conditions.CONFLICTED, problems[0].reason, messages)
 
 
-def _lost_nodes(assignment: Assignment) -> list[Problem]:
-    if not assignment.lost:
+def _lost_nodes(lost: Mapping[str, str]) -> list[Problem]:
+    if not lost:
         return []
-    winners = listed(set(assignment.lost.values()))
+    winners = listed(set(lost.values()))
     message = (
-        f"{listed(assignment.lost)}: shared by the older policy {winners};"
+        f"{listed(lost)}: shared by the older policy {winners};"
         " select other nodes here, or leave these out there"
     )
     return [Problem(conditions.NODES_CLAIMED, message)]
@@ -116,40 +121,35 @@ def _overruled_settings(snapshot: Snapshot, policy: PolicyObject) -> list[Proble
     return [Problem(conditions.SETTINGS_OVERRULED, message)]
 
 
-def unit_change_blocked(shares: Sequence[ShareNodeObject]) -> ConditionState:
-    blocked = _messages(shares, UNIT_CHANGE_BLOCKED)
+def unit_change_blocked(nodes: PolicyNodes) -> ConditionState:
+    blocked = nodes.messages(UNIT_CHANGE_BLOCKED)
     if not blocked:
         message = "every node has the unit and mode of the policy"
         return condition_false(conditions.UNIT_CHANGE_BLOCKED, conditions.NOT_BLOCKED, message)
     return condition_true(conditions.UNIT_CHANGE_BLOCKED, conditions.PODS_HOLD_UNITS, explained(blocked))
 
 
-def degraded(
-    policy: PolicyObject,
-    assignment: Assignment,
-    shares: Sequence[ShareNodeObject],
-    writes: Sequence[Problem],
-) -> ConditionState:
+def degraded(policy: PolicyObject, nodes: PolicyNodes, writes: Sequence[Problem]) -> ConditionState:
     """Returns a condition about everything that is wrong; its reason is that of the gravest, the first.
 
     ``writes`` are the problems that the operator has with its own writes.
     """
-    problems = [*_spec_problems(policy, assignment), *writes, *_card_problems(shares)]
+    problems = [*_spec_problems(policy, nodes.kept), *writes, *_card_problems(nodes)]
     if not problems:
         return condition_false(conditions.DEGRADED, conditions.AS_EXPECTED, "nothing is wrong")
     messages = "; ".join(problem.message for problem in problems)
     return condition_true(conditions.DEGRADED, problems[0].reason, messages)
 
 
-def _spec_problems(policy: PolicyObject, assignment: Assignment) -> list[Problem]:
+def _spec_problems(policy: PolicyObject, kept_nodes: Sequence[str]) -> list[Problem]:
     if policy.spec is None:
         problems = [Problem(conditions.INVALID_SPEC, f"{policy.error}; correct the spec")]
     else:
         problems = policy_problems.problems(policy.spec)
-    if not (problems and assignment.kept):
+    if not (problems and kept_nodes):
         return problems
     *others, last = problems
-    kept = f"{last.message}; what was in force before stays: {listed(assignment.kept)}"
+    kept = f"{last.message}; what was in force before stays: {listed(kept_nodes)}"
     return [*others, Problem(last.reason, kept)]
 
 
@@ -170,23 +170,12 @@ def contested_problems(contested: Sequence[str]) -> list[Problem]:
     return [Problem(conditions.CHANGES_CONTESTED, message)]
 
 
-def _card_problems(shares: Sequence[ShareNodeObject]) -> list[Problem]:
-    too_fine = _messages(shares, UNIT_TOO_FINE)
-    unhealthy = {
-        share.name: counted(share.unhealthy_cards, "card") for share in shares if share.unhealthy_cards
-    }
+def _card_problems(nodes: PolicyNodes) -> list[Problem]:
+    too_fine = nodes.messages(UNIT_TOO_FINE)
+    numbers = ((name, each.unhealthy_cards) for name, each in nodes.reports.items())
+    unhealthy = {name: counted(number, "card") for name, number in numbers if number}
     problems = [
         Problem(conditions.UNIT_TOO_FINE, explained(too_fine)) if too_fine else None,
         Problem(conditions.CARDS_UNHEALTHY, f"unhealthy: {explained(unhealthy)}") if unhealthy else None,
     ]
     return [problem for problem in problems if problem]
-
-
-def _messages(shares: Sequence[ShareNodeObject], type_: str) -> dict[str, str]:
-    """Returns node name -> message, of the nodes for which the condition is true."""
-    by_node = {share.name: share.conditions.get(type_) for share in shares}
-    return {
-        name: condition.message
-        for name, condition in by_node.items()
-        if condition and condition.status == "True"
-    }

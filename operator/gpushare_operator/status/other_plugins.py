@@ -1,20 +1,19 @@
 """Who else gives away the cards of a policy's nodes."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 from gpushare_core.api.enums import Source
 from gpushare_core.api.served import Problem
 from gpushare_core.dialects.table import SHARED_RESOURCES
-from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.decide.dialect_names import own_names
 from gpushare_operator.status.conditions import CARDS_OFFERED_TWICE
 from gpushare_operator.status.wording import listed
 
 
-def other_plugins(snapshot: Snapshot, nodes: Iterable[str]) -> list[Problem]:
-    """Returns on which of ``nodes`` NVIDIA's own device plugin offers the cards that are shared: neither
-    plugin knows what the other one has given away."""
-    offered = {name: theirs for name in nodes if (theirs := _offered_by_others(snapshot, name))}
+def other_plugins(offered: Mapping[str, frozenset[str]]) -> list[Problem]:
+    """Returns on which nodes NVIDIA's own device plugin offers the cards that are shared: neither plugin
+    knows what the other one has given away. ``offered``: by node, none without anything."""
     if not offered:
         return []
     resources = ", ".join(sorted(frozenset().union(*offered.values())))
@@ -25,8 +24,9 @@ def other_plugins(snapshot: Snapshot, nodes: Iterable[str]) -> list[Problem]:
     return [Problem(CARDS_OFFERED_TWICE, message)]
 
 
-def _offered_by_others(snapshot: Snapshot, name: str) -> frozenset[str]:
-    node, share = snapshot.nodes.get(name), snapshot.share_nodes.get(name)
+def offered_by_others(state: NodeState) -> frozenset[str]:
+    """Returns the resources of a node that shares its cards by which somebody else offers them, too."""
+    node, share = state.node, state.share
     if node is None or share is None or share.spec.get("devices", {}).get("source", "") != Source.NVML:
         return frozenset()
     return SHARED_RESOURCES & set(node.offered) - node.zeros - set(own_names(node))

@@ -10,7 +10,6 @@ from gpushare_operator.cluster.objects import PolicyObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide import policy_problems
 from gpushare_operator.decide.backends import placing_backend
-from gpushare_operator.decide.node_assignment import Assignment, assign
 from gpushare_operator.desired.names import Installation
 from gpushare_operator.status.backends import scheduler_configured
 from gpushare_operator.status.books import books_agree, since_seen
@@ -24,8 +23,9 @@ from gpushare_operator.status.nodes import (
     unit_change_blocked,
 )
 from gpushare_operator.status.other_plugins import other_plugins
+from gpushare_operator.status.policy_nodes import PolicyNodes, policy_nodes
 from gpushare_operator.status.policy_readiness import PolicyConditions, policy_ready
-from gpushare_operator.status.totals import reported_memory, sum_up
+from gpushare_operator.status.totals import reported_memory, totals
 
 
 def policy_status(
@@ -39,46 +39,54 @@ def policy_status(
 ) -> PolicyStatus:
     """Returns the status as of ``now``; ``failures`` are the actions that just did not succeed, ``contested``
     those without a lasting effect, in words."""
-    assignment = assign(snapshot, policy)
-    unit = policy.spec.memory_unit if policy.spec else "1Gi"
-    totals = sum_up(snapshot, assignment, unit)
+    nodes = policy_nodes(snapshot, policy)
+    sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     scheduler = scheduler_configured(snapshot, policy, installation, now)
+    offered = {name: each.offered_by_others for name, each in nodes.reports.items() if each.offered_by_others}
     problems = [
         *api_problems(failures),
         *contested_problems(contested),
-        *other_plugins(snapshot, assignment.sharing),
+        *other_plugins(offered),
         *forsaken_pods(snapshot),
     ]
-    books = since_seen(books_agree(snapshot, assignment, now), policy.status.conditions)
-    parts = _conditions(snapshot, policy, assignment, problems, scheduler, books)
+    books = since_seen(books_agree(snapshot, nodes, now), policy.status.conditions)
+    parts = _conditions(snapshot, policy, nodes, problems, scheduler, books)
     states = [policy_ready(snapshot, policy, parts), *parts.states]
     before, generation = policy.status.conditions, policy.generation
     return PolicyStatus(
         observed_generation=generation,
         backend=placing_backend(snapshot) or "",
         conditions=dated_conditions(states, before=before, generation=generation, now=now),
-        nodes=totals.nodes,
-        cards=totals.cards,
-        units=totals.units,
-        memory=reported_memory(policy.status.memory, totals.memory),
+        nodes=sums.nodes,
+        cards=sums.cards,
+        units=sums.units,
+        memory=reported_memory(policy.status.memory, sums.memory),
+    )
+
+
+def same_but_for_sums(before: PolicyStatus, now: PolicyStatus) -> bool:
+    """Returns whether nobody has to know of ``now`` at once."""
+    return (before.observed_generation, before.backend, before.conditions) == (
+        now.observed_generation,
+        now.backend,
+        now.conditions,
     )
 
 
 def _conditions(
     snapshot: Snapshot,
     policy: PolicyObject,
-    assignment: Assignment,
+    nodes: PolicyNodes,
     problems: Sequence[Problem],
     scheduler: ConditionState,
     books: ConditionState,
 ) -> PolicyConditions:
-    shares = [snapshot.share_nodes[name] for name in assignment.sharing if name in snapshot.share_nodes]
     return PolicyConditions(
         is_served=policy.spec is not None and not policy_problems.problems(policy.spec),
-        nodes_ready=nodes_ready(snapshot, policy, assignment),
+        nodes_ready=nodes_ready(snapshot, policy, nodes),
         scheduler_configured=scheduler,
-        conflicted=conflicted(snapshot, policy, assignment),
-        unit_change_blocked=unit_change_blocked(shares),
-        degraded=degraded(policy, assignment, shares, problems),
+        conflicted=conflicted(snapshot, policy, nodes),
+        unit_change_blocked=unit_change_blocked(nodes),
+        degraded=degraded(policy, nodes, problems),
         books_agree=books,
     )

@@ -1,18 +1,36 @@
 """Sums over a policy's nodes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, PolicyUnits, UnitTotals
+from gpushare_core.api.policy import CardTotals, MemoryTotals, NodeTotals, PolicyUnits
 from gpushare_core.placement.quantity import format_memory, parse_memory
 from gpushare_operator.cluster.objects import UNIT_SEPARATOR, ShareNodeObject
-from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.node_assignment import Assignment
-from gpushare_operator.status.node_readiness import why_not_ready
 
 USED_THRESHOLD = 0.02
 """Of the memory that a policy shares: as far what is in use has to move, or to nothing. Each node writes by
 itself; of thousands of nodes one moves every second."""
+
+SHARING, READY = "nodes", "ready nodes"
+CARDS, UNHEALTHY_CARDS = "cards", "unhealthy cards"
+UNITS, ALLOCATED_UNITS = "units", "allocated units"
+MEMORY, ALLOCATED_MEMORY, USED_MEMORY = "memory", "allocated memory", "used memory"
+"""What is summed up. Memory in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Counts the nodes that have units of a kind, such as ``1Gi``: a slice and a GiB are not the same."""
+
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class _OfKind:
+    """Sums up units of one kind."""
+
+    unit: str
+    is_allocated: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,49 +41,56 @@ class Totals:
     memory: MemoryTotals
 
 
-def sum_up(snapshot: Snapshot, assignment: Assignment, unit: str) -> Totals:
-    """Returns the sums; memory is written in the family of suffixes of ``unit``."""
-    enabled = assignment.sharing
-    shares = [snapshot.share_nodes[name] for name in enabled if name in snapshot.share_nodes]
-    ready = sum(not why_not_ready(snapshot, name) for name in enabled)
+def amounts_of(share: ShareNodeObject | None, *, is_ready: bool) -> Mapping[Hashable, int]:
+    """Returns what one node that shares its cards adds to the sums."""
+    amounts: dict[Hashable, int] = {SHARING: 1, READY: int(is_ready)}
+    if share is None:
+        return amounts
+    for kind, units in share.units_by_kind.items():
+        amounts[_Kind(kind)] = 1
+        amounts[_OfKind(kind, is_allocated=False)] = units.total
+        amounts[_OfKind(kind, is_allocated=True)] = units.allocated
+    return {
+        **amounts,
+        CARDS: share.cards,
+        UNHEALTHY_CARDS: share.unhealthy_cards,
+        UNITS: share.units.total,
+        ALLOCATED_UNITS: share.units.allocated,
+        MEMORY: byte_count(share.memory.total),
+        ALLOCATED_MEMORY: byte_count(share.memory.allocated),
+        USED_MEMORY: byte_count(share.memory.used),
+    }
+
+
+def totals(sums: Mapping[Hashable, int], unit: str) -> Totals:
+    """Returns ``sums`` as a status writes them; memory in the family of suffixes of ``unit``."""
+    enabled, ready, cards = sums.get(SHARING, 0), sums.get(READY, 0), sums.get(CARDS, 0)
     return Totals(
-        nodes=NodeTotals(enabled=len(enabled), ready=ready, summary=f"{ready}/{len(enabled)}"),
-        cards=_cards(shares),
-        units=_units(shares),
+        nodes=NodeTotals(enabled=enabled, ready=ready, summary=f"{ready}/{enabled}"),
+        cards=CardTotals(total=cards, healthy=cards - sums.get(UNHEALTHY_CARDS, 0)),
+        units=_units(sums),
         memory=MemoryTotals(
-            total=_memory((share.memory.total for share in shares), unit),
-            allocated=_memory((share.memory.allocated for share in shares), unit),
-            used=_memory((share.memory.used for share in shares), unit),
+            total=format_memory(sums.get(MEMORY, 0), like=unit),
+            allocated=format_memory(sums.get(ALLOCATED_MEMORY, 0), like=unit),
+            used=format_memory(sums.get(USED_MEMORY, 0), like=unit),
         ),
     )
 
 
-def _cards(shares: Sequence[ShareNodeObject]) -> CardTotals:
-    total = sum(share.cards for share in shares)
-    return CardTotals(total=total, healthy=total - sum(share.unhealthy_cards for share in shares))
-
-
-def _units(shares: Sequence[ShareNodeObject]) -> PolicyUnits:
-    """Returns the sums, and in words those of each kind of unit: a slice and a GiB are not the same."""
-    by_kind: dict[str, list[UnitTotals]] = {}
-    for share in shares:
-        for kind, units in share.units_by_kind.items():
-            by_kind.setdefault(kind, []).append(units)
-    kinds = sorted(by_kind)
+def _units(sums: Mapping[Hashable, int]) -> PolicyUnits:
+    """Returns the sums, and in words those of each kind of unit."""
+    kinds = sorted(key.unit for key in sums if isinstance(key, _Kind))
     return PolicyUnits(
-        total=sum(share.units.total for share in shares),
-        allocated=sum(share.units.allocated for share in shares),
+        total=sums.get(UNITS, 0),
+        allocated=sums.get(ALLOCATED_UNITS, 0),
         unit=UNIT_SEPARATOR.join(kinds),
-        summary=UNIT_SEPARATOR.join(_allocated_of_total(by_kind[kind]) for kind in kinds),
+        summary=UNIT_SEPARATOR.join(_allocated_of_total(sums, kind) for kind in kinds),
     )
 
 
-def _allocated_of_total(units: Sequence[UnitTotals]) -> str:
-    return f"{sum(each.allocated for each in units)}/{sum(each.total for each in units)}"
-
-
-def _memory(quantities: Iterable[str], unit: str) -> str:
-    return format_memory(sum(byte_count(quantity) for quantity in quantities), like=unit)
+def _allocated_of_total(sums: Mapping[Hashable, int], kind: str) -> str:
+    allocated = sums.get(_OfKind(kind, is_allocated=True), 0)
+    return f"{allocated}/{sums.get(_OfKind(kind, is_allocated=False), 0)}"
 
 
 def reported_memory(before: MemoryTotals, now: MemoryTotals) -> MemoryTotals:

@@ -53,8 +53,14 @@ async def caller(tmp_path: Path, extender: FakeExtender) -> AsyncIterator[Caller
 
 async def test_all_calls_go_over_one_connection(caller: Caller, extender: FakeExtender) -> None:
     latency = await asyncio.to_thread(measure, caller, LAYOUT, names=4, units=1, count=20)
-    assert (latency.names, latency.passing) == (4, len(extender.passing))
+    assert (latency.names, latency.fitting, latency.passing) == (4, 4, len(extender.passing))
     assert len(extender.callers) == 1
+
+
+async def test_as_many_pass_as_the_policy_offers(caller: Caller, extender: FakeExtender) -> None:
+    extender.passing = extender.passing[:2]
+    latency = await asyncio.to_thread(measure, caller, LAYOUT, names=4, units=1, count=2, candidates=2)
+    assert (latency.fitting, latency.passing) == (4, 2)
 
 
 async def test_a_wrong_answer_is_no_measurement(

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import shutil
 import signal
@@ -14,14 +15,18 @@ import aiohttp
 import pytest
 import yaml
 from aiohttp import web
-from bench.footprint import mebibytes
+from bench.process_use import mebibytes
 from tests.fakes.api_server import LEASES, PODS, SHARE_NODES, FakeApi, fake_api
 from tests.fakes.extender_keys import PAIRS as AUTHORITIES
 from tests.fakes.extender_keys import caller_tls
-from tests.samples.extender import pod_json, share_node_json
+from tests.samples.extender import pod_json, pod_update, reference, share_node_json
 
 from gpushare_core.json_object import Json
+from gpushare_core.kube.client import KubeClient
 from gpushare_core.version import VERSION
+from gpushare_extender.cluster.watchers import WatchHealth
+from gpushare_extender.http.endpoints import Address
+from gpushare_extender.main import Extender, Options, spare_long_lived
 
 PAIRS = AUTHORITIES / "first"
 BIND = {"PodName": "a", "PodNamespace": "default", "PodUID": "uid-a", "Node": "n1"}
@@ -326,3 +331,22 @@ async def test_after_a_crash_nothing_is_bound_while_a_binding_may_be_under_way(
         again = {**BIND, "PodName": "b", "PodUID": "uid-b"}
         assert "answers binds" in (await post(unused_tcp_port, "/gpushare/bind", again))["Error"]
     assert api.pod("b")["spec"].get("nodeName") is None
+
+
+async def test_a_pod_that_is_bound_is_no_longer_remembered_as_offered_some_nodes(api: FakeApi) -> None:
+    async with KubeClient(api.credentials()) as client:
+        extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
+        extender.api.ledger.set_pod(pod_update("uid-a", c0=4))
+        extender.api.offered.offered_some("uid-a", now=0.0)
+        extender.api.binder.bound(reference("a"), "n1")
+        assert len(extender.api.offered) == 0
+
+
+def test_the_garbage_collector_is_kept_from_what_was_listed() -> None:
+    listed = [[number] for number in range(1000)]
+    health = WatchHealth("pods", settled=spare_long_lived)
+    try:
+        health.applied()
+        assert gc.get_freeze_count() > len(listed)
+    finally:
+        gc.unfreeze()

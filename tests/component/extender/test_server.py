@@ -15,6 +15,7 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.metrics import new_registry
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
+from gpushare_extender.decide.filter import FITS_TOO
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.metrics import ExtenderMetrics
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application
@@ -78,6 +79,20 @@ class TestFilter:
 
     async def test_a_pod_that_asks_for_nothing_passes_everywhere(self, caller: SchedulerCaller) -> None:
         assert await caller.filter("n1", "n3", units=None) == {"NodeNames": ["n1", "n3"]}
+
+    async def test_a_pod_that_comes_again_unbound_is_offered_every_node(
+        self, caller: SchedulerCaller, extender: ExtenderApi
+    ) -> None:
+        names = [f"many-{number}" for number in range(20)]
+        for name in names:
+            extender.ledger.set_share_node(share_node(name))
+        first = await caller.filter(*names)
+        assert len(first["NodeNames"]) == 16
+        assert set(first["FailedNodes"].values()) == {FITS_TOO}
+        assert await caller.filter(*names) == {"NodeNames": names}
+        assert await caller.filter(*names) == {"NodeNames": names}
+        extender.offered.settled("uid-a")
+        assert await caller.filter(*names) == first, "the same pod turns to the same nodes"
 
     async def test_whole_nodes_in_whole_nodes_out(self, caller: SchedulerCaller) -> None:
         nodes = [{"metadata": {"name": name, "labels": {"a": "b"}}, "spec": {}} for name in ("n1", "n2")]

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fuzz.fuzzing import fuzzes
@@ -16,6 +17,7 @@ from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.managed_fields import managers
 from gpushare_operator.cluster.readers import read_policy, read_scheduler, read_server_version, read_stray
 from gpushare_operator.cluster.server import ServerVersions
+from gpushare_operator.cluster.watches import _identity
 from gpushare_operator.decide.cluster_plan import plan_cluster
 from gpushare_operator.decide.policy_plan import plan_policy
 from gpushare_operator.status.policy import policy_status
@@ -57,6 +59,18 @@ def of_kind(plural: str) -> st.SearchStrategy[tuple[str, Any]]:
 @example(("pods", {"metadata": None}))
 def test_an_odd_object_leaves_the_others_as_they_are(seen: tuple[str, Any]) -> None:
     read_into(Cache(), *seen)
+
+
+@fuzzes(_identity, few=50)
+@given(st.sampled_from(sorted(objects.OF_KIND)).flatmap(of_kind))
+@example(("pods", {"metadata": {"name": "a", "resourceVersion": "9" * 5000}}))
+@example(("pods", {"metadata": {"name": None}}))
+@example(("pods", 3))
+def test_what_can_be_read_has_the_same_name_and_version_without_being_read(seen: tuple[str, Any]) -> None:
+    plural, body = seen
+    name, version = _identity(msgspec.Raw(json.dumps(body).encode()))
+    reading = read(BY_PLURAL[plural], body)
+    assert (name, version) in {("", 0), (reading.name, reading.version)}
 
 
 @fuzzes(read_policy, plan_policy, plan_cluster, policy_status, few=30)

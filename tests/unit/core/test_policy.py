@@ -63,7 +63,7 @@ def test_a_policy_is_written_as_it_was_read() -> None:
         ],
         "dialect": "aliyun.com",
         "startupTaint": "Remove",
-        "placement": {"strategy": "Spread", "preemption": "Disabled"},
+        "placement": {"strategy": "Spread", "preemption": "Disabled", "candidates": 0},
         "scheduler": {"backend": "External", "extenderPort": 12345, "timeoutSeconds": 60},
         "plugin": {
             "logLevel": "debug",
@@ -82,7 +82,7 @@ def test_a_node_gets_what_its_rule_and_its_policy_say() -> None:
         {
             "memoryUnit": "2Gi",
             "nodes": [{"names": ["a"], "reservedMemory": "1Gi"}],
-            "placement": {"strategy": "Spread"},
+            "placement": {"strategy": "Spread", "candidates": 0},
             "plugin": {"logLevel": "debug", "logFolder": "/var/log/gpushare"},
             "extender": {"logLevel": "warning"},
             "operator": {"logLevel": "error"},
@@ -92,13 +92,14 @@ def test_a_node_gets_what_its_rule_and_its_policy_say() -> None:
     assert written["policy"] == "default"
     assert (written["memoryUnit"], written["reservedMemory"]) == ("2Gi", "1Gi")
     assert (written["strategy"], written["logLevel"]) == ("Spread", "debug")
-    assert written["extenderLogLevel"] == "warning"
+    assert (written["extenderLogLevel"], written["candidates"]) == ("warning", 0)
 
 
 def test_what_nobody_asks_for_is_not_written_to_nodes() -> None:
     """An upgrade writes no GPUShareNode anew because of a field that it brings."""
     spec = PolicySpec.model_validate({"nodes": [{"names": ["a"]}]})
-    assert "extenderLogLevel" not in NodeSpec.of_rule("default", spec, spec.nodes[0]).to_json()
+    written = NodeSpec.of_rule("default", spec, spec.nodes[0]).to_json()
+    assert written.keys().isdisjoint({"extenderLogLevel", "candidates"})
 
 
 def test_a_share_node_without_status_is_read() -> None:

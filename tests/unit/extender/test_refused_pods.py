@@ -49,3 +49,14 @@ def test_more_room_on_any_card_is_news_to_pods_of_several_resources_alone(refuse
     refused.refused("pair", PodRequest((asked(4), asked(1, ResourceClass.SLICE, container="side"))))
     assert refused.card_has_room() is True
     assert refused.take_waiting() is True
+
+
+def test_of_equal_requests_each_pod_is_known_by_itself() -> None:
+    refused = RefusedPods()
+    for uid in ("a", "b"):
+        refused.refused(uid, asked(4))
+    refused.settled("a")
+    assert refused.fits("a") is False
+    assert refused.has_room(RESOURCE, 4) is True
+    refused.settled("b")
+    assert refused.has_room(RESOURCE, 4) is False

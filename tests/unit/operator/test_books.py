@@ -33,10 +33,10 @@ from gpushare_core.audit.extender_report import (
 from gpushare_operator.cluster.objects import CallsObject, PolicyObject
 from gpushare_operator.cluster.readers import read_calls
 from gpushare_operator.cluster.snapshot import Snapshot
-from gpushare_operator.decide.node_assignment import assign
 from gpushare_operator.status.books import books_agree, seconds_until_reports_end
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import policy_status
+from gpushare_operator.status.policy_nodes import policy_nodes
 
 BOTH = policy("default", rule("gpu-1", "gpu-2"))
 
@@ -60,7 +60,7 @@ def seen(*objects: Any) -> Snapshot:
 
 def said(*objects: Any, after: timedelta = timedelta()) -> str:
     shown = seen(*objects)
-    state = books_agree(shown, assign(shown, BOTH), NOW + after)
+    state = books_agree(shown, policy_nodes(shown, BOTH), NOW + after)
     return f"{state.status} {state.reason}: {state.message}"
 
 
@@ -175,14 +175,14 @@ def test_what_is_said(objects: Sequence[Any], expected: str) -> None:
 def test_without_a_node_there_are_no_books() -> None:
     alone = policy()
     shown = snapshot(alone)
-    assert books_agree(shown, assign(shown, alone), NOW).reason == "BooksNotSeen"
+    assert books_agree(shown, policy_nodes(shown, alone), NOW).reason == "BooksNotSeen"
 
 
 def test_of_many_nodes_the_first_are_told_of() -> None:
     names = [f"gpu-{number}" for number in range(8)]
     many = policy("default", rule(*names))
     shown = snapshot(serving(many, *names), lease(report(**{f"gpu_{n}": "x" for n in range(8)})))
-    message = books_agree(shown, assign(shown, many), NOW).message
+    message = books_agree(shown, policy_nodes(shown, many), NOW).message
     assert message.startswith("gpu-0: the extender of cp-1 sees: x; gpu-1: ")
     assert message.endswith(" and 3 more")
 

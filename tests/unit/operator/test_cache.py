@@ -77,6 +77,57 @@ def test_what_was_deleted_after_a_list_was_read_stays_gone() -> None:
     assert cache.snapshot().nodes == {}
 
 
+def test_a_list_that_comes_after_a_newer_one_brings_nothing_back() -> None:
+    """It took over whatever came last: a deleted node had its policy again until the next list."""
+    cache = Cache()
+    cache.observe(NODES, node(3))
+    late = listing(node(3))
+    assert cache.replace(listing(), "9")
+    assert not cache.replace(late, "5")
+    assert cache.snapshot().nodes == {}
+
+
+def test_an_answer_that_comes_after_a_newer_list_brings_nothing_back() -> None:
+    cache = Cache()
+    cache.observe(NODES, node(3))
+    cache.replace(listing(), "9")
+    assert not cache.observe(NODES, node(5))
+    assert cache.snapshot().nodes == {}
+    assert cache.observe(NODES, node(11))
+
+
+def test_what_a_snapshot_shows_never_changes() -> None:
+    cache = Cache()
+    cache.observe(NODES, node(1))
+    before = cache.snapshot()
+    cache.observe(NODES, node(2, a="b"))
+    cache.forget(NODES, read(NODES, node(3)))
+    assert before.nodes["n"].labels == {}
+    assert before.states["n"].node == before.nodes["n"]
+    assert cache.snapshot().states == {}
+
+
+def test_without_a_change_the_snapshot_stays_the_same() -> None:
+    cache = Cache()
+    cache.observe(NODES, node(1))
+    before = cache.snapshot()
+    cache.observe(NODES, node(2))
+    assert cache.snapshot() is before
+
+
+def test_what_a_list_says_again_is_not_held_twice() -> None:
+    cache = Cache()
+    cache.observe(NODES, node(1, a="b"))
+    known = cache.snapshot().nodes["n"]
+    again = cache.listing(NODES)
+    again.add([node(1, a="b")])
+    assert not again.entries, "not even read"
+    again.add([node(2, a="b")])
+    assert again.entries["n"].known is known
+    assert not cache.replace(again, "4")
+    assert cache.snapshot().nodes["n"] is known
+
+
 def test_several_schedulers_of_one_node_are_all_kept() -> None:
     """A second kube-scheduler is often a copy of the first one's manifest, its labels included."""
     cache = Cache()

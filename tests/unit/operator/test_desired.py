@@ -18,6 +18,7 @@ from gpushare_operator.desired.dedicated import scheduler_deployment
 from gpushare_operator.desired.hostctl_job import HostctlCommand, HostctlRun, SchedulerSettings, hostctl_job
 from gpushare_operator.desired.names import Installation, job_name
 from gpushare_operator.desired.plugin_platform import PluginPlatform
+from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.programs import Amounts, Program, Programs, Resources
 from gpushare_operator.desired.share_nodes import share_node, share_node_spec
 
@@ -298,7 +299,8 @@ def test_the_selector_of_a_daemon_set_is_part_of_its_pods_labels() -> None:
 def test_a_share_node_carries_all_that_the_rule_says() -> None:
     asked = policy("default", rule("gpu-1", reservedMemory="1Gi"))
     assert asked.spec is not None
-    body = share_node(asked, "gpu-1", share_node_spec(asked, asked.spec.nodes[0]))
+    spec = share_node_spec(asked, asked.spec.nodes[0])
+    body = share_node(asked, "gpu-1", spec, digest(spec))
     parsed = NodeSpec.model_validate(body["spec"])
     assert parsed == NodeSpec.of_rule("default", asked.spec, asked.spec.nodes[0])
     assert body["metadata"]["ownerReferences"][0]["name"] == "default"

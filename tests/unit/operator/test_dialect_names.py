@@ -114,9 +114,9 @@ def test_kubelets_leave_zeros_by_names_that_only_dialects_have(
     labels: dict[str, str], expected: tuple[str, ...]
 ) -> None:
     left = node("gpu-1", labels=labels, offered=tuple(sorted(ZEROS)), zeros=ZEROS)
-    assert forgotten_names(snapshot(left), left) == expected
+    assert forgotten_names(snapshot(left).states[left.name]) == expected
 
 
 def test_in_force_by_default_nothing_is_stale() -> None:
     seen = snapshot(serving(policy(), "gpu-1"))
-    assert forgotten_names(seen, seen.nodes["gpu-1"]) == ()
+    assert forgotten_names(seen.states["gpu-1"]) == ()

@@ -6,11 +6,22 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.samples.operator import SLICED, node, plugin_pod, policy, rule, share, snapshot, spec_of_volcano
+from tests.samples.operator import (
+    SLICED,
+    Assignment,
+    assign,
+    node,
+    plugin_pod,
+    policy,
+    rule,
+    share,
+    snapshot,
+    spec_of_volcano,
+)
 
 from gpushare_core.api.policy import NodeSelector
 from gpushare_operator.cluster.objects import PolicyObject
-from gpushare_operator.decide.node_assignment import Assignment, assign, selects
+from gpushare_operator.decide.node_assignment import selects
 
 
 @pytest.mark.parametrize(

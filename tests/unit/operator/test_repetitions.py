@@ -167,3 +167,21 @@ def test_two_wishes_that_take_turns_without_end_are_slowed_down_and_told() -> No
     assert repetitions.is_contested(ours)
     assert repetitions.due([ours], now + timedelta(seconds=60)).actions == [ours]
     assert repetitions.contested("default") == []
+
+
+def test_a_clock_that_is_set_back_lets_nothing_wait_until_it_is_there_again() -> None:
+    """It waited for the whole hour."""
+    _, repetitions = attempts(APPLY, 60)
+    back = NOW - timedelta(hours=1)
+    due = repetitions.due([APPLY], back)
+    assert due.retry_after is not None
+    assert due.retry_after <= 60
+    assert repetitions.due([APPLY], back + timedelta(seconds=due.retry_after)).actions == [APPLY]
+
+
+def test_what_is_not_asked_for_any_more_is_refused_no_longer() -> None:
+    repetitions = Repetitions()
+    repetitions.note("default", APPLY, NOW, error="503")
+    repetitions.note("other", replace(APPLY, name="b"), NOW, error="504")
+    repetitions.settle("default", [])
+    assert repetitions.errors("default", "other") == ["504"]

@@ -1,0 +1,227 @@
+"""A local cluster of one real worker and many nodes that only exist as objects, without and with us."""
+
+import asyncio
+import ssl
+import statistics
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from bench import audit_log, footprint, installation, node_network, schedule_throughput
+from bench.audit_log import AuditLog
+from bench.cluster_objects import Layout
+from bench.figures import NotMeasuredError
+from bench.fill_cluster import fill, fill_share_nodes
+from bench.footprint import Footprint
+from bench.once import Once
+from bench.prometheus_text import mean_between
+from bench.schedule_throughput import Throughput
+from bench.size import Size
+
+from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_localcluster.cluster import LocalCluster
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+UNITS = 4
+"""What a shared pod asks for."""
+SCHEDULER_PORT = 10259
+ALGORITHM = "scheduler_scheduling_algorithm_duration_seconds"
+CALL_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How a cluster is made. ``scheduler_flags``: of the cluster's own kube-scheduler."""
+
+    layout: Layout
+    backend: str = "KubeScheduler"
+    scheduler_flags: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One throughput, and what each of its pods cost. ``algorithm`` in milliseconds."""
+
+    throughput: Throughput
+    algorithm: float
+    extender: float
+    """Milliseconds of processor, all verbs and watches, creation to deletion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Plain and shared pods, which took turns."""
+
+    plain: tuple[Run, ...]
+    shared: tuple[Run, ...]
+
+
+def median(runs: Sequence[Run], figure: Callable[[Run], float]) -> float:
+    return statistics.median(map(figure, runs))
+
+
+def rate(run: Run) -> float:
+    return run.throughput.rate
+
+
+@dataclass(slots=True, kw_only=True)
+class BenchCluster:
+    """``client`` is the administrator's."""
+
+    cluster: LocalCluster
+    client: KubeClient
+    setting: Setting
+    size: Size
+    audit: AuditLog
+    _installed: bool = False
+    _steps: Once[str, None] = field(default_factory=Once)
+    _comparisons: Once[str, Comparison] = field(default_factory=Once)
+
+    @property
+    def layout(self) -> Layout:
+        return self.setting.layout
+
+    async def thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """Runs a blocking call, such as those of ``cluster``, beside everything else."""
+        return await asyncio.to_thread(call, *args, **options)
+
+    # States
+
+    async def stock(self, pods: int) -> Throughput:
+        """Returns the throughput of plain pods before the product came.
+
+        Raises:
+            NotMeasuredError: it is there already, or not all pods were bound.
+        """
+        if self._installed:
+            raise NotMeasuredError("the product is installed already")
+        return bound(await schedule_throughput.measure(self.client, pods=pods, units=0))
+
+    async def install(self) -> None:
+        """Returns with the product connected by the setting's backend."""
+        self._installed = True
+        await self._steps.get("install", self._install)
+
+    async def _install(self) -> None:
+        """The worker takes the product's own programs."""
+        await self.thread(self.cluster.kubectl, "uncordon", installation.WORKER)
+        await self.thread(installation.install, self.cluster, self.setting.backend)
+
+    async def open_worker(self) -> None:
+        """Returns when pods may go to the real worker, with the product installed."""
+        await self.install()
+        await self.thread(self.cluster.kubectl, "uncordon", installation.WORKER)
+
+    async def close_worker(self) -> None:
+        """Returns when pods may not go to the real worker, with all of the product installed."""
+        await self.install()
+        await self.thread(self.cluster.kubectl, "cordon", installation.WORKER)
+
+    async def only_objects(self) -> None:
+        """Returns when the nodes that only exist as objects take shared pods, and no other node takes any."""
+        await self.close_worker()
+        await self._steps.get("share nodes", self._share_objects)
+
+    async def _share_objects(self) -> None:
+        await self.thread(installation.stop_operator, self.cluster)
+        await fill_share_nodes(self.client, self.layout)
+
+    # Measurements
+
+    async def comparison(self) -> Comparison:
+        """Plain and shared pods taking turns, measured once. The extender has the first run to warm up."""
+        return await self._comparisons.get("plain and shared", self._compare)
+
+    async def _compare(self) -> Comparison:
+        await self.only_objects()
+        await self.run(units=UNITS)
+        plain, shared = list[Run](), list[Run]()
+        for _ in range(self.size.repeats):
+            plain.append(await self.run(units=0))
+            shared.append(await self.run(units=UNITS))
+        return Comparison(tuple(plain), tuple(shared))
+
+    async def run(self, *, units: int) -> Run:
+        """Raises ``NotMeasuredError`` where not all pods were bound."""
+        metrics, use = await self.scheduler_metrics(), await self.footprint("extender")
+        throughput = await schedule_throughput.measure(self.client, pods=self.size.pods, units=units)
+        bound(throughput)
+        seconds = (await self.footprint("extender")).cpu - use.cpu
+        algorithm = mean_between(metrics, await self.scheduler_metrics(), ALGORITHM)
+        return Run(throughput, 1e3 * algorithm, 1e3 * seconds / throughput.created)
+
+    async def footprint(self, container: str) -> Footprint:
+        return await self.thread(footprint.of_container, self.cluster, container)
+
+    async def scheduler_metrics(self) -> str:
+        """Of the cluster's own kube-scheduler."""
+        token = from_kubeconfig(self.cluster.kubeconfig).token()
+        return await self._read(SCHEDULER_PORT, "/metrics", _trusting_anybody(), f"Bearer {token}")
+
+    async def extender_metrics(self) -> str:
+        return await self._read(EXTENDER_PORT + 1, "/metrics", None, "")
+
+    async def extender_ledger(self) -> str:
+        """What the extender counts, asked with kube-scheduler's own key."""
+        return await self._read(EXTENDER_PORT, "/gpushare/inspect", self._of_scheduler(), "")
+
+    def _of_scheduler(self) -> ssl.SSLContext:
+        folder = self.cluster.node_path(installation.CONTROL_PLANE, "/etc/kubernetes/gpushare")
+        context = ssl.create_default_context(cafile=str(folder / "extender" / "authorities.pem"))
+        context.load_cert_chain(folder / "keys" / "client.pem")
+        context.check_hostname = False
+        return context
+
+    async def _read(self, port: int, path: str, tls: ssl.SSLContext | None, authorization: str) -> str:
+        pid = await self.thread(self.cluster.node_pid, installation.CONTROL_PLANE)
+        headers = {"Authorization": authorization} if authorization else {}
+        content = await self.thread(node_network.read, pid, port, path, tls=tls, headers=headers)
+        return content.decode()
+
+
+def _trusting_anybody() -> ssl.SSLContext:
+    """kube-scheduler signs its certificate itself at every start."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def bound(throughput: Throughput) -> Throughput:
+    """Returns it where every pod was bound. Raises ``NotMeasuredError``."""
+    if throughput.bound < throughput.created:
+        raise NotMeasuredError(f"{throughput.bound} of {throughput.created} pods were bound in time")
+    return throughput
+
+
+@asynccontextmanager
+async def entered(setting: Setting, size: Size) -> AsyncIterator[BenchCluster]:
+    """A cluster of its own with everything that ``setting`` describes, and nothing of ours but the CRDs."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        cluster, logs = LocalCluster(Path(folder) / "cluster"), Path(folder) / "audit"
+        try:
+            await asyncio.to_thread(_start, cluster, logs, setting)
+            async with KubeClient(from_kubeconfig(cluster.kubeconfig), timeout=CALL_SECONDS) as client:
+                await fill(client, setting.layout)
+                yield BenchCluster(
+                    cluster=cluster,
+                    client=client,
+                    setting=setting,
+                    size=size,
+                    audit=AuditLog(audit_log.log_file(logs)),
+                )
+        finally:
+            await asyncio.to_thread(cluster.stop)
+
+
+def _start(cluster: LocalCluster, logs: Path, setting: Setting) -> None:
+    cluster.start(installation.config(logs, scheduler_flags=setting.scheduler_flags))
+    cluster.wait_ready()
+    installation.install_crds(cluster)
+    cluster.kubectl("cordon", installation.WORKER)

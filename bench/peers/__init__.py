@@ -1,0 +1,1 @@
+"""What the programs talk to when they are measured without a cluster."""

@@ -1,0 +1,38 @@
+"""What a process has used, out of the texts that /proc has of it."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUse:
+    """Seconds of processor since its start, all threads; MiB resident now, and at most."""
+
+    cpu: float
+    resident: float
+    peak: float
+
+
+def mebibytes(status: str, field: str) -> float:
+    """Returns the MiB that ``field`` has in ``status``, the text of ``/proc/<pid>/status``."""
+    fields = dict(line.split(":", 1) for line in status.splitlines())
+    return int(fields[field].split()[0]) / 1024
+
+
+def cpu_seconds(stat: str) -> float:
+    """Returns the seconds that ``/proc/<pid>/stat`` counts: in user mode and in the kernel."""
+    words = stat.rpartition(")")[2].split()  # the name before may have blanks
+    return (int(words[11]) + int(words[12])) / TICKS
+
+
+def parsed(stat: str, status: str) -> ProcessUse:
+    return ProcessUse(cpu_seconds(stat), mebibytes(status, "VmRSS"), mebibytes(status, "VmHWM"))
+
+
+def of_process(pid: int, *, proc: Path = Path("/proc")) -> ProcessUse:
+    """Raises ``OSError`` when it has ended."""
+    folder = proc / str(pid)
+    return parsed((folder / "stat").read_text(), (folder / "status").read_text())

@@ -1,0 +1,1 @@
+"""The rows of the table of targets: each measures, and leaves the judgement to ``bench.figures``."""

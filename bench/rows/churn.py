@@ -1,0 +1,187 @@
+"""Row ``churn``: pods come and go for an hour, and neither memory, nor latency, nor the books drift."""
+
+import asyncio
+import json
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bench.bench_cluster import UNITS, BenchCluster
+from bench.cluster_objects import NAMESPACE, pending_pod
+from bench.figures import Figure, NotMeasuredError, at_most, ratio
+from bench.percentiles import Percentiles
+
+from gpushare_core.audit.books import Books, NodeBooks, PodBook
+from gpushare_core.audit.difference import Difference
+from gpushare_core.audit.differences import differences, seen_twice
+from gpushare_core.audit.readers import read_ledger, read_pod, read_share_node
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.follow import Collection, Listed, follow
+
+RATE = 20
+"""Pods a second."""
+LIFE = 5.0
+"""Seconds from bound to deleted."""
+WINDOW = 0.1
+"""Of the whole: what its beginning and its end are."""
+QUIET_SECONDS = 10.0
+"""After the last pod is gone: the extender counts units for some seconds more."""
+DRAIN_SECONDS = 120.0
+POLL_SECONDS = 0.5
+LABEL = "bench-churn"
+PAGE = 1000
+
+
+@dataclass(slots=True)
+class Churn:
+    """When each pod was created and seen bound, in seconds of one clock."""
+
+    client: KubeClient
+    created: dict[str, float] = field(default_factory=dict)
+    bound: dict[str, float] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+
+    async def create(self, seconds: float) -> None:
+        begun = time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            number = 0
+            while (now := time.monotonic()) < begun + seconds:
+                group.create_task(self._create(f"churn-{number:06d}"))
+                number += 1
+                await asyncio.sleep(max(0.0, begun + number / RATE - now))
+
+    async def _create(self, name: str) -> None:
+        self.created[name] = time.monotonic()
+        await self.client.create(paths.pods(NAMESPACE), pending_pod(name, units=UNITS, labels={LABEL: "yes"}))
+
+    async def follow(self) -> None:
+        """Has each pod deleted some time after it is bound; never returns."""
+        collection = Collection(paths.pods(NAMESPACE), label_selector=f"{LABEL}=yes")
+        async with asyncio.TaskGroup() as group:
+            async for event in follow(self.client, collection):
+                for pod in event.items if isinstance(event, Listed) else [event.item]:
+                    name = pod["metadata"]["name"]
+                    if pod["spec"].get("nodeName") and name not in self.bound:
+                        self.bound[name] = time.monotonic()
+                        group.create_task(self._delete(name))
+
+    async def _delete(self, name: str) -> None:
+        await asyncio.sleep(LIFE)
+        path = paths.pod_path(NAMESPACE, name)
+        try:
+            await self.client.send(Request(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+        self.gone.add(name)
+
+    async def drained(self) -> None:
+        """Returns when all pods are gone, or when those that are left have had their time."""
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while len(self.gone) < len(self.created) and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_SECONDS)
+
+    def waits(self, begin: float, end: float) -> Percentiles:
+        """Returns the milliseconds from create to bound of the pods that were created in between.
+
+        Raises:
+            NotMeasuredError: none was, or one of them was never bound.
+        """
+        names = [name for name, at in self.created.items() if begin <= at < end]
+        unbound = [name for name in names if name not in self.bound]
+        if not names or unbound:
+            raise NotMeasuredError(f"{len(unbound)} of {len(names)} pods were never bound")
+        return Percentiles.of([1e3 * (self.bound[name] - self.created[name]) for name in names])
+
+
+async def churn(cluster: BenchCluster) -> list[Figure]:
+    """Compares the first with the last tenth, and the books after with the books before."""
+    await cluster.only_objects()
+    seconds = cluster.size.churn_seconds
+    before = await _differences(cluster)
+    run = Churn(cluster.client)
+    begun = time.monotonic()
+    following = asyncio.create_task(run.follow())
+    try:
+        resident = await _while_creating(cluster, run, seconds)
+        await run.drained()
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+    await asyncio.sleep(QUIET_SECONDS)
+    new = without(await _differences(cluster), before)
+    first = run.waits(begun, begun + WINDOW * seconds)
+    last = run.waits(begun + (1 - WINDOW) * seconds, begun + seconds)
+    return churn_figures(resident, first, last, new, pods=len(run.created))
+
+
+async def _while_creating(cluster: BenchCluster, run: Churn, seconds: float) -> tuple[float, float]:
+    """Returns the MiB of the extender after the first tenth and at the end."""
+    creating = asyncio.create_task(run.create(seconds))
+    try:
+        await asyncio.wait({creating}, timeout=WINDOW * seconds)
+        first = (await cluster.footprint("extender")).resident
+        await creating
+    finally:
+        creating.cancel()
+    return first, (await cluster.footprint("extender")).resident
+
+
+def churn_figures(
+    resident: tuple[float, float],
+    first: Percentiles,
+    last: Percentiles,
+    new: Sequence[Difference],
+    *,
+    pods: int,
+) -> list[Figure]:
+    """``resident``: MiB at begin and end. A twentieth is what equal runs differ by, in latency a quarter."""
+    told = f" ({new[0]})" if new else ""
+    return [
+        Figure("pods created and deleted", pods),
+        Figure("extender at the begin", resident[0], "MiB"),
+        Figure("extender at the end", resident[1], "MiB"),
+        Figure("memory, end over begin", ratio(resident[1], resident[0], "memory"), target=at_most(1.05)),
+        Figure("create to bound at the begin: p50", first.p50, "ms"),
+        Figure("create to bound at the begin: p99", first.p99, "ms"),
+        Figure("p50, end over begin", ratio(last.p50, first.p50, "p50"), target=at_most(1.25)),
+        Figure("p99, end over begin", ratio(last.p99, first.p99, "p99"), target=at_most(1.25)),
+        Figure(f"differences between books that were not there before{told}", len(new), "", at_most(0)),
+    ]
+
+
+def without(found: Sequence[Difference], before: Sequence[Difference]) -> list[Difference]:
+    known = {each.identity for each in before}
+    return [each for each in found if each.identity not in known]
+
+
+async def _differences(cluster: BenchCluster) -> Sequence[Difference]:
+    """Those that are seen twice: books are never read in one instant."""
+    first = differences(await _books(cluster))
+    await asyncio.sleep(POLL_SECONDS)
+    return list(seen_twice(first, differences(await _books(cluster))))
+
+
+async def _books(cluster: BenchCluster) -> Books:
+    """GPUShareNodes, pods and the extender's ledger: no kubelet is there."""
+    share_nodes = await _all(cluster.client, paths.SHARE_NODES)
+    pods = await _all(cluster.client, paths.PODS)
+    ledger = read_ledger(json.loads(await cluster.extender_ledger()))
+    by_node: dict[str, dict[str, PodBook]] = defaultdict(dict)
+    for pod in map(read_pod, pods):
+        by_node[pod.node][pod.key.uid] = pod
+    found = {}
+    for item in share_nodes:
+        name = item["metadata"]["name"]
+        found[name] = NodeBooks(
+            node=name, share_node=read_share_node(item), pods=by_node[name], ledger=ledger.get(name)
+        )
+    return Books(found)
+
+
+async def _all(client: KubeClient, path: str) -> list[Json]:
+    return [item async for page in client.pages(path, limit=PAGE) for item in page.items]

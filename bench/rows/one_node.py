@@ -1,0 +1,114 @@
+"""Row ``one-node``: a pod that fits exactly one of many nodes, all of which look well by their sums."""
+
+import asyncio
+
+from bench.bench_cluster import BenchCluster
+from bench.cluster_objects import NAMESPACE, Layout, node, node_name, pending_pod
+from bench.concurrency import for_each
+from bench.figures import Figure, NotMeasuredError, at_most
+from bench.fill_cluster import create_node, create_share_node
+from bench.prometheus_text import total
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import KubeClient, Request
+from gpushare_core.kube.errors import ApiError
+from gpushare_core.kube.follow import Collection, Listed, follow
+
+ATTEMPTS = "scheduler_pod_scheduling_attempts"
+UNITS = 15
+"""More than any card of the other nodes has left, and less than the sum of each of these nodes."""
+PODS = 8
+"""The one node has a card for each."""
+BOUND_SECONDS = 90.0
+POLL_SECONDS = 0.1
+
+
+async def attempts(cluster: BenchCluster) -> list[Figure]:
+    """The most attempts that one of several such pods needed, by kube-scheduler's own count."""
+    await cluster.only_objects()
+    present, wanted = cluster.layout.nodes, max(cluster.size.one_of, cluster.layout.nodes)
+    client = cluster.client
+    added = range(present, wanted)
+    try:
+        await for_each(added, lambda index: _add(client, index, _held()))
+        await _add(client, wanted, Layout(nodes=1, pods_per_node=0, full_every=wanted + 2))
+        taken = [await _attempts(cluster, f"one-node-{number}") for number in range(PODS)]
+    finally:
+        await _remove_pods(client)
+        await for_each(range(present, wanted + 1), lambda index: _remove(client, index))
+    return [
+        Figure(f"attempts of a pod that fits one of {wanted + 1:,} nodes: most", max(taken), "", at_most(1)),
+        Figure("pods", len(taken)),
+    ]
+
+
+def _held() -> Layout:
+    """Of a node whose cards are all in part taken, for speed by holders that the API server does not know."""
+    return Layout(nodes=1)
+
+
+async def _add(client: KubeClient, index: int, layout: Layout) -> None:
+    uids = {pod.name: f"gone-{pod.name}" for pod in layout.pods(index)}
+    await create_node(client, node(index, layout))
+    await create_share_node(client, index, layout, uids)
+
+
+async def _remove(client: KubeClient, index: int) -> None:
+    for collection in (paths.NODES, paths.SHARE_NODES):
+        try:
+            await client.delete(f"{collection}/{node_name(index)}")
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+
+
+async def _remove_pods(client: KubeClient) -> None:
+    for number in range(PODS):
+        path = paths.pod_path(NAMESPACE, f"one-node-{number}")
+        try:
+            await client.send(Request(method="DELETE", path=path, body={"gracePeriodSeconds": 0}))
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+
+
+async def _attempts(cluster: BenchCluster, name: str) -> float:
+    """Raises ``TimeoutError`` where it is not bound at all."""
+    before = await cluster.scheduler_metrics()
+    await cluster.client.create(paths.pods(NAMESPACE), pending_pod(name, units=UNITS))
+    await _until_bound(cluster.client, name)
+    return await _counted(cluster, before)
+
+
+async def _until_bound(client: KubeClient, name: str) -> None:
+    collection = Collection(paths.pods(NAMESPACE), field_selector=f"metadata.name={name}")
+    try:
+        async with asyncio.timeout(BOUND_SECONDS):
+            async for event in follow(client, collection):
+                pods = event.items if isinstance(event, Listed) else [event.item]
+                if any(is_bound(pod) for pod in pods):
+                    return
+    except TimeoutError:
+        raise TimeoutError(f"pod {name} is not bound after {BOUND_SECONDS:g} s") from None
+
+
+def is_bound(pod: Json) -> bool:
+    return bool(pod["spec"].get("nodeName"))
+
+
+async def _counted(cluster: BenchCluster, before: str) -> float:
+    """Returns the attempts of the one pod since. The scheduler counts a moment after the binding.
+
+    Raises:
+        NotMeasuredError: the scheduler does not count it, or counts others, too.
+    """
+    for _ in range(round(BOUND_SECONDS / POLL_SECONDS)):
+        after = await cluster.scheduler_metrics()
+        pods = total(after, f"{ATTEMPTS}_count") - total(before, f"{ATTEMPTS}_count")
+        if pods == 1:
+            return total(after, f"{ATTEMPTS}_sum") - total(before, f"{ATTEMPTS}_sum")
+        if pods > 1:
+            raise NotMeasuredError(f"kube-scheduler placed {pods:g} pods meanwhile")
+        await asyncio.sleep(POLL_SECONDS)
+    raise NotMeasuredError("kube-scheduler does not count the pod")

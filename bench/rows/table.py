@@ -1,0 +1,117 @@
+"""Every row, in the order in which it is measured: without a cluster first, then cluster by cluster."""
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+from bench import bench_cluster
+from bench.bench_cluster import BenchCluster, Setting
+from bench.cluster_objects import Layout
+from bench.installation import UNLIMITED
+from bench.rows import (
+    churn,
+    extender_books,
+    load,
+    one_node,
+    plugin,
+    pods,
+    policy,
+    program_starts,
+    throughput,
+    workplace,
+)
+from bench.rows.policy import PolicyCluster
+from bench.runner import Row, Stage
+from bench.size import FULL, Size
+
+HOUR = 3600.0
+
+
+def stages(size: Size) -> list[Stage[Any]]:
+    """Returns everything that is measured at ``size``."""
+    return [_programs(size), *_throughput(size), _policy(size)]
+
+
+def names() -> list[str]:
+    """Returns the names of all rows, each once, in order."""
+    return list(dict.fromkeys(row.name for stage in stages(FULL) for row in stage.rows))
+
+
+def _programs(size: Size) -> Stage[workplace.Workplace]:
+    starts = (Row("start", title, measure) for title, measure in program_starts.ROWS)
+    rows = (
+        *starts,
+        Row("memory", "Extender with a whole cluster in its books", extender_books.memory, 300),
+        Row("filter", "Filter with mutual TLS, one connection", extender_books.filters, 300),
+        Row("allocate", "Admission of one pod after the other", plugin.admissions, 900),
+        Row("plugin", "What a plugin takes of its node", plugin.footprint, 900),
+    )
+    return Stage("without a cluster", partial(workplace.entered, size), rows)
+
+
+def _throughput(size: Size) -> Iterator[Stage[BenchCluster]]:
+    for nodes in size.nodes:
+        layout = Layout(nodes=nodes)
+        unlimited = Setting(layout=layout, scheduler_flags=UNLIMITED)
+        limited = Setting(layout=layout)
+        dedicated = Setting(layout=layout, backend="Dedicated", scheduler_flags=UNLIMITED)
+        yield _cluster(unlimited, "its client unlimited", size, _rows(size, nodes))
+        yield _cluster(limited, "its client with its default of 50/s", size, [_shared(nodes)])
+        yield _cluster(dedicated, "the stock client unlimited", size, [_ordinary(nodes)])
+
+
+def _cluster(
+    setting: Setting, client: str, size: Size, rows: Iterable[Row[BenchCluster]]
+) -> Stage[BenchCluster]:
+    """``client``: how kube-scheduler's client is limited."""
+    nodes = setting.layout.nodes
+    name = f"{nodes:,} nodes, backend {setting.backend}, {client}"
+    return Stage(name, partial(bench_cluster.entered, setting, size), tuple(rows), 300.0 + nodes)
+
+
+def _rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
+    """Of a cluster with backend KubeScheduler. What the size of the cluster does not change is measured on
+    the smallest one."""
+    yield _ordinary(nodes)
+    if nodes == min(size.nodes):
+        yield Row("create", "Create to Running, same node and run", pods.create_to_running, 900)
+        yield Row("writes", "Writes to the API server for a shared pod", pods.writes, 600)
+    yield _shared(nodes)
+    yield Row("algorithm", "Scheduling algorithm", throughput.algorithm, _seconds(nodes))
+    yield Row("cpu", "Processor of the extender", throughput.extender_cpu, _seconds(nodes))
+    yield Row("storm", "Storm of binds", load.storm, _seconds(nodes))
+    yield Row("pending", "Beside pods that do not fit", load.pending, HOUR / 2)
+    if nodes == max(size.nodes):
+        yield Row("one-node", "One node fits", one_node.attempts, HOUR / 2)
+    if size.churn_seconds and nodes == size.churn_nodes:
+        yield Row("churn", "Churn", churn.churn, size.churn_seconds + HOUR / 2)
+
+
+def _ordinary(nodes: int) -> Row[BenchCluster]:
+    return Row("ordinary", "Ordinary pods, with and without us", throughput.ordinary, _seconds(nodes))
+
+
+def _shared(nodes: int) -> Row[BenchCluster]:
+    return Row("shared", "Shared pods beside plain ones", throughput.shared, _seconds(nodes))
+
+
+def _seconds(nodes: int) -> float:
+    """For installing, for the GPUShareNodes, and for some runs."""
+    return 600.0 + nodes / 5
+
+
+def _policy(size: Size) -> Stage[PolicyCluster]:
+    rows = (
+        Row("policy", "One policy over many nodes", policy.application, HOUR),
+        Row("changes", "Plugins that report all the time", policy.changes, 600),
+        Row("no-op", "A reconcile that changes nothing", policy.no_op, 600),
+    )
+    return Stage(f"{size.policy_nodes:,} bare nodes, backend External", partial(_policy_cluster, size), rows)
+
+
+@asynccontextmanager
+async def _policy_cluster(size: Size) -> AsyncIterator[PolicyCluster]:
+    setting = Setting(layout=Layout(nodes=0), backend="External")
+    async with bench_cluster.entered(setting, size) as cluster:
+        yield PolicyCluster(cluster)

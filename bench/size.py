@@ -1,0 +1,87 @@
+"""How much is measured: quick is for every day, full is what docs/benchmarks.md shows."""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Numbers of objects, of repetitions, and seconds."""
+
+    nodes: tuple[int, ...]
+    """Of each cluster in which throughput is measured."""
+    pods: int
+    """Created at once for a throughput."""
+    repeats: int
+    """Of plain and shared runs, taking turns."""
+    one_of: int
+    """Among so many nodes exactly one fits."""
+    storm: int = 500
+    """Pods of the bind storm."""
+    unfit: int
+    """Pending pods that do not fit."""
+    rounds: int
+    """Pods of each kind from create to Running."""
+    written: int
+    """Pods whose writes are counted."""
+    quiet_seconds: float
+    """Without any pod: nothing may be written."""
+    policy_nodes: int
+    """That one policy takes at once."""
+    change_seconds: float
+    """Of 20 changes of GPUShareNodes a second."""
+    book_nodes: int = 5000
+    """In the books of an extender without a cluster, with ``book_pods`` each."""
+    book_pods: int = 8
+    calls: int
+    """Of the filter with each number of names."""
+    admissions: int = 110
+    """Pods of one node, each of them an Allocate."""
+    fine_admissions: int
+    """Likewise with 256,000 units, where each takes longer."""
+    idle_seconds: float
+    """Of a plugin with nothing to do."""
+    starts: int
+    """Of each program; the median counts."""
+    churn_nodes: int = 1000
+    churn_seconds: float
+
+
+QUICK = Size(
+    nodes=(100,),
+    pods=200,
+    repeats=3,
+    one_of=1000,
+    unfit=300,
+    rounds=10,
+    written=10,
+    quiet_seconds=8.0,
+    policy_nodes=200,
+    change_seconds=8.0,
+    calls=300,
+    fine_admissions=40,
+    idle_seconds=10.0,
+    starts=2,
+    churn_seconds=0.0,
+)
+"""Under 5 minutes; without churn, which tells nothing in seconds."""
+
+FULL = Size(
+    nodes=(100, 1000, 5000),
+    pods=500,
+    repeats=5,
+    one_of=5000,
+    unfit=5000,
+    rounds=100,
+    written=50,
+    quiet_seconds=60.0,
+    policy_nodes=5000,
+    change_seconds=60.0,
+    calls=2000,
+    fine_admissions=110,
+    idle_seconds=60.0,
+    starts=5,
+    churn_seconds=3600.0,
+)
+
+SIZES = MappingProxyType({"quick": QUICK, "full": FULL})

@@ -1,0 +1,86 @@
+"""Which of the nodes that fit a pod are offered to kube-scheduler: the best ones of each policy. Pure.
+
+kube-scheduler scores every node that it is offered, which costs more than all else of a pod's scheduling.
+Each policy says how many of its nodes are offered; the best are those that rank first. Of equal nodes every
+pod is offered other ones: pods that follow one another closely do not see each other's units yet.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from zlib import crc32
+
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.node_ranking import key_scores
+from gpushare_extender.ledger.fit_index import Answer, Fit
+
+Alike = Mapping[Answer, Sequence[str]]
+"""Nodes by what the ledger answers of them: thousands of nodes share few answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What comes of the nodes that fit a pod: each is in one of the two."""
+
+    offered: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def scores(answers: Mapping[str, Answer]) -> dict[str, int]:
+    """Returns a score for every node, as core's ranking gives it; 0 for a node that does not fit.
+
+    Nodes of policies with different strategies can meet here: each strategy ranks its own.
+    """
+    fits = {each for each in answers.values() if isinstance(each, Fit)}
+    by_strategy = {
+        strategy: key_scores(fit.key for fit in fits if fit.strategy is strategy)
+        for strategy in {fit.strategy for fit in fits}
+    }
+    points = {fit: by_strategy[fit.strategy][fit.key] for fit in fits}
+    return {name: points[each] if isinstance(each, Fit) else 0 for name, each in answers.items()}
+
+
+def alike(names: Sequence[str], answers: Sequence[Answer]) -> Alike:
+    """Returns ``names`` by their ``answers``, in the order in which they are."""
+    groups: defaultdict[Answer, list[str]] = defaultdict(list)
+    for name, answer in zip(names, answers, strict=True):
+        groups[answer].append(name)
+    return groups
+
+
+def offer(nodes: Alike, *, uid: str, always: Collection[str] = ()) -> Offer:
+    """Returns which of ``nodes`` are offered for the pod, and which are not although they fit.
+
+    ``always``: those that are offered if they fit, however they rank.
+    """
+    made = Offer()
+    for most, fits in _policies(nodes):
+        left = most or sum(len(nodes[fit]) for fit in fits)
+        for fit in fits:
+            taken, others = _taken(nodes[fit], min(left, len(nodes[fit])), uid=uid)
+            left -= len(taken)
+            made.offered.extend(taken)
+            made.left_out.extend(others)
+    for name in filter(made.left_out.__contains__, always):
+        made.left_out.remove(name)
+        made.offered.append(name)
+    return made
+
+
+def _policies(nodes: Alike) -> Iterator[tuple[int, list[Fit]]]:
+    """Yields how many nodes of policies that say the same are offered, and how they fit, the best first."""
+    groups: dict[tuple[Strategy, int], list[Fit]] = {}
+    for each in nodes:
+        if isinstance(each, Fit):
+            groups.setdefault((each.strategy, each.candidates), []).append(each)
+    for (_, most), fits in groups.items():
+        yield most, sorted(fits, key=lambda fit: fit.key)
+
+
+def _taken(names: Sequence[str], most: int, *, uid: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Returns ``most`` of ``names``, which begin at another one for each pod, and the others."""
+    if most in (0, len(names)):
+        return names[:most], names[most:]
+    begin = crc32(uid.encode(errors="replace")) % len(names)
+    turned = [*names[begin:], *names[:begin]]
+    return turned[:most], turned[most:]

@@ -1,0 +1,130 @@
+"""Whether requests fit nodes, and how good each node is for them: known until the node changes. Pure.
+
+Pods come in bursts of equals, and each of them asks about hundreds or thousands of nodes, of which few have
+changed since the pod before.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.node_ranking import Key, ranking_key
+from gpushare_core.placement.requests import Request
+from gpushare_extender.ledger.node_ledger import NodeLedger, NodeRoom, room_of
+from gpushare_extender.ledger.unfit_reason import UNKNOWN_NODE, Refusal, UnfitReason, unfit_reason
+
+MOST_SHAPES = 16
+"""Of requests are remembered, for anybody may make up more. At 5,000 nodes each takes up to 0.3 MiB."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Fit:
+    """A request fits a node. Compared by identity: thousands of nodes share few of them."""
+
+    strategy: Strategy
+    candidates: int
+    """How many such nodes are offered for a pod at most; 0: all."""
+    key: Key
+    """The least is the best of the nodes with the same strategy."""
+
+    @property
+    def identity(self) -> Hashable:
+        """Returns the same for those that say the same."""
+        return (self.strategy, self.candidates, self.key)
+
+
+Answer = Fit | UnfitReason
+Shape = tuple[tuple[str, int], ...]
+"""What of a request decides where it fits: extended resources and how much of each."""
+
+
+def node_unfit_reason(node: NodeLedger | None, room: NodeRoom | None, request: Request) -> UnfitReason:
+    """Returns why ``request`` does not fit ``node``, which has ``room``; to be asked only where so."""
+    if node is None or node.share_node is None:
+        return UNKNOWN_NODE
+    if room is None:
+        return UnfitReason(node.closed_reason, Refusal.NODE_CLOSED, resolvable=False)
+    return unfit_reason(request, room)
+
+
+class FitIndex:
+    """Over ``nodes`` and what they have ``rooms`` for, both by name and kept up to date by their owner."""
+
+    def __init__(
+        self, nodes: Mapping[str, NodeLedger], rooms: Mapping[str, NodeRoom], most: int = MOST_SHAPES
+    ) -> None:
+        self._nodes = nodes
+        self._rooms = rooms
+        self._most = most
+        self._shapes: OrderedDict[Shape, _Answers] = OrderedDict()
+        """Those that nobody has asked about for longest come first."""
+
+    def answers(self, nodes: Iterable[str], request: Request) -> list[Answer]:
+        """Returns for each of ``nodes`` whether ``request`` fits it."""
+        return [*map(self._answers(request).__getitem__, nodes)]
+
+    def forget(self, node: str) -> None:
+        """The node has changed."""
+        for answers in self._shapes.values():
+            answers.pop(node, None)
+
+    @property
+    def size(self) -> int:
+        """How many answers are remembered."""
+        return sum(map(len, self._shapes.values()))
+
+    def _answers(self, request: Request) -> "_Answers":
+        shape = tuple((each.name, each.total) for each in request.resources)
+        answers = self._shapes.get(shape)
+        if answers is None:
+            answers = self._shapes[shape] = _Answers(self._nodes, self._rooms, request)
+            if len(self._shapes) > self._most:
+                self._shapes.popitem(last=False)
+        self._shapes.move_to_end(shape)
+        return answers
+
+
+class _Answers(dict[str, Answer]):
+    """Those to one request, by node; one that is not there is found when it is asked for."""
+
+    __slots__ = ("_nodes", "_request", "_rooms", "_shared")
+
+    def __init__(
+        self, nodes: Mapping[str, NodeLedger], rooms: Mapping[str, NodeRoom], request: Request
+    ) -> None:
+        self._nodes = nodes
+        self._rooms = rooms
+        self._request = request
+        self._shared: WeakValueDictionary[Hashable, Answer] = WeakValueDictionary()
+        """Each gives its place up with the last node that it is the answer for."""
+
+    def __missing__(self, name: str) -> Answer:
+        """Remembers nothing of a node that is not known: a caller may make up names."""
+        node = self._nodes.get(name)
+        if node is None or node.share_node is None:
+            return UNKNOWN_NODE
+        answer = self[name] = self._answer(node, self._rooms.get(name))
+        return answer
+
+    def _answer(self, node: NodeLedger, room: NodeRoom | None) -> Answer:
+        fit = self._fit(node) if room and self._fits_each(room) else None
+        if fit is not None:
+            return self._shared.setdefault(fit.identity, fit)
+        known = self._shared.get(room)
+        if known is None:
+            reason = node_unfit_reason(node, room, self._request)
+            known = self._shared.setdefault(reason.identity if room is None else room, reason)
+        return known
+
+    def _fits_each(self, room: NodeRoom) -> bool:
+        """Returns whether each resource alone would fit: that is cheap to tell, and mostly all there is."""
+        offers = ((room_of(each.name, room), each.total) for each in self._request.resources)
+        return all(offered is not None and total <= offered.room.greatest for offered, total in offers)
+
+    def _fit(self, node: NodeLedger) -> Fit | None:
+        candidate, share_node = node.candidate(self._request), node.share_node
+        if candidate is None or share_node is None:
+            return None
+        return Fit(share_node.strategy, share_node.candidates, ranking_key(candidate, share_node.strategy))

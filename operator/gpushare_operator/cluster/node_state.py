@@ -1,0 +1,107 @@
+"""What is known of each node: its objects side by side, kept as they change."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gpushare_core.api.names import POLICY_LABEL
+from gpushare_operator.cluster.labels import PLUGIN
+from gpushare_operator.cluster.objects import NodeObject, PodObject, PolicyObject, ShareNodeObject
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """The objects of one node. None stands for one that is not there."""
+
+    name: str
+    node: NodeObject | None = None
+    share: ShareNodeObject | None = None
+    plugins: tuple[PodObject, ...] = ()
+    """Pods of plugins on it, in order of their names."""
+
+    @property
+    def plugin(self) -> PodObject | None:
+        """Returns its plugin, a ready one if there are two."""
+        return max(self.plugins, key=lambda pod: pod.ready, default=None)
+
+    @property
+    def policies(self) -> set[str]:
+        """Returns the policies that the node still carries something of, other than capacity."""
+        names = {pod.policy for pod in self.plugins}
+        if self.share:
+            names.add(self.share.policy)
+        if self.node:
+            names.add(self.node.labels.get(POLICY_LABEL, ""))
+        return names - {""}
+
+    def is_in_force(self, policy: PolicyObject) -> bool:
+        """Returns whether a GPUShareNode says that the node shares its cards under this very policy."""
+        share = self.share
+        return (
+            share is not None
+            and not share.deleting
+            and share.policy == policy.name
+            and (policy.uid in share.owners or not share.owners)
+        )
+
+
+def node_states(
+    nodes: Mapping[str, NodeObject], shares: Mapping[str, ShareNodeObject], pods: Iterable[PodObject]
+) -> Mapping[str, NodeState]:
+    """Returns the state of every node that anything is known of, by its name."""
+    keeper = NodeStates()
+    for pod in pods:
+        keeper.note_pod(None, pod)
+    keeper.note([*nodes, *shares])
+    return keeper.hand_out(nodes, shares)
+
+
+@dataclass(slots=True)
+class NodeStates:
+    """Keeps the states of all nodes: only those are made anew of which something has changed."""
+
+    _states: dict[str, NodeState] = field(default_factory=dict)
+    _plugins: dict[str, dict[str, PodObject]] = field(default_factory=dict)
+    """Node name -> pods of plugins on it, by name."""
+    _changed: dict[str, None] = field(default_factory=dict)
+    """Names, in the order in which they changed."""
+
+    def note(self, names: Iterable[str]) -> None:
+        """Node or GPUShareNode of these names has changed."""
+        self._changed.update(dict.fromkeys(names))
+
+    def note_pod(self, old: PodObject | None, new: PodObject | None) -> None:
+        """A pod was ``old`` and is ``new`` now; None: it is not there."""
+        for pod in (each for each in (old, new) if each and _is_plugin(each)):
+            self._changed[pod.node] = None
+            self._plugins.setdefault(pod.node, {}).pop(pod.name, None)
+        if new and _is_plugin(new):
+            self._plugins[new.node][new.name] = new
+
+    def hand_out(
+        self, nodes: Mapping[str, NodeObject], shares: Mapping[str, ShareNodeObject]
+    ) -> Mapping[str, NodeState]:
+        """Returns the states as of now: the mapping is never changed afterwards."""
+        if not self._changed:
+            return self._states
+        self._states = dict(self._states)
+        for name in self._changed:
+            self._keep(NodeState(name, nodes.get(name), shares.get(name), self._plugins_on(name)))
+        self._changed = {}
+        return self._states
+
+    def _keep(self, state: NodeState) -> None:
+        if state.node or state.share or state.plugins:
+            self._states[state.name] = state
+        else:
+            self._states.pop(state.name, None)
+
+    def _plugins_on(self, node: str) -> tuple[PodObject, ...]:
+        pods = self._plugins.get(node)
+        if not pods:
+            self._plugins.pop(node, None)
+            return ()
+        return tuple(pods[name] for name in sorted(pods))
+
+
+def _is_plugin(pod: PodObject) -> bool:
+    return pod.component == PLUGIN and bool(pod.node)

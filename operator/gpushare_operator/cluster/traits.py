@@ -1,0 +1,115 @@
+"""What nodes have in common, or alone, whatever policies ask for."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from gpushare_core.api.names import (
+    CONTROL_PLANE_LABEL,
+    DIALECT_LABEL,
+    EXTERNAL_SCHEDULER_LABEL,
+    GROUP,
+    MODE_LABEL,
+    POLICY_LABEL,
+    SCHEDULER_LABEL,
+)
+from gpushare_operator.cluster.node_index import Entry, NodeIndex
+from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.objects import NodeObject
+
+HOST_LABELS = frozenset({CONTROL_PLANE_LABEL, EXTERNAL_SCHEDULER_LABEL, SCHEDULER_LABEL})
+"""Of nodes on which a kube-scheduler runs, or may have been edited."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Spoken:
+    """That a node speaks a dialect in a mode, or is asked to."""
+
+    dialect: str
+    mode: str
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        return (self.dialect, self.mode)
+
+
+@dataclass(frozen=True, slots=True)
+class _Owned:
+    """That something on a node is a policy's."""
+
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    is_host: bool
+    is_tainted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTraits:
+    """Looks for what most nodes do not have, and for what many have in common."""
+
+    def __call__(self, state: NodeState) -> Entry[_Traits]:
+        node = state.node
+        is_host = node is not None and not HOST_LABELS.isdisjoint(node.labels)
+        is_tainted = node is not None and node.startup_taint is not None and not node.deleting
+        remark = _Traits(is_host, is_tainted) if is_host or is_tainted else None
+        return Entry(remark, _counted((*_dialects(state), *_owners(state))))
+
+
+@lru_cache(maxsize=256)
+def _counted(keys: tuple[Hashable, ...]) -> Mapping[Hashable, int]:
+    """Returns the same mapping for nodes with the same ``keys``: nobody may change it."""
+    return dict.fromkeys(keys, 1)
+
+
+def _dialects(state: NodeState) -> Iterator[Hashable]:
+    """Yields dialect and mode of the GPUShareNode, and those that the labels record."""
+    if share := state.share:
+        mode = str(share.spec.get("mode", ""))
+        yield from (
+            _Spoken(each, mode) for each in (str(share.spec.get("dialect", GROUP)), share.dialect) if each
+        )
+    if state.node and DIALECT_LABEL in state.node.labels:
+        yield _Spoken(state.node.labels[DIALECT_LABEL], state.node.labels.get(MODE_LABEL, ""))
+
+
+def _owners(state: NodeState) -> Iterator[Hashable]:
+    names = {
+        state.share.policy if state.share else "",
+        state.node.labels.get(POLICY_LABEL, "") if state.node else "",
+    }
+    yield from (_Owned(name) for name in names - {""})
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTraits:
+    """What ``NodeTraits`` found."""
+
+    hosts: Sequence[NodeObject]
+    """Nodes with any of ``HOST_LABELS``, in order of their names."""
+    tainted: Sequence[NodeObject]
+    """Nodes with our startup taint that stay, in order of their names."""
+    dialects: frozenset[tuple[str, str]]
+    """Dialect and mode of all GPUShareNodes, and those that the labels of nodes record."""
+    policies: frozenset[str]
+    """Those of which a GPUShareNode or a label is there."""
+
+
+def cluster_traits(index: NodeIndex[_Traits], nodes: Mapping[str, NodeObject]) -> ClusterTraits:
+    """Returns what ``index`` found in ``nodes``.
+
+    Raises:
+        RuntimeError: a node could not be looked at. A host that is not seen must not be taken for one that is
+            no host any more: its kube-scheduler would be restored.
+    """
+    if index.defects:
+        raise RuntimeError(f"cannot tell hosts from other nodes: {index.defects}")
+    remarks = sorted(index.remarks.items())
+    return ClusterTraits(
+        hosts=[nodes[name] for name, traits in remarks if traits.is_host],
+        tainted=[nodes[name] for name, traits in remarks if traits.is_tainted],
+        dialects=frozenset(key.pair for key in index.sums if isinstance(key, _Spoken)),
+        policies=frozenset(key.policy for key in index.sums if isinstance(key, _Owned)),
+    )

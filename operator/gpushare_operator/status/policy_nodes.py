@@ -1,0 +1,148 @@
+"""What a policy's status says of its nodes: looked at node by node, told of all of them together."""
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
+from gpushare_core.dialects.table import DIALECTS
+from gpushare_operator.cluster.node_index import Entry, NodeIndex
+from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.objects import PolicyObject, ShareNodeObject
+from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.decide.node_assignment import Asked, NodeAssignment, asked_of, assign_node, matches
+from gpushare_operator.status.node_books import said_of_books, why_books_unseen
+from gpushare_operator.status.node_readiness import why_not_ready
+from gpushare_operator.status.other_plugins import offered_by_others
+from gpushare_operator.status.totals import READY, SHARING, amounts_of
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedRule:
+    """Counts the nodes that a rule matches, by its position in the policy's ``spec.nodes``."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReport:
+    """What is special of a node that a policy asks for; empty texts where all is as it should be."""
+
+    assignment: NodeAssignment
+    why_not_ready: str = ""
+    hidden_labels: tuple[str, ...] = ()
+    """Labels of the dialect, ``KEY=VALUE``, of which somebody else has set another value."""
+    messages: Mapping[str, str] = field(default_factory=dict)
+    """Type -> message of the conditions that policies repeat, of those that are true."""
+    unhealthy_cards: int = 0
+    offered_by_others: frozenset[str] = frozenset()
+    differing: str = ""
+    """What the plugin, or the GPUShareNode by itself, says of books that differ."""
+    books_unseen: str = ""
+
+    @property
+    def is_special(self) -> bool:
+        return self != NodeReport(assignment=NodeAssignment(rule=self.assignment.rule))
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyNodes:
+    """The nodes of one policy, as far as its status speaks of them."""
+
+    asked: Asked
+    states: Mapping[str, NodeState]
+    index: NodeIndex[NodeReport]
+
+    @property
+    def number(self) -> int:
+        """Returns how many nodes share their cards under the policy."""
+        return self.index.sums.get(SHARING, 0)
+
+    @property
+    def ready(self) -> int:
+        return self.index.sums.get(READY, 0)
+
+    @property
+    def reports(self) -> Mapping[str, NodeReport]:
+        """Node name -> what is special of it."""
+        return self.index.remarks
+
+    @property
+    def defects(self) -> Mapping[str, str]:
+        """Node name -> why nothing is known of it."""
+        return self.index.defects
+
+    @property
+    def lost(self) -> Mapping[str, str]:
+        """Node name -> the older policy that has it."""
+        given = ((name, each.assignment.lost_to) for name, each in self.reports.items())
+        return {name: winner for name, winner in given if winner}
+
+    @property
+    def kept(self) -> list[str]:
+        return [name for name, each in self.reports.items() if each.assignment.is_kept]
+
+    def messages(self, type_: str) -> dict[str, str]:
+        """Returns node name -> message, of the nodes for which the condition is true."""
+        return {name: each.messages[type_] for name, each in self.reports.items() if type_ in each.messages}
+
+    def is_sharing(self, name: str) -> bool:
+        state = self.states.get(name)
+        return state is not None and assign_node(state, self.asked).is_sharing
+
+
+def policy_nodes(snapshot: Snapshot, policy: PolicyObject) -> PolicyNodes:
+    """Returns what is right until the next snapshot is asked about the same policy."""
+    asked = asked_of(snapshot, policy)
+    index = snapshot.index(NodeReporter(asked), subject=policy.name)
+    return PolicyNodes(asked, snapshot.states, index)
+
+
+REPEATED = (UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE)
+"""Types of conditions of GPUShareNodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReporter:
+    """Looks at one node for a policy's status. Looks are equal where the same is asked for."""
+
+    asked: Asked
+
+    def __call__(self, state: NodeState) -> Entry[NodeReport]:
+        assignment = assign_node(state, self.asked)
+        matched: dict[Hashable, int] = dict.fromkeys(self._matched(state), 1)
+        if not assignment.is_sharing:
+            report = NodeReport(assignment=assignment)
+            return Entry(report if report.is_special else None, matched)
+        report = self._report(state, assignment)
+        amounts = amounts_of(state.share, is_ready=not report.why_not_ready)
+        return Entry(report if report.is_special else None, {**matched, **amounts})
+
+    def _matched(self, state: NodeState) -> Iterator[MatchedRule]:
+        spec = self.asked.policy.spec
+        for position, rule in enumerate(spec.nodes if spec else ()):
+            if state.node and matches(rule, state.node):
+                yield MatchedRule(position)
+
+    def _report(self, state: NodeState, assignment: NodeAssignment) -> NodeReport:
+        share = state.share
+        return NodeReport(
+            assignment=assignment,
+            why_not_ready=why_not_ready(state),
+            hidden_labels=tuple(self._hidden_labels(state)),
+            messages=_messages(share) if share else {},
+            unhealthy_cards=share.unhealthy_cards if share else 0,
+            offered_by_others=offered_by_others(state),
+            differing=said_of_books(share),
+            books_unseen=why_books_unseen(state),
+        )
+
+    def _hidden_labels(self, state: NodeState) -> Iterator[str]:
+        spec, labels = self.asked.policy.spec, state.node.labels if state.node else {}
+        for key, value in (DIALECTS[spec.dialect].node_labels if spec else {}).items():
+            if labels.get(key, value) != value:
+                yield f"{key}={value}"
+
+
+def _messages(share: ShareNodeObject) -> dict[str, str]:
+    conditions = ((type_, share.conditions.get(type_)) for type_ in REPEATED)
+    return {type_: each.message for type_, each in conditions if each and each.status == "True"}

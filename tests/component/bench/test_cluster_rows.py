@@ -1,0 +1,88 @@
+"""Rows that are measured on a cluster: what they ask of the API server and of the scheduler."""
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+from bench.cluster_objects import NAMESPACE
+from bench.figures import Figure, NotMeasuredError
+from bench.rows import churn, load, one_node, pods, throughput
+from tests.fakes.bench_cluster import PretendCluster, pretend_cluster
+
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[PretendCluster]:
+    async with pretend_cluster(tmp_path) as cluster:
+        yield cluster
+
+
+def by_name(figures: Sequence[Figure]) -> dict[str, Figure]:
+    return {each.what: each for each in figures}
+
+
+async def pods_of(cluster: PretendCluster) -> list[Json]:
+    items: list[Json] = (await cluster.client.get(paths.pods(NAMESPACE)))["items"]
+    return items
+
+
+async def test_plain_and_shared_pods_take_turns_and_three_rows_use_them(cluster: PretendCluster) -> None:
+    shared = by_name(await throughput.shared(cluster))
+    bound = len(cluster.scheduler.bound)
+    algorithm = by_name(await throughput.algorithm(cluster))
+    cpu = by_name(await throughput.extender_cpu(cluster))
+    assert shared["shared over plain"].measured > 0
+    assert algorithm["scheduling algorithm, shared pod"].measured == pytest.approx(1.0)
+    assert cpu["extender per shared pod"].measured == pytest.approx(10 / 6)
+    assert bound == len(cluster.scheduler.bound) == 18, "one run to warm up, one of each kind"
+    assert await pods_of(cluster) == []
+
+
+async def test_ordinary_pods_are_measured_without_us_first(
+    cluster: PretendCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pods, "QUIET_SECONDS", 0.05)
+    figures = by_name(await throughput.ordinary(cluster))
+    assert figures["with us over without us"].target is not None
+    with pytest.raises(NotMeasuredError, match="installed already"):
+        await throughput.ordinary(cluster)
+
+
+async def test_a_storm_is_looked_at_before_its_pods_go(cluster: PretendCluster) -> None:
+    figures = by_name(await load.storm(cluster))
+    assert figures["bound of 20 pods created at once"].reached
+    assert figures["cards given out beyond their size"].measured == 0
+    assert figures["binds that failed"].measured == 0
+    assert await pods_of(cluster) == []
+
+
+async def test_pods_that_do_not_fit_wait_beside_the_others(cluster: PretendCluster) -> None:
+    figures = by_name(await load.pending(cluster))
+    assert figures["beside over alone"].measured > 0
+    assert not any(name.startswith("unfit") for name in cluster.scheduler.bound)
+    assert await pods_of(cluster) == []
+
+
+@pytest.mark.parametrize(("attempts", "reached"), [(1, True), (3, False)])
+async def test_attempts_are_kube_schedulers_own_count(
+    cluster: PretendCluster, *, attempts: int, reached: bool
+) -> None:
+    cluster.scheduler.attempts = attempts
+    most, count = await one_node.attempts(cluster)
+    assert (most.measured, most.reached, count.measured) == (attempts, reached, one_node.PODS)
+    for collection in (paths.NODES, paths.SHARE_NODES, paths.PODS):
+        assert (await cluster.client.get(collection))["items"] == [], "what was added is taken away"
+
+
+async def test_churn_compares_its_begin_with_its_end(
+    cluster: PretendCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("LIFE", 0.1), ("QUIET_SECONDS", 0.1), ("WINDOW", 0.45), ("POLL_SECONDS", 0.05)):
+        monkeypatch.setattr(churn, name, seconds)
+    figures = by_name(await churn.churn(cluster))
+    assert figures["pods created and deleted"].measured >= 2
+    assert figures["memory, end over begin"].measured == 1
+    assert figures["differences between books that were not there before"].reached
+    assert await pods_of(cluster) == []

@@ -1,0 +1,165 @@
+"""How often a policy's status is written: sums once a second, conditions at once."""
+
+import asyncio
+import socket
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.component.operator.test_app import CARDS, SECONDS, is_ready, running, until
+from tests.fakes.operator_cluster import Cluster, Operator, converge
+from tests.fakes.operator_server import Server
+
+from gpushare_core.api.names import MODE_LABEL
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_operator.decide.actions import LabelNode
+from gpushare_operator.reconcile import CLUSTER
+
+STATUS = f"merge {paths.POLICIES}/default/status"
+
+
+async def in_force(*names: str) -> tuple[Cluster, Operator]:
+    """A policy on these nodes, at rest."""
+    cluster = Cluster()
+    for name in names:
+        cluster.add_node(name)
+    cluster.add_node("cp", control_plane=True)
+    cluster.add_policy("default", {"names": list(names), "devices": CARDS})
+    operator = await converge(cluster)
+    cluster.api.writes.clear()
+    return cluster, operator
+
+
+def unused_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def allocate(cluster: Cluster, units: int) -> None:
+    """The plugin says that pods have so many units."""
+    cluster.api.change(paths.SHARE_NODES, "gpu-1", {"status": {"units": {"allocated": units}}})
+
+
+def fail(cluster: Cluster) -> None:
+    """The kubelet of the node is away."""
+    status = {"conditions": [{"type": "Ready", "status": "False"}]}
+    cluster.api.change(paths.NODES, "gpu-1", {"status": status})
+
+
+def allocated(cluster: Cluster) -> int:
+    status: Json = cluster.api.of(paths.POLICIES)["default"]["status"]
+    return int(status["units"]["allocated"])
+
+
+async def test_sums_that_move_on_are_written_a_second_later() -> None:
+    """They were written with every change, some ten times a second in a large cluster."""
+    cluster, operator = await in_force("gpu-1")
+    work = operator.reconciler.work
+    begun = operator.now
+    for tenth in range(10):
+        allocate(cluster, tenth + 1)
+        await operator.resync()
+        operator.now = begun + timedelta(seconds=tenth / 10)
+        again = await work("default")
+    assert cluster.api.writes == [STATUS]
+    assert allocated(cluster) == 1
+    assert again == pytest.approx(0.1), "the rest is written although nothing more happens"
+    operator.now = begun + timedelta(seconds=1)
+    assert await work("default") is None
+    assert cluster.api.writes == [STATUS, STATUS]
+    assert allocated(cluster) == 10
+
+
+async def test_sums_do_not_wait_for_the_backoff_of_what_fails() -> None:
+    cluster, operator = await in_force("gpu-1")
+    later: list[str] = []
+    operator.reconciler.enqueue_later = later.append
+    allocate(cluster, 1)
+    await operator.resync()
+    await operator.work("default")
+    allocate(cluster, 2)
+    cluster.api.refuse = lambda write: write.endswith("/gpu-1")
+    cluster.api.change(paths.NODES, "gpu-1", {"metadata": {"labels": {MODE_LABEL: "wrong"}}})
+    for _ in range(2):  # the refusal is a condition, which does not wait; then sums alone are new
+        await operator.resync()
+        await operator.work("default")
+        allocate(cluster, 3)
+        operator.now += timedelta(seconds=0.6)
+    assert later == ["default"]
+
+
+async def test_a_condition_does_not_wait() -> None:
+    cluster, operator = await in_force("gpu-1")
+    allocate(cluster, 1)
+    await operator.resync()
+    await operator.work("default")
+    allocate(cluster, 2)
+    fail(cluster)
+    await operator.resync()
+    await operator.work("default")
+    assert cluster.api.writes == [STATUS, STATUS]
+    assert allocated(cluster) == 2
+    assert not is_ready(cluster)
+
+
+async def test_a_clock_that_is_set_back_makes_no_sums_wait() -> None:
+    cluster, operator = await in_force("gpu-1")
+    for units, hours in ((1, 0), (2, 1)):
+        allocate(cluster, units)
+        await operator.resync()
+        operator.now -= timedelta(hours=hours)
+        await operator.work("default")
+    assert allocated(cluster) == 2
+
+
+async def test_a_defect_at_one_write_keeps_no_other_node_from_its_labels(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [f"gpu-{number}" for number in range(40)]
+    cluster, operator = await in_force(*names)
+    whole = cluster.api.merge
+
+    async def defect(path: str, body: Json) -> Json:
+        if path.endswith(("/gpu-3", "/gpu-20")):
+            raise RuntimeError("of the test")
+        return await whole(path, body)
+
+    monkeypatch.setattr(cluster.api, "merge", defect)
+    actions: list[Any] = [
+        LabelNode(name, cluster.api.of(paths.NODES)[name]["metadata"]["uid"], {"x": "y"}) for name in names
+    ]
+    with pytest.raises(RuntimeError, match="of the test"):
+        await operator.reconciler._applier().perform(actions)
+    labelled = {
+        name for name, node in cluster.api.of(paths.NODES).items() if "x" in node["metadata"]["labels"]
+    }
+    assert labelled == {*names} - {"gpu-3", "gpu-20"}
+
+
+async def test_without_a_change_nothing_is_written() -> None:
+    cluster, operator = await in_force("gpu-1", "gpu-2")
+    for key in ("default", CLUSTER):
+        await operator.work(key)
+    assert cluster.api.writes == []
+
+
+async def test_sums_reach_the_status_though_nothing_else_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole process: several changes within a second, and silence."""
+    cluster = Cluster()
+    cluster.add_node("gpu-1")
+    cluster.add_node("cp", control_plane=True)
+    server = Server(cluster.api)
+    async with running(server, tmp_path, monkeypatch, unused_port()):
+        cluster.add_policy("default", {"names": ["gpu-1"], "devices": CARDS})
+        await until(cluster, lambda: is_ready(cluster), "the policy is ready")
+        for units in (1, 2, 3):
+            allocate(cluster, units)
+        deadline = asyncio.get_running_loop().time() + SECONDS
+        while allocated(cluster) != 3:
+            assert asyncio.get_running_loop().time() < deadline, "the status does not show 3 units"
+            await asyncio.sleep(0.05)

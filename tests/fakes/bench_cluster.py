@@ -1,0 +1,142 @@
+"""A cluster as the benchmark's rows use it: the stand-in for the API server, and a scheduler of no wisdom."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.audit_log import AuditLog
+from bench.bench_cluster import ALGORITHM, BenchCluster, Setting
+from bench.cluster_objects import MOMENT, NAMESPACE, Layout, card_uuid, node_name
+from bench.footprint import Footprint
+from bench.programs import api_server
+from bench.rows.load import BINDS, UNFIT_UNITS
+from bench.rows.one_node import ATTEMPTS
+from bench.size import QUICK, Size
+
+from gpushare_core.books.allocation import Allocation, encode_allocation
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.follow import Collection, Listed, follow
+
+REFUSED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no card"}
+
+
+@dataclass(slots=True)
+class Scheduler:
+    """Binds every pod to the next node, to the next card; what is too big for a card it refuses."""
+
+    client: KubeClient
+    layout: Layout
+    attempts: int = 1
+    """Of each pod."""
+    bound: dict[str, str] = field(default_factory=dict)
+    """Pod -> node."""
+
+    async def run(self) -> None:
+        async for event in follow(self.client, Collection(paths.pods(NAMESPACE))):
+            for pod in event.items if isinstance(event, Listed) else [event.item]:
+                if not pod["spec"].get("nodeName") and pod["metadata"]["name"] not in self.bound:
+                    await self._schedule(pod)
+
+    async def _schedule(self, pod: Json) -> None:
+        name, units = pod["metadata"]["name"], _units(pod)
+        path = paths.pod_path(NAMESPACE, name)
+        if units >= UNFIT_UNITS:
+            if not pod.get("status"):
+                await self.client.merge(f"{path}/status", {"status": {"conditions": [REFUSED]}})
+            return
+        index = len(self.bound) % self.layout.nodes
+        self.bound[name] = node_name(index)
+        card = card_uuid(index, len(self.bound) // self.layout.nodes % self.layout.cards)
+        metadata = {"annotations": _annotations(pod, node_name(index), card, units)} if units else {}
+        await self.client.merge(path, {"metadata": metadata, "spec": {"nodeName": node_name(index)}})
+
+
+def _units(pod: Json) -> int:
+    limits = pod["spec"]["containers"][0]["resources"]["limits"]
+    return int(limits.get(GPUSHARE.memory_resource, 0))
+
+
+def _annotations(pod: Json, node: str, card: str, units: int) -> dict[str, str]:
+    shares, uid = {card: units}, pod["metadata"]["uid"]
+    allocation = Allocation(
+        node=node, uid=uid, at=MOMENT, unit="1Gi", containers={"main": shares}, cards=shares
+    )
+    return {GPUSHARE.allocation_annotation: encode_allocation(allocation)}
+
+
+class PretendCluster(BenchCluster):
+    """No process of ours runs: what they would use and show is made up of what the scheduler has done."""
+
+    scheduler: Scheduler
+    cpu: float = 0.0
+
+    async def install(self) -> None:
+        self._installed = True
+
+    async def close_worker(self) -> None:
+        await self.install()
+
+    async def only_objects(self) -> None:
+        await self.install()
+
+    async def footprint(self, container: str) -> Footprint:
+        self.cpu += 0.01
+        return Footprint(container, "control-plane-1", 50.0, 60.0, self.cpu)
+
+    async def scheduler_metrics(self) -> str:
+        pods = len(self.scheduler.bound)
+        lines = [f"{ALGORITHM}_sum {pods / 1000}", f"{ALGORITHM}_count {pods}"]
+        lines += [f"{ATTEMPTS}_sum {pods * self.scheduler.attempts}", f"{ATTEMPTS}_count {pods}"]
+        return "\n".join(lines)
+
+    async def extender_metrics(self) -> str:
+        return f'{BINDS}{{result="Bound"}} {len(self.scheduler.bound)}'
+
+    async def extender_ledger(self) -> str:
+        return json.dumps({"nodes": []})
+
+
+@asynccontextmanager
+async def pretend_cluster(folder: Path, **size: Any) -> AsyncIterator[PretendCluster]:
+    """A cluster of a few nodes. ``size``: what is to be other than in ``QUICK``."""
+    layout = Layout(nodes=3, pods_per_node=0, full_every=1000)
+    async with api_server(folder) as kubeconfig, KubeClient(from_kubeconfig(kubeconfig)) as client:
+        cluster = PretendCluster(
+            cluster=None,  # type: ignore[arg-type]
+            client=client,
+            setting=Setting(layout=layout),
+            size=_size(size),
+            audit=AuditLog(folder / "audit.log"),
+        )
+        cluster.audit.path.touch()
+        cluster.scheduler = Scheduler(client, layout)
+        scheduling = asyncio.create_task(cluster.scheduler.run())
+        try:
+            yield cluster
+        finally:
+            scheduling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await scheduling
+
+
+def _size(changed: dict[str, Any]) -> Size:
+    small: dict[str, Any] = {
+        "pods": 6,
+        "repeats": 1,
+        "one_of": 5,
+        "storm": 20,
+        "unfit": 4,
+        "churn_seconds": 3.0,
+        **changed,
+    }
+    values = {name: getattr(QUICK, name) for name in QUICK.__dataclass_fields__}
+    return Size(**{**values, **small})

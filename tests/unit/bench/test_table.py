@@ -1,0 +1,112 @@
+"""Which rows there are, and what is refused."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from bench.__main__ import measure, parse
+from bench.figures import Figure, at_most
+from bench.rows.table import names, stages
+from bench.runner import Row, Selection, Stage, selected
+from bench.size import FULL, QUICK, Size
+
+ROWS = {
+    "start",
+    "memory",
+    "filter",
+    "allocate",
+    "plugin",
+    "ordinary",
+    "create",
+    "writes",
+    "shared",
+    "algorithm",
+    "cpu",
+    "storm",
+    "pending",
+    "one-node",
+    "churn",
+    "policy",
+    "changes",
+    "no-op",
+}
+
+
+def measured(size: Size, name: str) -> list[str]:
+    """Returns the stages in which a row is measured."""
+    return [stage.name for stage in stages(size) if name in {row.name for row in stage.rows}]
+
+
+def test_every_target_has_a_row() -> None:
+    assert set(names()) == ROWS
+
+
+def test_quick_measures_all_but_churn() -> None:
+    assert {row.name for stage in stages(QUICK) for row in stage.rows} == ROWS - {"churn"}
+
+
+@pytest.mark.parametrize("size", [pytest.param(QUICK, id="quick"), pytest.param(FULL, id="full")])
+def test_shared_pods_are_measured_with_both_clients_and_ordinary_ones_with_both_backends(size: Size) -> None:
+    shared, ordinary = measured(size, "shared"), measured(size, "ordinary")
+    for nodes in size.nodes:
+        clients = [each for each in shared if each.startswith(f"{nodes:,} nodes, backend KubeScheduler")]
+        assert ["unlimited" in each for each in clients] == [True, False]
+        backends = [each for each in ordinary if each.startswith(f"{nodes:,} nodes")]
+        assert ["Dedicated" in each for each in backends] == [False, True]
+
+
+def test_the_first_row_of_a_cluster_is_the_one_that_begins_without_us() -> None:
+    for stage in stages(FULL):
+        found = [row.name for row in stage.rows]
+        assert "ordinary" not in found[1:], stage.name
+
+
+def test_one_node_is_looked_for_among_the_most_nodes() -> None:
+    assert measured(FULL, "one-node") == ["5,000 nodes, backend KubeScheduler, its client unlimited"]
+    assert measured(FULL, "churn") == ["1,000 nodes, backend KubeScheduler, its client unlimited"]
+
+
+def test_rows_without_a_cluster_start_none() -> None:
+    chosen = selected(stages(QUICK), Selection(only=frozenset({"start", "filter"})))
+    assert [stage.name for stage in chosen] == ["without a cluster"]
+
+
+def test_a_row_that_is_none_is_refused_with_the_names_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        parse(["--skip", "churn,shred"])
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert "no row is called shred" in said
+    assert "one-node" in said
+
+
+def test_make_passes_empty_lists() -> None:
+    options = parse(["--size", "full", "--rows", "", "--skip", "churn"])
+    assert (options.size, options.rows, options.skip) == ("full", "", "churn")
+
+
+async def _good(_: None) -> list[Figure]:
+    return [Figure("x", 2.0, target=at_most(1))]
+
+
+async def _interrupted(_: None) -> list[Figure]:
+    raise KeyboardInterrupt
+
+
+@asynccontextmanager
+async def _nowhere() -> AsyncIterator[None]:
+    yield None
+
+
+def test_an_interruption_keeps_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (Row("good", "Good", _good), Row("cut", "Cut", _interrupted), Row("never", "Never", _good))
+    assert measure([Stage("nowhere", _nowhere, rows)]) == 1
+    said = capsys.readouterr().out
+    assert "### Good (good; nowhere)" in said
+    assert "interrupted: the rows that are not shown are not measured" in said
+    assert "0 of 1 targets reached" in said
+
+
+def test_a_missed_target_is_no_failure_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert measure([Stage("nowhere", _nowhere, (Row("good", "Good", _good),))]) == 0
+    assert "- missed: x: 2, target <= 1" in capsys.readouterr().out

@@ -1,0 +1,239 @@
+"""What is remembered of nodes is what they would answer now, whatever has happened; and it does not grow."""
+
+import gc
+from collections.abc import Hashable
+from dataclasses import replace
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.samples.extender import asked, cordoning, pod_request, reference, reporting, share_node
+
+from gpushare_core.placement.card_choice import Strategy
+from gpushare_core.placement.modes import MODES, NODE_MODES
+from gpushare_core.placement.node_ranking import ranking_key
+from gpushare_core.placement.requests import PodRequest, ResourceClass
+from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
+from gpushare_extender.ledger.fit_index import MOST_SHAPES, Fit
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
+from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_extender.ledger.share_node import ShareNode, unit_meaning
+
+NAMES = ["n1", "n2", "n3"]
+ASKED = [*NAMES, "nobody"]
+UNITS = {"Memory": "1Gi", "Slices": "1/2 card", "Exclusive": "1 card", "Mixed": "1Gi, 1/2 card, 1 card"}
+REQUESTS = [
+    *(pod_request(units) for units in (1, 4, 8, 9)),
+    *(PodRequest((asked(units, ResourceClass.SLICE),)) for units in (1, 2)),
+    PodRequest((asked(1, ResourceClass.CARD),)),
+    PodRequest((asked(4), asked(1, ResourceClass.CARD, container="whole"))),
+]
+
+
+def mixed(name: str) -> ShareNode:
+    present = share_node(name, 8, 8, mode=NODE_MODES["Mixed"], unit=UNITS["Mixed"])
+    offers = {ResourceClass.MEMORY: 8, ResourceClass.SLICE: 2, ResourceClass.CARD: 1}
+    return replace(present, cards=tuple(replace(card, offers=offers) for card in present.cards))
+
+
+def node_of(mode: str, name: str) -> ShareNode:
+    if mode == "Mixed":
+        return mixed(name)
+    units = {"Memory": 8, "Slices": 2, "Exclusive": 1}[mode]
+    return share_node(name, units, units, mode=MODES[mode], unit=UNITS[mode])
+
+
+def without_index(ledger: Ledger, name: str, request: PodRequest) -> Hashable:
+    """Returns what ``name`` answers by its sums alone."""
+    node = ledger.node(name)
+    chosen = node.choose_together(request) if node else []
+    if not chosen:
+        return ledger.unfit_reason(name, request).identity
+    assert node is not None
+    share_node, candidate = node.share_node, node.candidate(request)
+    assert share_node is not None
+    assert candidate is not None
+    key = ranking_key(candidate, share_node.strategy)
+    return Fit(share_node.strategy, share_node.candidates, key).identity
+
+
+class IndexMachine(RuleBasedStateMachine):
+    """Everything that happens to a ledger, with questions in between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ledger = Ledger()
+        self.now = 0.0
+        self.serial = 0
+        self.share_nodes: dict[str, ShareNode] = {}
+        self.uids: list[str] = []
+
+    def put(self, present: ShareNode) -> None:
+        self.share_nodes[present.name] = present
+        self.ledger.set_share_node(present)
+
+    @rule(name=st.sampled_from(NAMES), mode=st.sampled_from(sorted(UNITS)))
+    def a_policy_comes(self, name: str, mode: str) -> None:
+        self.put(node_of(mode, name))
+
+    @rule(name=st.sampled_from(NAMES))
+    def a_policy_goes(self, name: str) -> None:
+        self.share_nodes.pop(name, None)
+        self.ledger.drop_share_node(name)
+
+    @precondition(lambda self: self.share_nodes)
+    @rule(data=st.data())
+    def a_node_changes(self, data: st.DataObject) -> None:
+        present = self.share_nodes[data.draw(st.sampled_from(sorted(self.share_nodes)))]
+        card = present.cards[0]
+        changes = {
+            "sick": lambda: replace(present, cards=(replace(card, healthy=False), *present.cards[1:])),
+            "cordoned": lambda: cordoning(present, 1),
+            "closed": lambda: replace(present, closed_reason="closed"),
+            "open": lambda: replace(present, closed_reason=""),
+            "spread": lambda: replace(present, strategy=Strategy.SPREAD),
+            "candidates": lambda: replace(present, candidates=present.candidates + 1),
+            "fast": lambda: replace(present, compute_score=present.compute_score + 100),
+            "locked": lambda: replace(
+                present, cards=(replace(card, lock=ResourceClass.SLICE), *present.cards[1:])
+            ),
+            "foreign use": lambda: reporting(present, 0, stranger=1),
+            "linked": lambda: replace(
+                present, cards=tuple(replace(each, numa_node=0, link_group=1) for each in present.cards)
+            ),
+        }
+        self.put(changes[data.draw(st.sampled_from(sorted(changes)))]())
+
+    @precondition(lambda self: self.uids and self.share_nodes)
+    @rule(data=st.data())
+    def a_plugin_reports(self, data: st.DataObject) -> None:
+        present = self.share_nodes[data.draw(st.sampled_from(sorted(self.share_nodes)))]
+        self.put(reporting(present, 0, **{data.draw(st.sampled_from(self.uids)): 1}))
+
+    @rule(name=st.sampled_from(NAMES))
+    def a_node_pauses(self, name: str) -> None:
+        self.ledger.pause(name, "paused")
+
+    @rule(name=st.sampled_from(NAMES))
+    def a_pause_ends(self, name: str) -> None:
+        self.ledger.resume(name)
+
+    @rule(name=st.sampled_from(NAMES), request=st.sampled_from(REQUESTS))
+    def bind(self, name: str, request: PodRequest) -> None:
+        self.serial += 1
+        uid = f"pod-{self.serial}"
+        try:
+            self.ledger.reserve(reference(uid, uid=uid), node=name, request=request)
+        except DoesNotFitError:
+            return
+        self.uids.append(uid)
+
+    @precondition(lambda self: self.uids)
+    @rule(data=st.data())
+    def what_comes_of_a_bind(self, data: st.DataObject) -> None:
+        uid = data.draw(st.sampled_from(self.uids))
+        ends = {
+            "confirmed": lambda: self.ledger.confirm(uid, now=self.now),
+            "released": lambda: self.ledger.release(uid),
+            "left": lambda: self.ledger.pod_left(uid, now=self.now),
+            "dropped": lambda: self.ledger.drop_pod(uid),
+        }
+        ends[data.draw(st.sampled_from(sorted(ends)))]()
+
+    @rule(name=st.sampled_from(NAMES), units=st.integers(1, 8), card=st.integers(0, 1))
+    def a_pod_is_seen(self, name: str, units: int, card: int) -> None:
+        self.serial += 1
+        uid = f"pod-{self.serial}"
+        cards = (CardUnits(f"{name}-{card}", units),)
+        meaning = unit_meaning("1Gi")
+        holder = Holder(uid=uid, namespace="default", name=uid, node=name, cards=cards, unit_meaning=meaning)
+        self.ledger.set_pod(PodUpdate(uid, holder))
+        self.uids.append(uid)
+
+    @rule(name=st.sampled_from(NAMES), request=st.sampled_from(REQUESTS), priority=st.integers(0, 2))
+    def hold(self, name: str, request: PodRequest, priority: int) -> None:
+        self.serial += 1
+        uid = f"held-{self.serial}"
+        try:
+            self.ledger.hold(
+                reference(uid, uid=uid), node=name, request=request, priority=priority, until=9.0
+            )
+        except DoesNotFitError:
+            return
+
+    @precondition(lambda self: any(self.ledger.holds))
+    @rule(data=st.data())
+    def a_hold_ends(self, data: st.DataObject) -> None:
+        self.ledger.end_hold(data.draw(st.sampled_from([hold.uid for hold in self.ledger.holds])))
+
+    @rule()
+    def time_passes(self) -> None:
+        self.now += DEPARTURE_SECONDS
+        self.ledger.end_departures(now=self.now)
+
+    @rule()
+    def the_watch_lists_anew(self) -> None:
+        self.ledger.replace_pods([], begun=self.now)
+        self.ledger.replace_share_nodes(self.share_nodes.values())
+
+    @invariant()
+    def what_is_remembered_is_what_the_sums_say(self) -> None:
+        for request in REQUESTS:
+            answers = self.ledger.answers(ASKED, request)
+            expected = [without_index(self.ledger, name, request) for name in ASKED]
+            assert [answer.identity for answer in answers] == expected
+            assert answers == self.ledger.answers(ASKED, request), (
+                "the same objects, as long as nothing changes"
+            )
+
+    @invariant()
+    def equal_answers_are_one_object(self) -> None:
+        for request in REQUESTS:
+            answers = self.ledger.answers(ASKED, request)
+            fits = {each.identity: each for each in answers if isinstance(each, Fit)}
+            assert all(fits[each.identity] is each for each in answers if isinstance(each, Fit))
+
+    @invariant()
+    def nothing_is_remembered_of_nodes_that_are_gone(self) -> None:
+        assert self.ledger.index.size <= len(REQUESTS) * len(self.share_nodes)
+
+
+IndexMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestIndexOverEverythingThatHappens = IndexMachine.TestCase
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    ledger = Ledger()
+    ledger.replace_share_nodes([share_node(name) for name in NAMES])
+    return ledger
+
+
+def test_no_more_requests_are_remembered_than_the_most(ledger: Ledger) -> None:
+    for units in range(1, 1000):
+        ledger.answers(NAMES, pod_request(units))
+    assert ledger.index.size == MOST_SHAPES * len(NAMES)
+
+
+def test_the_request_that_was_asked_about_last_is_remembered(ledger: Ledger) -> None:
+    before = ledger.answers(["n1"], pod_request(17))
+    for units in range(1, MOST_SHAPES):
+        ledger.answers(["n1"], pod_request(units))
+        assert ledger.answers(["n1"], pod_request(17)) == before
+
+
+def test_names_that_a_caller_makes_up_are_not_remembered(ledger: Ledger) -> None:
+    ledger.answers([f"made-up-{number}" for number in range(1000)], pod_request(4))
+    assert ledger.index.size == 0
+
+
+def test_answers_that_no_node_gives_any_more_are_forgotten(ledger: Ledger) -> None:
+    """Nodes go through many states: each brings another answer."""
+    gc.collect()
+    before = sum(isinstance(each, Fit) for each in gc.get_objects())
+    for number in range(1, 300):
+        ledger.set_share_node(replace(share_node("n1"), compute_score=number))
+        ledger.answers(NAMES, pod_request(4))
+    gc.collect()
+    assert sum(isinstance(each, Fit) for each in gc.get_objects()) == before + 2

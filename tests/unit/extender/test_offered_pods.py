@@ -1,0 +1,48 @@
+"""A pod that was offered only the best nodes is known when it comes again, and not for ever."""
+
+from gpushare_extender.decide.offered_pods import REMEMBERED_SECONDS, OfferedPods
+
+
+def test_a_pod_that_comes_again_is_known_at_every_attempt_until_it_is_bound() -> None:
+    pods = OfferedPods()
+    assert not pods.comes_again("a", now=0.0)
+    pods.offered_some("a", now=0.0)
+    assert pods.comes_again("a", now=1.0)
+    assert pods.comes_again("a", now=2.0)
+    assert not pods.comes_again("b", now=2.0)
+    pods.settled("a")
+    assert not pods.comes_again("a", now=3.0)
+    assert len(pods) == 0
+
+
+def test_every_attempt_is_remembered_for_as_long_as_the_next_may_take() -> None:
+    pods = OfferedPods()
+    pods.offered_some("a", now=0.0)
+    assert pods.comes_again("a", now=REMEMBERED_SECONDS)
+    assert pods.comes_again("a", now=2 * REMEMBERED_SECONDS)
+    assert not pods.comes_again("a", now=3 * REMEMBERED_SECONDS + 1)
+
+
+def test_those_that_never_come_again_are_forgotten() -> None:
+    pods = OfferedPods()
+    for number in range(10):
+        pods.offered_some(f"old{number}", now=0.0)
+    pods.offered_some("new", now=REMEMBERED_SECONDS + 1)
+    assert len(pods) == 1
+
+
+def test_no_more_are_remembered_than_the_most_and_the_last_tried_stay() -> None:
+    pods = OfferedPods(most=3)
+    for number in range(3):
+        pods.offered_some(f"p{number}", now=0.0)
+    assert pods.comes_again("p0", now=1.0)
+    pods.offered_some("p3", now=2.0)
+    assert len(pods) == 3
+    assert pods.comes_again("p0", now=3.0)
+    assert not pods.comes_again("p1", now=3.0)
+
+
+def test_a_pod_without_a_uid_is_not_remembered() -> None:
+    pods = OfferedPods()
+    pods.offered_some("", now=0.0)
+    assert len(pods) == 0

@@ -1,0 +1,401 @@
+"""What is kept node by node says the same as what is made from scratch, whatever has changed in between."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.fakes.operator_cluster import PODS, Cluster, Operator
+from tests.samples.operator import (
+    INSTALLATION,
+    NOW,
+    SIMULATED,
+    node,
+    plugin_pod,
+    policy,
+    rule,
+    serving,
+    share,
+    snapshot,
+)
+
+from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, POLICY_LABEL
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
+from gpushare_operator.cluster import kinds
+from gpushare_operator.cluster.cache import Cache, Change, Listing, read
+from gpushare_operator.cluster.kinds import NODES, POLICIES, SHARE_NODES, Kind
+from gpushare_operator.cluster.labels import MANAGER, PLUGIN
+from gpushare_operator.cluster.node_index import Entry, NodeIndex
+from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.snapshot import Snapshot
+from gpushare_operator.cluster.traits import NodeTraits
+from gpushare_operator.decide.cluster_plan import plan_cluster
+from gpushare_operator.decide.policy_plan import NodePlanner, plan_policy
+from gpushare_operator.reconcile import CLUSTER
+from gpushare_operator.status import policy_nodes
+from gpushare_operator.status.node_readiness import why_not_ready
+from gpushare_operator.status.policy import policy_status
+
+NAMES = ("a", "b", "c", "d")
+FOLLOWED: dict[str, Kind[Any]] = {
+    paths.POLICIES: POLICIES,
+    paths.NODES: NODES,
+    paths.SHARE_NODES: SHARE_NODES,
+    PODS: kinds.PODS,
+}
+
+
+@dataclass
+class World:
+    """A cluster whose every change comes to the operator's cache, as its watches bring it."""
+
+    cluster: Cluster = field(default_factory=Cluster)
+    lists: list[tuple[Kind[Any], list[Json], str]] = field(default_factory=list)
+    """Read some time ago."""
+
+    def __post_init__(self) -> None:
+        self.operator = Operator(self.cluster)
+        self.cluster.api.on_change = self._tell
+        for name in NAMES[:2]:
+            self.cluster.add_node(name, gpu="yes")
+        self.cluster.add_node("cp", control_plane=True)
+        self.put_policy("old", 0)
+        for _ in range(2):
+            self.reconcile("old")
+            self.move()
+
+    @property
+    def cache(self) -> Cache:
+        return self.operator.reconciler.cache
+
+    def _tell(self, collection: str, event: str, body: Json) -> None:
+        if kind := FOLLOWED.get(collection):
+            if event == "DELETED":
+                self.cache.forget(kind, read(kind, body))
+            else:
+                self.cache.observe(kind, body)
+
+    # What may happen.
+
+    def put_policy(self, name: str, variant: int) -> None:
+        specs: tuple[Json, ...] = (
+            {"nodes": [{"selector": {"matchLabels": {"gpu": "yes"}}, "devices": SIMULATED}]},
+            {"nodes": [{"names": ["a", "c"], "mode": "Slices", "slicesPerCard": 2, "devices": SIMULATED}]},
+            {"nodes": [{"names": ["b"], "mode": "Off"}, {"selector": {"matchLabels": {"gpu": "yes"}}}]},
+            {"nodes": [{"names": list(NAMES)}], "dialect": "aliyun.com"},
+            {"nodes": "nonsense"},
+            {"nodes": [{"names": ["a"], "mode": "Mixed"}], "scheduler": {"backend": "Volcano"}},
+        )
+        self._put(paths.POLICIES, name, {"spec": specs[variant]})
+
+    def delete_policy(self, name: str) -> None:
+        self._remove(paths.POLICIES, name)
+
+    def lose_policy(self, name: str) -> None:
+        """Somebody takes our finalizer off one that is being deleted."""
+        if held := self.cluster.api.of(paths.POLICIES).get(name):
+            held["metadata"]["finalizers"] = []
+            self._remove(paths.POLICIES, name)
+
+    def change_node(self, name: str, label: str, ready: str) -> None:
+        if name not in self.cluster.api.of(paths.NODES):
+            self.cluster.add_node(name, gpu=label)
+            return
+        status = {"conditions": [{"type": "Ready", "status": ready}]}
+        self._put(paths.NODES, name, {"metadata": {"labels": {"gpu": label}}, "status": status})
+
+    def remove_node(self, name: str) -> None:
+        self._remove(paths.NODES, name)
+
+    def change_share(self, name: str, allocated: int, status: str, generation: int) -> None:
+        held = self.cluster.api.of(paths.SHARE_NODES).get(name)
+        moment = {"lastTransitionTime": "2026-11-21T11:00:00Z", "reason": "Because", "message": "so it is"}
+        conditions = [
+            {"type": type_, "status": status, **moment} for type_ in ("Registered", "UnitChangeBlocked")
+        ]
+        totals = {"total": 32, "allocated": allocated}
+        told = {
+            "observedGeneration": generation,
+            "memoryUnit": "1Gi",
+            "units": totals,
+            "memory": {"total": "32Gi", "allocated": f"{allocated}Gi", "used": f"{allocated * 512}Mi"},
+            "conditions": conditions,
+            "cards": [{"uuid": "GPU-0", "index": 0, "memory": "32Gi", "units": 32, "health": "Unhealthy"}],
+        }
+        if held:
+            self._put(paths.SHARE_NODES, name, {"status": told})
+
+    def steal_share(self, name: str) -> None:
+        """Somebody writes another policy into it."""
+        if name in self.cluster.api.of(paths.SHARE_NODES):
+            self._put(paths.SHARE_NODES, name, {"spec": {"policy": "other"}})
+
+    def remove_share(self, name: str) -> None:
+        self._remove(paths.SHARE_NODES, name)
+
+    def put_pod(self, name: str, owner: str, ready: str) -> None:
+        labels = {COMPONENT_LABEL: PLUGIN, POLICY_LABEL: owner, MANAGED_BY_LABEL: MANAGER}
+        status = {"conditions": [{"type": "Ready", "status": ready}]}
+        body = {"metadata": {"labels": labels}, "spec": {"nodeName": name}, "status": status}
+        self._put(PODS, f"plugin-{owner}-{name}", body)
+
+    def remove_pod(self, name: str, owner: str) -> None:
+        self._remove(PODS, f"plugin-{owner}-{name}")
+
+    def move(self) -> None:
+        """Controllers, kubelets and plugins do what is due."""
+        for step in self.cluster.steps():
+            step()
+
+    def reconcile(self, key: str) -> None:
+        asyncio.run(self.operator.work(key))
+
+    def begin_list(self, position: int) -> None:
+        collection = list(FOLLOWED)[position]
+        items, version = asyncio.run(self.cluster.api.list_all(collection))
+        self.lists.append((FOLLOWED[collection], items, version))
+
+    def end_list(self, position: int) -> None:
+        """The answer comes, however late."""
+        if self.lists:
+            kind, items, version = self.lists.pop(position % len(self.lists))
+            listing = self.cache.listing(kind)
+            listing.add(items)
+            self.cache.replace(listing, version)
+
+    def overtake(self, position: int, name: str) -> None:
+        """A list is read and comes in, while the answer to an earlier one is still on its way."""
+        collection = list(FOLLOWED)[position]
+        self.begin_list(position)
+        self._remove(collection, name)
+        self.begin_list(position)
+        self.end_list(len(self.lists) - 1)
+        self.end_list(len(self.lists) - 1)
+
+    def _put(self, collection: str, name: str, patch: Json) -> None:
+        if name in self.cluster.api.of(collection):
+            self.cluster.api.change(collection, name, patch)
+        else:
+            self.cluster.api.put(
+                collection, {**patch, "metadata": {"name": name, **patch.get("metadata", {})}}
+            )
+
+    def _remove(self, collection: str, name: str) -> None:
+        if name in self.cluster.api.of(collection):
+            self.cluster.api.remove(collection, name)
+
+
+def a_change() -> st.SearchStrategy[Callable[[World], None]]:
+    names, owners, truths = (
+        st.sampled_from(NAMES),
+        st.sampled_from(("old", "new")),
+        st.sampled_from(["True", "False"]),
+    )
+    return st.one_of(
+        st.builds(lambda *given: lambda world: world.put_policy(*given), owners, st.integers(0, 5)),
+        st.builds(lambda *given: lambda world: world.delete_policy(*given), owners),
+        st.builds(lambda *given: lambda world: world.lose_policy(*given), owners),
+        st.builds(
+            lambda *given: lambda world: world.change_node(*given),
+            names,
+            st.sampled_from(["yes", "no"]),
+            truths,
+        ),
+        st.builds(lambda *given: lambda world: world.remove_node(*given), names),
+        st.builds(
+            lambda *given: lambda world: world.change_share(*given),
+            names,
+            st.integers(0, 40),
+            truths,
+            st.integers(1, 2),
+        ),
+        st.builds(lambda *given: lambda world: world.steal_share(*given), names),
+        st.builds(lambda *given: lambda world: world.remove_share(*given), names),
+        st.builds(lambda *given: lambda world: world.put_pod(*given), names, owners, truths),
+        st.builds(lambda *given: lambda world: world.remove_pod(*given), names, owners),
+        st.just(World.move),
+        st.builds(
+            lambda *given: lambda world: world.reconcile(*given), st.sampled_from(("old", "new", CLUSTER))
+        ),
+        st.builds(lambda *given: lambda world: world.begin_list(*given), st.integers(0, 3)),
+        st.builds(lambda *given: lambda world: world.end_list(*given), st.integers(0, 3)),
+        st.builds(lambda *given: lambda world: world.overtake(*given), st.integers(0, 3), names),
+    )
+
+
+def from_scratch(seen: Snapshot) -> Snapshot:
+    """The same objects, and nothing made of them."""
+    objects = {each.name: getattr(seen, each.name) for each in fields(Snapshot) if each.compare}
+    return Snapshot(**objects)
+
+
+def all_that_is_said(seen: Snapshot) -> Any:
+    later = NOW + timedelta(minutes=1)
+    each = sorted(seen.policies.values(), key=lambda policy: policy.name)
+    plans = [plan_policy(seen, policy, INSTALLATION, later) for policy in each]
+    statuses = [policy_status(seen, policy, INSTALLATION, now=later) for policy in each]
+    return plans, statuses, plan_cluster(seen, INSTALLATION, later)
+
+
+@settings(max_examples=150, deadline=None)
+@given(changes=st.lists(a_change(), min_size=3, max_size=25))
+def test_whatever_changes_nothing_else_is_said_than_from_scratch(
+    changes: Sequence[Callable[[World], None]],
+) -> None:
+    world = World()
+    for change in (*changes, World.move):
+        change(world)
+        seen = world.cache.snapshot()
+        fresh = from_scratch(seen)
+        assert seen.states == fresh.states
+        assert all_that_is_said(seen) == all_that_is_said(fresh)
+        present = world.cluster.api.of(paths.NODES).keys()
+        assert seen.nodes.keys() == present, "no list brings back what is gone, nor takes what is there"
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Counts what it is shown."""
+
+    seen: list[str] = field(default_factory=list, compare=False)
+
+    def __call__(self, state: NodeState) -> Entry[str]:
+        self.seen.append(state.name)
+        if state.node and "defect" in state.node.labels:
+            raise KeyError("defect")
+        return Entry(state.name if state.share else None, {"nodes": 1})
+
+
+def test_only_what_has_changed_is_looked_at_again() -> None:
+    look, owner = Counting(), policy()
+    index = NodeIndex(look)
+    first = snapshot(node("a"), node("b"))
+    index.update(first.states)
+    index.update(first.states)
+    assert look.seen == ["a", "b"]
+    changed = {**first.states, "b": NodeState("b", node("b"), share("b", owner))}
+    index.update(changed)
+    assert look.seen == ["a", "b", "b"]
+    assert (index.remarks, index.sums) == ({"b": "b"}, {"nodes": 2})
+    index.update({"a": changed["a"]})
+    assert (index.remarks, index.sums) == ({}, {"nodes": 1})
+
+
+def test_an_older_snapshot_is_answered_as_it_was() -> None:
+    older, newer = snapshot(node("a")), snapshot(node("a"), node("b"))
+    indexes = older.indexes
+    look = Counting()
+    assert indexes.find(look, newer.states).sums == {"nodes": 2}
+    assert indexes.find(look, older.states).sums == {"nodes": 1}
+
+
+def test_a_defect_at_one_node_says_nothing_of_it_and_all_of_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    index = NodeIndex(Counting())
+    states = snapshot(node("a", labels={"defect": ""}), node("b")).states
+    index.update(states)
+    assert (index.sums, index.defects) == ({"nodes": 1}, {"a": "KeyError('defect')"})
+    assert "cannot say anything about node a" in caplog.text
+    index.update({**states, "a": NodeState("a", node("a"))})
+    assert (index.sums, index.defects) == ({"nodes": 2}, {})
+
+
+def test_a_defect_at_one_node_keeps_no_other_from_its_policy(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was raised out of the whole plan: no node got anything, and nobody saw why."""
+    whole = NodePlanner._share
+
+    def defect(planner: NodePlanner, state: NodeState, *given: Any) -> Any:
+        if state.name == "gpu-1":
+            raise RuntimeError("of the test")
+        return whole(planner, state, *given)
+
+    monkeypatch.setattr(NodePlanner, "_share", defect)
+    caplog.set_level(logging.CRITICAL)
+    asked = policy("default", rule("gpu-1", "gpu-2", "gpu-3"))
+    seen = snapshot(asked, node("gpu-1"), node("gpu-2"), node("gpu-3"))
+    actions = plan_policy(seen, asked, INSTALLATION, NOW).actions
+    assert {getattr(action, "node", "gpu-2") for action in actions} == {"gpu-2", "gpu-3"}
+
+
+def test_a_defect_at_one_node_is_told_by_the_status(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    asked = policy("default", rule("gpu-1", "gpu-2"))
+    seen = snapshot(serving(asked, "gpu-1", "gpu-2"))
+    whole = why_not_ready
+
+    def defect(state: NodeState) -> str:
+        if state.name == "gpu-1":
+            raise RuntimeError("of the test")
+        return whole(state)
+
+    monkeypatch.setattr(policy_nodes, "why_not_ready", defect)
+    status = policy_status(seen, asked, INSTALLATION, now=NOW)
+    ready = next(each for each in status.conditions if each.type == "NodesReady")
+    assert ready.status == "False"
+    assert ready.message == "gpu-1: a defect of the operator, see its log: RuntimeError('of the test')"
+    assert status.units.total == 32, "of the other node"
+
+
+def test_a_plugin_that_is_ready_counts_before_one_that_goes() -> None:
+    goes = plugin_pod("a", ready=False, name="plugin-z")
+    stays = plugin_pod("a", name="plugin-b")
+    assert snapshot(goes, stays).states["a"].plugin == stays
+
+
+CARD: Json = {"uuid": "GPU-0", "index": 0, "memory": "32Gi", "units": 32, "allocatedUnits": 0}
+HALF: Json = {**CARD, "allocatedUnits": 8, "pods": [{"namespace": "n", "name": "p", "uid": "u", "units": 8}]}
+
+
+@pytest.mark.parametrize(
+    ("patch", "change"),
+    [
+        pytest.param(
+            {"units": {"total": 32, "allocated": 8}, "cards": [HALF]}, Change.FIGURES, id="allocated"
+        ),
+        pytest.param({"memory": {"total": "32Gi", "used": "1Gi"}}, Change.FIGURES, id="used"),
+        pytest.param({"observedGeneration": 2}, Change.ALL, id="answered"),
+        pytest.param({"dialect": "aliyun.com"}, Change.ALL, id="dialect"),
+        pytest.param({}, Change.NOTHING, id="nothing"),
+    ],
+)
+def test_what_is_only_summed_up_is_told_from_what_decides(patch: Json, change: Change) -> None:
+    def body(version: int, status: Json) -> Json:
+        metadata = {"name": "a", "uid": "u", "resourceVersion": str(version)}
+        return {
+            "metadata": metadata,
+            "spec": {"policy": "default"},
+            "status": {"units": {"total": 32}, "cards": [CARD], **status},
+        }
+
+    cache = Cache()
+    assert cache.observe(SHARE_NODES, body(1, {})) is Change.ALL
+    assert cache.observe(SHARE_NODES, body(2, patch)) is change
+    listing = Listing(SHARE_NODES)
+    listing.add([body(3, {})])
+    assert cache.replace(listing, "3") is change
+
+
+def test_a_host_that_cannot_be_looked_at_is_not_taken_for_none(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its kube-scheduler would be restored."""
+
+    def defect(*_: Any) -> Any:
+        raise RuntimeError("of the test")
+
+    monkeypatch.setattr(NodeTraits, "__call__", defect)
+    caplog.set_level(logging.CRITICAL)
+    asked = policy("default", rule("gpu-1"))
+    with pytest.raises(RuntimeError, match="cannot tell hosts"):
+        plan_cluster(snapshot(serving(asked, "gpu-1")), INSTALLATION, NOW)
