@@ -168,6 +168,8 @@ class ExtenderApi:
             return _json({"error": "not the arguments of a preempt: no Pod"}, status=400)
         if message := self.health.not_listed():
             return _json({"error": message}, status=503)
+        if self.offered.has_others(args.pod.metadata.uid, now=self.binder.timing.clock()):
+            return _json(preemption_result({}))  # who refused those that it was offered may take the others
         return _json(preemption_result(await self._victims.complete(args.pod, args.proposals())))
 
     @property
