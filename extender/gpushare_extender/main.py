@@ -236,7 +236,10 @@ class Extender:
 
 def spare_long_lived() -> None:
     """Keeps the garbage collector from what there is now: at 5,000 nodes each look at the ledger keeps
-    kube-scheduler waiting for a tenth of a second, and finds nothing, for nothing in it refers to itself."""
+    kube-scheduler waiting for a tenth of a second, and finds nothing, for nothing in it refers to itself.
+
+    What was in use by chance at the list before, such as connections, is collected now."""
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
 
