@@ -12,7 +12,7 @@ REMEMBERED_SECONDS = 1200.0
 """kube-scheduler tries a pod again after 5 minutes at the latest; before that it may have waited 10 minutes
 for a volume (``bindTimeoutSeconds``), which another node may have at once."""
 ATTEMPT_SECONDS = 1.0
-"""In which kube-scheduler asks the preempt verb after a filter, if it does."""
+"""In which kube-scheduler asks the next verb after a filter: for scores, a bind, or whom to evict."""
 
 
 class OfferedPods:
@@ -22,7 +22,8 @@ class OfferedPods:
         self._most = most
         self._tried: OrderedDict[str, float] = OrderedDict()
         self._left_out: dict[str, float] = {}
-        """Of these, when those were asked about that were offered only some nodes at their last attempt."""
+        """Of these, when those were asked about that were offered only some nodes at their last attempt, and
+        have not come further."""
 
     def __len__(self) -> int:
         return len(self._tried)
@@ -46,8 +47,22 @@ class OfferedPods:
     def has_others(self, uid: str, *, now: float) -> bool:
         """Returns whether the pod fits nodes that it was not offered at this attempt: it needs no other pod's
         place then. Whoever was told so is not told again before the next attempt."""
-        asked = self._left_out.pop(uid, None)
-        return asked is not None and now - asked <= ATTEMPT_SECONDS
+        asked = self._left_out.get(uid)
+        if asked is None or now - asked > ATTEMPT_SECONDS:
+            return False
+        self._left_out[uid] = float("-inf")
+        return True
+
+    def goes_on(self, uid: str) -> None:
+        """kube-scheduler goes on with the pod: nobody has refused all nodes that it was offered."""
+        self._left_out.pop(uid, None)
+
+    def take_refused(self, *, now: float) -> list[str]:
+        """Returns the pods with which it has not gone on, though they fit other nodes, each once."""
+        refused = [uid for uid, asked in self._left_out.items() if now - asked > ATTEMPT_SECONDS]
+        for uid in refused:
+            del self._left_out[uid]
+        return refused
 
     def settled(self, uid: str) -> None:
         """The pod is bound, or gone."""

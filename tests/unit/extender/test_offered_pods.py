@@ -66,3 +66,23 @@ def test_that_nodes_were_left_out_counts_for_that_attempt_alone() -> None:
     assert pods.comes_again("a", now=5.1)
     assert not pods.has_others("a", now=5.2), "it was offered all"
     assert not pods.has_others("b", now=5.2)
+
+
+def test_who_was_refused_all_that_it_was_offered_is_told_once() -> None:
+    pods = OfferedPods()
+    for uid in ("refused", "preempting", "scored", "again", "bound"):
+        pods.offered_some(uid, now=0.0)
+    assert pods.has_others("preempting", now=0.1)
+    pods.goes_on("scored")
+    assert pods.comes_again("again", now=0.5)
+    pods.settled("bound")
+    now = ATTEMPT_SECONDS + 0.1
+    assert pods.take_refused(now=now) == ["refused", "preempting"]
+    assert pods.take_refused(now=now) == []
+    assert pods.comes_again("refused", now=now), "it is known still"
+
+
+def test_a_pod_with_which_kube_scheduler_may_go_on_yet_is_not_taken_for_refused() -> None:
+    pods = OfferedPods()
+    pods.offered_some("a", now=0.0)
+    assert pods.take_refused(now=ATTEMPT_SECONDS / 2) == []
