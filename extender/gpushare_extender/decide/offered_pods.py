@@ -6,8 +6,8 @@ attempts it is offered every node that fits.
 
 from collections import OrderedDict
 
-MOST_PODS = 4096
-"""Those that were tried longest ago are forgotten first."""
+MOST_PODS = 16384
+"""Those that were tried longest ago are forgotten first. Each takes about 0.3 KiB."""
 REMEMBERED_SECONDS = 1200.0
 """kube-scheduler tries a pod again after 5 minutes at the latest; before that it may have waited 10 minutes
 for a volume (``bindTimeoutSeconds``), which another node may have at once."""

@@ -86,3 +86,12 @@ def test_a_pod_with_which_kube_scheduler_may_go_on_yet_is_not_taken_for_refused(
     pods = OfferedPods()
     pods.offered_some("a", now=0.0)
     assert pods.take_refused(now=ATTEMPT_SECONDS / 2) == []
+
+
+def test_five_thousand_pods_that_others_refuse_are_all_known_when_they_come_again() -> None:
+    """Who is forgotten is offered the same nodes again, for its UID says which."""
+    pods = OfferedPods()
+    uids = [f"waits-{number}" for number in range(5000)]
+    for uid in uids:
+        pods.offered_some(uid, now=0.0)
+    assert all(pods.comes_again(uid, now=60.0) for uid in uids)
