@@ -37,7 +37,7 @@ from gpushare_extender.cluster.book_audit import BookAudit, ChangedNodes
 from gpushare_extender.cluster.books_report import BooksReport
 from gpushare_extender.cluster.calls import CallReport
 from gpushare_extender.cluster.log_levels import LogLevels
-from gpushare_extender.cluster.wake_up import WakeUp
+from gpushare_extender.cluster.wake_up import WakeUp, wake_for_others
 from gpushare_extender.cluster.watchers import (
     Watch,
     WatchHealth,
@@ -213,6 +213,7 @@ class Extender:
             self.pauses.end_in_time(),
             end_departures(self.api.ledger),
             self.wake_up.run(),
+            wake_for_others(self.wake_up, self.api.offered, binder.timing.clock, binder.timing.sleep),
             self.preemptions.run(),
             self.calls.run(),
             self.audit.run(),
@@ -236,7 +237,10 @@ class Extender:
 
 def spare_long_lived() -> None:
     """Keeps the garbage collector from what there is now: at 5,000 nodes each look at the ledger keeps
-    kube-scheduler waiting for a tenth of a second, and finds nothing, for nothing in it refers to itself."""
+    kube-scheduler waiting for a tenth of a second, and finds nothing, for nothing in it refers to itself.
+
+    What was in use by chance at the list before, such as connections, is collected now."""
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
 

@@ -11,6 +11,9 @@ from functools import lru_cache
 
 MIB = 2**20
 
+_FEW = 16
+"""Amounts of which the sum is remembered: a pod may have thousands of containers."""
+
 _DECIMAL = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
@@ -83,12 +86,17 @@ def sum_amounts(amounts: Iterable[str]) -> str:
     Raises:
         ValueError: one of them is no amount.
     """
-    return _sum(tuple(amounts))
+    given = tuple(amounts)
+    return _known_sum(given) if len(given) <= _FEW else _sum(given)
 
 
 @lru_cache(maxsize=256)
-def _sum(given: tuple[str, ...]) -> str:
+def _known_sum(given: tuple[str, ...]) -> str:
     """Pods of a whole cluster ask for few different amounts, and each is read several times."""
+    return _sum(given)
+
+
+def _sum(given: tuple[str, ...]) -> str:
     total = sum((parse_amount(amount) for amount in given), Fraction(0))
     binary = bool(given) and all(amount.endswith("i") for amount in given)
     return _format_amount(total, _BINARY if binary else _DECIMAL)

@@ -15,8 +15,11 @@ from datetime import datetime
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.follow import Clock
 from gpushare_core.kube.paths import storage_capacities
+from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.cluster.lasting_apply import LastingApply
+from gpushare_extender.decide.offered_pods import ATTEMPT_SECONDS, OfferedPods
 from gpushare_extender.decide.refused_pods import RefusedPods
 
 NAME = "gpushare-wake-up"
@@ -75,6 +78,18 @@ class WakeUp:
             sleep=self.sleep,
         ).run(self.refused.take_waiting)
         _log.info("units are free for pods that were refused: kube-scheduler is to try them again")
+
+
+async def wake_for_others(
+    wake_up: WakeUp, offered: OfferedPods, clock: Clock, sleep: Callable[[float], Awaitable[None]]
+) -> None:
+    """Has those pods tried again that others kept from all nodes they were offered, for they fit more; never
+    returns. kube-scheduler does not know, and would wait for an event, or five minutes."""
+    while True:
+        await sleep(ATTEMPT_SECONDS)
+        for uid in offered.take_refused(now=clock()):
+            wake_up.refused.refused(uid, PodRequest())
+            wake_up.fits(uid)
 
 
 def _object(moment: datetime) -> Json:

@@ -6,10 +6,13 @@ attempts it is offered every node that fits.
 
 from collections import OrderedDict
 
-MOST_PODS = 4096
-"""Those that were tried longest ago are forgotten first."""
-REMEMBERED_SECONDS = 600.0
-"""kube-scheduler tries a pod again after 5 minutes at the latest, with whatever else it has to do."""
+MOST_PODS = 16384
+"""Those that were tried longest ago are forgotten first. Each takes about 0.3 KiB."""
+REMEMBERED_SECONDS = 1200.0
+"""kube-scheduler tries a pod again after 5 minutes at the latest; before that it may have waited 10 minutes
+for a volume (``bindTimeoutSeconds``), which another node may have at once."""
+ATTEMPT_SECONDS = 1.0
+"""In which kube-scheduler asks the next verb after a filter: for scores, a bind, or whom to evict."""
 
 
 class OfferedPods:
@@ -18,6 +21,9 @@ class OfferedPods:
     def __init__(self, most: int = MOST_PODS) -> None:
         self._most = most
         self._tried: OrderedDict[str, float] = OrderedDict()
+        self._left_out: dict[str, float] = {}
+        """Of these, when those were asked about that were offered only some nodes at their last attempt, and
+        have not come further."""
 
     def __len__(self) -> int:
         return len(self._tried)
@@ -26,25 +32,51 @@ class OfferedPods:
         """The pod was offered some of the nodes that fit it. Without effect on one without UID."""
         if not uid:
             return
-        self._tried[uid] = now
-        self._tried.move_to_end(uid)
-        self._forget_old(now)
+        self._left_out[uid] = now
+        self._try(uid, now=now)
 
     def comes_again(self, uid: str, *, now: float) -> bool:
         """Returns whether the pod was offered only some nodes before; this attempt counts as another one."""
         tried = self._tried.get(uid)
         if tried is None or now - tried > REMEMBERED_SECONDS:
             return False
-        self.offered_some(uid, now=now)
+        self._left_out.pop(uid, None)
+        self._try(uid, now=now)
         return True
+
+    def has_others(self, uid: str, *, now: float) -> bool:
+        """Returns whether the pod fits nodes that it was not offered at this attempt: it needs no other pod's
+        place then. Whoever was told so is not told again before the next attempt."""
+        asked = self._left_out.get(uid)
+        if asked is None or now - asked > ATTEMPT_SECONDS:
+            return False
+        self._left_out[uid] = float("-inf")
+        return True
+
+    def goes_on(self, uid: str) -> None:
+        """kube-scheduler goes on with the pod: nobody has refused all nodes that it was offered."""
+        self._left_out.pop(uid, None)
+
+    def take_refused(self, *, now: float) -> list[str]:
+        """Returns the pods with which it has not gone on, though they fit other nodes, each once."""
+        refused = [uid for uid, asked in self._left_out.items() if now - asked > ATTEMPT_SECONDS]
+        for uid in refused:
+            del self._left_out[uid]
+        return refused
 
     def settled(self, uid: str) -> None:
         """The pod is bound, or gone."""
         self._tried.pop(uid, None)
+        self._left_out.pop(uid, None)
+
+    def _try(self, uid: str, *, now: float) -> None:
+        self._tried[uid] = now
+        self._tried.move_to_end(uid)
+        self._forget_old(now)
 
     def _forget_old(self, now: float) -> None:
         while self._tried:
             uid, tried = next(iter(self._tried.items()))
             if len(self._tried) <= self._most and now - tried <= REMEMBERED_SECONDS:
                 return
-            del self._tried[uid]
+            self.settled(uid)

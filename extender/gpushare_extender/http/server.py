@@ -154,6 +154,7 @@ class ExtenderApi:
             return _json({"error": f"not the arguments of a prioritize: {error}"}, status=400)
         if args.pod is None:
             return _json({"error": "not the arguments of a prioritize: no Pod"}, status=400)
+        self.offered.goes_on(args.pod.metadata.uid)
         asked = self._request(args.pod)
         scores = prioritize_nodes(self.ledger, names, asked) if asked.resources else dict.fromkeys(names, 0)
         return _json([HostPriority(name, score) for name, score in scores.items()])
@@ -168,6 +169,8 @@ class ExtenderApi:
             return _json({"error": "not the arguments of a preempt: no Pod"}, status=400)
         if message := self.health.not_listed():
             return _json({"error": message}, status=503)
+        if self.offered.has_others(args.pod.metadata.uid, now=self.binder.timing.clock()):
+            return _json(preemption_result({}))  # who refused those that it was offered may take the others
         return _json(preemption_result(await self._victims.complete(args.pod, args.proposals())))
 
     @property
@@ -183,6 +186,7 @@ class ExtenderApi:
         except UNREADABLE_JSON as error:
             return _json(ExtenderBindingResult(f"not the arguments of a bind: {error}"))
         pod = PodReference(args.pod_namespace, args.pod_name, args.pod_uid)
+        self.offered.goes_on(pod.uid)
         return _json(
             ExtenderBindingResult(self.health.not_listed() or await self.binder.bind(pod, args.node))
         )

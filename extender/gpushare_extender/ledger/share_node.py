@@ -172,7 +172,7 @@ class _Spec(msgspec.Struct):
     dialect: str = GPUSHARE.name
     strategy: str = ""
     preemption: str = Preemption.ENABLED
-    candidates: int = CANDIDATES
+    candidates: int | None = None
     extender_log_level: str = msgspec.field(name="extenderLogLevel", default=LogLevel.INFO)
 
 
@@ -274,7 +274,7 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
         strategy=_strategy(node.spec.strategy),
         log_level=_log_level(node.spec.extender_log_level),
         preempts=node.spec.preemption != Preemption.DISABLED,
-        candidates=max(0, node.spec.candidates),
+        candidates=_candidates(node.spec.candidates),
         compute_score=max((card.compute_score for card in cards), default=0),
         closed_reason=_closed_reason(node, status),
     )
@@ -333,6 +333,10 @@ def _holders(shares: Iterable[_PodShare]) -> Iterable[ReportedHolder]:
 
 def _strategy(name: str) -> Strategy:
     return next((strategy for strategy in Strategy if strategy == name), Strategy.BINPACK)
+
+
+def _candidates(asked: int | None) -> int:
+    return CANDIDATES if asked is None else max(0, asked)
 
 
 def _log_level(name: str) -> LogLevel:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import sys
+import weakref
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -340,6 +341,25 @@ async def test_a_pod_that_is_bound_is_no_longer_remembered_as_offered_some_nodes
         extender.api.offered.offered_some("uid-a", now=0.0)
         extender.api.binder.bound(reference("a"), "n1")
         assert len(extender.api.offered) == 0
+
+
+class Ring:
+    """Refers to itself, as connections and their tasks do."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_what_was_in_use_at_one_list_and_is_not_at_the_next_is_collected() -> None:
+    ring = Ring()
+    alive = weakref.ref(ring)
+    try:
+        spare_long_lived()
+        del ring
+        spare_long_lived()
+        assert alive() is None
+    finally:
+        gc.unfreeze()
 
 
 def test_the_garbage_collector_is_kept_from_what_was_listed() -> None:

@@ -119,6 +119,20 @@ async def test_while_a_card_is_held_for_it_nothing_more_is_evicted(
     assert await preempt(caller, n1=["uid-x"]) == {}
 
 
+async def test_while_nodes_are_left_out_that_it_fits_nothing_is_evicted_for_it(
+    caller: SchedulerCaller, extender: ExtenderApi
+) -> None:
+    """Another extender refuses all that the pod was offered; it is offered the others at its next attempt."""
+    fitting = [f"many-{number}" for number in range(20)]
+    for name in fitting:
+        extender.ledger.set_share_node(share_node(name))
+    body = {"Pod": preemptor(), "NodeNames": [*fitting, "n1"]}
+    assert len((await caller.post("/gpushare/filter", body))["NodeNames"]) == 16
+    assert await preempt(caller, n1=["uid-y"]) == {}
+    assert len((await caller.post("/gpushare/filter", body))["NodeNames"]) == 20
+    assert await preempt(caller, n1=["uid-y"]) == Y_GOES
+
+
 @pytest.mark.parametrize("fault", [status(500), status(403)])
 async def test_what_cannot_be_read_is_left_out(caller: SchedulerCaller, api: FakeApi, fault: object) -> None:
     api.fail("GET", PODS, fault)  # type: ignore[arg-type]

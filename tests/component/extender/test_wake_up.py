@@ -11,11 +11,12 @@ from aiohttp.test_utils import TestServer
 from tests.fakes.api_server import PODS, SHARE_NODES, STORAGE_CAPACITIES, FakeApi, cut, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.fakes.extender_clock import FakeClock
-from tests.samples.extender import RESOURCE, asked, holder_json, share_node_json
+from tests.samples.extender import RESOURCE, asked, holder_json, pod_json, share_node_json
 
 from gpushare_core.json_object import Json
 from gpushare_extender.cluster import wake_up
 from gpushare_extender.cluster.wake_up import WakeUp
+from gpushare_extender.decide.offered_pods import ATTEMPT_SECONDS
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.endpoints import Address
 from gpushare_extender.http.server import application
@@ -75,6 +76,36 @@ async def test_units_that_the_kubelet_releases_later_than_the_pod_goes(
     api.put(SHARE_NODES, reported())
     await api.wait_for("a reason to try again", lambda: touches(api) == 1)
     assert (await caller.filter("n1", units=16))["NodeNames"] == ["n1"]
+
+
+@pytest.fixture
+def many(api: FakeApi) -> list[str]:
+    """Nodes that a pod fits, more than it is offered."""
+    names = [f"many-{number}" for number in range(20)]
+    for name in names:
+        api.put(SHARE_NODES, share_node_json(name))
+    return names
+
+
+async def test_other_nodes_than_those_that_another_extender_refused(
+    api: FakeApi, many: list[str], caller: SchedulerCaller
+) -> None:
+    """It refused all that were offered, so kube-scheduler asks for no scores, and for no bind."""
+    assert len((await caller.filter(*many))["NodeNames"]) == 16
+    await api.wait_for("a reason to try again", lambda: touches(api) == 1)
+    assert len((await caller.filter(*many))["NodeNames"]) == 20
+
+
+async def test_a_pod_with_which_kube_scheduler_goes_on_wakes_nobody(
+    api: FakeApi, many: list[str], caller: SchedulerCaller
+) -> None:
+    some = (await caller.filter(*many))["NodeNames"]
+    async with caller.session.post(
+        caller.server.make_url("/gpushare/prioritize"), json={"Pod": pod_json("a"), "NodeNames": some}
+    ) as response:
+        assert response.status == 200
+    await asyncio.sleep(2 * ATTEMPT_SECONDS + 0.5)
+    assert touches(api) == 0
 
 
 async def test_a_deletion_that_the_extender_hears_of_after_the_scheduler(

@@ -1,5 +1,6 @@
 """Quantities of memory, units, and sums of CPU and memory: exact, and written as Kubernetes writes them."""
 
+import tracemalloc
 from fractions import Fraction
 
 import pytest
@@ -125,6 +126,17 @@ def test_a_unit_is_more_than_nothing(text: str) -> None:
 )
 def test_the_sum_is(amounts: list[str], total: str) -> None:
     assert sum_amounts(amounts) == total
+
+
+def test_a_pod_of_thousands_of_containers_is_not_remembered() -> None:
+    """Anybody may create such pods, and many of them: each has amounts of its own."""
+    tracemalloc.start()
+    try:
+        for pod in range(100):
+            assert sum_amounts(f"{pod}{number}m" for number in range(2000))
+        assert tracemalloc.get_traced_memory()[0] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("amount", ["", "x", "-1", "1mi", "1 Gi", "1e999", "٣", "1.2.3", "9" * 50])

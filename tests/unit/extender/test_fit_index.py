@@ -1,6 +1,7 @@
 """What is remembered of nodes is what they would answer now, whatever has happened; and it does not grow."""
 
 import gc
+import weakref
 from collections.abc import Hashable
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from tests.samples.extender import asked, cordoning, pod_request, reference, rep
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MODES, NODE_MODES
 from gpushare_core.placement.node_ranking import ranking_key
-from gpushare_core.placement.requests import PodRequest, ResourceClass
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
 from gpushare_extender.ledger.fit_index import MOST_SHAPES, Fit
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
@@ -203,6 +204,10 @@ IndexMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=
 TestIndexOverEverythingThatHappens = IndexMachine.TestCase
 
 
+class Containers(dict[str, int]):
+    """That can be told to be in use still."""
+
+
 @pytest.fixture
 def ledger() -> Ledger:
     ledger = Ledger()
@@ -221,6 +226,28 @@ def test_the_request_that_was_asked_about_last_is_remembered(ledger: Ledger) -> 
     for units in range(1, MOST_SHAPES):
         ledger.answers(["n1"], pod_request(units))
         assert ledger.answers(["n1"], pod_request(17)) == before
+
+
+def test_pods_of_forty_amounts_that_take_turns_find_what_is_remembered(ledger: Ledger) -> None:
+    """What is not remembered takes 80 ms for 5,000 nodes, where the rest of a filter takes one."""
+    before = [ledger.answers(NAMES, pod_request(units)) for units in range(1, 41)]
+    again = [ledger.answers(NAMES, pod_request(units)) for units in range(1, 41)]
+    assert all(
+        one is other
+        for some, others in zip(before, again, strict=True)
+        for one, other in zip(some, others, strict=True)
+    )
+
+
+def test_the_containers_of_a_pod_are_not_remembered(ledger: Ledger) -> None:
+    """Anybody may create pods of thousands of them."""
+    containers = Containers({f"c{number}": 1 for number in range(1000)})
+    alive = weakref.ref(containers)
+    request = PodRequest((ResourceRequest("gpushare.io/memory", ResourceClass.MEMORY, 1000, containers),))
+    ledger.answers(NAMES, request)
+    del containers, request
+    gc.collect()
+    assert alive() is None
 
 
 def test_names_that_a_caller_makes_up_are_not_remembered(ledger: Ledger) -> None:

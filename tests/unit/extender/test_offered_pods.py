@@ -1,6 +1,6 @@
 """A pod that was offered only the best nodes is known when it comes again, and not for ever."""
 
-from gpushare_extender.decide.offered_pods import REMEMBERED_SECONDS, OfferedPods
+from gpushare_extender.decide.offered_pods import ATTEMPT_SECONDS, REMEMBERED_SECONDS, OfferedPods
 
 
 def test_a_pod_that_comes_again_is_known_at_every_attempt_until_it_is_bound() -> None:
@@ -46,3 +46,52 @@ def test_a_pod_without_a_uid_is_not_remembered() -> None:
     pods = OfferedPods()
     pods.offered_some("", now=0.0)
     assert len(pods) == 0
+
+
+def test_a_volume_may_keep_a_pod_waiting_for_as_long_as_kube_scheduler_lets_it() -> None:
+    """It gives a volume 600 s (``bindTimeoutSeconds``), and only then tries the pod again."""
+    pods = OfferedPods()
+    pods.offered_some("a", now=0.0)
+    assert pods.comes_again("a", now=600.0 + 300.0)
+
+
+def test_that_nodes_were_left_out_counts_for_that_attempt_alone() -> None:
+    pods = OfferedPods()
+    pods.offered_some("a", now=0.0)
+    assert pods.has_others("a", now=0.5)
+    assert not pods.has_others("a", now=0.5), "whoever was told waits for the next attempt"
+    pods.offered_some("a", now=2.0)
+    assert not pods.has_others("a", now=2.0 + ATTEMPT_SECONDS + 0.1), "by then it is another attempt"
+    pods.offered_some("a", now=5.0)
+    assert pods.comes_again("a", now=5.1)
+    assert not pods.has_others("a", now=5.2), "it was offered all"
+    assert not pods.has_others("b", now=5.2)
+
+
+def test_who_was_refused_all_that_it_was_offered_is_told_once() -> None:
+    pods = OfferedPods()
+    for uid in ("refused", "preempting", "scored", "again", "bound"):
+        pods.offered_some(uid, now=0.0)
+    assert pods.has_others("preempting", now=0.1)
+    pods.goes_on("scored")
+    assert pods.comes_again("again", now=0.5)
+    pods.settled("bound")
+    now = ATTEMPT_SECONDS + 0.1
+    assert pods.take_refused(now=now) == ["refused", "preempting"]
+    assert pods.take_refused(now=now) == []
+    assert pods.comes_again("refused", now=now), "it is known still"
+
+
+def test_a_pod_with_which_kube_scheduler_may_go_on_yet_is_not_taken_for_refused() -> None:
+    pods = OfferedPods()
+    pods.offered_some("a", now=0.0)
+    assert pods.take_refused(now=ATTEMPT_SECONDS / 2) == []
+
+
+def test_five_thousand_pods_that_others_refuse_are_all_known_when_they_come_again() -> None:
+    """Who is forgotten is offered the same nodes again, for its UID says which."""
+    pods = OfferedPods()
+    uids = [f"waits-{number}" for number in range(5000)]
+    for uid in uids:
+        pods.offered_some(uid, now=0.0)
+    assert all(pods.comes_again(uid, now=60.0) for uid in uids)

@@ -10,6 +10,7 @@ from tests.samples.extender import GI, share_node_json
 from gpushare_core.json_object import Json
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import NODE_MODES
+from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.ledger.share_node import (
     ReportedHolder,
@@ -74,6 +75,23 @@ def test_the_strategy_is(text: str, strategy: Strategy) -> None:
     node = share_node_json()
     node["spec"]["strategy"] = text
     assert read(node).strategy is strategy
+
+
+@pytest.mark.parametrize(
+    ("written", "candidates"),
+    [
+        pytest.param({}, CANDIDATES, id="an operator that did not know it"),
+        pytest.param({"candidates": None}, CANDIDATES, id="null"),
+        pytest.param({"candidates": 0}, 0, id="all"),
+        pytest.param({"candidates": 1}, 1, id="one"),
+        pytest.param({"candidates": -1}, 0, id="negative"),
+        pytest.param({"candidates": 10**30}, 10**30, id="huge"),
+    ],
+)
+def test_so_many_nodes_are_offered(written: Json, candidates: int) -> None:
+    node = share_node_json()
+    node["spec"] |= written
+    assert (read(node).candidates, read(node).closed_reason) == (candidates, "")
 
 
 def no_status(node: Json) -> None:
