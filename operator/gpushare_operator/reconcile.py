@@ -16,6 +16,7 @@ from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
 from gpushare_operator.cluster.objects import (
+    PolicyObject,
     ReadResult,
     SchedulerObject,
     VolcanoConfigObject,
@@ -253,8 +254,16 @@ class Reconciler:
             return wait
         self._reported[name] = now
         if await self._applier().write_status(policy, status):
+            self._follow_answer(policy)
             await self._applier().post_events(policy.name, events_for(policy, status, now))
         return None
+
+    def _follow_answer(self, policy: PolicyObject) -> None:
+        """Asks for all keys if the answer to a status shows something else of ``policy``, too: the watch, which
+        is later, will not tell what is known already."""
+        answer = self.cache.snapshot().policies.get(policy.name)
+        if answer is None or not answer.asks_the_same(policy):
+            self.enqueue_all()
 
     def _seconds_until_report(self, name: str, now: datetime) -> float:
         """Returns how long sums have to wait. A clock that was set back makes nothing wait."""
