@@ -4,7 +4,7 @@ from tests.samples.operator import scheduler
 
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.cache import Cache, Listing, read
-from gpushare_operator.cluster.kinds import NODES
+from gpushare_operator.cluster.kinds import DAEMON_SETS, NODES
 from gpushare_operator.cluster.objects import NodeObject
 
 
@@ -113,6 +113,24 @@ def test_without_a_change_the_snapshot_stays_the_same() -> None:
     before = cache.snapshot()
     cache.observe(NODES, node(2))
     assert cache.snapshot() is before
+
+
+def test_whoever_owns_the_fields_now_is_known() -> None:
+    """A person had set one, and an admission webhook now sets the same: the person went on being named."""
+
+    def daemon_set(version: int, *managers: str) -> Json:
+        fields = {"f:spec": {"f:replicas": {}}}
+        managed: list[Json] = [{"manager": each, "fieldsV1": fields} for each in managers]
+        seen = {"manager": "kubelet", "subresource": "status", "time": str(version)}
+        metadata = {"name": "d", "uid": "uid-d", "resourceVersion": str(version)}
+        return {"metadata": {**metadata, "managedFields": [*managed, seen]}, "spec": {"replicas": 1}}
+
+    cache = Cache()
+    cache.observe(DAEMON_SETS, daemon_set(1, "kubectl-edit"))
+    assert cache.observe(DAEMON_SETS, daemon_set(2, "gpushare-operator"))
+    known = cache.snapshot().daemon_sets["d"]
+    assert [each["manager"] for each in known.managed_fields] == ["gpushare-operator"]
+    assert not cache.observe(DAEMON_SETS, daemon_set(3, "gpushare-operator")), "its status is nobody's matter"
 
 
 def test_what_a_list_says_again_is_not_held_twice() -> None:

@@ -350,6 +350,23 @@ def test_a_defect_at_one_node_is_told_by_the_status(
     assert status.units.total == 32, "of the other node"
 
 
+def test_a_node_for_which_nothing_can_be_planned_is_told_by_the_status(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only the log knew: the policy was Ready, whatever became of the node."""
+    caplog.set_level(logging.CRITICAL)
+    asked = policy("default", rule("gpu-1"), finalizers=(FINALIZER,))
+    seen = snapshot(serving(asked, "gpu-1"))
+
+    def defect(*_: Any) -> Any:
+        raise RuntimeError("of the test")
+
+    monkeypatch.setattr(NodePlanner, "_share", defect)
+    status = policy_status(seen, asked, INSTALLATION, now=NOW)
+    ready = next(each for each in status.conditions if each.type == "NodesReady")
+    assert ready.message == "gpu-1: a defect of the operator, see its log: RuntimeError('of the test')"
+
+
 def test_a_plugin_that_is_ready_counts_before_one_that_goes() -> None:
     goes = plugin_pod("a", ready=False, name="plugin-z")
     stays = plugin_pod("a", name="plugin-b")
@@ -416,5 +433,6 @@ def test_a_node_that_cannot_be_looked_at_is_not_taken_for_clean(
     caplog.set_level(logging.CRITICAL)
     leaving = policy("default", rule("gpu-1"), deleting=True, finalizers=(FINALIZER,))
     seen = snapshot(leaving, node("gpu-1", labels={MODE_LABEL: "Memory"}, offered=("gpushare.io/memory",)))
-    assert not any(isinstance(each, SetFinalizers) for each in plan_policy(seen, leaving, INSTALLATION, NOW).actions)
+    actions = plan_policy(seen, leaving, INSTALLATION, NOW).actions
+    assert not any(isinstance(each, SetFinalizers) for each in actions)
     assert "gpu-1" in str(still_there(seen, "default"))
