@@ -96,9 +96,7 @@ class Applier:
         waiting = iter(actions)
 
         async def attempt_next() -> None:
-            for action in waiting:
-                if failure := await self._attempt(action):
-                    failures.append(failure)
+            failures.extend([failed for action in waiting if (failed := await self._attempt(action))])
 
         await asyncio.gather(*(attempt_next() for _ in range(CONCURRENT_CALLS)))
         return failures

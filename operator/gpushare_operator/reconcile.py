@@ -259,8 +259,8 @@ class Reconciler:
         return None
 
     def _follow_answer(self, policy: PolicyObject) -> None:
-        """Asks for all keys if the answer to a status shows something else of ``policy``, too: the watch, which
-        is later, will not tell what is known already."""
+        """Asks for all keys if the answer to a status shows something else of ``policy``, too: the watch,
+        which is later, will not tell what is known already."""
         answer = self.cache.snapshot().policies.get(policy.name)
         if answer is None or not answer.asks_the_same(policy):
             self.enqueue_all()

@@ -12,7 +12,6 @@ from tests.fakes.operator_cluster import Cluster, Operator, converge
 from tests.fakes.operator_server import Server
 
 from gpushare_core.api.names import MODE_LABEL
-from gpushare_core.api.names import MODE_LABEL
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_operator.decide.actions import ClearCapacity, LabelNode

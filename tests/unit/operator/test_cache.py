@@ -55,6 +55,15 @@ def test_what_comes_late_after_a_deletion_does_not_bring_it_back() -> None:
     assert cache.snapshot().nodes == {}
 
 
+def test_an_answer_of_the_version_of_a_deletion_does_not_bring_it_back() -> None:
+    """What lost the label by which it is followed is deleted for the watch, by the very write that is answered."""
+    cache = Cache()
+    cache.observe(NODES, node(1))
+    assert cache.forget(NODES, read(NODES, node(5)))
+    assert not cache.observe(NODES, node(5))
+    assert cache.snapshot().nodes == {}
+
+
 def test_a_list_tells_what_vanished() -> None:
     cache = Cache()
     cache.observe(NODES, node(1))
