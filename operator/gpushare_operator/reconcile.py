@@ -128,6 +128,8 @@ class Reconciler:
         lists = [await self._read(kind) for kind in KINDS]
         for listing, version in lists:
             self.cache.replace(listing, version)
+        staying = self._reported.keys() & set(self.cache.policies())
+        self._reported = {name: self._reported[name] for name in staying}
         self.enqueue_all()
 
     async def _look_at_schedulers(self) -> None:

@@ -15,7 +15,7 @@ from gpushare_core.api.names import MODE_LABEL
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_operator.decide.actions import ClearCapacity, LabelNode
-from gpushare_operator.reconcile import CLUSTER
+from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, Reconciler
 
 STATUS = f"merge {paths.POLICIES}/default/status"
 
@@ -215,3 +215,33 @@ async def test_a_defect_at_one_write_keeps_no_sums_from_the_status(
     assert "label node gpu-2" in message
     assert "a defect of the operator, see its log: RuntimeError('of the test')" in message
     assert "of the test" in caplog.text
+
+
+async def test_schedulers_are_looked_at_before_any_status_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With backend Volcano a policy was not Ready for a moment after every restart, and Events told of it."""
+    keys: list[str] = []
+    whole = Reconciler.work
+
+    async def work(reconciler: Reconciler, key: str) -> float | None:
+        keys.append(key)
+        return await whole(reconciler, key)
+
+    cluster, _ = await in_force("gpu-1")
+    monkeypatch.setattr(Reconciler, "work", work)
+    async with running(Server(cluster.api), tmp_path, monkeypatch, unused_port()):
+        await until(cluster, lambda: len(keys) > 2, "the queue works")
+    assert keys[0] == SCHEDULERS, keys
+
+
+async def test_nothing_is_kept_of_policies_that_are_gone() -> None:
+    cluster, operator = await in_force("gpu-1")
+    for number in range(3):
+        cluster.add_policy(f"p{number}", {"names": ["none"], "devices": CARDS})
+        await operator.resync()
+        await operator.work(f"p{number}")
+        await operator.work(f"p{number}")
+        cluster.api.of(paths.POLICIES).pop(f"p{number}")
+    await operator.resync()
+    assert operator.reconciler._reported.keys() == {"default"}

@@ -128,7 +128,7 @@ def test_whoever_owns_the_fields_now_is_known() -> None:
     """A person had set one, and an admission webhook now sets the same: the person went on being named."""
 
     def daemon_set(version: int, *managers: str) -> Json:
-        fields = {"f:spec": {"f:replicas": {}}}
+        fields: Json = {"f:spec": {"f:replicas": {}}}
         managed: list[Json] = [{"manager": each, "fieldsV1": fields} for each in managers]
         seen = {"manager": "kubelet", "subresource": "status", "time": str(version)}
         metadata = {"name": "d", "uid": "uid-d", "resourceVersion": str(version)}
