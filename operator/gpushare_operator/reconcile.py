@@ -227,11 +227,9 @@ class Reconciler:
         for action in due.actions:
             at = target(action)
             self.repetitions.note(key, action, self.now(), error=errors.get(at, ""), rival=rivals.get(at, ""))
-        return _Outcome(
-            failures=failures,
-            changed=len(failures) < len(due.actions),
-            retry_after=due.retry_after,
-        )
+        if len(failures) < len(due.actions):
+            self.enqueue_all()  # Another one may wait for it, whatever comes of the status.
+        return _Outcome(failures=failures, retry_after=due.retry_after)
 
     async def _report(self, name: str) -> float | None:
         """Writes the status if it says something new, then posts the Events that follow from it.
@@ -274,9 +272,7 @@ class Reconciler:
         return FIGURES_SECONDS - since if since >= 0 else 0.0
 
     def _conclude(self, outcome: "_Outcome") -> None:
-        """Asks for all keys if something changed: another one may wait for it. Raises for failures."""
-        if outcome.changed:
-            self.enqueue_all()
+        """Raises for failures."""
         if outcome.failures:
             raise UnfinishedError(outcome.failures)
 
@@ -289,7 +285,6 @@ class _Outcome:
     """What came of a plan."""
 
     failures: Sequence[Failure]
-    changed: bool
     retry_after: float | None
 
 

@@ -14,6 +14,7 @@ from tests.fakes.operator_server import Server
 from gpushare_core.api.names import MODE_LABEL
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
+from gpushare_core.kube.errors import ApiError
 from gpushare_operator.decide.actions import ClearCapacity, LabelNode
 from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, Reconciler
 
@@ -245,3 +246,17 @@ async def test_nothing_is_kept_of_policies_that_are_gone() -> None:
         cluster.api.of(paths.POLICIES).pop(f"p{number}")
     await operator.resync()
     assert operator.reconciler._reported.keys() == {"default"}
+
+
+async def test_what_was_done_is_followed_though_the_status_is_refused() -> None:
+    """Who waited for it was asked half a minute later: the watch tells nothing that the answer has told."""
+    cluster, operator = await in_force("gpu-1")
+    cluster.api.change(paths.NODES, "gpu-1", {"metadata": {"labels": {MODE_LABEL: "Slices"}}})
+    allocate(cluster, 1)
+    await operator.resync()
+    operator.asked.clear()
+    cluster.api.refuse = lambda write: write.endswith("/status")
+    with pytest.raises(ApiError):
+        await operator.work("default")
+    assert cluster.api.of(paths.NODES)["gpu-1"]["metadata"]["labels"][MODE_LABEL] == "Memory"
+    assert operator.asked == {"default", CLUSTER}

@@ -56,7 +56,7 @@ def test_what_comes_late_after_a_deletion_does_not_bring_it_back() -> None:
 
 
 def test_an_answer_of_the_version_of_a_deletion_does_not_bring_it_back() -> None:
-    """What lost the label by which it is followed is deleted for the watch, by the very write that is answered."""
+    """For the watch an object is deleted by the very write, here answered, that takes off its label."""
     cache = Cache()
     cache.observe(NODES, node(1))
     assert cache.forget(NODES, read(NODES, node(5)))
