@@ -133,7 +133,8 @@ class App:
             await self._watches.until_read()
             self._reconciler.enqueue_all()
             self._queue.add(RESYNC, delay=RESYNC_SECONDS)
-            self._queue.add(SCHEDULERS)
+            # Before all that was asked for while the cluster was read: statuses speak of what it finds.
+            self._queue.add(SCHEDULERS, delay=float("-inf"))
             _run(starting, self._queue.run(self._metrics.measured(self._reconciler.work)), name="queue")
             self._running = starting.pop_all()
         await asyncio.sleep(0)  # the queue runs from here on

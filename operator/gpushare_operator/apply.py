@@ -37,6 +37,7 @@ from gpushare_operator.decide.actions import (
     describe,
 )
 from gpushare_operator.status.events import EVENT_NAMESPACE
+from gpushare_operator.status.wording import DEFECT
 
 CONCURRENT_CALLS = 16
 """Thousands of nodes may need a label."""
@@ -62,6 +63,8 @@ class Failure:
 
     action: Action
     error: Exception
+    is_defect: bool = False
+    """Whether the error is one of ours: nobody has answered."""
 
     @property
     def is_conflict(self) -> bool:
@@ -69,7 +72,8 @@ class Failure:
         return isinstance(self.error, ApiError) and self.error.is_conflict
 
     def __str__(self) -> str:
-        return f"{describe(self.action)}: {self.error}"
+        why = f"{DEFECT}: {self.error!r}" if self.is_defect else str(self.error)
+        return f"{describe(self.action)}: {why}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +92,13 @@ class Applier:
         return failures
 
     async def _attempt_all(self, actions: Iterable[Action]) -> list[Failure]:
-        """A defect at one of them keeps no other from being tried; then it is raised."""
         failures: list[Failure] = []
-        defects: list[Exception] = []
         waiting = iter(actions)
 
         async def attempt_next() -> None:
-            for action in waiting:
-                try:
-                    if failure := await self._attempt(action):
-                        failures.append(failure)
-                except Exception as error:
-                    defects.append(error)
+            failures.extend([failed for action in waiting if (failed := await self._attempt(action))])
 
         await asyncio.gather(*(attempt_next() for _ in range(CONCURRENT_CALLS)))
-        if defects:
-            raise defects[0]
         return failures
 
     async def write_status(self, policy: PolicyObject, status: PolicyStatus) -> bool:
@@ -133,6 +128,10 @@ class Applier:
             await self._do(action)
         except (ApiError, UnreachableError) as error:
             return Failure(action, error)
+        except Exception as error:
+            # It must keep neither other objects from what is due to them, nor the status from saying so.
+            _log.exception("a defect, trying to %s", describe(action), extra=_log_keys(action))
+            return Failure(action, error, is_defect=True)
         _log.info("%s", describe(action), extra=_log_keys(action))
         return None
 

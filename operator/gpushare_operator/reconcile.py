@@ -16,6 +16,7 @@ from gpushare_operator.apply import Applier, Failure, Writer
 from gpushare_operator.cluster.cache import Cache, Listing
 from gpushare_operator.cluster.kinds import KINDS, PAGE, SCHEDULER_PODS, SCHEDULER_SELECTOR, Kind
 from gpushare_operator.cluster.objects import (
+    PolicyObject,
     ReadResult,
     SchedulerObject,
     VolcanoConfigObject,
@@ -127,6 +128,8 @@ class Reconciler:
         lists = [await self._read(kind) for kind in KINDS]
         for listing, version in lists:
             self.cache.replace(listing, version)
+        staying = self._reported.keys() & set(self.cache.policies())
+        self._reported = {name: self._reported[name] for name in staying}
         self.enqueue_all()
 
     async def _look_at_schedulers(self) -> None:
@@ -224,11 +227,9 @@ class Reconciler:
         for action in due.actions:
             at = target(action)
             self.repetitions.note(key, action, self.now(), error=errors.get(at, ""), rival=rivals.get(at, ""))
-        return _Outcome(
-            failures=failures,
-            changed=len(failures) < len(due.actions),
-            retry_after=due.retry_after,
-        )
+        if len(failures) < len(due.actions):
+            self.enqueue_all()  # Another one may wait for it, whatever comes of the status.
+        return _Outcome(failures=failures, retry_after=due.retry_after)
 
     async def _report(self, name: str) -> float | None:
         """Writes the status if it says something new, then posts the Events that follow from it.
@@ -253,8 +254,16 @@ class Reconciler:
             return wait
         self._reported[name] = now
         if await self._applier().write_status(policy, status):
+            self._follow_answer(policy)
             await self._applier().post_events(policy.name, events_for(policy, status, now))
         return None
+
+    def _follow_answer(self, policy: PolicyObject) -> None:
+        """Asks for all keys if the answer to a status shows something else of ``policy``, too: the watch,
+        which is later, will not tell what is known already."""
+        answer = self.cache.snapshot().policies.get(policy.name)
+        if answer is None or not answer.asks_the_same(policy):
+            self.enqueue_all()
 
     def _seconds_until_report(self, name: str, now: datetime) -> float:
         """Returns how long sums have to wait. A clock that was set back makes nothing wait."""
@@ -263,9 +272,7 @@ class Reconciler:
         return FIGURES_SECONDS - since if since >= 0 else 0.0
 
     def _conclude(self, outcome: "_Outcome") -> None:
-        """Asks for all keys if something changed: another one may wait for it. Raises for failures."""
-        if outcome.changed:
-            self.enqueue_all()
+        """Raises for failures."""
         if outcome.failures:
             raise UnfinishedError(outcome.failures)
 
@@ -278,7 +285,6 @@ class _Outcome:
     """What came of a plan."""
 
     failures: Sequence[Failure]
-    changed: bool
     retry_after: float | None
 
 

@@ -30,7 +30,7 @@ AMOUNTS = ("capacity", "allocatable")
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-class KilledError(Exception):
+class KilledError(BaseException):
     """The operator's process ended before its next write."""
 
 

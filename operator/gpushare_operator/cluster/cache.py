@@ -202,9 +202,10 @@ class Cache:
 
     def _update(self, kind: Kind[T], name: str, new: _Entry[T]) -> Change:
         objects = self._kinds[kind]
-        if objects.version(name) > new.version:
-            return Change.NOTHING
         known = objects.entries.get(name)
+        is_gone_since = known is not None and known.known is None and known.version == new.version
+        if objects.version(name) > new.version or is_gone_since:
+            return Change.NOTHING
         if known and known.known == new.known:
             # The object stays the one that it is: what was made of it still holds.
             objects.entries[name] = _Entry(new.version, known.known)

@@ -142,8 +142,8 @@ class DaemonSetObject:
     deleting: bool = False
     created: datetime | None = None
     body: Json = field(default_factory=dict)
-    managed_fields: list[Json] = field(default_factory=list, compare=False)
-    """Who owns which field: it changes with every status, and only matters once somebody is fought."""
+    managed_fields: list[Json] = field(default_factory=list)
+    """Who owns which field, but for the status: it only matters once somebody is fought."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ class DeploymentObject:
     uid: str = ""
     deleting: bool = False
     body: Json = field(default_factory=dict)
-    managed_fields: list[Json] = field(default_factory=list, compare=False)
+    managed_fields: list[Json] = field(default_factory=list)
     is_rolled_out: bool = False
     """Whether every pod is of its present template, and one of them is ready."""
 

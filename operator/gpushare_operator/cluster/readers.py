@@ -182,7 +182,7 @@ def read_share_node(body: Json) -> ShareNodeObject:
         generation=metadata.get("generation", 1),
         deleting=_is_deleting(body),
         owners=tuple(owner["uid"] for owner in metadata.get("ownerReferences", ())),
-        spec=_shared_spec(msgspec.json.encode(body.get("spec") or {})),
+        spec=_shared_spec(msgspec.json.encode(dict(body.get("spec") or {}))),
         spec_hash=intern((metadata.get("annotations") or {}).get(HASH_ANNOTATION, "")),
         observed_generation=status.get("observedGeneration", 0),
         conditions=_conditions_by_type(status),
@@ -255,8 +255,13 @@ def read_daemon_set(body: Json) -> DaemonSetObject:
             "metadata": {key: metadata[key] for key in kept if key in metadata},
             "spec": body.get("spec", {}),
         },
-        managed_fields=metadata.get("managedFields", []),
+        managed_fields=_field_owners(metadata),
     )
+
+
+def _field_owners(metadata: Json) -> list[Json]:
+    """Returns who owns which field; those of the status, which changes all the time, matter to nobody."""
+    return [each for each in metadata.get("managedFields", ()) if each.get("subresource") != "status"]
 
 
 def read_deployment(body: Json) -> DeploymentObject:
@@ -269,7 +274,7 @@ def read_deployment(body: Json) -> DeploymentObject:
         uid=metadata["uid"],
         deleting=_is_deleting(body),
         body={"metadata": {key: metadata[key] for key in kept if key in metadata}, "spec": spec},
-        managed_fields=metadata.get("managedFields", []),
+        managed_fields=_field_owners(metadata),
         is_rolled_out=is_observed and is_updated and status.get("readyReplicas", 0) > 0,
     )
 

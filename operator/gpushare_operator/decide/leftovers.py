@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gpushare_core.api.names import DEDICATED_SCHEDULER, FINALIZER, POLICY_LABEL
-from gpushare_operator.cluster.node_index import NOTHING, Entry
+from gpushare_operator.cluster.node_index import NOTHING, Entry, NodeIndex
 from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import NodeObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
@@ -299,6 +299,8 @@ class CapacityFinder:
 def capacity(snapshot: Snapshot, _: str) -> list[Leftover]:
     leaving = _leaving_nodes(snapshot)
     return [
+        # Of these nobody knows whether anything is left.
+        *_leftover("a defect of the operator, see its log, about", _capacities(snapshot).defects),
         *_leftover("our resources in the status of", (node.name for node in leaving if own_names(node))),
         *_leftover("labels on", (node.name for node in leaving if not own_names(node))),
     ]
@@ -323,7 +325,11 @@ def _leaving_nodes(snapshot: Snapshot) -> list[NodeObject]:
 
 
 def _left(snapshot: Snapshot) -> list[_Capacity]:
-    return [each for _, each in sorted(snapshot.index(CapacityFinder()).remarks.items())]
+    return [each for _, each in sorted(_capacities(snapshot).remarks.items())]
+
+
+def _capacities(snapshot: Snapshot) -> NodeIndex[_Capacity]:
+    return snapshot.index(CapacityFinder())
 
 
 # Startup taints: with the last policy that takes them off, nobody would any more.

@@ -12,7 +12,7 @@ from gpushare_operator.decide import policy_problems
 from gpushare_operator.decide.scheduler import decisive_policy
 from gpushare_operator.status import conditions
 from gpushare_operator.status.policy_nodes import MatchedRule, PolicyNodes
-from gpushare_operator.status.wording import counted, explained, listed
+from gpushare_operator.status.wording import DEFECT, counted, explained, listed
 
 WORKLOADS_POLICY = "gpushare-operator-workloads"
 """The admission policy that says what the operator may run."""
@@ -45,7 +45,7 @@ def _late(nodes: PolicyNodes) -> dict[str, str]:
     waiting = ((name, each.assignment.waits_for) for name, each in nodes.reports.items())
     late.update({name: f"policy {other} is letting it go" for name, other in waiting if other})
     defects = nodes.defects.items()
-    late.update({name: f"a defect of the operator, see its log: {why}" for name, why in defects})
+    late.update({name: f"{DEFECT}: {why}" for name, why in defects})
     return late
 
 
@@ -159,7 +159,8 @@ def api_problems(failures: Sequence[str]) -> list[Problem]:
     ours = [failure for failure in failures if WORKLOADS_POLICY in failure]
     if ours:
         return [Problem(conditions.WORKLOADS_REFUSED, f"{ours[0]}; {WHO_CHANGES_WORKLOADS}")]
-    message = f"the API server refused, trying again: {'; '.join(failures[:3])}"
+    who = "not everything is done" if any(DEFECT in each for each in failures) else "the API server refused"
+    message = f"{who}, trying again: {'; '.join(failures[:3])}"
     return [Problem(conditions.API_ERRORS, message)]
 
 

@@ -10,6 +10,7 @@ from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.objects import PolicyObject, ShareNodeObject
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.decide.node_assignment import Asked, NodeAssignment, asked_of, assign_node, matches
+from gpushare_operator.decide.policy_plan import NodePlanner
 from gpushare_operator.status.node_books import said_of_books, why_books_unseen
 from gpushare_operator.status.node_readiness import why_not_ready
 from gpushare_operator.status.other_plugins import offered_by_others
@@ -51,6 +52,8 @@ class PolicyNodes:
     asked: Asked
     states: Mapping[str, NodeState]
     index: NodeIndex[NodeReport]
+    defects: Mapping[str, str]
+    """Node name -> why nothing is known of it, or nothing can be planned."""
 
     @property
     def number(self) -> int:
@@ -65,11 +68,6 @@ class PolicyNodes:
     def reports(self) -> Mapping[str, NodeReport]:
         """Node name -> what is special of it."""
         return self.index.remarks
-
-    @property
-    def defects(self) -> Mapping[str, str]:
-        """Node name -> why nothing is known of it."""
-        return self.index.defects
 
     @property
     def lost(self) -> Mapping[str, str]:
@@ -94,7 +92,8 @@ def policy_nodes(snapshot: Snapshot, policy: PolicyObject) -> PolicyNodes:
     """Returns what is right until the next snapshot is asked about the same policy."""
     asked = asked_of(snapshot, policy)
     index = snapshot.index(NodeReporter(asked), subject=policy.name)
-    return PolicyNodes(asked, snapshot.states, index)
+    planned = snapshot.index(NodePlanner(asked), subject=policy.name)
+    return PolicyNodes(asked, snapshot.states, index, {**planned.defects, **index.defects})
 
 
 REPEATED = (UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+DEFECT = "a defect of the operator, see its log"
 SHOWN = 5
 """Names that a message spells out; a cluster can have thousands."""
 

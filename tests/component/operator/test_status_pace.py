@@ -14,8 +14,9 @@ from tests.fakes.operator_server import Server
 from gpushare_core.api.names import MODE_LABEL
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
-from gpushare_operator.decide.actions import LabelNode
-from gpushare_operator.reconcile import CLUSTER
+from gpushare_core.kube.errors import ApiError
+from gpushare_operator.decide.actions import ClearCapacity, LabelNode
+from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, Reconciler
 
 STATUS = f"merge {paths.POLICIES}/default/status"
 
@@ -128,11 +129,17 @@ async def test_a_defect_at_one_write_keeps_no_other_node_from_its_labels(
         return await whole(path, body)
 
     monkeypatch.setattr(cluster.api, "merge", defect)
+    uids = {name: node["metadata"]["uid"] for name, node in cluster.api.of(paths.NODES).items()}
     actions: list[Any] = [
-        LabelNode(name, cluster.api.of(paths.NODES)[name]["metadata"]["uid"], {"x": "y"}) for name in names
+        *(LabelNode(name, uids[name], {"x": "y"}) for name in names),
+        ClearCapacity("gpu-1", uids["gpu-1"], ("gpushare.io/memory",)),
     ]
-    with pytest.raises(RuntimeError, match="of the test"):
-        await operator.reconciler._applier().perform(actions)
+    failures = await operator.reconciler._applier().perform(actions)
+    assert {str(failure).partition(" {")[0] for failure in failures} == {
+        "label node gpu-3",
+        "label node gpu-20",
+    }
+    assert "gpushare.io/memory" not in cluster.api.of(paths.NODES)["gpu-1"]["status"]["capacity"]
     labelled = {
         name for name, node in cluster.api.of(paths.NODES).items() if "x" in node["metadata"]["labels"]
     }
@@ -163,3 +170,93 @@ async def test_sums_reach_the_status_though_nothing_else_happens(
         while allocated(cluster) != 3:
             assert asyncio.get_running_loop().time() < deadline, "the status does not show 3 units"
             await asyncio.sleep(0.05)
+
+
+async def test_a_spec_that_changes_while_the_status_is_written_is_followed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answer brought it into the cache; the watch, which came later, told nothing new to anybody."""
+    cluster, operator = await in_force("gpu-1", "gpu-2")
+    whole = cluster.api.merge
+
+    async def merge(path: str, body: Json) -> Json:
+        if path.endswith("/status"):
+            spec = {"nodes": [{"names": ["gpu-1"], "devices": CARDS}]}
+            cluster.api.change(paths.POLICIES, "default", {"spec": spec})
+        return await whole(path, body)
+
+    monkeypatch.setattr(cluster.api, "merge", merge)
+    allocate(cluster, 1)
+    await operator.resync()
+    operator.asked.clear()
+    await operator.work("default")
+    assert operator.asked == {"default", CLUSTER}
+
+
+async def test_a_defect_at_one_write_keeps_no_sums_from_the_status(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was raised past the status: that stood still, and nobody saw why."""
+    cluster, operator = await in_force("gpu-1", "gpu-2")
+    whole = cluster.api.merge
+
+    async def defect(path: str, body: Json) -> Json:
+        if path.endswith("/nodes/gpu-2"):
+            raise RuntimeError("of the test")
+        return await whole(path, body)
+
+    monkeypatch.setattr(cluster.api, "merge", defect)
+    cluster.api.change(paths.NODES, "gpu-2", {"metadata": {"labels": {MODE_LABEL: "Slices"}}})
+    allocate(cluster, 1)
+    await operator.resync()
+    await operator.work("default")
+    assert allocated(cluster) == 1
+    conditions = cluster.api.of(paths.POLICIES)["default"]["status"]["conditions"]
+    message = next(each["message"] for each in conditions if each["type"] == "Degraded")
+    assert "label node gpu-2" in message
+    assert "a defect of the operator, see its log: RuntimeError('of the test')" in message
+    assert "of the test" in caplog.text
+
+
+async def test_schedulers_are_looked_at_before_any_status_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With backend Volcano a policy was not Ready for a moment after every restart, and Events told of it."""
+    keys: list[str] = []
+    whole = Reconciler.work
+
+    async def work(reconciler: Reconciler, key: str) -> float | None:
+        keys.append(key)
+        return await whole(reconciler, key)
+
+    cluster, _ = await in_force("gpu-1")
+    monkeypatch.setattr(Reconciler, "work", work)
+    async with running(Server(cluster.api), tmp_path, monkeypatch, unused_port()):
+        await until(cluster, lambda: len(keys) > 2, "the queue works")
+    assert keys[0] == SCHEDULERS, keys
+
+
+async def test_nothing_is_kept_of_policies_that_are_gone() -> None:
+    cluster, operator = await in_force("gpu-1")
+    for number in range(3):
+        cluster.add_policy(f"p{number}", {"names": ["none"], "devices": CARDS})
+        await operator.resync()
+        await operator.work(f"p{number}")
+        await operator.work(f"p{number}")
+        cluster.api.of(paths.POLICIES).pop(f"p{number}")
+    await operator.resync()
+    assert operator.reconciler._reported.keys() == {"default"}
+
+
+async def test_what_was_done_is_followed_though_the_status_is_refused() -> None:
+    """Who waited for it was asked half a minute later: the watch tells nothing that the answer has told."""
+    cluster, operator = await in_force("gpu-1")
+    cluster.api.change(paths.NODES, "gpu-1", {"metadata": {"labels": {MODE_LABEL: "Slices"}}})
+    allocate(cluster, 1)
+    await operator.resync()
+    operator.asked.clear()
+    cluster.api.refuse = lambda write: write.endswith("/status")
+    with pytest.raises(ApiError):
+        await operator.work("default")
+    assert cluster.api.of(paths.NODES)["gpu-1"]["metadata"]["labels"][MODE_LABEL] == "Memory"
+    assert operator.asked == {"default", CLUSTER}

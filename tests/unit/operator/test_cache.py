@@ -4,7 +4,7 @@ from tests.samples.operator import scheduler
 
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.cache import Cache, Listing, read
-from gpushare_operator.cluster.kinds import NODES
+from gpushare_operator.cluster.kinds import DAEMON_SETS, NODES
 from gpushare_operator.cluster.objects import NodeObject
 
 
@@ -52,6 +52,15 @@ def test_what_comes_late_after_a_deletion_does_not_bring_it_back() -> None:
     cache.observe(NODES, node(1))
     assert cache.forget(NODES, read(NODES, node(5)))
     assert not cache.observe(NODES, node(4))
+    assert cache.snapshot().nodes == {}
+
+
+def test_an_answer_of_the_version_of_a_deletion_does_not_bring_it_back() -> None:
+    """For the watch an object is deleted by the very write, here answered, that takes off its label."""
+    cache = Cache()
+    cache.observe(NODES, node(1))
+    assert cache.forget(NODES, read(NODES, node(5)))
+    assert not cache.observe(NODES, node(5))
     assert cache.snapshot().nodes == {}
 
 
@@ -113,6 +122,24 @@ def test_without_a_change_the_snapshot_stays_the_same() -> None:
     before = cache.snapshot()
     cache.observe(NODES, node(2))
     assert cache.snapshot() is before
+
+
+def test_whoever_owns_the_fields_now_is_known() -> None:
+    """A person had set one, and an admission webhook now sets the same: the person went on being named."""
+
+    def daemon_set(version: int, *managers: str) -> Json:
+        fields: Json = {"f:spec": {"f:replicas": {}}}
+        managed: list[Json] = [{"manager": each, "fieldsV1": fields} for each in managers]
+        seen = {"manager": "kubelet", "subresource": "status", "time": str(version)}
+        metadata = {"name": "d", "uid": "uid-d", "resourceVersion": str(version)}
+        return {"metadata": {**metadata, "managedFields": [*managed, seen]}, "spec": {"replicas": 1}}
+
+    cache = Cache()
+    cache.observe(DAEMON_SETS, daemon_set(1, "kubectl-edit"))
+    assert cache.observe(DAEMON_SETS, daemon_set(2, "gpushare-operator"))
+    known = cache.snapshot().daemon_sets["d"]
+    assert [each["manager"] for each in known.managed_fields] == ["gpushare-operator"]
+    assert not cache.observe(DAEMON_SETS, daemon_set(3, "gpushare-operator")), "its status is nobody's matter"
 
 
 def test_what_a_list_says_again_is_not_held_twice() -> None:

@@ -24,7 +24,7 @@ from tests.samples.operator import (
     snapshot,
 )
 
-from gpushare_core.api.names import COMPONENT_LABEL, MANAGED_BY_LABEL, POLICY_LABEL
+from gpushare_core.api.names import COMPONENT_LABEL, FINALIZER, MANAGED_BY_LABEL, MODE_LABEL, POLICY_LABEL
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_operator.cluster import kinds
@@ -35,8 +35,11 @@ from gpushare_operator.cluster.node_index import Entry, NodeIndex
 from gpushare_operator.cluster.node_state import NodeState
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.cluster.traits import NodeTraits
+from gpushare_operator.decide.actions import SetFinalizers
 from gpushare_operator.decide.cluster_plan import plan_cluster
+from gpushare_operator.decide.leftovers import CapacityFinder
 from gpushare_operator.decide.policy_plan import NodePlanner, plan_policy
+from gpushare_operator.decide.teardown import still_there
 from gpushare_operator.reconcile import CLUSTER
 from gpushare_operator.status import policy_nodes
 from gpushare_operator.status.node_readiness import why_not_ready
@@ -347,6 +350,23 @@ def test_a_defect_at_one_node_is_told_by_the_status(
     assert status.units.total == 32, "of the other node"
 
 
+def test_a_node_for_which_nothing_can_be_planned_is_told_by_the_status(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only the log knew: the policy was Ready, whatever became of the node."""
+    caplog.set_level(logging.CRITICAL)
+    asked = policy("default", rule("gpu-1"), finalizers=(FINALIZER,))
+    seen = snapshot(serving(asked, "gpu-1"))
+
+    def defect(*_: Any) -> Any:
+        raise RuntimeError("of the test")
+
+    monkeypatch.setattr(NodePlanner, "_share", defect)
+    status = policy_status(seen, asked, INSTALLATION, now=NOW)
+    ready = next(each for each in status.conditions if each.type == "NodesReady")
+    assert ready.message == "gpu-1: a defect of the operator, see its log: RuntimeError('of the test')"
+
+
 def test_a_plugin_that_is_ready_counts_before_one_that_goes() -> None:
     goes = plugin_pod("a", ready=False, name="plugin-z")
     stays = plugin_pod("a", name="plugin-b")
@@ -399,3 +419,20 @@ def test_a_host_that_cannot_be_looked_at_is_not_taken_for_none(
     asked = policy("default", rule("gpu-1"))
     with pytest.raises(RuntimeError, match="cannot tell hosts"):
         plan_cluster(snapshot(serving(asked, "gpu-1")), INSTALLATION, NOW)
+
+
+def test_a_node_that_cannot_be_looked_at_is_not_taken_for_clean(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The policy went, and our resources stayed in the node's status."""
+
+    def defect(*_: Any) -> Any:
+        raise RuntimeError("of the test")
+
+    monkeypatch.setattr(CapacityFinder, "__call__", defect)
+    caplog.set_level(logging.CRITICAL)
+    leaving = policy("default", rule("gpu-1"), deleting=True, finalizers=(FINALIZER,))
+    seen = snapshot(leaving, node("gpu-1", labels={MODE_LABEL: "Memory"}, offered=("gpushare.io/memory",)))
+    actions = plan_policy(seen, leaving, INSTALLATION, NOW).actions
+    assert not any(isinstance(each, SetFinalizers) for each in actions)
+    assert "gpu-1" in str(still_there(seen, "default"))

@@ -9,6 +9,8 @@ from tests.samples.operator import VOLCANO_CONFIG, volcano_backup
 from gpushare_core.api.names import FINALIZER
 from gpushare_core.api.policy import MemoryTotals, UnitTotals
 from gpushare_core.json_object import Json
+from gpushare_operator.cluster import cache
+from gpushare_operator.cluster.kinds import SHARE_NODES
 from gpushare_operator.cluster.labels import ASKED_ANNOTATION, PORT_ANNOTATION
 from gpushare_operator.cluster.objects import CallsObject
 from gpushare_operator.cluster.readers import (
@@ -190,6 +192,13 @@ def test_totals_that_keep_to_no_schema_count_as_nothing() -> None:
     status = {"units": {"total": 1.5}, "memory": {"total": 5}}
     share = read_share_node({"metadata": meta(), "spec": {}, "status": status})
     assert (share.units, share.memory) == (UnitTotals(), MemoryTotals())
+
+
+@pytest.mark.parametrize("spec", [["x"], "x", 1])
+def test_a_share_node_whose_spec_is_no_object_is_not_known(spec: Any) -> None:
+    """The CRD lets none pass. It was held, and whoever asked it for its policy failed, for all nodes."""
+    body = {"metadata": meta(), "spec": spec}
+    assert cache.read(SHARE_NODES, body).entry is None
 
 
 def test_a_share_node_without_status_is_read() -> None:
