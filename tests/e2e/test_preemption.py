@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from tests.e2e.books import Key, read_books
-from tests.e2e.observe import PODS, Json, get, watch_until
+from tests.e2e.observe import PODS, Json, condition, get, watch_until
 from tests.e2e.outcomes import is_active, is_refused, is_running, summary
 from tests.e2e.product import Product, policy
 from tests.e2e.workloads import MEMORY, SLICE, create, pod
@@ -211,6 +211,64 @@ def protect(cluster: LocalCluster, namespace: str, *names: str) -> None:
         ),
         what="the budgets know their pods",
     )
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_one_that_is_nominated_in_vain_keeps_nobody_from_the_node(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    """What its victims left was taken: 12 units are free, 6 on each card, and nobody may be evicted. While
+    kube-scheduler counts 10 of them for ``high``, 2 are left for ``small``."""
+    two_thirds_each(cluster, namespace)
+    protect(cluster, namespace, "low", "middle")
+    create(cluster, namespace, [important("high", 10, HIGH)])
+    await_event(cluster, namespace, "PreemptionRefused", "high")
+    nominate(cluster, namespace, "high")
+    create(cluster, namespace, [important("small", 3, LOW)])
+    await_tried(cluster, namespace, "small")
+    try_again(cluster)
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: is_running(of_name(pods, "small")) and not nominated(of_name(pods, "high")),
+        what="small runs, and high is not nominated any more",
+        seconds=60,
+        describe=lambda pods: (summary(pods), nominated(of_name(pods, "high"))),
+    )
+    cluster.kubectl("delete", "poddisruptionbudget", "--all", "-n", namespace)
+    await_pods(cluster, namespace, "middle", "small", "high")
+
+
+def of_name(pods: Sequence[Json], name: str) -> Json:
+    return next(each for each in pods if each["metadata"]["name"] == name)
+
+
+def nominated(pod: Json) -> str:
+    return str(pod["status"].get("nominatedNodeName", ""))
+
+
+def await_tried(cluster: LocalCluster, namespace: str, name: str) -> None:
+    """Whatever came of it: kube-scheduler knows all by then that was written of pods before this one."""
+    watch_until(
+        cluster,
+        PODS.format(namespace=namespace),
+        lambda pods: bool(condition(of_name(pods, name), "PodScheduled")),
+        what=f"kube-scheduler has tried {name}",
+        describe=summary,
+    )
+
+
+def nominate(cluster: LocalCluster, namespace: str, name: str) -> None:
+    """As kube-scheduler does when it has evicted others for a pod."""
+    patch = json.dumps({"status": {"nominatedNodeName": NODE}})
+    cluster.kubectl(
+        "patch", "pod", name, "-n", namespace, "--subresource=status", "--type=merge", "-p", patch
+    )
+
+
+def try_again(cluster: LocalCluster) -> None:
+    """kube-scheduler tries pods that an extender refused again at any change of a node."""
+    cluster.kubectl("label", "node", NODE, f"tried-again={time.monotonic_ns()}", "--overwrite")
 
 
 def test_a_pod_that_never_preempts_waits(cluster: LocalCluster, namespace: str) -> None:

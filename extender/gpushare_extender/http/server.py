@@ -45,10 +45,13 @@ from gpushare_extender.http.wire import (
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.preempt.node_pods import NodePodReader
+from gpushare_extender.preempt.nominations import Nominations
 from gpushare_extender.preempt.scheduler_victims import SchedulerVictims
 
 LARGEST_REQUEST = 4 * 2**20
 """Bytes: the names of 5,000 nodes are 0.2 MiB, and a pod is at most 1.5."""
+NOMINATION_SECONDS = 1.0
+"""In which the API server has to tell what ends on a nominated node: kube-scheduler waits for the answer."""
 
 _log = logging.getLogger(__name__)
 
@@ -99,25 +102,32 @@ class ExtenderApi:
         try:
             args = EXTENDER_ARGS.decode(await request.read())
             self.called(_port(request))
-            return _json(self._filter(args))
+            return _json(await self._filter(args))
         except UNREADABLE_JSON as error:
             return _json(ExtenderFilterResult(error=f"not the arguments of a filter: {error}"))
 
-    def _filter(self, args: ExtenderArgs) -> ExtenderFilterResult:
+    async def _filter(self, args: ExtenderArgs) -> ExtenderFilterResult:
         if args.pod is None:
             return ExtenderFilterResult(error="not the arguments of a filter: no Pod")
         if message := self.health.not_listed():
             return ExtenderFilterResult(error=message)
+        items = _named(args.nodes) if args.node_names is None else {}
+        result = self._filter_names(args.node_names or list(items), args.pod)
+        if not result.passing and (message := await self._given_up(args.pod)):
+            return ExtenderFilterResult(error=message)
         if args.node_names is not None:
-            result = self._filter_names(args.node_names, args.pod)
             return _filter_result(result, node_names=result.passing)
-        return self._filter_items(args.nodes or NodeItems(), args.pod)
-
-    def _filter_items(self, nodes: NodeItems, pod: Pod) -> ExtenderFilterResult:
-        """For a scheduler that sends whole nodes, and takes whole nodes for an answer."""
-        items = _named(nodes)
-        result = self._filter_names(list(items), pod)
         return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
+
+    async def _given_up(self, pod: Pod) -> str:
+        """Returns why a pod that fits nowhere is not to be nominated any longer; empty where it may be. An
+        error of ours makes kube-scheduler take the nomination back, and try the pod again."""
+        if not pod.nominated_node:
+            return ""
+        binder = self.binder
+        reader = NodePodReader(binder.client, timeout=NOMINATION_SECONDS)
+        nominations = Nominations(self.ledger, reader, self.ending, binder.timing.clock)
+        return await nominations.given_up(pod, self._request(pod))
 
     def _filter_names(self, names: list[str], pod: Pod) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()

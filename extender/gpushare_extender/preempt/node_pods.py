@@ -1,6 +1,6 @@
 """Reading what preemption has to know and no watch brings: the pods of a node, and PodDisruptionBudgets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpushare_core.kube.client import KubeClient, Request
@@ -22,7 +22,14 @@ class NodePodReader:
 
     async def pods(self, node: str) -> list[BoundPod]:
         """Returns the pods that are bound to ``node`` and have not ended."""
-        params = {"fieldSelector": f"spec.nodeName={node},{NOT_ENDED}", **FROM_CACHE}
+        return await self._pods(node, FROM_CACHE)
+
+    async def pods_now(self, node: str) -> list[BoundPod]:
+        """Returns the same as of now: where no API call follows that would look again."""
+        return await self._pods(node, {})
+
+    async def _pods(self, node: str, params: Mapping[str, str]) -> list[BoundPod]:
+        params = {"fieldSelector": f"spec.nodeName={node},{NOT_ENDED}", **params}
         request = Request(path=PODS, params=params, timeout=self.timeout)
         return (await self.client.read(request, shape=PodList)).pods()
 

@@ -1,0 +1,42 @@
+"""Giving up nominations from which nothing can come: what the API server says of the node decides."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.placement.requests import PodRequest
+from gpushare_extender.decide.ending_pods import EndingPods
+from gpushare_extender.decide.nomination import given_up_reason, is_doubtful
+from gpushare_extender.decide.pod import Pod
+from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.preempt.node_pods import NodePodReader
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Nominations:
+    """Judges those of pods that fit nowhere."""
+
+    ledger: Ledger
+    reader: NodePodReader
+    ending: EndingPods
+    clock: Callable[[], float]
+
+    async def given_up(self, pod: Pod, request: PodRequest) -> str:
+        """Returns why ``pod`` is not to be nominated any longer; empty where it has no nomination, may get
+        its node, or nobody can tell."""
+        if not is_doubtful(self.ledger, pod, request):
+            return ""
+        node = pod.nominated_node
+        try:
+            pods = await self.reader.pods_now(node)
+        except (ApiError, UnreachableError) as error:
+            _log.warning("cannot tell whether pods end there: %s", error, extra={"node": node})
+            return ""
+        ending = {each.uid for each in self.ending.of(node, pods, now=self.clock())}
+        if reason := given_up_reason(self.ledger, pod, request, ending=ending):
+            _log.info("%s", reason, extra={"pod": str(pod.reference), "node": node})
+            return reason
+        return ""
