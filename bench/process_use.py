@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
+FIELDS = 13
+"""After the name, up to the time in the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +25,13 @@ def mebibytes(status: str, field: str) -> float:
 
 
 def cpu_seconds(stat: str) -> float:
-    """Returns the seconds that ``/proc/<pid>/stat`` counts: in user mode and in the kernel."""
+    """Returns the seconds that ``/proc/<pid>/stat`` counts: in user mode and in the kernel.
+
+    Raises ``ValueError`` where that says nothing: the process has ended.
+    """
     words = stat.rpartition(")")[2].split()  # the name before may have blanks
+    if len(words) < FIELDS:
+        raise ValueError(f"the process has ended: {stat!r}")
     return (int(words[11]) + int(words[12])) / TICKS
 
 

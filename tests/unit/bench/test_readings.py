@@ -46,8 +46,13 @@ def test_a_name_with_blanks_and_brackets_does_not_shift_the_times() -> None:
     assert (use.resident, use.peak) == (1.0, 2.0)
 
 
-def test_this_process_is_somewhere_in_memory() -> None:
+@pytest.mark.parametrize("stat", ["", "77 (a) S 1"])
+def test_a_process_that_has_ended_has_no_times(stat: str) -> None:
+    with pytest.raises(ValueError, match="has ended"):
+        cpu_seconds(stat)
 
+
+def test_this_process_is_somewhere_in_memory() -> None:
     use = of_process(os.getpid())
     assert 0 < use.resident <= use.peak
     assert use.cpu > 0
