@@ -14,6 +14,7 @@ from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.main import Extender
 
 REGISTERING = "not registered with the kubelet yet"
+NOT_TOLD_YET = "has not told yet whether the pod is bound"
 __all__ = ["extender"]
 
 MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
@@ -38,12 +39,13 @@ async def until_free(node: Node, extender: Extender, name: str, amount: int) -> 
 
 
 async def bind(node: Node, extender: Extender, name: str, *containers: Json) -> str:
-    """Returns why it is not bound, or an empty text; tries again while the node registers its resources."""
+    """Returns why it is not bound, or an empty text; tries again while the node registers its resources, and
+    while the API server takes long."""
     if ("default", name) not in node.api.objects[PODS]:
         node.api.put(PODS, pod_json(name, *containers, node=""))
     refusal = REGISTERING
-    async with asyncio.timeout(10):
-        while REGISTERING in refusal:
+    async with asyncio.timeout(30):
+        while REGISTERING in refusal or NOT_TOLD_YET in refusal:
             refusal = await extender.api.binder.bind(PodReference("default", name, f"uid-{name}"), NODE)
     return refusal
 
