@@ -26,7 +26,7 @@ from gpushare_operator.leadership import FEWEST_LEASE_SECONDS, Leadership, Lease
 from gpushare_operator.main import installed, main, parser, renamed, serve
 
 CARDS = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 @pytest.fixture
