@@ -161,7 +161,8 @@ class TestRealContainers:
         product.await_ready("default")
         assert digest(real) != original
         run_user(real)
-        assert real.kubectl("logs", "user") == "4\n"
+        # Running says nothing of what it has printed yet: this follows until there are two bytes.
+        assert real.kubectl("logs", "user", "--follow", "--limit-bytes=2") == "4\n"
         confinement_holds(real)
         real.kubectl("delete", "pod", "user", "--grace-period=1")
         product.delete("default")

@@ -121,13 +121,3 @@ def key_scores(keys: Iterable[Key]) -> dict[Key, int]:
     places = {key: place for place, key in enumerate(sorted(set(keys)))}
     steps = max(BEST, len(places) - 1)
     return {key: BEST - place * BEST // steps for key, place in places.items()}
-
-
-def rank(candidates: Mapping[str, Candidate], strategy: Strategy = Strategy.BINPACK) -> dict[str, int]:
-    """Returns a score from 0 to ``BEST`` for every node; equal nodes score alike, the best get ``BEST``.
-
-    All are candidates for the same request.
-    """
-    keys = {name: ranking_key(candidate, strategy) for name, candidate in candidates.items()}
-    scores = key_scores(keys.values())
-    return {name: scores[key] for name, key in keys.items()}

@@ -8,9 +8,7 @@ is healthy again, or just that the extender hears of a deletion a moment later t
 from collections import OrderedDict
 
 from gpushare_core.placement.requests import Request
-
-Asked = tuple[tuple[str, int], ...]
-"""Names of extended resources, and how much of each."""
+from gpushare_extender.ledger.fit_index import Shape, shape_of
 
 MOST_PODS = 1024
 """The ones refused longest ago are forgotten first; whatever wakes others wakes them, too."""
@@ -21,15 +19,15 @@ class RefusedPods:
 
     def __init__(self, most: int = MOST_PODS) -> None:
         self._most = most
-        self._asked: OrderedDict[str, Asked] = OrderedDict()
-        self._uids: dict[Asked, set[str]] = {}
+        self._asked: OrderedDict[str, Shape] = OrderedDict()
+        self._uids: dict[Shape, set[str]] = {}
         """Of those that ask for the same: thousands of pods wait for few different amounts."""
         self._would_fit: set[str] = set()
 
     def refused(self, uid: str, request: Request) -> None:
         """The pod, which asks for ``request``, fits no node as things are now."""
         self.settled(uid)
-        asked = self._asked[uid] = tuple((each.name, each.total) for each in request.resources)
+        asked = self._asked[uid] = shape_of(request)
         self._uids.setdefault(asked, set()).add(uid)
         if len(self._asked) > self._most:
             self._forget(next(iter(self._asked)))

@@ -41,6 +41,11 @@ Shape = tuple[tuple[str, int], ...]
 """What of a request decides where it fits: extended resources and how much of each."""
 
 
+def shape_of(request: Request) -> Shape:
+    """Returns the same for requests that fit the same nodes."""
+    return tuple((each.name, each.total) for each in request.resources)
+
+
 def node_unfit_reason(node: NodeLedger | None, room: NodeRoom | None, request: Request) -> UnfitReason:
     """Returns why ``request`` does not fit ``node``, which has ``room``; to be asked only where so."""
     if node is None or node.share_node is None:
@@ -77,7 +82,7 @@ class FitIndex:
         return sum(map(len, self._shapes.values()))
 
     def _answers(self, request: Request) -> "_Answers":
-        shape = tuple((each.name, each.total) for each in request.resources)
+        shape = shape_of(request)
         answers = self._shapes.get(shape)
         if answers is None:
             answers = self._shapes[shape] = _Answers(self._nodes, self._rooms, _bare(request))

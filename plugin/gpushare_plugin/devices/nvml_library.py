@@ -74,7 +74,8 @@ class NvmlLibrary:
     def use(self, question: UseQuestion) -> Use:
         """Returns what is in use. Blocks."""
         uuids = [card.uuid for card in question.cards]
-        return nvml_use(uuids, by_process=question.by_container)
+        with self._lock:
+            return nvml_use(uuids, by_process=question.by_container)
 
     def linked_pairs(self, facts: Sequence[CardFacts]) -> frozenset[frozenset[str]]:
         """Returns the pairs of UUIDs of which NVML says that they are linked by NVLink. Blocks.
@@ -83,11 +84,12 @@ class NvmlLibrary:
             DriverFaultError: as ``read``.
         """
         told = [each for each in facts if each.uuid and not each.error]
-        return frozenset(
-            frozenset((one.uuid, other.uuid))
-            for one, other in combinations(told, 2)
-            if _are_linked(one.index, other.index)
-        )
+        with self._lock:
+            return frozenset(
+                frozenset((one.uuid, other.uuid))
+                for one, other in combinations(told, 2)
+                if _are_linked(one.index, other.index)
+            )
 
     def _open(self) -> None:
         if self._is_open:

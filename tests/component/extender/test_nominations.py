@@ -7,21 +7,12 @@ An answer with an error makes kube-scheduler take the nomination back: ``clearNo
 from collections.abc import AsyncIterator
 
 import pytest
-from aiohttp import ClientSession
-from aiohttp.test_utils import TestServer
-from tests.component.extender.test_server import permitted
 from tests.fakes.api_server import PODS, FakeApi, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
-from tests.fakes.extender_clock import FakeClock
-from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, share_node
+from tests.samples.extender import asked, holder_json, pod_json, reference, share_node
 
 from gpushare_core.json_object import Json
-from gpushare_core.kube.client import KubeClient
-from gpushare_extender.bind.binder import Binder
-from gpushare_extender.cluster.watchers import WatchHealth
-from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.server import ExtenderApi, application
-from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.http.server import ExtenderApi
 
 REFUSED = "insufficient GPU memory in one card: asked 10, largest free 6"
 
@@ -33,27 +24,6 @@ async def api() -> AsyncIterator[FakeApi]:
         for name, card in (("x", 0), ("y", 1)):
             fake.put(PODS, holder_json(name, card=card, units=10))
         yield fake
-
-
-@pytest.fixture
-async def extender(api: FakeApi) -> AsyncIterator[ExtenderApi]:
-    ledger = Ledger()
-    ledger.replace_share_nodes([share_node("n1"), share_node("n2", 8)])
-    ledger.set_pod(pod_update("uid-x", c0=10))
-    ledger.set_pod(pod_update("uid-y", c1=10))
-    clock = FakeClock(0.0)
-    watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
-    async with KubeClient(api.credentials()) as client:
-        yield ExtenderApi(ledger, Binder(client, ledger, permitted), HealthApi(watches))
-
-
-@pytest.fixture
-async def caller(extender: ExtenderApi) -> AsyncIterator[SchedulerCaller]:
-    server = TestServer(application(extender))
-    await server.start_server(shutdown_timeout=0.1)
-    async with ClientSession() as session:
-        yield SchedulerCaller(session, server)
-    await server.close()
 
 
 def nominated(node: str = "n1", *, units: int = 10) -> Json:

@@ -4,22 +4,13 @@ import dataclasses
 from collections.abc import AsyncIterator
 
 import pytest
-from aiohttp import ClientSession
-from aiohttp.test_utils import TestServer
-from tests.component.extender.test_server import permitted
 from tests.fakes.api_server import DISRUPTION_BUDGETS, PODS, FakeApi, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
-from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, share_node
 from tests.samples.preemption import budget_json
 
 from gpushare_core.json_object import Json
-from gpushare_core.kube.client import KubeClient
-from gpushare_extender.bind.binder import Binder
-from gpushare_extender.cluster.watchers import WatchHealth
-from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.server import ExtenderApi, application
-from gpushare_extender.ledger.ledger import Ledger
+from gpushare_extender.http.server import ExtenderApi
 from gpushare_extender.preempt.scheduler_victims import MOST_NODES
 
 
@@ -32,27 +23,6 @@ async def api() -> AsyncIterator[FakeApi]:
             pod["spec"]["priority"] = priority
             fake.put(PODS, pod)
         yield fake
-
-
-@pytest.fixture
-async def extender(api: FakeApi) -> AsyncIterator[ExtenderApi]:
-    ledger = Ledger()
-    ledger.replace_share_nodes([share_node("n1"), share_node("n2", 8)])
-    ledger.set_pod(pod_update("uid-x", c0=10))
-    ledger.set_pod(pod_update("uid-y", c1=10))
-    clock = FakeClock(0.0)
-    watches = (WatchHealth("pods", clock, listed=True), WatchHealth("gpusharenodes", clock, listed=True))
-    async with KubeClient(api.credentials()) as client:
-        yield ExtenderApi(ledger, Binder(client, ledger, permitted), HealthApi(watches))
-
-
-@pytest.fixture
-async def caller(extender: ExtenderApi) -> AsyncIterator[SchedulerCaller]:
-    server = TestServer(application(extender))
-    await server.start_server(shutdown_timeout=0.1)
-    async with ClientSession() as session:
-        yield SchedulerCaller(session, server)
-    await server.close()
 
 
 def preemptor(units: int | None = 10, *, policy: str = "PreemptLowerPriority") -> Json:

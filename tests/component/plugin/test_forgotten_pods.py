@@ -17,20 +17,25 @@ from gpushare_plugin.kubelet import registration
 
 MEMORY, SLICE, CARD = GPUSHARE.memory_resource, GPUSHARE.slice_resource, GPUSHARE.card_resource
 FIRST, SECOND = card_uuid(NODE, 0), card_uuid(NODE, 1)
-ONE_CARD = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
-TWO_CARDS = {"source": "Simulated", "simulated": [{"count": 2, "memory": "16Gi"}]}
 RUNNING = {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"}
 
 modes = pytest.mark.parametrize("mode", ["Memory", "Mixed"])
 
 
-async def one_card(node: Node, mode: str) -> None:
-    node.share(mode=mode, slicesPerCard=2, devices=ONE_CARD)
-    await node.until("the card", lambda: [each.units for each in node.share_node.status.cards] == [16])
-    # It is recorded first, and taken back for a pod that comes before the kubelet has the list.
-    await node.kubelet.until("its units in the list", lambda it: len(it.devices_of(MEMORY)) == 16)
+async def shared_cards(node: Node, mode: str, count: int) -> None:
+    devices = {"source": "Simulated", "simulated": [{"count": count, "memory": "16Gi"}]}
+    node.share(mode=mode, slicesPerCard=2, devices=devices)
+    await node.until(
+        "the cards", lambda: [each.units for each in node.share_node.status.cards] == [16] * count
+    )
+    # They are recorded first, and taken back for a pod that comes before the kubelet has the list.
+    await node.kubelet.until("their units in the list", lambda it: len(it.devices_of(MEMORY)) == 16 * count)
     await lists(node, 3 if mode == "Mixed" else 1)
     await node.until_registered()
+
+
+async def one_card(node: Node, mode: str) -> None:
+    await shared_cards(node, mode, count=1)
 
 
 def mirror(name: str, units: int, *, static: str = "hash-1", uid: str = "mirror-1") -> Json:
@@ -347,13 +352,11 @@ async def test_an_init_container_may_take_all_that_is_left_of_its_card(node: Nod
 
 
 def allocated(node: Node) -> int:
-    return sum(card.allocated_units for card in node.share_node.status.cards)
+    return sum(sums(node).values())
 
 
 async def two_cards(node: Node, mode: str) -> None:
-    node.share(mode=mode, slicesPerCard=2, devices=TWO_CARDS)
-    await lists(node, 3 if mode == "Mixed" else 1)
-    await node.until_registered()
+    await shared_cards(node, mode, count=2)
 
 
 async def run_on(node: Node, card: str, name: str, *containers: Json, inits: tuple[Json, ...] = ()) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpushare_core.placement.card_choice import Card, Strategy
-from gpushare_core.placement.node_ranking import BEST, Candidate, rank
+from gpushare_core.placement.node_ranking import BEST, Candidate, key_scores, ranking_key
 from gpushare_core.placement.requests import ResourceClass
 
 MEMORY, SLICE, CARD = ResourceClass
@@ -46,6 +46,13 @@ def candidate(
         numa_nodes=numa_nodes,
         link_groups=link_groups,
     )
+
+
+def rank(candidates: dict[str, Candidate], strategy: Strategy = Strategy.BINPACK) -> dict[str, int]:
+    """Scores by name, of candidates for the same request."""
+    keys = {name: ranking_key(each, strategy) for name, each in candidates.items()}
+    scores = key_scores(keys.values())
+    return {name: scores[key] for name, key in keys.items()}
 
 
 SHARED = [
