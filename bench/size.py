@@ -14,6 +14,8 @@ class Size:
     """Created at once for a throughput."""
     repeats: int
     """Of plain and shared runs, taking turns."""
+    candidates: tuple[int, ...]
+    """How many nodes a shared pod is offered, taking turns; 0: all."""
     one_of: int
     """Among so many nodes exactly one fits."""
     storm: int = 500
@@ -51,6 +53,7 @@ QUICK = Size(
     nodes=(100,),
     pods=200,
     repeats=3,
+    candidates=(0, 16),
     one_of=1000,
     unfit=300,
     rounds=10,
@@ -70,6 +73,7 @@ FULL = Size(
     nodes=(100, 1000, 5000),
     pods=500,
     repeats=5,
+    candidates=(0, 4, 16, 64, 256),
     one_of=5000,
     unfit=5000,
     rounds=100,

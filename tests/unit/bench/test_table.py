@@ -24,6 +24,7 @@ ROWS = {
     "cpu",
     "storm",
     "pending",
+    "candidates",
     "one-node",
     "churn",
     "policy",
