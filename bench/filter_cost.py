@@ -61,19 +61,19 @@ def filled_ledger(layout: Layout, *, candidates: int = CANDIDATES) -> Ledger:
         pods = layout.pods(index)
         uids = {pod.name: str(uuid.UUID(int=index << 16 | pod.place)) for pod in pods}
         written = share_node(index) | share_node_status(index, layout, uids)
-        ledger.set_share_node(replace(read_share_node(_encoded(written)), candidates=candidates))
+        ledger.set_share_node(replace(read_share_node(encoded(written)), candidates=candidates))
         for pod in pods:
-            ledger.set_pod(read_pod(_encoded(_metadata(pod, uids[pod.name]))))
+            ledger.set_pod(read_pod(encoded(metadata(pod, uids[pod.name]))))
         for number in range(index * 5 % 8):
             _bind(ledger, node_name(index), _request(ledger, SIZES[(index // 8 + number) % len(SIZES)]))
     return ledger
 
 
-def _encoded(written: object) -> bytes:
+def encoded(written: object) -> bytes:
     return json.dumps(written).encode()
 
 
-def _metadata(pod: PlacedPod, uid: str) -> dict[str, object]:
+def metadata(pod: PlacedPod, uid: str) -> dict[str, object]:
     names = {"name": pod.name, "namespace": NAMESPACE, "uid": uid, "creationTimestamp": MOMENT}
     return {"metadata": names | running_status(pod, uid)["metadata"]}
 

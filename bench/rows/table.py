@@ -18,6 +18,7 @@ from bench.rows import (
     pods,
     policy,
     program_starts,
+    scale,
     throughput,
     workplace,
 )
@@ -30,7 +31,7 @@ HOUR = 3600.0
 
 def stages(size: Size) -> list[Stage[Any]]:
     """Returns everything that is measured at ``size``."""
-    return [_programs(size), *_throughput(size), _policy(size)]
+    return [_programs(size), *scale.stages(size), *_throughput(size), _policy(size)]
 
 
 def names() -> list[str]:
