@@ -222,16 +222,15 @@ class Reconciler:
     async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
         """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""
         self.repetitions.settle(key, plan.actions)
-        due = self.repetitions.due(plan.actions, self.now())
-        actions = due.actions[:MOST_ACTIONS]
-        contested = [action for action in actions if self.repetitions.is_contested(action)]
+        due = self.repetitions.due(plan.actions, self.now(), most=MOST_ACTIONS)
+        contested = [action for action in due.actions if self.repetitions.is_contested(action)]
         rivals = {target(action): rival(snapshot, action) for action in contested}
-        failures = await self._applier().perform(actions)
+        failures = await self._applier().perform(due.actions)
         errors = {target(failure.action): str(failure) for failure in failures if not failure.is_conflict}
-        for action in actions:
+        for action in due.actions:
             at = target(action)
             self.repetitions.note(key, action, self.now(), error=errors.get(at, ""), rival=rivals.get(at, ""))
-        if len(failures) < len(actions):
+        if len(failures) < len(due.actions):
             # Another one may wait for it, and so does the rest, whatever comes of the status.
             self.enqueue_all()
         return _Outcome(failures=failures, retry_after=due.retry_after)
