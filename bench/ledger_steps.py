@@ -7,14 +7,16 @@ processor of its thread, alone in a process: what else the machine does is not i
 import argparse
 import json
 import logging
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 
 from bench.cluster_objects import Layout, PlacedPod, node_name, share_node, share_node_status
-from bench.filter_cost import encoded, metadata
+from bench.filter_cost import encoded, filtered, metadata, timed
 from bench.filter_latency import filter_request
-from bench.rows.extender_books import UNITS
+from bench.rows.extender_books import SAMPLE, UNITS
+from bench.rows.scale_extender import sampled
 
 from gpushare_core.audit.lasting import LASTING_SECONDS
 from gpushare_extender.cluster.book_audit import BookAudit, ChangedNodes
@@ -28,6 +30,7 @@ from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.share_node import ShareNode, read_share_node
 from gpushare_extender.main import spare_long_lived
 
+CALLS = 25
 PASSING = 1000
 """Pods that come and go."""
 Lists = tuple[list[ShareNode], list[PodUpdate]]
@@ -54,6 +57,7 @@ def steps(layout: Layout) -> dict[str, float]:
         "garbage collector after a list": seconds(spare_long_lived),
         "one round of the audit, all nodes due": audit_round(ledger, layout),
         "first filter of all nodes for another amount": seconds(lambda: answers(ledger, layout)),
+        **{f"filter, {names:,} names": filter_call(ledger, names) for names in sizes(layout.nodes)},
         "one event of a pod": pod_event(ledger, layout),
     }
     share_nodes, pods = listed(layout)
@@ -100,6 +104,21 @@ def audit_round(ledger: Ledger, layout: Layout) -> float:
         audit.look_at_due()
 
     return min(seconds(round_) for _ in range(10))
+
+
+def sizes(nodes: int) -> list[int]:
+    """Returns for how many names the filter is asked: as peers are, as kube-scheduler asks, and all."""
+    return sorted({min(SAMPLE, nodes), sampled(nodes), nodes})
+
+
+def filter_call(ledger: Ledger, names: int) -> float:
+    """Returns what a call takes from its JSON to the JSON of its answer: the median, each for another pod."""
+    offered = [node_name(index) for index in range(names)]
+    taken = [
+        timed(lambda body: filtered(ledger, body), filter_request(offered, units=UNITS))[1]
+        for _ in range(CALLS)
+    ]
+    return statistics.median(taken) / 1e3
 
 
 def pod_event(ledger: Ledger, layout: Layout) -> float:

@@ -34,9 +34,10 @@ from gpushare_operator.desired.names import Installation
 from gpushare_operator.reconcile import FIGURES_SECONDS, Reconciler
 from gpushare_operator.work_queue import WorkQueue
 
-CALM_SECONDS = 3.0
+LOOK_SECONDS = 0.05
+CALM_LOOKS = 60
 """Without a write: nothing is due any more."""
-PATIENCE = 600.0
+PATIENCE = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +118,15 @@ class Measurement:
         )
 
     async def until_calm(self) -> None:
-        """Returns when nothing has been written for a while."""
-        deadline, since, last = time.monotonic() + PATIENCE, time.monotonic(), -1
-        while time.monotonic() - since < CALM_SECONDS:
+        """Returns when nothing has been written for a while. Looks are counted, not seconds: one that comes
+        late, after an operator that was busy, says nothing of what it does next."""
+        deadline, quiet, last = time.monotonic() + PATIENCE, 0, -1
+        while quiet < CALM_LOOKS:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the operator still writes after {PATIENCE:.0f} s: {self.cluster.writes}")
-            if (written := sum(self.cluster.writes.values())) != last:
-                last, since = written, time.monotonic()
-            await asyncio.sleep(0.05)
+            written = sum(self.cluster.writes.values())
+            quiet, last = (quiet + 1 if written == last else 0), written
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 def main() -> int:

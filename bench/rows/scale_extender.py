@@ -210,9 +210,15 @@ async def asking(extender: Extender, names: int) -> AsyncIterator[list[float]]:
 
 
 def _ask(extender: Extender, names: int, taken: list[float], ends: threading.Event) -> None:
+    """A call that is not answered at all counts with the time after which it was given up."""
     offered = [node_name(index) for index in range(names)]
     while not taken or not ends.wait(ASK_SECONDS):
-        taken.append(extender.caller.filter(filter_request(offered, units=UNITS))[0])
+        begun = time.perf_counter()
+        try:
+            extender.caller.filter(filter_request(offered, units=UNITS))
+        except TimeoutError:
+            extender.caller.close()
+        taken.append(1e3 * (time.perf_counter() - begun))
 
 
 async def pods_come_and_go(extender: Extender, seconds: float) -> int:
