@@ -48,10 +48,7 @@ def _alone(size: Size, nodes: int) -> Stage[Workplace]:
     return Stage(
         f"{nodes:,} nodes in memory",
         partial(workplace.entered, size),
-        tuple(
-            Row(NAME, title, lambda place, measure=measure: measure(place, nodes), 600.0 + nodes / 10)
-            for title, measure in rows
-        ),
+        tuple(Row(NAME, title, partial(measure, nodes=nodes), 600.0 + nodes / 10) for title, measure in rows),
     )
 
 
