@@ -45,6 +45,10 @@ class Size:
     """Of a plugin with nothing to do."""
     starts: int
     """Of each program; the median counts."""
+    scale_nodes: tuple[int, ...]
+    """In the books of one extender after the other, and of operators; without a cluster."""
+    scale_seconds: float
+    """Of each thing that is watched there."""
     churn_nodes: int = 1000
     churn_seconds: float
 
@@ -65,9 +69,12 @@ QUICK = Size(
     fine_admissions=40,
     idle_seconds=10.0,
     starts=2,
+    scale_nodes=(),
+    scale_seconds=5.0,
     churn_seconds=0.0,
 )
-"""Under 5 minutes; without churn, which tells nothing in seconds."""
+"""Under 5 minutes; without churn, which tells nothing in seconds, and without scale, which tells nothing in
+small."""
 
 FULL = Size(
     nodes=(100, 1000, 5000),
@@ -85,6 +92,8 @@ FULL = Size(
     fine_admissions=110,
     idle_seconds=60.0,
     starts=5,
+    scale_nodes=(5000, 15000, 50000),
+    scale_seconds=20.0,
     churn_seconds=3600.0,
 )
 

@@ -19,6 +19,7 @@ from bench.rows import (
     pods,
     policy,
     program_starts,
+    scale,
     throughput,
     workplace,
 )
@@ -33,7 +34,7 @@ CANDIDATE_NODES = 1000
 
 def stages(size: Size) -> list[Stage[Any]]:
     """Returns everything that is measured at ``size``."""
-    return [_programs(size), *_throughput(size), _policy(size)]
+    return [_programs(size), *scale.stages(size), *_throughput(size), _policy(size)]
 
 
 def names() -> list[str]:
