@@ -1,6 +1,6 @@
 """The sums of one node: its cards, and which pods have how much of them. Pure."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -270,6 +270,15 @@ class NodeLedger:
     def booked(self, uid: str, card: str) -> int:
         """Returns what the pod has of ``card`` (UUID) by annotation or reservation, in the node's unit."""
         return self._booked.get(card, {}).get(uid, 0)
+
+    def booked_of(self, card: str) -> Mapping[str, int]:
+        """Returns pod UID -> units of ``card`` (UUID), as ``booked`` says them."""
+        return self._booked.get(card, {})
+
+    @property
+    def booked_cards(self) -> Set[str]:
+        """The UUIDs of the cards of which pods have anything by annotation or reservation."""
+        return self._booked.keys()
 
     def given(self, card: ShareNodeCard) -> Mapping[str, int]:
         """Returns what the kubelet has given to each pod of ``card``, by UID, each pod as a whole."""
