@@ -12,8 +12,8 @@ from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard, node_u
 
 
 def surely_agree(ledger: Ledger, name: str) -> bool:
-    """Returns True only where ``node_differences(node_books(ledger, name))`` is empty; it may be where this is
-    False, as in mode Mixed or while pods are on their way."""
+    """Returns True only where ``node_differences(node_books(ledger, name))`` is empty; that may be so where this
+    is False, as in mode Mixed or while pods are on their way."""
     node = ledger.node(name)
     share_node = node.share_node if node else None
     unit = node_unit(share_node.unit) if share_node else None
@@ -59,7 +59,7 @@ class _Compared:
         self._unit = unit.parts[0]
 
     def agrees(self, told: ShareNodeCard, counted: Card) -> bool:
-        """Returns whether GPUShareNode, annotations and sums say the same of a card, and nothing impossible."""
+        """Returns whether GPUShareNode, annotations and sums say the same of a card."""
         return (
             (told.uuid, told.units, told.allocated) == (counted.uuid, counted.units, counted.allocated)
             and not (told.offers or told.lock)

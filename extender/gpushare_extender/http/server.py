@@ -133,7 +133,7 @@ class ExtenderApi:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
         narrowing = None if self.offered.comes_again(uid, now=now) else Narrowing(pod.nominated_node)
         result = filter_nodes(self.ledger, names, uid=uid, request=request, narrowing=narrowing)
-        if result.is_narrowed:
+        if result.left_out:
             self.offered.offered_some(uid, now=now)
         if result.passing:
             self.refused.settled(uid)
