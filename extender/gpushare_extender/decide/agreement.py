@@ -12,8 +12,10 @@ from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard, node_u
 
 
 def surely_agree(ledger: Ledger, name: str) -> bool:
-    """Returns True only where ``node_differences(node_books(ledger, name))`` is empty; that may be so where this
-    is False, as in mode Mixed or while pods are on their way."""
+    """Returns True only where ``node_differences(node_books(ledger, name))`` is empty.
+
+    That may be so where this is False as well: in mode Mixed, while pods are on their way.
+    """
     node = ledger.node(name)
     share_node = node.share_node if node else None
     unit = node_unit(share_node.unit) if share_node else None

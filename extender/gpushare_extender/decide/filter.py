@@ -19,8 +19,8 @@ _LAST = (sys.maxsize,)
 class FilterResult:
     """Every offered name is in exactly one of the first four.
 
-    kube-scheduler is not told of those that are left out. A name that is in no list of an answer is to it a node
-    where evicting pods is of no use (``NewDefaultNodeToStatus`` of 1.36; 1.30 looks for victims there, and finds
+    kube-scheduler is not told of those that are left out. A name that is in no list is to it a node where
+    evicting pods is of no use (``NewDefaultNodeToStatus`` of 1.36; 1.30 looks for victims there, and finds
     that none is needed): so it is, and thousands of names cost more than all else of an answer.
     """
 

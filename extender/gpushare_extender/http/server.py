@@ -136,6 +136,7 @@ class ExtenderApi:
         if result.left_out:
             self.offered.offered_some(uid, now=now)
         if result.passing:
+            self.binder.expected.put(uid, request)
             self.refused.settled(uid)
             self.preemptors.settled(uid)
         elif request.resources:
