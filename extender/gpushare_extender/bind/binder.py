@@ -24,6 +24,7 @@ from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.reservations import BindState, Reservation
+from gpushare_extender.ledger.share_node import ShareNode
 
 PARALLEL_BINDS = 200
 """Each has a connection to the API server of its own: kube-scheduler sends a burst of binds at once, and one
@@ -61,6 +62,8 @@ class Expected:
     reservation: Reservation
     request: PodRequest
     """By its filter."""
+    share_node: ShareNode | None
+    """As the cards were chosen by."""
 
 
 @dataclass(slots=True)
@@ -208,12 +211,15 @@ class Binder:
             return None
         self._reserve(pod, node, request)
         reservation = self.ledger.reservation(pod.uid)
-        return Expected(reservation, request) if reservation else None
+        return Expected(reservation, request, self.ledger.share_node(node)) if reservation else None
 
     def _serves(self, reserved: Expected, request: PodRequest) -> bool:
-        """Returns whether ``reserved`` is there still, and what the pod may have and asks for."""
+        """Returns whether ``reserved`` is there still, is what the pod asks for and may have, and would be
+        chosen now: the node may have been closed meanwhile, or be of another unit."""
+        node = reserved.reservation.holder.node
         is_right = is_same(reserved.request, request) and not crowded_container_reason(request)
-        return is_right and self._is_there(reserved)
+        is_unchanged = self.ledger.share_node(node) is reserved.share_node and self.ledger.room(node)
+        return is_right and bool(is_unchanged) and self._is_there(reserved)
 
     def _is_there(self, reserved: Expected) -> bool:
         return self.ledger.reservation(reserved.reservation.holder.uid) is reserved.reservation

@@ -1,6 +1,6 @@
 """Whether the books of a node surely agree, told by a few comparisons: those of nearly every node do. Pure.
 
-The auditor's rules take some hundred times as long. They alone say what differs, and are to be asked wherever
+The auditor's rules take fifteen times as long. They alone say what differs, and are to be asked wherever
 this does not say yes.
 """
 

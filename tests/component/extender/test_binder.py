@@ -689,6 +689,31 @@ class TestWhatAPodIsExpectedToAskFor:
         assert used(ledger) == 4
         assert "nodeName" not in api.pod("a")["spec"], "somebody else has bound it, by what the watch shows"
 
+    @pytest.mark.parametrize("what", ["dropped", "paused", "closed"])
+    async def test_is_not_bound_to_a_node_that_takes_no_pods_any_more(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, gate: Gate, what: str
+    ) -> None:
+        binding = await self.bind(binder, gate, expected=4)
+        if what == "dropped":
+            ledger.drop_share_node("n1")
+        elif what == "paused":
+            ledger.pause("n1", "paused")
+        else:
+            ledger.set_share_node(share_node("n1", closed_reason="closed"))
+        gate.open.set()
+        assert await binding
+        assert "nodeName" not in api.pod("a")["spec"]
+        assert ledger.holder("uid-a") is None
+
+    async def test_is_chosen_anew_in_another_unit(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, gate: Gate
+    ) -> None:
+        binding = await self.bind(binder, gate, expected=4)
+        ledger.set_share_node(share_node("n1", 32, 32, unit="512Mi"))
+        gate.open.set()
+        assert await binding == ""
+        assert (allocation(api)["unit"], used(ledger)) == ("512Mi", 4)
+
     async def test_that_does_not_fit_is_not_asked_for(
         self, api: FakeApi, binder: Binder, ledger: Ledger
     ) -> None:
