@@ -23,7 +23,7 @@ from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read
 from gpushare_plugin.decide.conditions import RegistrationState
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.pods import PodName, read_pod
-from gpushare_plugin.decide.preferred_allocation import NothingFitsError
+from gpushare_plugin.decide.preferred_allocation import NothingFitsError, PreferenceRequest
 from gpushare_plugin.decide.unit_ids import known_numbers
 from gpushare_plugin.devices.card import PhysicalCard, Reading
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
@@ -32,6 +32,7 @@ from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError, 
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.wire import preference_requests
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
 from gpushare_plugin.use_meter import UseMeter
@@ -240,7 +241,7 @@ class KubeletClient:
         assert timeout
         if self.kubelet.silent:
             raise PodResourcesUnavailableError("no answer")
-        return changed(read_assigned(self.kubelet.listed(), RESOURCES), kubelet=str(self.kubelet.starts))
+        return changed(read_assigned(self.kubelet.listed().SerializeToString(), RESOURCES), kubelet=str(self.kubelet.starts))
 
     def read(self, names: Collection[str]) -> tuple[CheckpointEntry, ...]:
         assert RESOURCES.keys() >= set(names)
@@ -424,11 +425,18 @@ class Node:
             free = self.kubelet.free(name)
             if len(free) + len(reused) < amount:
                 raise RefusedError(f"{name}: Requested: {amount}, Available: {len(free)}")
-            asked = api.ContainerPreferredAllocationRequest(
-                available_deviceIDs=[*free, *reused], must_include_deviceIDs=reused, allocation_size=amount
-            )
+            asked = preference_request([*free, *reused], reused, amount)
             ids = run_now(allocator.prefer(asked))
         return Given(name, ids, allocator.allocate(ids).variables)
+
+
+def preference_request(free: Sequence[str], reused: Sequence[str], amount: int) -> PreferenceRequest:
+    """Returns it as it comes from the kubelet's message."""
+    asked = api.ContainerPreferredAllocationRequest(
+        available_deviceIDs=free, must_include_deviceIDs=reused, allocation_size=amount
+    )
+    message = api.PreferredAllocationRequest(container_requests=[asked])
+    return preference_requests(message.SerializeToString())[0]
 
 
 async def _nothing() -> None:
