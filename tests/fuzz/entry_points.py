@@ -154,9 +154,9 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.devices.simulation:_with": "gpushare_plugin.devices.simulation:read_simulation",
     "gpushare_plugin.devices.simulation:_xid": "gpushare_plugin.devices.simulation:read_simulation",
     "gpushare_plugin.kubelet.checkpoint:_decoded": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",
-    "gpushare_plugin.kubelet.wire:_devices": "gpushare_plugin.kubelet.pod_resources:read_assigned",
+    "gpushare_plugin.kubelet.wire:_take_devices": "gpushare_plugin.kubelet.pod_resources:read_assigned",
     "gpushare_plugin.kubelet.wire:_preference": "gpushare_plugin.kubelet.wire:preference_requests",
-    "gpushare_plugin.kubelet.wire:_text": "gpushare_plugin.kubelet.pod_resources:read_assigned",
+    "gpushare_plugin.kubelet.wire:_decoded": "gpushare_plugin.kubelet.pod_resources:read_assigned",
 }
 """A function that decodes -> the entry point above it by which a test reaches it."""
 

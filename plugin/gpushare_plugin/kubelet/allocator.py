@@ -350,7 +350,7 @@ class Allocator:
     def _taken(self, included: list[int]) -> Iterator[int]:
         kept = set(included)
         taken = chain(self.state.assigned.numbers(), self.reservations.numbers())
-        return (number for number in taken if number not in kept)
+        return (number for number in taken if number not in kept) if kept else taken
 
     def _record(self, candidates: Sequence[Pod], cards: Sequence[str], request: ContainerRequest) -> None:
         named = ",".join(cards)

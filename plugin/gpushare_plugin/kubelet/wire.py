@@ -58,10 +58,10 @@ def listed_pods(answer: bytes, resources: Collection[str]) -> Iterator[ListedPod
         yield ListedPod(
             namespace=_text(answer, each, _POD_NAMESPACE),
             name=_text(answer, each, _POD_NAME),
-            containers={
-                _text(answer, container, _CONTAINER_NAME): _devices(answer, container, resources)
+            containers=dict(
+                _container(answer, container, resources)
                 for container in _messages(answer, each, _CONTAINERS)
-            },
+            ),
         )
 
 
@@ -93,27 +93,42 @@ def _preference(content: bytes, message: _Field) -> PreferenceRequest:
 _AVAILABLE_UNITS = UnitRuns(lambda length: bytes([_AVAILABLE << 3 | _BYTES, length]))
 
 
-def _devices(content: bytes, container: _Field, resources: Collection[str]) -> dict[str, ListedDevices]:
-    """The kubelet lists every device in an entry of its own, and all of a container look alike."""
-    found: dict[str, ListedDevices] = {}
-    at = container.start
+def _container(
+    content: bytes, container: _Field, resources: Collection[str]
+) -> tuple[str, dict[str, ListedDevices]]:
+    """Returns its name and its devices.
+
+    The kubelet lists every device in an entry of its own, and all of a container look alike.
+    """
+    name, found, at = "", dict[str, ListedDevices](), container.start
     while at < container.end:
-        entry = _field(content, at, container.end)
-        at = entry.end
-        if (entry.number, entry.kind) != (_DEVICES, _BYTES):
-            continue
-        devices = podresources_pb2.ContainerDevices.FromString(content[entry.start : entry.end])
-        if devices.resource_name not in resources:
-            continue
-        listed = found.setdefault(devices.resource_name, ListedDevices())
-        runs = _runs_like(content[entry.start : entry.end], devices)
-        end = runs.end(content, entry.at, container.end) if runs else entry.at
-        if runs and end > entry.at:
-            listed.numbers.extend(runs.numbers(content[entry.at : end]))
-            at = end
-        else:
-            listed.others.extend(devices.device_ids)
-    return found
+        each = _field(content, at, container.end)
+        at = each.end
+        if (each.number, each.kind) == (_DEVICES, _BYTES):
+            at = _take_devices(content, each, container.end, resources, found)
+        elif (each.number, each.kind) == (_CONTAINER_NAME, _BYTES):
+            name = _decoded(content[each.start : each.end])
+    return name, found
+
+
+def _take_devices(
+    content: bytes, entry: _Field, stop: int, resources: Collection[str], found: dict[str, ListedDevices]
+) -> int:
+    """Adds the devices of ``entry`` to what was ``found``, and of those after it that look alike.
+
+    Returns where they end.
+    """
+    devices = podresources_pb2.ContainerDevices.FromString(content[entry.start : entry.end])
+    if devices.resource_name not in resources:
+        return entry.end
+    listed = found.setdefault(devices.resource_name, ListedDevices())
+    runs = _runs_like(content[entry.start : entry.end], devices)
+    end = runs.end(content, entry.at, stop) if runs else entry.at
+    if runs is None or end == entry.at:
+        listed.others.extend(devices.device_ids)
+        return entry.end
+    listed.numbers.extend(runs.numbers(content[entry.at : end]))
+    return end
 
 
 def _runs_like(entry: bytes, devices: podresources_pb2.ContainerDevices) -> UnitRuns | None:
@@ -170,8 +185,12 @@ def _text(content: bytes, message: _Field, number: int) -> str:
     last = None
     for last in _messages(content, message, number):
         pass
+    return _decoded(content[last.start : last.end]) if last else ""
+
+
+def _decoded(text: bytes) -> str:
     try:
-        return content[last.start : last.end].decode() if last else ""
+        return text.decode()
     except UnicodeDecodeError as error:
         raise DecodeError(str(error)) from error
 
