@@ -17,6 +17,7 @@ from gpushare_core.log_file import log_file
 from gpushare_core.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.kubelet.pod_resources import PodResources
+from gpushare_plugin.malloc import keep_little
 
 LOG_FILE = "gpushare-plugin.log"
 
@@ -24,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def main() -> None:
+    keep_little()
     options = parse_arguments(sys.argv[1:])
     fixed = {"node": options.node}
     configure_logging(options.log_level, fixed=fixed)
