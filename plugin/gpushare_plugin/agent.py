@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.clock import utc_now
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff

@@ -10,7 +10,7 @@ from dataclasses import replace as changed
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
@@ -241,7 +241,10 @@ class KubeletClient:
         assert timeout
         if self.kubelet.silent:
             raise PodResourcesUnavailableError("no answer")
-        return changed(read_assigned(self.kubelet.listed().SerializeToString(), RESOURCES), kubelet=str(self.kubelet.starts))
+        return changed(
+            read_assigned(self.kubelet.listed().SerializeToString(), RESOURCES),
+            kubelet=str(self.kubelet.starts),
+        )
 
     def read(self, names: Collection[str]) -> tuple[CheckpointEntry, ...]:
         assert RESOURCES.keys() >= set(names)
@@ -336,7 +339,7 @@ class Node:
             meter=UseMeter(self.state, ContainerNames(self.cluster), open_use=lambda _: None),  # type: ignore[arg-type]
             events=EventWriter(Unheard(), self.name, now=self.now),  # type: ignore[arg-type]
         )
-        self.state.share_node = GPUShareNode.model_validate(self.cluster.share_nodes[self.name])
+        self.state.share_node = GPUShareNode.from_json(self.cluster.share_nodes[self.name])
         self.state.pods_known = True
         for pod in self.cluster.bound_to(self.name):
             self.state.put_pod(read_pod(pod.body, GPUSHARE.allocation_annotation, RESOURCES))

@@ -189,7 +189,7 @@ def granted_twice(books: NodeBooks, held: Iterable[Holding]) -> Iterator[Differe
 
 
 def _has_common_numbers(held: Iterable[Holding], name: str) -> bool:
-    """Whether two of them have one unit of ``name``. Asked first, for who has each unit takes much to keep."""
+    """Whether two of them have one unit of ``name``: asked first, for who has which takes much to keep."""
     seen = UnitNumbers()
     for each in held:
         numbers = {*_numbers(each, name)}

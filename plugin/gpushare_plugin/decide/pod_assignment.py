@@ -33,9 +33,7 @@ class PodAssignment:
     """Container -> extended resources of which it has units of ours; only containers that have some."""
 
     @classmethod
-    def of_devices(
-        cls, name: PodName, devices: Mapping[str, Mapping[str, ListedDevices]]
-    ) -> "PodAssignment":
+    def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, ListedDevices]]) -> "PodAssignment":
         """Returns the assignment by what each container has of each extended resource of ours.
 
         The kubelet lists the units in another order each time: theirs is that of their numbers.

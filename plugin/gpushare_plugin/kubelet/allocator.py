@@ -103,9 +103,7 @@ class Allocator:
         self.reservations.promise(numbers)
         return [encode_id(number) for number in numbers]
 
-    def _choose(
-        self, request: PreferenceRequest, candidates: Sequence[Pod], layout: Layout
-    ) -> list[int]:
+    def _choose(self, request: PreferenceRequest, candidates: Sequence[Pod], layout: Layout) -> list[int]:
         """Returns the units; of several candidates those of the first that has room whichever is meant."""
         assigned, size = self.state.assigned, request.units
         is_known = all(has_known_cards(each, assigned, size) for each in candidates)

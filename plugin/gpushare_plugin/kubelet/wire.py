@@ -59,8 +59,7 @@ def listed_pods(answer: bytes, resources: Collection[str]) -> Iterator[ListedPod
             namespace=_text(answer, each, _POD_NAMESPACE),
             name=_text(answer, each, _POD_NAME),
             containers=dict(
-                _container(answer, container, resources)
-                for container in _messages(answer, each, _CONTAINERS)
+                _container(answer, container, resources) for container in _messages(answer, each, _CONTAINERS)
             ),
         )
 
@@ -182,10 +181,8 @@ def _messages(content: bytes, message: _Field, number: int) -> Iterator[_Field]:
 
 def _text(content: bytes, message: _Field, number: int) -> str:
     """Returns the last one of the fields ``number``, as protobuf has it; empty where there is none."""
-    last = None
-    for last in _messages(content, message, number):
-        pass
-    return _decoded(content[last.start : last.end]) if last else ""
+    found = [content[each.start : each.end] for each in _messages(content, message, number)]
+    return _decoded(found[-1]) if found else ""
 
 
 def _decoded(text: bytes) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_core.api.share_node import CardStatus, Health
+from gpushare_core.api.node_object import CardStatus, Health
 from gpushare_plugin.decide.card_summary import card_summary
 
 
