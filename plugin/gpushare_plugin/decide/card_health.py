@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from gpushare_core.api.enums import ClearedBy
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
-from gpushare_core.api.node_object import CardFault, CardHealth, ClearedBy, GPUShareNode
+from gpushare_core.api.node_object import CardFault, CardHealth, GPUShareNode
 from gpushare_core.api.timestamps import read_rfc3339, rfc3339
 from gpushare_plugin.decide.layout import GONE
 from gpushare_plugin.decide.xids import xid_message

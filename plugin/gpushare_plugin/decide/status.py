@@ -6,12 +6,12 @@ from datetime import datetime
 import msgspec
 
 from gpushare_core.api.conditions import ConditionState, dated_conditions
+from gpushare_core.api.enums import Health
 from gpushare_core.api.node_object import (
     CardFault,
     CardStatus,
     Condition,
     GPUShareNode,
-    Health,
     MemoryTotals,
     NodeStatus,
     PodShare,

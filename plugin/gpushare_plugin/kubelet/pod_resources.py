@@ -5,6 +5,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -44,7 +45,7 @@ class PodResources:
 
     async def __aenter__(self) -> "PodResources":
         self._channel = grpc.aio.insecure_channel(f"unix://{self._socket}", options=_OPTIONS)
-        self._call = self._channel.unary_unary(
+        self._call: Any = self._channel.unary_unary(
             LIST, request_serializer=api.ListPodResourcesRequest.SerializeToString
         )
         return self

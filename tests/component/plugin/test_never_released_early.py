@@ -34,7 +34,8 @@ MODES = [
 def held(written: NodeStatus | Json) -> dict[str, int]:
     """UID -> units."""
     found: dict[str, int] = {}
-    for card in NodeStatus.from_json(written).cards:
+    status = written if isinstance(written, NodeStatus) else NodeStatus.from_json(written)
+    for card in status.cards:
         for share in card.pods:
             found[share.uid] = found.get(share.uid, 0) + share.units
     return found

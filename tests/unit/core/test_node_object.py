@@ -113,7 +113,9 @@ LEAST: dict[str, Any] = {
     "resource": "memory",
     "total": 1,
 }
-ODD = st.sampled_from([None, 0, -1, 65, 10**7, "", "x" * 400, "16Gi", "-1Gi", "Memory", [], {}, [1], True])
+ODD: st.SearchStrategy[Any] = st.sampled_from(
+    [None, 0, -1, 65, 10**7, "", "x" * 400, "16Gi", "-1Gi", "Memory", [], {}, [1], True]
+)
 
 
 @PAIR
