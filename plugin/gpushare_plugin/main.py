@@ -17,7 +17,7 @@ from gpushare_core.log_file import log_file
 from gpushare_core.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.kubelet.pod_resources import PodResources
-from gpushare_plugin.malloc import keep_little
+from gpushare_plugin.malloc import give_back, keep_little
 
 LOG_FILE = "gpushare-plugin.log"
 
@@ -72,7 +72,7 @@ async def serve(options: argparse.Namespace) -> int:
         KubeClient(credentials) as client,
         PodResources(settings.pod_resources, RESOURCES) as resources,
     ):
-        return await run_until_stopped(Agent(settings, client, resources))
+        return await run_until_stopped(Agent(settings, client, resources, give_back=give_back))
 
 
 async def run_until_stopped(agent: Agent) -> int:

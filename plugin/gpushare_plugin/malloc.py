@@ -22,3 +22,9 @@ def keep_little() -> bool:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     return mallopt is not None and all(mallopt(option, value) for option, value in OPTIONS)
+
+
+def give_back() -> None:
+    """Gives back what is free between blocks that are in use: less than a millisecond."""
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)

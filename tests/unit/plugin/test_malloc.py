@@ -3,7 +3,7 @@
 from multiprocessing import get_context
 from pathlib import Path
 
-from gpushare_plugin.malloc import LARGE, keep_little
+from gpushare_plugin.malloc import LARGE, give_back, keep_little
 
 
 def _resident() -> int:
@@ -24,3 +24,19 @@ def test_large_blocks_are_given_back_when_they_are_freed() -> None:
     """In a process of its own: the options last as long as it does."""
     with get_context("spawn").Pool(1) as pool:
         assert pool.apply(_kept_after_large_blocks) < 8 * LARGE
+
+
+def _kept_between_blocks() -> int:
+    """Returns the bytes that this process has more than before, of blocks between which some stay."""
+    before = _resident()
+    blocks = [b"x" * 4000 for _ in range(8000)]
+    kept = blocks[::16]
+    blocks.clear()
+    give_back()
+    assert len(kept) == 500
+    return _resident() - before
+
+
+def test_what_is_free_between_blocks_is_given_back() -> None:
+    with get_context("spawn").Pool(1) as pool:
+        assert pool.apply(_kept_between_blocks) < 16 * 2**20
