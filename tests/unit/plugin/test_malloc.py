@@ -28,8 +28,8 @@ def test_large_blocks_are_given_back_when_they_are_freed() -> None:
 
 def _kept_between_blocks() -> int:
     """Returns the bytes that this process has more than before, of blocks between which some stay."""
-    before = _resident()
-    blocks = [b"x" * 4000 for _ in range(8000)]
+    before, size = _resident(), LARGE // 32
+    blocks = [b"x" * size for _ in range(8000)]
     kept = blocks[::16]
     blocks.clear()
     give_back()
