@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.clock import utc_now
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import BOOKKEEPING_RETRY, Backoff
@@ -79,7 +79,9 @@ class Agent:
         *,
         open_source: Callable[[GPUShareNode], DeviceSource] | None = None,
         open_use: Callable[[GPUShareNode], UseSource | None] | None = None,
+        give_back: Callable[[], None] = lambda: None,
     ) -> None:
+        """``give_back`` is called after each reading of the kubelet's books, the longest messages."""
         self.state = NodeState(settings.node)
         self.registry = new_registry("gpushare-plugin")
         self._metrics = PluginMetrics(self.registry, self._process_state)
@@ -91,7 +93,7 @@ class Agent:
             resources,
             CheckpointFile(settings.device_plugins),
             reservations=reservations,
-            after_reading=self._read_pods_without_units,
+            after_reading=self._after_reading,
         )
         self._pod_watch = PodWatch(self.state, client, ended=self._assignment_reader.read_soon)
         self._share_node_watch = ShareNodeWatch(self.state, client, level=settings.log_level)
@@ -108,6 +110,7 @@ class Agent:
             meter=UseMeter(self.state, ContainerNames(client), open_use=open_use or sources.open_use),
             events=EventWriter(client, settings.node, now=utc_now),
         )
+        self._give_back = give_back
         self._stopping = False
 
     def _new_registrar(self, name: str, reservations: Reservations) -> Registrar:
@@ -225,7 +228,8 @@ class Agent:
             return offering.postponed.message if offering.postponed else ""
         return registration.message
 
-    async def _read_pods_without_units(self) -> None:
+    async def _after_reading(self) -> None:
+        self._give_back()
         names = pods_without_units(self.state.assigned, self.state.pods)
         await self._pod_watch.read_specs(names, timeout=PHASES_TIMEOUT)
 

@@ -17,6 +17,7 @@ from gpushare_core.log_file import log_file
 from gpushare_core.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.kubelet.pod_resources import PodResources
+from gpushare_plugin.malloc import give_back, keep_little
 
 LOG_FILE = "gpushare-plugin.log"
 
@@ -24,6 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def main() -> None:
+    keep_little()
     options = parse_arguments(sys.argv[1:])
     fixed = {"node": options.node}
     configure_logging(options.log_level, fixed=fixed)
@@ -70,7 +72,7 @@ async def serve(options: argparse.Namespace) -> int:
         KubeClient(credentials) as client,
         PodResources(settings.pod_resources, RESOURCES) as resources,
     ):
-        return await run_until_stopped(Agent(settings, client, resources))
+        return await run_until_stopped(Agent(settings, client, resources, give_back=give_back))
 
 
 async def run_until_stopped(agent: Agent) -> int:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
-from pydantic import ValidationError
+import msgspec
 
 from gpushare_core.api.conditions import ConditionState
 from gpushare_core.api.enums import Mode
+from gpushare_core.api.node_object import GPUShareNode, NodeStatus
 from gpushare_core.api.served import Problem
-from gpushare_core.api.share_node import GPUShareNode, NodeStatus
 from gpushare_core.audit.difference import Difference
 from gpushare_core.clock import utc_now
 from gpushare_core.dialects.dialect import Dialect
@@ -351,8 +351,8 @@ class Reconciler:
         body = {"metadata": {"uid": share_node.metadata.uid}, "status": status.to_json()}
         try:
             answer = await self.client.merge(path, body, dry_run=dry_run)
-            written = GPUShareNode.model_validate(answer)
-        except (ApiError, UnreachableError, ValidationError) as error:
+            written = GPUShareNode.from_json(answer)
+        except (ApiError, UnreachableError, msgspec.ValidationError) as error:
             _log.warning("cannot write the status: %s", error, extra={"node": self.state.name})
             return None
         if self.state.share_node is share_node and not dry_run:

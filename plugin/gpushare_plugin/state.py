@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from gpushare_core.api.policy import Devices
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.node_object import Devices, GPUShareNode
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS

@@ -10,7 +10,7 @@ from dataclasses import replace as changed
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
@@ -23,7 +23,7 @@ from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read
 from gpushare_plugin.decide.conditions import RegistrationState
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.pods import PodName, read_pod
-from gpushare_plugin.decide.preferred_allocation import NothingFitsError
+from gpushare_plugin.decide.preferred_allocation import NothingFitsError, PreferenceRequest
 from gpushare_plugin.decide.unit_ids import known_numbers
 from gpushare_plugin.devices.card import PhysicalCard, Reading
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
@@ -32,6 +32,7 @@ from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError, 
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 from gpushare_plugin.kubelet.reservations import Reservations
+from gpushare_plugin.kubelet.wire import preference_requests
 from gpushare_plugin.reconciler import Reconciler
 from gpushare_plugin.state import NodeState
 from gpushare_plugin.use_meter import UseMeter
@@ -240,7 +241,10 @@ class KubeletClient:
         assert timeout
         if self.kubelet.silent:
             raise PodResourcesUnavailableError("no answer")
-        return changed(read_assigned(self.kubelet.listed(), RESOURCES), kubelet=str(self.kubelet.starts))
+        return changed(
+            read_assigned(self.kubelet.listed().SerializeToString(), RESOURCES),
+            kubelet=str(self.kubelet.starts),
+        )
 
     def read(self, names: Collection[str]) -> tuple[CheckpointEntry, ...]:
         assert RESOURCES.keys() >= set(names)
@@ -335,7 +339,7 @@ class Node:
             meter=UseMeter(self.state, ContainerNames(self.cluster), open_use=lambda _: None),  # type: ignore[arg-type]
             events=EventWriter(Unheard(), self.name, now=self.now),  # type: ignore[arg-type]
         )
-        self.state.share_node = GPUShareNode.model_validate(self.cluster.share_nodes[self.name])
+        self.state.share_node = GPUShareNode.from_json(self.cluster.share_nodes[self.name])
         self.state.pods_known = True
         for pod in self.cluster.bound_to(self.name):
             self.state.put_pod(read_pod(pod.body, GPUSHARE.allocation_annotation, RESOURCES))
@@ -424,11 +428,18 @@ class Node:
             free = self.kubelet.free(name)
             if len(free) + len(reused) < amount:
                 raise RefusedError(f"{name}: Requested: {amount}, Available: {len(free)}")
-            asked = api.ContainerPreferredAllocationRequest(
-                available_deviceIDs=[*free, *reused], must_include_deviceIDs=reused, allocation_size=amount
-            )
+            asked = preference_request([*free, *reused], reused, amount)
             ids = run_now(allocator.prefer(asked))
         return Given(name, ids, allocator.allocate(ids).variables)
+
+
+def preference_request(free: Sequence[str], reused: Sequence[str], amount: int) -> PreferenceRequest:
+    """Returns it as it comes from the kubelet's message."""
+    asked = api.ContainerPreferredAllocationRequest(
+        available_deviceIDs=free, must_include_deviceIDs=reused, allocation_size=amount
+    )
+    message = api.PreferredAllocationRequest(container_requests=[asked])
+    return preference_requests(message.SerializeToString())[0]
 
 
 async def _nothing() -> None:

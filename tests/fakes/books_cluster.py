@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from tests.fakes.books import NOW, Cards, Node, Pod, RefusedError
 
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
@@ -201,7 +201,7 @@ class Cluster:
         return written
 
     def _share_node_changed(self, name: str) -> None:
-        self.nodes[name].state.share_node = GPUShareNode.model_validate(self.share_nodes[name])
+        self.nodes[name].state.share_node = GPUShareNode.from_json(self.share_nodes[name])
         self.ledger.set_share_node(self._read_share_node(name))
 
     def _pod_changed(self, pod: Pod) -> None:

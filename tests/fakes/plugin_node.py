@@ -13,7 +13,7 @@ from tests.fakes.plugin_api import PluginApi, plugin_api
 from tests.samples.plugin import ANNOTATION, NODE, name_of, share_node_json
 
 from gpushare_core.api.names import SIMULATE_ANNOTATION
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.books.allocation import Allocation, decode_allocation
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
@@ -116,7 +116,7 @@ class Node:
 
     @property
     def share_node(self) -> GPUShareNode:
-        return GPUShareNode.model_validate(self.api.objects[SHARE_NODES]["", NODE])
+        return GPUShareNode.from_json(self.api.objects[SHARE_NODES]["", NODE])
 
     def condition(self, kind: str) -> tuple[str, str]:
         found = {each.type: (each.status, each.reason) for each in self.share_node.status.conditions}

@@ -72,6 +72,9 @@ def _decodes(call: ast.Call) -> bool:
 
 CODECS = "gpushare_core.dialects"
 FUZZED_BY: dict[str, str] = {
+    "gpushare_core.api.node_object:NodeObject.from_json": (
+        "gpushare_plugin.cluster.share_node_watch:ShareNodeWatch._store"
+    ),
     "gpushare_core.audit.extender_report:_decoded": "gpushare_core.audit.extender_report:decode_reports",
     "gpushare_plugin.kubelet.checkpoint:_stored": "gpushare_plugin.kubelet.checkpoint:stored_answers",
     "gpushare_cli.gather.host:read_checkpoint": "gpushare_plugin.kubelet.checkpoint:stored_answers",
@@ -153,7 +156,11 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.devices.simulation:_indices": "gpushare_plugin.devices.simulation:read_simulation",
     "gpushare_plugin.devices.simulation:_with": "gpushare_plugin.devices.simulation:read_simulation",
     "gpushare_plugin.devices.simulation:_xid": "gpushare_plugin.devices.simulation:read_simulation",
+    "gpushare_plugin.kubelet.checkpoint:_units": "gpushare_plugin.kubelet.checkpoint:stored_answers",
     "gpushare_plugin.kubelet.checkpoint:_decoded": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",
+    "gpushare_plugin.kubelet.wire:_take_devices": "gpushare_plugin.kubelet.pod_resources:read_assigned",
+    "gpushare_plugin.kubelet.wire:_preference": "gpushare_plugin.kubelet.wire:preference_requests",
+    "gpushare_plugin.kubelet.wire:_decoded": "gpushare_plugin.kubelet.pod_resources:read_assigned",
 }
 """A function that decodes -> the entry point above it by which a test reaches it."""
 
@@ -180,6 +187,5 @@ OWN: dict[str, str] = {
     "gpushare_plugin.devices.nvml_events:XidEvents._waiting": "an integer of a C structure",
     "gpushare_plugin.devices.nvml_use_library:_used": "an integer of a C structure",
     "gpushare_plugin.health_server:HealthServer._answer": "latin-1, which decodes everything",
-    "gpushare_plugin.reconciler:Reconciler._write": "the API server's answer to a write of our own",
 }
 """A function that decodes nothing from outside -> why."""

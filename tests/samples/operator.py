@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gpushare_core.api.conditions import Condition
 from gpushare_core.api.names import (
     CALLS_LEASE,
     CONTROL_PLANE_LABEL,
@@ -18,7 +17,7 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     SCHEDULER_LABEL,
 )
-from gpushare_core.api.policy import MemoryTotals, PolicySpec, UnitTotals
+from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, UnitTotals
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import EXTENDER, HOSTCTL, PLUGIN, SCHEDULER
 from gpushare_operator.cluster.objects import (

@@ -3,7 +3,7 @@
 from array import array
 from typing import Any
 
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
@@ -132,7 +132,7 @@ def node_assignments(devices: AssignedDevices, preferred: PreferredCards | None 
 
 
 def share_node(unit: str = "1Gi", *, status: Json | None = None, **spec: Any) -> GPUShareNode:
-    return GPUShareNode.model_validate(share_node_json(unit, status=status, **spec))
+    return GPUShareNode.from_json(share_node_json(unit, status=status, **spec))
 
 
 def share_node_json(unit: str = "1Gi", *, status: Json | None = None, **spec: Any) -> Json:

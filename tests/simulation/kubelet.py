@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakes.books import Given
+from tests.fakes.books import Given, preference_request
 from tests.simulation.known_pod import KnownPod, name_of
 from tests.simulation.virtual_time import seconds
 
@@ -351,9 +351,7 @@ class SimulatedKubelet:
         if len(free) + len(reused) < amount:
             raise RefusedError(f"Allocate failed: {name}: Requested: {amount}, Available: {len(free)}")
         await asyncio.sleep(CALL)
-        asked = api.ContainerPreferredAllocationRequest(
-            available_deviceIDs=[*free, *reused], must_include_deviceIDs=reused, allocation_size=amount
-        )
+        asked = preference_request([*free, *reused], reused, amount)
         preferred = await self._allocator(name).prefer(asked)
         usable = {*reused, *self.free(name)}
         chosen = dict.fromkeys([*reused, *preferred, *self.free(name)])

@@ -39,7 +39,7 @@ class Books:
             raise PodResourcesUnavailableError("no answer")
         answer, starts = self.kubelet.listed(), self.kubelet.starts
         await asyncio.sleep(CALL / 2)
-        return replace(read_assigned(answer, RESOURCES), kubelet=str(starts))
+        return replace(read_assigned(answer.SerializeToString(), RESOURCES), kubelet=str(starts))
 
     async def _answers(self, within: float) -> bool:
         """A kubelet that hangs answers what it was asked when it goes on."""

@@ -1,26 +1,27 @@
 """Conditions: what holds of an object, since when, and why. Source: ``metav1.Condition``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol, TypeVar
 
-from pydantic import Field
-
-from gpushare_core.api.api_model import ApiModel
 from gpushare_core.api.timestamps import rfc3339
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
 
 
-class Condition(ApiModel):
-    """What holds, since when, and why. Source: ``metav1.Condition``."""
+class DatedCondition(Protocol):
+    """A condition as objects have it: what holds, since when, and why."""
 
-    type: str
-    status: str = Field(json_schema_extra={"enum": [TRUE, FALSE, UNKNOWN]})
-    reason: str
-    message: str
-    last_transition_time: str = Field(json_schema_extra={"format": "date-time"})
-    observed_generation: int = 0
+    @property
+    def type(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def last_transition_time(self) -> str: ...
+
+
+C = TypeVar("C", bound=DatedCondition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,18 @@ def condition_unknown(type_: str, reason: str, message: str = "") -> ConditionSt
 
 
 def dated_conditions(
-    states: Iterable[ConditionState], *, before: Iterable[Condition], generation: int, now: datetime
-) -> list[Condition]:
+    states: Iterable[ConditionState],
+    *,
+    before: Iterable[C],
+    generation: int,
+    now: datetime,
+    of: Callable[..., C],
+) -> list[C]:
     """Returns ``states`` with their times: the last transition stays what it was in ``before`` where the
     status did not change, and is ``now`` elsewhere."""
     known = {condition.type: condition for condition in before}
     return [
-        Condition(
+        of(
             type=state.type,
             status=state.status,
             reason=state.reason,
@@ -68,7 +74,7 @@ def dated_conditions(
     ]
 
 
-def _last_transition(state: ConditionState, known: Mapping[str, Condition], now: datetime) -> str:
+def _last_transition(state: ConditionState, known: Mapping[str, C], now: datetime) -> str:
     before = known.get(state.type)
     if before is None or before.status != state.status:
         return rfc3339(now)

@@ -81,3 +81,15 @@ class SelectorOperator(StrEnum):
     NOT_IN = "NotIn"
     EXISTS = "Exists"
     DOES_NOT_EXIST = "DoesNotExist"
+
+
+class Health(StrEnum):
+    HEALTHY = "Healthy"
+    UNHEALTHY = "Unhealthy"
+
+
+class ClearedBy(StrEnum):
+    """What made a card return."""
+
+    QUIET_TIME = "QuietTime"
+    ADMINISTRATOR = "Administrator"

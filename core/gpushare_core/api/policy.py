@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from gpushare_core.api.api_model import ApiModel, Quantity, rule, rules
-from gpushare_core.api.conditions import Condition
+from gpushare_core.api.conditions import FALSE, TRUE, UNKNOWN
 from gpushare_core.api.enums import (
     Backend,
     DialectName,
@@ -19,6 +19,7 @@ from gpushare_core.api.enums import (
     StartupTaint,
 )
 from gpushare_core.api.names import EXTENDER_PORT, STARTUP_TAINT
+from gpushare_core.api.node_object import IGNORED_XIDS
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.node_ranking import CANDIDATES
 
@@ -82,9 +83,6 @@ _INVENTORY_PATH = rules(
 _CDI_KIND = rules(
     rule(f"self.matches('{CDI_KIND}')", "cdiKind must be a vendor and a class such as nvidia.com/gpu")
 )
-
-IGNORED_XIDS = (13, 31, 43, 45, 68, 109)
-"""Of applications: what they do wrong harms no other one on the card."""
 
 
 class CardHealth(ApiModel):
@@ -351,6 +349,17 @@ class MemoryTotals(ApiModel):
     total: str = "0"
     allocated: str = "0"
     used: str = "0"
+
+
+class Condition(ApiModel):
+    """What holds, since when, and why. Source: ``metav1.Condition``."""
+
+    type: str
+    status: str = Field(json_schema_extra={"enum": [TRUE, FALSE, UNKNOWN]})
+    reason: str
+    message: str
+    last_transition_time: str = Field(json_schema_extra={"format": "date-time"})
+    observed_generation: int = 0
 
 
 class PolicyStatus(ApiModel):

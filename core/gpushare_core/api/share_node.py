@@ -1,13 +1,11 @@
 """GPUShareNode: one per enabled node. The operator writes ``spec``, that node's plugin writes ``status``."""
 
-from enum import StrEnum
-
 from pydantic import Field
 
 from gpushare_core.api.api_model import ApiModel, Quantity
-from gpushare_core.api.conditions import Condition
-from gpushare_core.api.enums import DialectName, LogLevel, Mode, Preemption
+from gpushare_core.api.enums import ClearedBy, DialectName, Health, LogLevel, Mode, Preemption
 from gpushare_core.api.policy import (
+    Condition,
     Devices,
     Measurement,
     MemoryTotals,
@@ -18,11 +16,6 @@ from gpushare_core.api.policy import (
 )
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.node_ranking import CANDIDATES
-
-
-class Health(StrEnum):
-    HEALTHY = "Healthy"
-    UNHEALTHY = "Unhealthy"
 
 
 class NodeSpec(ApiModel):
@@ -67,13 +60,6 @@ class NodeSpec(ApiModel):
             measurement=spec.plugin.measurement,
             extender_log_level=None if asked is LogLevel.INFO else asked,
         )
-
-
-class ClearedBy(StrEnum):
-    """What made a card return."""
-
-    QUIET_TIME = "QuietTime"
-    ADMINISTRATOR = "Administrator"
 
 
 class CardFault(ApiModel):

@@ -9,6 +9,7 @@ from gpushare_core.audit.books import NodeBooks, SeenCards, StatusCard
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.holdings import DistinctUnits, Holding
 from gpushare_core.audit.unit_map import UnitMap, room, unit_map
+from gpushare_core.audit.unit_numbers import UnitNumbers
 from gpushare_core.audit.wording import (
     DELETE_PODS,
     DRIVER,
@@ -183,7 +184,19 @@ def granted_twice(books: NodeBooks, held: Iterable[Holding]) -> Iterator[Differe
     held = [*held]
     names = {each.resource for holding in held for each in holding.units}
     for name in sorted(names):
-        yield from _twice(books, name, held)
+        if _has_common_numbers(held, name):
+            yield from _twice(books, name, held)
+
+
+def _has_common_numbers(held: Iterable[Holding], name: str) -> bool:
+    """Whether two of them have one unit of ``name``: asked first, for who has which takes much to keep."""
+    seen = UnitNumbers()
+    for each in held:
+        numbers = {*_numbers(each, name)}
+        if seen.has_any(numbers):
+            return True
+        seen.add(numbers)
+    return False
 
 
 def _twice(books: NodeBooks, name: str, held: Iterable[Holding]) -> Iterator[Difference]:

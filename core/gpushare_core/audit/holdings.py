@@ -14,6 +14,7 @@ from gpushare_core.audit.books import (
     StoredContainer,
 )
 from gpushare_core.audit.unit_map import Block, UnitMap
+from gpushare_core.audit.unit_numbers import UnitNumbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +65,12 @@ class DistinctUnits:
     A number under two names of extended resources is two units: the kubelet has a list for each name.
     """
 
-    numbers: dict[str, set[int]] = field(default_factory=dict)
+    numbers: dict[str, UnitNumbers] = field(default_factory=dict)
     """Name of the extended resource -> units."""
     pods: set[str] = field(default_factory=set)
 
     def add(self, holding: Holding, name: str, numbers: Sequence[int]) -> None:
-        self.numbers.setdefault(name, set()).update(numbers)
+        self.numbers.setdefault(name, UnitNumbers()).add(numbers)
         self.pods.add(str(holding.key.pod))
 
     @property

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import BaseModel, ValidationError
 
-from gpushare_core.api.conditions import TRUE, Condition, ConditionState
+from gpushare_core.api.conditions import TRUE, ConditionState
 from gpushare_core.api.names import (
     CALLED_PORT_ANNOTATION,
     COMPONENT_LABEL,
@@ -20,7 +20,7 @@ from gpushare_core.api.names import (
     POLICY_LABEL,
     STARTUP_TAINT,
 )
-from gpushare_core.api.policy import MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
+from gpushare_core.api.policy import Condition, MemoryTotals, PolicySpec, PolicyStatus, UnitTotals
 from gpushare_core.audit import readers as audited
 from gpushare_core.audit.differences import status_differences
 from gpushare_core.audit.extender_report import decode_reports

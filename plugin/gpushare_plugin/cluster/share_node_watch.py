@@ -3,9 +3,9 @@
 import asyncio
 import logging
 
-from pydantic import ValidationError
+import msgspec
 
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Collection, Listed, follow
@@ -51,10 +51,10 @@ class ShareNodeWatch:
 
     def _store(self, item: Json | None) -> None:
         try:
-            self._state.share_node = GPUShareNode.model_validate(item) if item else None
+            self._state.share_node = GPUShareNode.from_json(item) if item else None
             self._state.share_node_problem = ""
-        except ValidationError as error:
-            self._state.share_node_problem = _fields(error)
+        except msgspec.ValidationError as error:
+            self._state.share_node_problem = str(error)
             _log.error("this GPUShareNode cannot be read, going on as before: %s", error)
         self._state.refresh_requests()
         self._keep_level()
@@ -69,7 +69,3 @@ class ShareNodeWatch:
 
 def _version(text: object) -> int:
     return version_number(str(text))
-
-
-def _fields(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())

@@ -4,11 +4,14 @@ That is what the API server has of its pods, PodResources, the checkpoint with t
 container was given, the status as it is to be written, and the cards themselves.
 """
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from gpushare_core.api.share_node import CardStatus, NodeStatus
+import msgspec
+
+from gpushare_core.api.node_object import CardStatus, NodeStatus
 from gpushare_core.audit.books import (
     ContainerKey,
     HeldUnits,
@@ -87,7 +90,9 @@ class NodeAudit:
 def _identity(given: AuditInput) -> object:
     """Returns what is another one when the books are; memory in use is none of them."""
     status = given.status
-    cards = tuple(each.model_copy(update={"used_memory": "", "pods": _held(each)}) for each in status.cards)
+    cards = tuple(
+        (msgspec.structs.replace(each, used_memory="", pods=[]), _held(each)) for each in status.cards
+    )
     sizes = tuple((card.uuid, card.memory) for card in given.cards)
     return (status.memory_unit, status.dialect, cards, sizes, tuple(given.pods.values()), given.assigned)
 
@@ -145,7 +150,7 @@ def _listed(assignment: PodAssignment, named: Pod | None) -> Iterator[ListedCont
         if numbers or foreign:
             key = ContainerKey(PodKey(assignment.name.namespace, assignment.name.name, uid), container)
             name = min(assignment.names_of.get(container, ()), default="")
-            held = HeldUnits(resource=name, numbers=sorted(numbers), foreign=foreign)
+            held = HeldUnits(resource=name, numbers=array("I", sorted(numbers)), foreign=foreign)
             yield ListedContainer(key=key, units=(held,))
 
 

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+import msgspec
+
+from gpushare_core.api.enums import ClearedBy
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
-from gpushare_core.api.policy import CardHealth
-from gpushare_core.api.share_node import CardFault, ClearedBy, GPUShareNode
+from gpushare_core.api.node_object import CardFault, CardHealth, GPUShareNode
 from gpushare_core.api.timestamps import read_rfc3339, rfc3339
 from gpushare_plugin.decide.layout import GONE
 from gpushare_plugin.decide.xids import xid_message
@@ -153,7 +155,7 @@ def _in_its_words(fault: CardFault, symptom: _Symptom) -> CardFault:
     """What stands may ask for something else than before: that is the same fault."""
     if fault.reason != symptom.reason or fault.message == symptom.message:
         return fault
-    return fault.model_copy(update={"message": symptom.message})
+    return msgspec.structs.replace(fault, message=symptom.message)
 
 
 def _fallen(
@@ -200,21 +202,21 @@ def _without_symptoms(
         return fault
     card = _card(uuid, reading)
     if card is None or reading.problem:  # what is not there, or cannot tell, is not quiet
-        return fault if fault.cleared else fault.model_copy(update={"quiet_since": ""})
+        return fault if fault.cleared else msgspec.structs.replace(fault, quiet_since="")
     return fault if card.unproven else _quiet(fault, now)
 
 
 def _quiet(fault: CardFault, now: datetime) -> CardFault:
     since = _moment(fault.quiet_since, now) if fault.quiet_since else now
     if since >= now:  # it is quiet from now on; or the clock was set back
-        return fault.model_copy(update={"quiet_since": rfc3339(now)})
+        return msgspec.structs.replace(fault, quiet_since=rfc3339(now))
     if not fault.cleared and now - since >= timedelta(seconds=fault.quiet_seconds):
         return _returned(fault, ClearedBy.QUIET_TIME, now)
     return fault
 
 
 def _returned(fault: CardFault, by: ClearedBy, now: datetime) -> CardFault:
-    return fault.model_copy(update={"cleared": rfc3339(now), "cleared_by": by})
+    return msgspec.structs.replace(fault, cleared=rfc3339(now), cleared_by=by)
 
 
 def _cleared(fault: CardFault | None, share_node: GPUShareNode, now: datetime) -> CardFault | None:

@@ -18,7 +18,7 @@ from gpushare_core.api.names import (
     UNIT_CHANGE_BLOCKED,
     UNIT_TOO_FINE,
 )
-from gpushare_core.api.share_node import NodeSpec
+from gpushare_core.api.node_object import NodeSpec
 from gpushare_core.audit.difference import Difference
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_core.placement.units import part_of

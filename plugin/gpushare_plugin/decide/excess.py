@@ -11,8 +11,8 @@ from gpushare_core.api.conditions import (
 )
 from gpushare_core.api.enums import MeasurementScope
 from gpushare_core.api.names import MEMORY_EXCEEDED
+from gpushare_core.api.node_object import NodeSpec
 from gpushare_core.api.served import Problem
-from gpushare_core.api.share_node import NodeSpec
 from gpushare_plugin.decide.container_use import Holding, MeasuredUse, exceeding
 from gpushare_plugin.decide.pod_events import PodEvent
 from gpushare_plugin.decide.reported_use import ReportedUse

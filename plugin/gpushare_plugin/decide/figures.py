@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
 
-from gpushare_core.api.share_node import CardStatus, Health, NodeSpec, NodeStatus
+from gpushare_core.api.enums import Health
+from gpushare_core.api.node_object import CardStatus, NodeSpec, NodeStatus
 from gpushare_core.metrics import Gauge, Sample
 from gpushare_core.placement.modes import NODE_MODES
 from gpushare_plugin.decide.container_use import MeasuredUse

@@ -9,7 +9,7 @@ GPUShareNode. The annotation of a static pod goes with its mirror, which anybody
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from gpushare_core.api.share_node import NodeStatus
+from gpushare_core.api.node_object import NodeStatus
 from gpushare_core.books.allocation import Shares, sum_shares
 from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.requests import ResourceClass

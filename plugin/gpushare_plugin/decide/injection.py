@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gpushare_core.api.enums import Injection
-from gpushare_core.api.policy import Devices
+from gpushare_core.api.node_object import Devices
 from gpushare_core.dialects.dialect import CARD_VARIABLE, Dialect
 from gpushare_plugin.decide.environment import UnusableUnitsError, granted_units, variables_of
 from gpushare_plugin.decide.layout import Layout

@@ -1,12 +1,22 @@
 """The units that the kubelet has assigned to one pod, by container."""
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gpushare_plugin.decide.foreign_units import ForeignContainers, ForeignUnits, sort_ids
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.decide.unit_ids import known_numbers
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDevices:
+    """Devices that a container has of one extended resource of ours."""
+
+    numbers: "array[int]" = field(default_factory=lambda: array("I"))
+    """Of units that are known to be ours."""
+    others: list[str] = field(default_factory=list)
+    """IDs of the rest, ours or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +33,19 @@ class PodAssignment:
     """Container -> extended resources of which it has units of ours; only containers that have some."""
 
     @classmethod
-    def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, Sequence[str]]]) -> "PodAssignment":
-        """Returns the assignment by the IDs that each container has of each extended resource of ours."""
+    def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, ListedDevices]]) -> "PodAssignment":
+        """Returns the assignment by what each container has of each extended resource of ours.
+
+        The kubelet lists the units in another order each time: theirs is that of their numbers.
+        """
         containers = {container: array("I") for container in devices}
         foreign: dict[str, tuple[ForeignUnits, ...]] = {}
         names_of: dict[str, frozenset[str]] = {}
         for container, each in devices.items():
-            for resource, ids in each.items():
-                numbers, others = sort_ids(resource, ids)
-                containers[container] += numbers
+            for resource, listed in each.items():
+                numbers, others = sort_ids(resource, listed.others)
+                numbers += listed.numbers
+                containers[container] += array("I", sorted(numbers))
                 if others:
                     foreign[container] = (*foreign.get(container, ()), *others)
                 if numbers:

@@ -1,5 +1,6 @@
 """Which units a container shall get: on the right cards, and laid on them as the mode has it."""
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +28,17 @@ class PreferredCard:
 
 PreferredCards = Mapping[str, PreferredCard]
 """By the pod's UID."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceRequest:
+    """What GetPreferredAllocation is asked for one container, without IDs that name no unit."""
+
+    available: "array[int]"
+    """Numbers of the units that the kubelet calls available."""
+    included: "array[int]"
+    """Of those that have to be among the chosen ones."""
+    units: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,16 +3,20 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+import msgspec
+
 from gpushare_core.api.conditions import ConditionState, dated_conditions
-from gpushare_core.api.policy import MemoryTotals, UnitTotals
-from gpushare_core.api.share_node import (
+from gpushare_core.api.enums import Health
+from gpushare_core.api.node_object import (
     CardFault,
     CardStatus,
+    Condition,
     GPUShareNode,
-    Health,
+    MemoryTotals,
     NodeStatus,
     PodShare,
     ResourceTotals,
+    UnitTotals,
 )
 from gpushare_core.placement.modes import class_of_lock, mode_dividing, mode_serving
 from gpushare_core.placement.quantity import format_memory
@@ -63,8 +67,8 @@ def with_conditions(
 ) -> NodeStatus:
     """Returns ``status`` with other conditions, each with its times."""
     before, generation = share_node.status.conditions, share_node.metadata.generation
-    dated = dated_conditions(states, before=before, generation=generation, now=now)
-    return status.model_copy(update={"conditions": dated})
+    dated = dated_conditions(states, before=before, generation=generation, now=now, of=Condition)
+    return msgspec.structs.replace(status, conditions=dated)
 
 
 def kept_status(
@@ -75,8 +79,12 @@ def kept_status(
     now: datetime,
 ) -> NodeStatus:
     """Returns what to write where it is not known who has what: what was recorded stays."""
-    kept = {"observed_generation": share_node.metadata.generation, "plugin_version": VERSION}
-    status = share_node.status.model_copy(update={**kept, "faults": [*faults]})
+    status = msgspec.structs.replace(
+        share_node.status,
+        observed_generation=share_node.metadata.generation,
+        plugin_version=VERSION,
+        faults=[*faults],
+    )
     return with_conditions(status, share_node, conditions, now=now)
 
 

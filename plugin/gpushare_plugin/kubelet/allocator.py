@@ -36,7 +36,12 @@ from gpushare_plugin.decide.injection import ContainerAnswer, container_answer
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.locks import locks_of_units
 from gpushare_plugin.decide.pods import Pod
-from gpushare_plugin.decide.preferred_allocation import ContainerRequest, NothingFitsError, choose_units
+from gpushare_plugin.decide.preferred_allocation import (
+    ContainerRequest,
+    NothingFitsError,
+    PreferenceRequest,
+    choose_units,
+)
 from gpushare_plugin.decide.promises import promised_classes, promised_units
 from gpushare_plugin.decide.stand_ins import (
     foreign_by_card,
@@ -46,7 +51,6 @@ from gpushare_plugin.decide.stand_ins import (
 from gpushare_plugin.decide.unit_ids import UnitSet, encode_id, known_numbers
 from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.pod_resources import PodResourcesUnavailableError
-from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.reservations import Reservations
 from gpushare_plugin.state import NodeState
 
@@ -81,7 +85,7 @@ class Allocator:
     resource: ResourceClass
     """What that stands for."""
 
-    async def prefer(self, request: api.ContainerPreferredAllocationRequest) -> list[str]:
+    async def prefer(self, request: PreferenceRequest) -> list[str]:
         """Returns exactly as many IDs as requested, on cards as the mode has it.
 
         The kubelet would fill up a short answer from anywhere.
@@ -90,7 +94,7 @@ class Allocator:
             NothingFitsError, NothingOfferedError: with a text for the user.
         """
         self._layout()
-        candidates = await self._admitted_pods(request.allocation_size)
+        candidates = await self._admitted_pods(request.units)
         likeliest = candidates[0] if candidates else None
         if likeliest and likeliest.request and (reason := crowded_container_reason(likeliest.request)):
             raise NothingFitsError(reason)
@@ -99,11 +103,9 @@ class Allocator:
         self.reservations.promise(numbers)
         return [encode_id(number) for number in numbers]
 
-    def _choose(
-        self, request: api.ContainerPreferredAllocationRequest, candidates: Sequence[Pod], layout: Layout
-    ) -> list[int]:
+    def _choose(self, request: PreferenceRequest, candidates: Sequence[Pod], layout: Layout) -> list[int]:
         """Returns the units; of several candidates those of the first that has room whichever is meant."""
-        assigned, size = self.state.assigned, request.allocation_size
+        assigned, size = self.state.assigned, request.units
         is_known = all(has_known_cards(each, assigned, size) for each in candidates)
         uids = [each.uid for each in candidates] if is_known else []
         forgotten = forgotten_units(self.state.assignments(layout), self.state.pods, but_of=uids)
@@ -124,18 +126,17 @@ class Allocator:
     def _choose_for(
         self,
         pod: Pod | None,
-        request: api.ContainerPreferredAllocationRequest,
+        request: PreferenceRequest,
         *,
         forgotten: Mapping[str, int],
         layout: Layout,
     ) -> tuple[Sequence[str], list[int], ContainerRequest]:
-        included = list(known_numbers(request.must_include_deviceIDs))
-        units = request.allocation_size
+        included, units = list(request.included), request.units
         container = self._container_request(units, included, pod=pod, forgotten=forgotten, layout=layout)
         cards, numbers = choose_units(
             container,
             layout.of(self.resource),
-            available=self._available(request.available_deviceIDs, included),
+            available=self._available(request.available, included),
             included=included,
             strategy=self.state.strategy,
         )
@@ -323,13 +324,13 @@ class Allocator:
         shown = self.resource is not ResourceClass.MEMORY and self.state.pod_resources_available
         return frozenset(preferred.cards_of(self.resource)) if preferred and not shown else frozenset()
 
-    def _available(self, ids: Iterable[str], included: list[int]) -> UnitSet:
+    def _available(self, numbers: Iterable[int], included: list[int]) -> UnitSet:
         """Returns what the kubelet calls available, less what PodResources show as assigned, or it is taking.
 
         They differ when a pod ends while another one is being admitted: the kubelet then forgets for a
         moment what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
         """
-        available = UnitSet(known_numbers(ids))
+        available = UnitSet(numbers)
         available.discard(self._taken(included))
         return available
 
@@ -347,7 +348,7 @@ class Allocator:
     def _taken(self, included: list[int]) -> Iterator[int]:
         kept = set(included)
         taken = chain(self.state.assigned.numbers(), self.reservations.numbers())
-        return (number for number in taken if number not in kept)
+        return (number for number in taken if number not in kept) if kept else taken
 
     def _record(self, candidates: Sequence[Pod], cards: Sequence[str], request: ContainerRequest) -> None:
         named = ",".join(cards)

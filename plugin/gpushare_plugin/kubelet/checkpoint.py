@@ -17,6 +17,7 @@ from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import UNREADABLE_JSON
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredUnits, read_answer
 from gpushare_plugin.decide.foreign_units import sort_ids
+from gpushare_plugin.decide.unit_runs import UnitRuns
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 
 FILE = "kubelet_internal_checkpoint"
@@ -50,8 +51,11 @@ class _Checkpoint(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Checkpoint)
 _RESOURCE = msgspec.json.Decoder(_Resource)
 _ENTRY = msgspec.json.Decoder(_Entry)
-_IDS = msgspec.json.Decoder(dict[str, list[str]])
+_LISTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 """NUMA node -> IDs; a device of several nodes is listed with each."""
+_IDS = msgspec.json.Decoder(list[str])
+_RUNS = UnitRuns(lambda _: b'"', b'",')
+"""In a list as the kubelet writes it, without blanks, and with a comma after the last one."""
 
 
 class CheckpointUnreadableError(Exception):
@@ -108,11 +112,19 @@ def _read_entry(entry: _Entry, name: str) -> CheckpointEntry:
 
 
 def _stored(entry: _Entry, name: str) -> tuple[StoredUnits, api.ContainerAllocateResponse]:
-    ids = chain.from_iterable(_IDS.decode(entry.device_ids).values())
-    own, foreign = sort_ids(name, ids)
+    listed = [_units(ids) for ids in _LISTS.decode(entry.device_ids).values()]
+    own, foreign = sort_ids(name, chain.from_iterable(others for _, others in listed))
     answer = api.ContainerAllocateResponse.FromString(entry.alloc_resp)
-    numbers = array("I", sorted(set(own)))
+    numbers = array("I", sorted({*own, *chain.from_iterable(units for units, _ in listed)}))
     return StoredUnits(entry.pod_uid, entry.container_name, name, numbers, foreign), answer
+
+
+def _units(ids: msgspec.Raw) -> tuple["array[int]", list[str]]:
+    """Returns the numbers of the units that the list ``ids`` begins with, and the IDs after them."""
+    raw = bytes(ids)
+    content = raw[1:-1] + b"," if raw[:1] == b"[" else b""
+    end = _RUNS.end(content, 0, len(content))
+    return _RUNS.numbers(content[:end]), _IDS.decode(b"[%b]" % content[end:-1] if end else raw)
 
 
 def stored_answers(content: bytes) -> Iterator[tuple[StoredUnits, Mapping[str, str]]]:

@@ -1,7 +1,7 @@
 """The device plugin API v1beta1 over gRPC."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,10 +12,11 @@ import grpc.aio
 
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.injection import ContainerAnswer
-from gpushare_plugin.decide.preferred_allocation import NothingFitsError
+from gpushare_plugin.decide.preferred_allocation import NothingFitsError, PreferenceRequest
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.device_stream import DeviceStream
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+from gpushare_plugin.kubelet.wire import preference_requests
 
 SERVICE = "v1beta1.DevicePlugin"
 
@@ -72,12 +73,12 @@ class DevicePlugin:
             yield message
 
     async def preferred_allocation(
-        self, request: api.PreferredAllocationRequest, context: Context
+        self, request: Sequence[PreferenceRequest], context: Context
     ) -> api.PreferredAllocationResponse:
         """GetPreferredAllocation: which units the kubelet shall take. Refuses with RESOURCE_EXHAUSTED."""
         try:
             with self._measured(PREFERRED_ALLOCATION):
-                ids = [await self._allocator.prefer(container) for container in request.container_requests]
+                ids = [await self._allocator.prefer(container) for container in request]
         except (NothingFitsError, NothingOfferedError) as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         responses = [api.ContainerPreferredAllocationResponse(deviceIDs=each) for each in ids]
@@ -139,7 +140,7 @@ def grpc_handler(plugin: DevicePlugin) -> grpc.GenericRpcHandler:
             ),
             "GetPreferredAllocation": grpc.unary_unary_rpc_method_handler(
                 plugin.preferred_allocation,
-                api.PreferredAllocationRequest.FromString,
+                preference_requests,
                 api.PreferredAllocationResponse.SerializeToString,
             ),
             "Allocate": grpc.unary_unary_rpc_method_handler(

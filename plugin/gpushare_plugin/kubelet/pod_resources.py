@@ -5,14 +5,17 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
+from google.protobuf.message import DecodeError
 
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
+from gpushare_plugin.kubelet.wire import listed_pods
 
 LIST = "/v1.PodResourcesLister/List"
 LARGEST_ANSWER = 64 * 2**20
@@ -42,10 +45,8 @@ class PodResources:
 
     async def __aenter__(self) -> "PodResources":
         self._channel = grpc.aio.insecure_channel(f"unix://{self._socket}", options=_OPTIONS)
-        self._call = self._channel.unary_unary(
-            LIST,
-            request_serializer=api.ListPodResourcesRequest.SerializeToString,
-            response_deserializer=api.ListPodResourcesResponse.FromString,
+        self._call: Any = self._channel.unary_unary(
+            LIST, request_serializer=api.ListPodResourcesRequest.SerializeToString
         )
         return self
 
@@ -65,11 +66,14 @@ class PodResources:
         try:
             async with asyncio.timeout(timeout):
                 before = self._process()
-                if (answer := await self._list()) is None:
-                    raise PodResourcesUnavailableError(f"{self._socket}: an answer that is no list of pods")
+                answer = await self._list()
                 if (process := self._process()) != before:
                     raise PodResourcesUnavailableError(f"{self._socket}: the kubelet restarts")
                 return replace(read_assigned(answer, self._resources), kubelet=process)
+        except DecodeError as error:
+            raise PodResourcesUnavailableError(
+                f"{self._socket}: an answer that is no list of pods: {error}"
+            ) from error
         except grpc.aio.AioRpcError as error:
             raise PodResourcesUnavailableError(
                 f"{self._socket}: {error.code().name} {error.details()}"
@@ -87,41 +91,28 @@ class PodResources:
             self._latest = f"{stat.st_ino} {stat.st_mtime_ns}"
         return self._latest
 
-    async def _list(self) -> api.ListPodResourcesResponse | None:
-        """None: gRPC could not decode the answer."""
+    async def _list(self) -> bytes:
         while True:
             try:
-                response: api.ListPodResourcesResponse | None
-                response = await self._call(api.ListPodResourcesRequest())
-                return response
+                answer: bytes = await self._call(api.ListPodResourcesRequest())
+                return answer
             except grpc.aio.AioRpcError as error:
                 if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
                     raise
             await asyncio.sleep(BUSY_DELAY)
 
 
-def read_assigned(response: api.ListPodResourcesResponse, resources: Collection[str]) -> AssignedDevices:
-    """Returns what ``response`` says of ``resources``. No container has units of two of them.
+def read_assigned(answer: bytes, resources: Collection[str]) -> AssignedDevices:
+    """Returns what ``answer``, a ``ListPodResourcesResponse``, says of ``resources``. No container has units
+    of two of them.
 
     Two pods of one name count as one: a static pod, and one that took its name while it had no mirror.
+
+    Raises:
+        DecodeError: it is none.
     """
     pods: dict[PodName, PodAssignment] = {}
-    for each in (_assignment(pod, resources) for pod in response.pod_resources):
+    for pod in listed_pods(answer, resources):
+        each = PodAssignment.of_devices(PodName(pod.namespace, pod.name), pod.containers)
         pods[each.name] = pods[each.name].beside(each) if each.name in pods else each
     return AssignedDevices(pods)
-
-
-def _assignment(pod: api.PodResources, resources: Collection[str]) -> PodAssignment:
-    return PodAssignment.of_devices(
-        PodName(pod.namespace, pod.name),
-        {container.name: _ids(container, resources) for container in pod.containers},
-    )
-
-
-def _ids(container: api.ContainerResources, resources: Collection[str]) -> dict[str, list[str]]:
-    """The kubelet lists every device in an entry of its own."""
-    ids: dict[str, list[str]] = {}
-    for devices in container.devices:
-        if devices.resource_name in resources:
-            ids.setdefault(devices.resource_name, []).extend(devices.device_ids)
-    return ids

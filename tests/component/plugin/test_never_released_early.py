@@ -7,7 +7,7 @@ from tests.fakes.api_server import PODS, status
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, pod_json
 
-from gpushare_core.api.share_node import NodeStatus
+from gpushare_core.api.node_object import NodeStatus
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube.paths import pod_path
@@ -34,7 +34,8 @@ MODES = [
 def held(written: NodeStatus | Json) -> dict[str, int]:
     """UID -> units."""
     found: dict[str, int] = {}
-    for card in NodeStatus.model_validate(written).cards:
+    status = written if isinstance(written, NodeStatus) else NodeStatus.from_json(written)
+    for card in status.cards:
         for share in card.pods:
             found[share.uid] = found.get(share.uid, 0) + share.units
     return found

@@ -4,11 +4,13 @@ import asyncio
 import base64
 import tempfile
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fakes.plugin_node import running_node
@@ -19,10 +21,12 @@ from tests.samples.plugin import container, pod_json
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_plugin.decide.checkpoint import by_pod
 from gpushare_plugin.decide.identity import identify
+from gpushare_plugin.decide.pod_assignment import ListedDevices
 from gpushare_plugin.decide.unit_ids import UnknownUnitError, decode_id, encode_id, known_numbers
 from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointFile, CheckpointUnreadableError, stored_answers
 from gpushare_plugin.kubelet.pod_resources import read_assigned
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+from gpushare_plugin.kubelet.wire import listed_pods, preference_requests
 
 REFUSALS = {grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.FAILED_PRECONDITION}
 RESPONSES = {"GetPreferredAllocation": api.PreferredAllocationResponse, "Allocate": api.AllocateResponse}
@@ -91,9 +95,55 @@ def test_a_checkpoint_that_is_huge_is_not_read_into_memory(folder: Path) -> None
 @fuzzes(read_assigned)
 @given(kubelet.pod_resources)
 def test_what_pod_resources_say_is_counted_whatever_it_is(response: Any) -> None:
-    assigned = read_assigned(response, frozenset(RESOURCES))
+    assigned = read_assigned(response.SerializeToString(), frozenset(RESOURCES))
     identify(assigned, [], assigned, {})
     assert all(number >= 0 for number in assigned.numbers())
+
+
+@given(kubelet.pod_resources)
+def test_runs_of_units_are_read_as_protobuf_reads_them(response: Any) -> None:
+    named = [(pod.namespace, pod.name, pod.containers) for pod in response.pod_resources]
+    listed = [*listed_pods(response.SerializeToString(), frozenset(RESOURCES))]
+    assert [(pod.namespace, pod.name) for pod in listed] == [(space, name) for space, name, _ in named]
+    for pod, (_, _, containers) in zip(listed, named, strict=True):
+        assert {name: _sorted(devices) for name, devices in pod.containers.items()} == {
+            each.name: _sorted(_by_protobuf(each)) for each in containers
+        }
+
+
+def _by_protobuf(container: Any) -> dict[str, ListedDevices]:
+    devices: dict[str, ListedDevices] = {}
+    for each in container.devices:
+        if each.resource_name in RESOURCES:
+            devices.setdefault(each.resource_name, ListedDevices()).others.extend(each.device_ids)
+    return devices
+
+
+def _sorted(devices: dict[str, ListedDevices]) -> dict[str, Any]:
+    return {
+        resource: sorted([*each.others, *map(encode_id, each.numbers)]) for resource, each in devices.items()
+    }
+
+
+@fuzzes(preference_requests)
+@given(kubelet.preferred)
+def test_what_the_kubelet_asks_for_is_read_as_protobuf_reads_it(message: Any) -> None:
+    asked = preference_requests(message.SerializeToString())
+    assert len(asked) == len(message.container_requests)
+    for each, expected in zip(asked, message.container_requests, strict=True):
+        assert each.units == expected.allocation_size
+        assert sorted(each.available) == sorted(known_numbers(expected.available_deviceIDs))
+        assert sorted(each.included) == sorted(known_numbers(expected.must_include_deviceIDs))
+
+
+@given(kubelet.preferred | kubelet.pod_resources, st.data())
+def test_bytes_that_are_no_message_are_refused_by_name(message: Any, data: st.DataObject) -> None:
+    """As protobuf would, or read: where a byte is another one that may be a message as well."""
+    content = bytearray(message.SerializeToString() or b"\x0a\x01\x0a")
+    content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    for read in (preference_requests, lambda each: read_assigned(each, frozenset(RESOURCES))):
+        with suppress(DecodeError):
+            read(bytes(content))
 
 
 def require_choice(request: Any, chosen: list[str]) -> None:

@@ -10,14 +10,14 @@ import pynvml
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from msgspec import ValidationError
 from tests.fuzz.fuzzing import fuzzes
 from tests.fuzz.strategies import annotations, objects
 from tests.fuzz.strategies.yaml_text import BOMBS, TAGS, damaged_yaml
 from tests.samples.inventory import card_lines
 from tests.samples.plugin import card, layout
 
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.json_object import UNREADABLE_JSON
@@ -82,7 +82,7 @@ def test_an_odd_share_node_leaves_what_was_known_in_force(body: Any) -> None:
 
     asyncio.run(follow())
     try:
-        share_node = GPUShareNode.model_validate(body)
+        share_node = GPUShareNode.from_json(body)
     except (ValidationError, *UNREADABLE_JSON):
         return
     cordon = read_cordon(share_node, Reading(cards=(card(0), card(1))))

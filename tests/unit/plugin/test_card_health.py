@@ -4,14 +4,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.plugin import card, share_node
 
 from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
+from gpushare_core.api.node_object import CardFault, GPUShareNode
 from gpushare_core.api.served import Problem
-from gpushare_core.api.share_node import CardFault, GPUShareNode
 from gpushare_plugin.decide.card_health import (
     Health,
     clearance,
@@ -57,8 +58,8 @@ class Ward:
         devices = {"source": "NVML", "health": self.rules}
         node = share_node(status=status, devices=devices)
         annotations = {CLEAR_FAULT_ANNOTATION: self.annotation}
-        return node.model_copy(
-            update={"metadata": node.metadata.model_copy(update={"annotations": annotations})}
+        return msgspec.structs.replace(
+            node, metadata=msgspec.structs.replace(node.metadata, annotations=annotations)
         )
 
     def look(self, *xids: int, after: float = 10, **of_second: Any) -> bool:
@@ -75,7 +76,7 @@ class Ward:
         return second is not None and second.healthy
 
     def restart(self) -> None:
-        self.health = recorded_health(GPUShareNode.model_validate(self.share_node.to_json()))
+        self.health = recorded_health(GPUShareNode.from_json(self.share_node.to_json()))
 
     @property
     def fault(self) -> CardFault:
@@ -319,7 +320,7 @@ def test_what_stands_says_what_it_asks_for_now(ward: Ward) -> None:
     ward.look(repair=RESET)
     before = ward.fault
     ward.look(repair=Problem(RESET.reason, "reboot the node"))
-    assert ward.fault == before.model_copy(update={"message": "reboot the node"})
+    assert ward.fault == msgspec.structs.replace(before, message="reboot the node")
 
 
 def test_a_fault_that_stands_is_never_forgotten(ward: Ward) -> None:

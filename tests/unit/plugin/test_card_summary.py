@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpushare_core.api.share_node import CardStatus, Health
+from gpushare_core.api.enums import Health
+from gpushare_core.api.node_object import CardStatus
 from gpushare_plugin.decide.card_summary import card_summary
 
 

@@ -3,8 +3,8 @@
 import pytest
 from tests.samples.plugin import GIB, card, layout, share_node
 
+from gpushare_core.api.node_object import GPUShareNode
 from gpushare_core.api.served import Problem
-from gpushare_core.api.share_node import GPUShareNode
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.placement.units import WHOLE_CARD, MemoryUnit
 from gpushare_plugin.decide.conditions import (

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from tests.samples.plugin import card, layout, share_node
 
 from gpushare_core.api.names import CORDON_ANNOTATION
-from gpushare_core.api.share_node import GPUShareNode
+from gpushare_core.api.node_object import GPUShareNode
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.cordon import Cordon, cordoned, kept_units, read_cordon
 from gpushare_plugin.decide.device_list import encode_devices
@@ -25,8 +26,8 @@ def annotated(text: str, *, indices: dict[int, str] | None = None) -> GPUShareNo
         for index, uuid in (indices or {}).items()
     ]
     body = share_node(status={"cards": cards})
-    metadata = body.metadata.model_copy(update={"annotations": {CORDON_ANNOTATION: text} if text else {}})
-    return body.model_copy(update={"metadata": metadata})
+    metadata = msgspec.structs.replace(body.metadata, annotations={CORDON_ANNOTATION: text} if text else {})
+    return msgspec.structs.replace(body, metadata=metadata)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from tests.samples.inventory import ENFLAME
 from tests.samples.plugin import card, ids, layout
 
-from gpushare_core.api.policy import Devices
+from gpushare_core.api.node_object import Devices
 from gpushare_core.dialects.enflame import ENFLAME as ENFLAME_DIALECT
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
@@ -18,7 +18,7 @@ from gpushare_plugin.devices.equipment import DeviceNode, Equipment, HostMount
 from gpushare_plugin.devices.inventory_file import read_inventory
 
 NVIDIA = layout()
-CDI = Devices.model_validate({"injection": "CDI"})
+CDI = Devices.from_json({"injection": "CDI"})
 CARDS = read_inventory(ENFLAME.encode()).cards
 INVENTORY = layout(*CARDS)
 WHOLE = lay_out(CARDS, WHOLE_CARD, reserved=0)
@@ -46,7 +46,7 @@ def test_whole_cards_by_cdi_are_all_named() -> None:
 
 
 def test_the_policy_names_the_kind_and_an_inventory_its_own() -> None:
-    devices = Devices.model_validate({"injection": "CDI", "cdiKind": "example.com/card"})
+    devices = Devices.from_json({"injection": "CDI", "cdiKind": "example.com/card"})
     assert container_answer(ids(0), NVIDIA, GPUSHARE, devices).cdi_devices == ("example.com/card=GPU-0",)
     answer = container_answer(ids(0), INVENTORY, GPUSHARE, devices)
     assert answer.cdi_devices == ("enflame.com/gcu=gcu0",)

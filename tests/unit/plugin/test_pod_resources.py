@@ -23,7 +23,7 @@ def test_a_static_pod_keeps_its_units_beside_another_pod_of_its_name(asked: int,
     """Anybody may take the name while there is no mirror. The kubelet lists both, in any order."""
     both = [listed(*range(12)), listed(*range(16, 16 + asked))]
     answer = api.ListPodResourcesResponse(pod_resources=both if is_first else both[::-1])
-    assigned = read_assigned(answer, RESOURCES)
+    assigned = read_assigned(answer.SerializeToString(), RESOURCES)
     assert sorted(assigned.numbers()) == [*range(12), *range(16, 16 + asked)]
     held = every_allocation(node_assignments(assigned), by_name(pod("a", container(units=asked))))
     assert sum(each.cards.get("GPU-0", 0) for each in held) == 12

@@ -1,6 +1,6 @@
 """Simulated cards are the same ones after every restart."""
 
-from gpushare_core.api.policy import SimulatedCards
+from gpushare_core.api.node_object import SimulatedCards
 from gpushare_plugin.devices.simulated import SimulatedSource, simulate
 
 GROUPS = [

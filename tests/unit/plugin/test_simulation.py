@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpushare_core.api.policy import SimulatedCards
+from gpushare_core.api.node_object import SimulatedCards
 from gpushare_plugin.devices.simulated import simulate
 from gpushare_plugin.devices.simulation import Simulation, read_simulation, simulated_reading
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -348,8 +349,8 @@ def after_restart(held: AssignedDevices, one: Pod, recorded: Layout | None) -> O
     """Without checkpoint."""
     node = share_node(mode="Slices", slicesPerCard=2)
     if recorded:
-        node = node.model_copy(
-            update={"status": node_status(node, Offering(layout=recorded), [], [], now=NOW)}
+        node = msgspec.structs.replace(
+            node, status=node_status(node, Offering(layout=recorded), [], [], now=NOW)
         )
     return decide_offering(
         Snapshot(share_node=node, cards=THREE, last_layout=None, assigned=held, pods=by_name(one))

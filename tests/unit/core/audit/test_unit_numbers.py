@@ -1,0 +1,18 @@
+"""Numbers of units as a set of bytes are a set."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpushare_core.audit.unit_numbers import UnitNumbers
+
+NUMBERS = st.sets(st.integers(0, 300))
+
+
+@given(st.lists(NUMBERS), NUMBERS)
+def test_they_are_a_set(added: list[set[int]], asked: set[int]) -> None:
+    numbers, expected = UnitNumbers(), set[int]()
+    for each in added:
+        numbers.add(each)
+        expected |= each
+    assert len(numbers) == len(expected)
+    assert numbers.has_any(asked) == bool(expected & asked)
