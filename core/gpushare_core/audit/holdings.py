@@ -128,6 +128,15 @@ def _all_are_unlisted(books: NodeBooks, pod: PodKey) -> bool:
     return not known.request.running_containers
 
 
+def stored_of(books: NodeBooks, pod: PodBook) -> dict[str, StoredContainer]:
+    """Returns container -> what the checkpoint says of ``pod``; nothing of one that only says to be the
+    mirror of another one."""
+    uid = pod.kubelet_uid or pod.key.uid
+    if _Names.of(books).of_kubelet_uid.get(uid) != pod.key:
+        return {}
+    return {key.container: each for key, each in (books.checkpoint or {}).items() if key.pod.uid == uid}
+
+
 @dataclass(frozen=True, slots=True)
 class _Names:
     """Which pod it is that a book of the kubelet's shows."""
