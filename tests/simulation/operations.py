@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 
 from tests.samples.plugin import container
 from tests.samples.pod_shapes import CLASSES, SERVED, SHAPES, SPECS
+from tests.simulation.static_pods import is_mirror
 from tests.simulation.world import GI, SimulatedNode, World
 
+from gpushare_core.api.names import MIRROR_ANNOTATION
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
@@ -15,6 +17,8 @@ from gpushare_core.placement.requests import ResourceClass
 Operation = Callable[[World, int, int], Awaitable[None] | None]
 
 MOST_WAITING = 12
+FILES = 2
+"""Static pods of a node at most."""
 DIALECT_NAMES = ("gpushare.io", "tuya.com")
 """Of the latter every class has a name of its own."""
 
@@ -51,10 +55,66 @@ def create_bound(world: World, a: int, b: int) -> None:
 
 
 def create_copy(world: World, a: int, _b: int) -> None:
-    """With all annotations of another pod, as ``kubectl debug --copy-to --keep-annotations``."""
+    """With all annotations of another pod, as ``kubectl debug --copy-to --keep-annotations``.
+
+    The API server refuses the mirror of a pod that is not bound. Source: ``ValidatePodSpecificAnnotations``.
+    """
     if pod := _pod(world, a):
-        spec = pod["spec"]
-        world.create_pod(spec["containers"], spec["initContainers"], **pod["metadata"]["annotations"])
+        spec, annotations = pod["spec"], pod["metadata"]["annotations"]
+        node = spec["nodeName"] if is_mirror(pod) else ""
+        world.create_pod(spec["containers"], spec["initContainers"], node=node, **annotations)
+
+
+def write_file(world: World, a: int, b: int) -> None:
+    """A static pod, in place of the one that its file had."""
+    kubelet = _node(world, a).kubelet
+    served = SERVED[world.mode]
+    containers, inits = SHAPES[b % len(SHAPES)](served[a % len(served)], b % 4 + 1)
+    kubelet.manifests.write(b % FILES, containers, inits)
+    kubelet.files_changed()
+
+
+def remove_file(world: World, a: int, b: int) -> None:
+    """For good, or for a moment: then it is the same pod that comes back."""
+    kubelet = _node(world, a).kubelet
+    removed = kubelet.manifests.remove(kubelet.manifests.name_of(b % FILES))
+    kubelet.files_changed()
+    if removed and a % 2:
+
+        def put_back() -> None:
+            kubelet.manifests.put_back(removed)
+            kubelet.files_changed()
+
+        world.later(_moment(b), put_back)
+
+
+def delete_mirror(world: World, a: int, b: int) -> None:
+    """Its kubelet makes another one: at once, or where it was deleted by force within a minute."""
+    mirrors = [pod for pod in world.bound() if is_mirror(pod)]
+    if mirrors:
+        mirror = mirrors[a % len(mirrors)]
+        if b % 2:
+            world.delete_pod(mirror)
+        else:
+            world.force_delete(mirror)
+
+
+def forge_mirror(world: World, a: int, b: int) -> None:
+    """A pod's author says that it is the mirror of a pod that runs, of one that nobody knows, or, where the
+    mirror of a static pod is away, of that under its name."""
+    kubelet = _node(world, a).kubelet
+    known = [*kubelet.pods.values()]
+    victim = known[b % len(known)] if known else None
+    present = {pod["metadata"]["name"]: pod for pod in world.bound()}
+    containers, inits = _shape(world, a, b)
+    annotations = {MIRROR_ANNOTATION: victim.uid if victim else "nobody"}
+    if victim and b % 3 == 0:
+        annotations = {
+            **present.get(victim.name[1], {}).get("metadata", {}).get("annotations", {}),
+            **annotations,
+        }
+    name = victim.name[1] if victim and victim.name[1] not in present else ""
+    world.create_pod(containers, inits, name=name, node=kubelet.node, **annotations)
 
 
 def delete(world: World, a: int, _b: int) -> None:
@@ -247,6 +307,10 @@ PODS: dict[Operation, int] = {
     recreate: 6,
     finish: 12,
     restart_container: 8,
+    write_file: 6,
+    remove_file: 3,
+    delete_mirror: 3,
+    forge_mirror: 2,
 }
 """What people do to pods, by weight."""
 BREAKS: dict[Operation, int] = {

@@ -16,6 +16,7 @@ from tests.simulation.kubelet import FINISHED, SimulatedKubelet
 from tests.simulation.network import Link, SimulatedClient
 from tests.simulation.plugin import SimulatedPlugin
 from tests.simulation.scheduler import SimulatedScheduler
+from tests.simulation.static_pods import is_mirror, is_static, way_of_mirror
 
 from gpushare_core.audit.books import Books, LedgerBook, NodeBooks, PodBook
 from gpushare_core.audit.readers import read_pod
@@ -243,15 +244,28 @@ class World:
             yield from self._way_of(pod)
         uids = {pod["metadata"]["uid"] for pod in self.server.pods()}
         for node in self.nodes.values():
+            yield from self._way_of_static_pods(node.kubelet)
             for uid, known in node.kubelet.pods.items():
-                if uid not in uids:
+                if uid not in uids and not is_static(known.body):
                     yield f"end of {known.name[1]}"
                 if known.is_starting:
                     yield f"start of containers of {known.name[1]}"
 
+    def _way_of_static_pods(self, kubelet: SimulatedKubelet) -> Iterator[str]:
+        """One that runs may have no mirror for long."""
+        for uid, pod in kubelet.manifests.pods.items():
+            if uid not in kubelet.pods and uid not in kubelet.refused:
+                yield f"admission of {pod['metadata']['name']}"
+        for uid, known in kubelet.pods.items():
+            if is_static(known.body) and (uid not in kubelet.manifests.pods or uid in kubelet.refused):
+                yield f"end of {known.name[1]}"
+
     def _way_of(self, pod: Json) -> Iterator[str]:
         name, node = pod["metadata"]["name"], pod["spec"].get("nodeName")
-        if "deletionTimestamp" in pod["metadata"]:
+        if node and is_mirror(pod):
+            kubelet = self.nodes[node].kubelet
+            yield from way_of_mirror(pod, kubelet.manifests, kubelet.pods)
+        elif "deletionTimestamp" in pod["metadata"]:
             yield f"deletion of {name}"
         elif node and pod["status"]["phase"] == "Pending":
             yield f"admission of {name}"

@@ -23,7 +23,8 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
     return [
         name
         for name, assignment in assigned.pods.items()
-        if not assignment.units and (name not in pods or pods[name].request is None or pods[name].deleting)
+        if name == assignment.name and not assignment.units
+        if name not in pods or pods[name].request is None or pods[name].deleting
     ]
 
 
