@@ -9,7 +9,7 @@ PodResources nor the checkpoint show them, and we did not name units for all of 
 from collections.abc import Collection, Iterator, Mapping
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_plugin.decide.allocations import containers_without_units
+from gpushare_plugin.decide.allocations import containers_without_units, is_known
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
@@ -29,9 +29,10 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
 
 
 def has_stranger(assigned: AssignedDevices, pods: Pods) -> bool:
-    """Whether a pod is listed without units that the API server does not know: static pods are admitted
-    before their mirrors are made."""
-    return any(not each.units and name not in pods for name, each in assigned.pods.items())
+    """Whether a pod may be being admitted that the API server does not know: static pods are admitted before
+    their mirrors are made. A container of it is listed without units; others may have theirs already."""
+    strangers = (each for each in assigned.pods.values() if not is_known(each, pods))
+    return any(not each.has(container) for each in strangers for container in each.containers)
 
 
 def admission_candidates(
