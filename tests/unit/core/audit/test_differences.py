@@ -468,6 +468,33 @@ def test_a_forgery_beside_what_an_init_container_has_is_named() -> None:
     assert Kind.FORGED in {each.kind for each in node_differences(counted)}
 
 
+def static_pod(*, mirror: PodKey, request: PodRequest) -> NodeBooks:
+    """Books of a pod that lends, which its kubelet knows by another UID than ``mirror``, who claims it."""
+    books = World("Memory", (8,), (lending_pod("a", 0, 0, init=2, main=5),)).books()
+    claimed = replace(
+        (books.pods or {})[UID], key=mirror, kubelet_uid="static", annotations={}, request=request
+    )
+    stored = {
+        ContainerKey(PodKey("", "", "static"), key.container): each
+        for key, each in (books.checkpoint or {}).items()
+    }
+    return replace(books, pods={mirror.uid: claimed}, checkpoint=stored, environments=None, ledger=None)
+
+
+def test_a_pod_that_only_says_to_be_the_mirror_of_another_one_has_nothing() -> None:
+    """The true mirror is away. The kubelet lists static pods by the names of their mirrors."""
+    forged = static_pod(mirror=PodKey("default", "forged", "uid-forged"), request=NOT_ASKING)
+    found = {(each.kind, each.pod) for each in node_differences(forged)}
+    assert Kind.GRANTED_TWICE not in {kind for kind, _ in found}
+    assert "default/forged" not in {pod for _, pod in found}
+
+
+def test_a_mirror_that_asks_for_something_else_than_its_static_pod_shares_nothing() -> None:
+    """Who takes the name and the digest of a static pod while it has no mirror is taken for its mirror."""
+    forged = static_pod(mirror=PodKey("default", "a", "uid-other"), request=NOT_ASKING)
+    assert Kind.GRANTED_TWICE not in {each.kind for each in node_differences(forged)}
+
+
 def test_every_kind_is_shown_here_or_below() -> None:
     below = {Kind.TWO_NODES, Kind.RELEASED_EARLY}
     assert {kind for _, kind, _ in CHANGES} | below == {*Kind}
