@@ -100,21 +100,16 @@ def delete_mirror(world: World, a: int, b: int) -> None:
 
 
 def forge_mirror(world: World, a: int, b: int) -> None:
-    """A pod's author says that it is the mirror of a pod that runs, of one that nobody knows, or, where the
-    mirror of a static pod is away, of that under its name."""
+    """A pod's author says that it is the mirror of a pod that runs, or of one that nobody knows, and copies
+    what the other one is annotated with."""
     kubelet = _node(world, a).kubelet
     known = [*kubelet.pods.values()]
     victim = known[b % len(known)] if known else None
-    present = {pod["metadata"]["name"]: pod for pod in world.bound()}
+    present = {pod["metadata"]["name"]: pod["metadata"]["annotations"] for pod in world.bound()}
+    copied = present.get(victim.name[1], {}) if victim and b % 3 == 0 else {}
     containers, inits = _shape(world, a, b)
-    annotations = {MIRROR_ANNOTATION: victim.uid if victim else "nobody"}
-    if victim and b % 3 == 0:
-        annotations = {
-            **present.get(victim.name[1], {}).get("metadata", {}).get("annotations", {}),
-            **annotations,
-        }
-    name = victim.name[1] if victim and victim.name[1] not in present else ""
-    world.create_pod(containers, inits, name=name, node=kubelet.node, **annotations)
+    annotations = {**copied, MIRROR_ANNOTATION: victim.uid if victim else "nobody"}
+    world.create_pod(containers, inits, node=kubelet.node, **annotations)
 
 
 def delete(world: World, a: int, _b: int) -> None:
@@ -128,9 +123,11 @@ def force_delete(world: World, a: int, _b: int) -> None:
 
 
 def recreate(world: World, a: int, b: int) -> None:
-    """Deleted by force, and another pod of the same name at once."""
+    """Deleted by force, and another pod of the same name at once; of a mirror its kubelet makes another."""
     if pod := _pod(world, a):
         world.force_delete(pod)
+        if is_mirror(pod):
+            return
         spec, name = pod["spec"], pod["metadata"]["name"]
         node = spec.get("nodeName", "") if b % 4 == 0 else ""
         world.create_pod(spec["containers"], spec["initContainers"], name=name, node=node)

@@ -68,49 +68,47 @@ def _claim(books: NodeBooks, pod: PodBook, allocation: Allocation) -> Claim:
 
 
 def _is_witnessed(books: NodeBooks, claim: Claim) -> bool:
-    """Whether ordinary init containers have units, by the kubelet or its plugin, that they lend to nobody.
+    """Whether a pod was given, by its kubelet or else by the status, what is claimed for it.
 
-    A kubelet that has lost its checkpoint admits them once more: on another card, or beside containers that
-    run on with what it has forgotten. What is claimed for them has to be what they have, and no container
-    has more than it asks for. Source: ``isContainerAlreadyRunning`` and ``devicesToReuse`` of
-    ``devicemanager.ManagerImpl`` (1.36).
+    A kubelet that has lost its checkpoint admits ordinary init containers once more: on another card, or beside
+    containers that run on with what it has forgotten. Then they lend their units to nobody. What neither book
+    has of a container is believed as far as the container asks for it. Source: ``isContainerAlreadyRunning``
+    and ``devicesToReuse`` of ``devicemanager.ManagerImpl`` (1.36).
     """
     request, units = claim.pod.request, unit_map(books.share_node)
     if request is None or units is None:
         return False
-    claimed, inits = claim.allocation.containers, request.init_containers
-    running = sum_shares({name: shares for name, shares in claimed.items() if name not in inits})
     if books.checkpoint is None:
-        witness = _by_status(books, claim.pod)
+        witness = _by_status(books, claim.pod, request.init_containers)
     else:
-        witness = _by_checkpoint(stored_of(books, claim.pod), inits, units)
-    has_more = (sum(shares.values()) > request.containers.get(name, 0) for name, shares in claimed.items())
-    differs = (witness.shares.get(name) != claimed[name] for name in claimed.keys() & inits)
-    most = Counter(running) + witness.kept
-    beyond = (count > most[card] for card, count in claim.allocation.held().items())
-    return not (any(has_more) or any(differs) or any(beyond))
+        witness = _by_checkpoint(stored_of(books, claim.pod), units)
+    most = Counter(witness.held)
+    for name, shares in claim.allocation.containers.items():
+        if name not in witness.shares:
+            if name in request.init_containers or sum(shares.values()) > request.containers.get(name, 0):
+                return False
+            most.update(shares)
+        elif witness.shares[name] != shares:
+            return False
+    return all(count <= most[card] for card, count in claim.allocation.held().items())
 
 
 class _Witness(NamedTuple):
-    """What tells of the ordinary init containers of one pod."""
+    """What one book has of a pod."""
 
     shares: Mapping[str, Shares]
-    """Container -> what it has."""
-    kept: Counter[str]
-    """Card UUID -> units that they have and no other container."""
+    """By container."""
+    held: Mapping[str, int]
+    """Card UUID -> units of all containers, each counted once however many of them lend it to each other."""
 
 
-def _by_checkpoint(stored: Mapping[str, StoredContainer], inits: Collection[str], units: UnitMap) -> _Witness:
+def _by_checkpoint(stored: Mapping[str, StoredContainer], units: UnitMap) -> _Witness:
     numbers = {
         name: {(part.resource, number) for part in each.units for number in part.numbers}
         for name, each in stored.items()
     }
-    lent = set().union(*(each for name, each in numbers.items() if name not in inits))
-    own = {name: each for name, each in numbers.items() if name in inits}
-    kept = set().union(*own.values()) - lent
-    return _Witness(
-        {name: dict(_on_cards(each, units)) for name, each in own.items()}, _on_cards(kept, units)
-    )
+    shares = {name: dict(_on_cards(each, units)) for name, each in numbers.items()}
+    return _Witness(shares, _on_cards(set().union(*numbers.values()), units))
 
 
 def _on_cards(numbers: Iterable[tuple[str, int]], units: UnitMap) -> Counter[str]:
@@ -118,17 +116,14 @@ def _on_cards(numbers: Iterable[tuple[str, int]], units: UnitMap) -> Counter[str
     return Counter(block.card for block in blocks if block)
 
 
-def _by_status(books: NodeBooks, pod: PodBook) -> _Witness:
+def _by_status(books: NodeBooks, pod: PodBook, inits: Collection[str]) -> _Witness:
     """Which units they are it does not say: on a card where other containers have units they lend theirs."""
-    inits = pod.request.init_containers if pod.request else ()
     shares: dict[str, dict[str, int]] = defaultdict(dict)
     for card in books.share_node.cards if books.share_node else ():
         for holder in card.holders:
             if holder.key.pod.uid == pod.key.uid:
                 shares[holder.key.container][card.uuid] = holder.units
-    lent = Counter(sum_shares({name: each for name, each in shares.items() if name not in inits}))
-    own = {name: each for name, each in shares.items() if name in inits}
-    kept: Counter[str] = Counter()
-    for each in own.values():
-        kept |= Counter(each) - lent
-    return _Witness(own, kept)
+    held = Counter(sum_shares({name: each for name, each in shares.items() if name not in inits}))
+    for name in shares.keys() & inits:
+        held |= Counter(shares[name])
+    return _Witness(shares, held)
