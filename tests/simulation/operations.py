@@ -1,5 +1,6 @@
 """What happens to a simulated cluster, by weight. Each takes two numbers, which choose what it is done to."""
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -235,11 +236,20 @@ def delete_policy(world: World, a: int, b: int) -> None:
 async def lose_checkpoint(world: World, a: int, _b: int) -> None:
     """Its file is deleted, and the kubelet restarted: nothing mends that but the end of these pods.
 
-    Not in the moment in which it has given units past the extender that no other book has yet.
+    Not in the moment in which it has given units past the extender that no other book has yet: as long as its
+    PodResources are silent, or its plugin is away, that can be long.
     """
-    kubelet = _node(world, a).kubelet
-    await kubelet.until_settled()
-    kubelet.lose_checkpoint()
+    node = _node(world, a)
+    await node.kubelet.until_settled()
+    for _ in range(50):
+        if _given(node) <= world.recorded(node.name):
+            node.kubelet.lose_checkpoint()
+            return
+        await asyncio.sleep(0.1)
+
+
+def _given(node: SimulatedNode) -> set[tuple[str, str, str]]:
+    return {(*pod.name, container) for pod in node.kubelet.pods.values() for container in pod.held}
 
 
 def restart_container(world: World, a: int, b: int) -> None:

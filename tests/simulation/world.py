@@ -209,6 +209,13 @@ class World:
 
     # The books
 
+    def recorded(self, node: str) -> set[tuple[str, str, str]]:
+        """Returns the containers that the status has: namespace and name of their pod, and their own."""
+        item = self.server.collection(SHARE_NODES).get(("", node), {"status": {}})
+        cards = item["status"].get("cards", [])
+        shares = (each for card in cards for each in card.get("pods", []))
+        return {(each["namespace"], each["name"], each["container"]) for each in shares}
+
     def books(self, extender: SimulatedExtender | None = None) -> Books:
         ledger = ledger_books(extender.ledger) if extender and extender.is_ready else None
         return Books({name: self._node_books(node, ledger) for name, node in self.nodes.items()})

@@ -70,10 +70,10 @@ def _claim(books: NodeBooks, pod: PodBook, allocation: Allocation) -> Claim:
 def _is_witnessed(books: NodeBooks, claim: Claim) -> bool:
     """Whether a pod was given, by its kubelet or else by the status, what is claimed for it.
 
-    A kubelet that has lost its checkpoint admits ordinary init containers once more: on another card, or beside
-    containers that run on with what it has forgotten. Then they lend their units to nobody. What neither book
-    has of a container is believed as far as the container asks for it. Source: ``isContainerAlreadyRunning``
-    and ``devicesToReuse`` of ``devicemanager.ManagerImpl`` (1.36).
+    A kubelet that has lost its checkpoint admits ordinary init containers once more: on another card, or
+    beside containers that run on with what it has forgotten. Then they lend their units to nobody. What
+    neither book has of a container is believed as far as the container asks for it. Source:
+    ``isContainerAlreadyRunning`` and ``devicesToReuse`` of ``devicemanager.ManagerImpl`` (1.36).
     """
     request, units = claim.pod.request, unit_map(books.share_node)
     if request is None or units is None:
