@@ -135,7 +135,8 @@ class _Renumbered:
 def _key(books: NodeBooks, pod: KnownPod) -> PodKey:
     """As the API server has it: another UID than the kubelet's for static pods."""
     known = (each.key for each in (books.pods or {}).values() if each.kubelet_uid == pod.uid)
-    return next(known, PodKey(*pod.name, pod.uid))
+    own = (each for each in known if each[:2] == pod.name)
+    return next(own, PodKey(*pod.name, pod.uid))
 
 
 def unexpected(found: Iterable[Difference], forgotten: Forgotten) -> Iterator[Difference]:
@@ -166,12 +167,17 @@ def unsaid(found: Iterable[Difference], forgotten: Forgotten, node: str) -> Iter
         )
 
 
-def still_different(found: Iterable[Difference], forgotten: Forgotten) -> Iterator[Difference]:
+def still_different(
+    found: Iterable[Difference], forgotten: Forgotten, books: NodeBooks
+) -> Iterator[Difference]:
     """Yields those of ``found``, by the books as if nothing were forgotten, that are different by no right.
 
-    What ordinary init containers had is not in these books: they have ended.
+    What ordinary init containers had is not in these books: they have ended. Of a static pod that has no
+    mirror the status may have the UID of its former one: nobody else tells it.
     """
+    known = {str(each.key) for each in (books.pods or {}).values()}
+    unnamed = {each for each in forgotten.running if each[0] not in known}
     for each in found:
-        is_gap = each.kind is Kind.SHARES_DIFFER and (each.pod, each.container) in forgotten.ended
-        if not is_gap:
+        gaps = forgotten.ended | unnamed
+        if each.kind is not Kind.SHARES_DIFFER or (each.pod, each.container) not in gaps:
             yield each

@@ -196,7 +196,9 @@ class Run:
         found = [each for each in unexpected(plain, forgotten) if not counts_lent_units(each, books)]
         for each in known:
             found += unsaid(plain, forgotten, books.node)
-            found += (it for it in still_different(each, forgotten) if not counts_lent_units(it, books))
+            found += (
+                it for it in still_different(each, forgotten, books) if not counts_lent_units(it, books)
+            )
         return found
 
     def _audit_once(self, place: tuple[str, str, int], picture: NodeBooks) -> list[Difference]:
