@@ -7,13 +7,13 @@ pod whose file goes, or is written anew.
 
 import asyncio
 import random
-from array import array
 from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fakes.books import Given
-from tests.simulation.known_pod import KnownPod, name_of
+from tests.simulation.known_pod import KnownPod, is_over, name_of
+from tests.simulation.listing import listed_pod
 from tests.simulation.static_pods import Manifests, Mirrors, is_mirror, is_static
 from tests.simulation.virtual_time import seconds
 
@@ -27,7 +27,6 @@ from gpushare_core.kube.paths import PODS, pod_path
 from gpushare_core.placement.requests import ResourceRequest, read_request
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.preferred_allocation import NothingFitsError
-from gpushare_plugin.decide.unit_ids import known_numbers
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
@@ -42,7 +41,6 @@ HEARING = 2.0
 """Seconds after its start within which it asks the API server for its pods; PodResources answer before."""
 SETTLED = 1.0
 """Seconds after an Allocate in which all books have it that will."""
-FINISHED = ("Succeeded", "Failed")
 RUNNING: Json = {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"}
 
 
@@ -92,7 +90,7 @@ class SimulatedKubelet:
 
     def __post_init__(self) -> None:
         self.manifests = Manifests(self.node)
-        self.mirrors = Mirrors(self.client, self.dice, self.manifests, self._notify)
+        self.mirrors = Mirrors(self.client, self.dice, self.manifests, self.notify)
 
     # Life
 
@@ -115,9 +113,6 @@ class SimulatedKubelet:
             self._over.pop(uid, None)
             if uid in self.pods and self.pods[uid].is_running:
                 self.mirrors.statuses[uid] = RUNNING
-
-    def files_changed(self) -> None:
-        self._notify()
 
     @property
     def refused(self) -> Collection[str]:
@@ -148,7 +143,7 @@ class SimulatedKubelet:
         """Those that went meanwhile."""
         for pod in [pod for pod in self.pods.values() if pod.is_half_admitted]:
             body = self._configured().get(pod.uid)
-            if body is None or _is_over(body) or "deletionTimestamp" in body["metadata"]:
+            if body is None or is_over(body) or "deletionTimestamp" in body["metadata"]:
                 del self.pods[pod.uid]
 
     async def until_settled(self) -> None:
@@ -187,7 +182,7 @@ class SimulatedKubelet:
             else:
                 self.bodies[event.item["metadata"]["uid"]] = event.item
             self._forget_half_admitted()
-            self._notify()
+            self.notify()
 
     def _report_again(self) -> None:
         """What a restart kept from being told."""
@@ -195,11 +190,11 @@ class SimulatedKubelet:
             pod = self.pods.get(uid)
             if pod is not None and pod.is_running and body["status"]["phase"] == "Pending":
                 self._spawn(self._report_running(pod))
-            if uid in self._over and not _is_over(body):
+            if uid in self._over and not is_over(body):
                 ended = KnownPod(body, read_request(body["spec"], RESOURCES))
                 self._spawn(self._write_status(ended, {"phase": "Succeeded"}))
 
-    def _notify(self) -> None:
+    def notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -212,7 +207,7 @@ class SimulatedKubelet:
             for uid in [uid for uid in self.pods if uid in heard and uid not in self.shown]:
                 await asyncio.sleep(self.dice.uniform(0.0, 0.3))
                 self.shown[uid] = None
-                self._notify()
+                self.notify()
                 await self._until_admitted_again(uid)
             await changed.wait()
 
@@ -255,7 +250,7 @@ class SimulatedKubelet:
             await self._admit(waiting[0])
 
     def _is_new(self, uid: str, body: Json, configured: Mapping[str, Json]) -> bool:
-        over = _is_over(body) or "deletionTimestamp" in body["metadata"]
+        over = is_over(body) or "deletionTimestamp" in body["metadata"]
         if any(pod.name == name_of(body) and pod.uid not in configured for pod in self.pods.values()):
             return False  # that one is removed first
         is_known = uid in self.pods and not self.pods[uid].is_half_admitted
@@ -276,7 +271,7 @@ class SimulatedKubelet:
             return
         pod.is_running = True
         pod.seen = dict(pod.held)
-        self._notify()
+        self.notify()
         self._spawn(self._report_running(pod))
 
     async def _report_running(self, pod: KnownPod) -> None:
@@ -287,7 +282,7 @@ class SimulatedKubelet:
     async def _write_status(self, pod: KnownPod, status: Json) -> None:
         if is_static(pod.body):
             self.mirrors.statuses[pod.uid] = status
-            self._notify()
+            self.notify()
             return
         body = {"metadata": {"uid": pod.uid}, "status": status}
         await self._send_for_sure(Request(method="PATCH", path=f"{pod_path(*pod.name)}/status", body=body))
@@ -323,7 +318,7 @@ class SimulatedKubelet:
                 self._over[pod.uid] = None
             self._spawn(self._write_status(pod, failed))
         pod.is_admitted_again = False
-        self._notify()
+        self.notify()
 
     def _known(self, pod: KnownPod) -> list[ResourceRequest]:
         return [each for each in pod.request.resources if each.name in self.allocators]
@@ -335,7 +330,7 @@ class SimulatedKubelet:
             pod.seen.pop(name, None)
             pod.bare.discard(name)
             pod.down.add(name)
-            self._notify()
+            self.notify()
 
     async def _start_again(self, pod: KnownPod) -> None:
         """It asks for what it does not know of the container. Where that is refused it tries again later.
@@ -362,7 +357,7 @@ class SimulatedKubelet:
             await asyncio.sleep(self.dice.uniform(0.5, 1.5))
         finally:
             pod.failing.discard(name)
-        self._notify()
+        self.notify()
 
     def _reusable(self, pod: KnownPod) -> dict[str, list[str]]:
         if self.lent[0] != pod.uid:
@@ -433,7 +428,7 @@ class SimulatedKubelet:
             return False
         if uid in self._over and uid in self.manifests.pods:
             return True
-        return body is None or "deletionTimestamp" in body["metadata"] or _is_over(body)
+        return body is None or "deletionTimestamp" in body["metadata"] or is_over(body)
 
     async def _end(self, pod: KnownPod) -> None:
         try:
@@ -448,7 +443,7 @@ class SimulatedKubelet:
             self._over[pod.uid] = None
         if self.dice.random() < 0.5:
             self.write_checkpoint()
-        self._notify()
+        self.notify()
 
     async def _delete(self, body: Json) -> None:
         """The last step of a graceful deletion is the kubelet's."""
@@ -501,35 +496,4 @@ class SimulatedKubelet:
         return [pod for uid, pod in self.pods.items() if uid in self.shown]
 
     def listed(self) -> resources.ListPodResourcesResponse:
-        return resources.ListPodResourcesResponse(pod_resources=[*map(_listed, self._shown_pods())])
-
-
-def _is_over(body: Json) -> bool:
-    return body["status"].get("phase") in FINISHED
-
-
-def _listed(pod: KnownPod) -> resources.PodResources:
-    spec = pod.body["spec"]
-    names = [each["name"] for each in (*spec.get("initContainers", ()), *spec["containers"])]
-    shown = [name for name in names if name not in pod.request.init_containers]
-    return resources.PodResources(
-        namespace=pod.name[0],
-        name=pod.name[1],
-        containers=[
-            resources.ContainerResources(name=name, devices=_devices(pod.held.get(name, ())))
-            for name in shown
-        ],
-    )
-
-
-def _devices(given: Sequence[Given]) -> list[resources.ContainerDevices]:
-    return [resources.ContainerDevices(resource_name=each.resource, device_ids=each.ids) for each in given]
-
-
-def numbers(ids: Sequence[str]) -> "array[int]":
-    return array("I", sorted(known_numbers(ids)))
-
-
-def listed_devices(message: bytes) -> Mapping[str, str]:
-    answer = api.ListAndWatchResponse.FromString(message)
-    return {device.ID: device.health for device in answer.devices}
+        return resources.ListPodResourcesResponse(pod_resources=[*map(listed_pod, self._shown_pods())])

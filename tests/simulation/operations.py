@@ -72,19 +72,19 @@ def write_file(world: World, a: int, b: int) -> None:
     served = SERVED[world.mode]
     containers, inits = SHAPES[b % len(SHAPES)](served[a % len(served)], b % 4 + 1)
     kubelet.manifests.write(b % FILES, containers, inits)
-    kubelet.files_changed()
+    kubelet.notify()
 
 
 def remove_file(world: World, a: int, b: int) -> None:
     """For good, or for a moment: then it is the same pod that comes back."""
     kubelet = _node(world, a).kubelet
     removed = kubelet.manifests.remove(kubelet.manifests.name_of(b % FILES))
-    kubelet.files_changed()
+    kubelet.notify()
     if removed and a % 2:
 
         def put_back() -> None:
             kubelet.manifests.put_back(removed)
-            kubelet.files_changed()
+            kubelet.notify()
 
         world.later(_moment(b), put_back)
 

@@ -12,7 +12,8 @@ from tests.samples.pod_shapes import SPECS
 from tests.simulation.api_server import ApiServer
 from tests.simulation.books import kubelet_books
 from tests.simulation.extender import SimulatedExtender
-from tests.simulation.kubelet import FINISHED, SimulatedKubelet
+from tests.simulation.known_pod import FINISHED
+from tests.simulation.kubelet import SimulatedKubelet
 from tests.simulation.network import Link, SimulatedClient
 from tests.simulation.plugin import SimulatedPlugin
 from tests.simulation.scheduler import SimulatedScheduler
