@@ -33,7 +33,7 @@ RETRY = 1.0
 
 
 def is_static(body: Json) -> bool:
-    return body["metadata"]["annotations"].get(SOURCE) == "file"
+    return bool(body["metadata"]["annotations"].get(SOURCE) == "file")
 
 
 def is_mirror(body: Json) -> bool:
