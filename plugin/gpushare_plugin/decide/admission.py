@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from gpushare_core.placement.requests import PodRequest
 from gpushare_plugin.decide.allocations import containers_without_units, is_known
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
 
@@ -31,8 +32,18 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
 def has_stranger(assigned: AssignedDevices, pods: Pods) -> bool:
     """Whether a pod may be being admitted that the API server does not know: static pods are admitted before
     their mirrors are made. A container of it is listed without units; others may have theirs already."""
-    strangers = (each for each in assigned.pods.values() if not is_known(each, pods))
+    strangers = (each for each in assigned.pods.values() if _may_be_strange(each, assigned, pods))
     return any(not each.has(container) for each in strangers for container in each.containers)
+
+
+def _may_be_strange(listed: PodAssignment, assigned: AssignedDevices, pods: Pods) -> bool:
+    """The API server has the mirror of a former static pod for a while: that had units, and a kubelet that
+    has not forgotten them does not list it without."""
+    if not is_known(listed, pods):
+        return True
+    pod = pods[listed.name]
+    asks = bool(pod.static_uid and pod.request and pod.request.running_containers)
+    return asks and not listed.units and assigned.forgotten_of(pod) is None
 
 
 def admission_candidates(
