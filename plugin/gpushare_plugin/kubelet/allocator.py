@@ -129,7 +129,7 @@ class Allocator:
         forgotten: Mapping[str, int],
         layout: Layout,
     ) -> tuple[Sequence[str], list[int], ContainerRequest]:
-        included = list(known_numbers(request.must_include_deviceIDs))
+        included = [*dict.fromkeys(known_numbers(request.must_include_deviceIDs))]
         units = request.allocation_size
         container = self._container_request(units, included, pod=pod, forgotten=forgotten, layout=layout)
         cards, numbers = choose_units(

@@ -10,7 +10,7 @@ import grpc
 import grpc.aio
 
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.pod_assignment import PodAssignment
+from gpushare_plugin.decide.pod_assignment import PodAssignment, place
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 
@@ -103,12 +103,9 @@ class PodResources:
 def read_assigned(response: api.ListPodResourcesResponse, resources: Collection[str]) -> AssignedDevices:
     """Returns what ``response`` says of ``resources``. No container has units of two of them.
 
-    Two pods of one name count as one: a static pod, and one that took its name while it had no mirror.
+    Two pods can have one name: a static pod, and one that took its name while it had no mirror.
     """
-    pods: dict[PodName, PodAssignment] = {}
-    for each in (_assignment(pod, resources) for pod in response.pod_resources):
-        pods[each.name] = pods[each.name].beside(each) if each.name in pods else each
-    return AssignedDevices(pods)
+    return AssignedDevices(place(_assignment(pod, resources) for pod in response.pod_resources))
 
 
 def _assignment(pod: api.PodResources, resources: Collection[str]) -> PodAssignment:
