@@ -146,6 +146,12 @@ def test_bytes_that_are_no_message_are_refused_by_name(message: Any, data: st.Da
             read(bytes(content))
 
 
+NAMED_TWICE = api.PreferredAllocationRequest(
+    container_requests=[api.ContainerPreferredAllocationRequest(must_include_deviceIDs=["AAA", "AAA"])]
+)
+"""Units that have to be among those that are chosen."""
+
+
 def require_choice(request: Any, chosen: list[str]) -> None:
     """As many as asked for, of those that are free or had to be among them."""
     included = set(known_numbers(request.must_include_deviceIDs))
@@ -177,6 +183,7 @@ def test_calls_of_the_kubelet_are_answered_or_refused_with_a_reason() -> None:
             st.tuples(st.just("GetPreferredAllocation"), kubelet.preferred)
             | st.tuples(st.just("Allocate"), kubelet.allocate)
         )
+        @example(("GetPreferredAllocation", NAMED_TWICE))
         def call(asked: tuple[str, Any]) -> None:
             answer = runner.run(_call(node, *asked))
             if answer is not None and asked[0] == "GetPreferredAllocation":
