@@ -39,7 +39,9 @@ def test_the_checkpoint_tells_two_pods_of_one_name_apart(asked: int, *, is_first
     given = {"static": {"main": [*range(12)]}, **({"a": {"main": [16, 17]}} if asked else {})}
     entries = [entry for each in stored(layout(), **given).values() for entry in each.values()]
     pods = by_name(pod("a", container(units=asked)))
-    assigned = identify(read_assigned(answer, RESOURCES), entries, AssignedDevices(), pods)
+    assigned = identify(
+        read_assigned(answer.SerializeToString(), RESOURCES), entries, AssignedDevices(), pods
+    )
     assert [each.uid for each in orphans(assigned, pods)] == ["uid-static"]
     held = every_allocation(node_assignments(assigned), pods)
     assert {each.pod.uid: dict(each.cards) for each in held} == {
