@@ -169,8 +169,11 @@ class Ledger:
         was held for the pod ends with it, and what was held of these cards for pods of lower ``priority``.
 
         Raises:
-            DoesNotFitError: the request does not fit, or the pod already has units.
+            DoesNotFitError: the request does not fit, or the pod has units, or had them until just now: what
+                the kubelet may still have of it would be free as soon as the reservation is released.
         """
+        if pod.uid in self._departures:
+            raise DoesNotFitError("pod had units until just now, and the kubelet may have them still")
         passed = self.holds.passed(node, uid=pod.uid, priority=priority)
         holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request, passed)
         self._reservations.put(holder)
