@@ -94,12 +94,16 @@ class Ledger:
             self._update_index(node)
 
     def replace_share_nodes(self, share_nodes: Iterable[ShareNode]) -> None:
-        """Takes ``share_nodes`` for all there are: nodes that are not among them take no more pods."""
+        """Takes ``share_nodes`` for all there are: nodes that are not among them take no more pods.
+
+        Of those that are as they were nothing is done: of a list that is read anew nearly all are.
+        """
         present = {share_node.name: share_node for share_node in share_nodes}
         for node in self._nodes.keys() - present.keys():
             self.drop_share_node(node)
         for share_node in present.values():
-            self.set_share_node(share_node)
+            if share_node != self.share_node(share_node.name):
+                self.set_share_node(share_node)
 
     def pause(self, node: str, reason: str) -> None:
         """The node takes no pods until ``resume``; ``reason`` is for people."""
