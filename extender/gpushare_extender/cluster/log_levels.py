@@ -19,7 +19,7 @@ class LogLevels:
     otherwise: str = LogLevel.INFO
     _by_node: dict[str, str] = field(default_factory=dict, init=False)
     _counts: Counter[str] = field(default_factory=Counter, init=False)
-    """How many nodes ask for each level, none that nobody asks for: every node of a policy changes at once."""
+    """How many nodes ask for each level that any asks for: all nodes of a policy change at once."""
 
     def replace(self, share_nodes: Iterable[ShareNode]) -> None:
         """Takes ``share_nodes`` for all there are."""

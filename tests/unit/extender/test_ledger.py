@@ -468,7 +468,7 @@ class TestReportedHolders:
 
 
 def test_a_list_of_the_nodes_that_there_are_changes_only_those_that_have_changed() -> None:
-    """Everything that is remembered of a node goes with a change, and it is audited: the list has them all."""
+    """All that is remembered of a node goes with a change, and it is audited: the list has them all."""
     changed: list[str] = []
     ledger = Ledger(node_changed=changed.append)
     ledger.replace_share_nodes([share_node("n1"), share_node("n2"), share_node("n3")])
