@@ -26,7 +26,7 @@ large list never lies whole."""
 
 PAGE = 500
 WATCH_SECONDS = 290
-"""The shortest time after which the server ends a watch; twice that is the longest. client-go has five minutes.
+"""The shortest time after which the server ends a watch; twice that is the longest. client-go: five minutes.
 Else the watches of a whole cluster, broken at once, would be opened anew at once ever after."""
 IDLE_SECONDS = 90.0
 """The server sends a bookmark about once a minute; longer silence means a dead connection. From a server
