@@ -4,6 +4,7 @@ Source: Kubernetes API concepts, "Efficient detection of changes" and "Resource 
 """
 
 import logging
+import random
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 import msgspec
 
 from gpushare_core.json_object import UNREADABLE_JSON, Json
-from gpushare_core.kube.backoff import Backoff
+from gpushare_core.kube.backoff import Backoff, Jitter
 from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
 
@@ -25,6 +26,8 @@ large list never lies whole."""
 
 PAGE = 500
 WATCH_SECONDS = 290
+"""The shortest time after which the server ends a watch; twice that is the longest. client-go: five minutes.
+Else the watches of a whole cluster, broken at once, would be opened anew at once ever after."""
 IDLE_SECONDS = 90.0
 """The server sends a bookmark about once a minute; longer silence means a dead connection. From a server
 without bookmarks the watch is resumed where it was, which costs one call."""
@@ -73,6 +76,8 @@ class Follower:
     clock: Clock = time.monotonic
     pulse: Callable[[], None] = lambda: None
     """Called at every attempt and every sign of the server."""
+    jitter: Jitter = random.random
+    """Says how much longer than the shortest each watch lasts."""
 
 
 class _Version(msgspec.Struct):
@@ -206,6 +211,9 @@ class _Follow(Generic[T]):
             # Overloaded for the moment: the point is still good.
             raise UnreachableError(str(error)) from error
 
+    def _watch_seconds(self) -> int:
+        return int(WATCH_SECONDS * (1.0 + self.follower.jitter()))
+
     def _page_request(self, token: str) -> Request:
         params = self.collection.params(**{"limit": str(PAGE), "continue": token})
         accept = METADATA_LIST if self.collection.metadata_only else JSON
@@ -216,7 +224,7 @@ class _Follow(Generic[T]):
             watch="1",
             resourceVersion=version,
             allowWatchBookmarks="true",
-            timeoutSeconds=str(WATCH_SECONDS),
+            timeoutSeconds=str(self._watch_seconds()),
         )
         accept = METADATA if self.collection.metadata_only else JSON
         return Request(path=self.collection.path, params=params, accept=accept)

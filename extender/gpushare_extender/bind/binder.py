@@ -183,7 +183,7 @@ class Binder:
         try:
             request = await self._read_request(pod)
             is_bound = self._is_bound(pod, node)
-        except NotBoundError:
+        except BaseException:  # whatever it is, nothing was sent
             self._release(reserved)
             raise
         if is_bound:

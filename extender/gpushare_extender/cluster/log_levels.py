@@ -1,6 +1,7 @@
 """The level of the extender's log, as the policies ask for it by way of the GPUShareNodes."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -17,22 +18,34 @@ class LogLevels:
 
     otherwise: str = LogLevel.INFO
     _by_node: dict[str, str] = field(default_factory=dict, init=False)
+    _counts: Counter[str] = field(default_factory=Counter, init=False)
+    """How many nodes ask for each level that any asks for: all nodes of a policy change at once."""
 
     def replace(self, share_nodes: Iterable[ShareNode]) -> None:
         """Takes ``share_nodes`` for all there are."""
         self._by_node = {each.name: each.log_level for each in share_nodes}
+        self._counts = Counter(self._by_node.values())
         self._keep()
 
     def set(self, share_node: ShareNode) -> None:
-        if self._by_node.get(share_node.name) != share_node.log_level:
+        before = self._by_node.get(share_node.name)
+        if before != share_node.log_level:
             self._by_node[share_node.name] = share_node.log_level
+            self._counts[share_node.log_level] += 1
+            self._uncount(before)
             self._keep()
 
     def drop(self, name: str) -> None:
-        if self._by_node.pop(name, None):
+        if before := self._by_node.pop(name, None):
+            self._uncount(before)
             self._keep()
 
+    def _uncount(self, level: str | None) -> None:
+        if level is not None:
+            self._counts[level] -= 1
+            self._counts = +self._counts
+
     def _keep(self) -> None:
-        level = most_verbose(set(self._by_node.values()), otherwise=self.otherwise)
+        level = most_verbose(self._counts, otherwise=self.otherwise)
         if change_level(level):
             _log.info("logging from level %s upwards now", level)

@@ -35,10 +35,10 @@ class ExpectedRequests:
     def put(self, uid: str, request: PodRequest) -> None:
         """The pod asks for ``request``, by its filter. Of its containers nothing is kept: there may be
         thousands of them."""
+        self._asked.pop(uid, None)
         if not (uid and request.resources):
             return
         self._asked[uid] = PodRequest(tuple(replace(each, containers={}) for each in request.resources))
-        self._asked.move_to_end(uid)
         if len(self._asked) > self._most:
             self._asked.popitem(last=False)
 

@@ -94,12 +94,16 @@ class Ledger:
             self._update_index(node)
 
     def replace_share_nodes(self, share_nodes: Iterable[ShareNode]) -> None:
-        """Takes ``share_nodes`` for all there are: nodes that are not among them take no more pods."""
+        """Takes ``share_nodes`` for all there are: nodes that are not among them take no more pods.
+
+        Of those that are as they were nothing is done: of a list that is read anew nearly all are.
+        """
         present = {share_node.name: share_node for share_node in share_nodes}
         for node in self._nodes.keys() - present.keys():
             self.drop_share_node(node)
         for share_node in present.values():
-            self.set_share_node(share_node)
+            if share_node != self.share_node(share_node.name):
+                self.set_share_node(share_node)
 
     def pause(self, node: str, reason: str) -> None:
         """The node takes no pods until ``resume``; ``reason`` is for people."""
@@ -169,8 +173,11 @@ class Ledger:
         was held for the pod ends with it, and what was held of these cards for pods of lower ``priority``.
 
         Raises:
-            DoesNotFitError: the request does not fit, or the pod already has units.
+            DoesNotFitError: the request does not fit, or the pod has units, or had them until just now: what
+                the kubelet may still have of it would be free as soon as the reservation is released.
         """
+        if pod.uid in self._departures:
+            raise DoesNotFitError("pod had units until just now, and the kubelet may have them still")
         passed = self.holds.passed(node, uid=pod.uid, priority=priority)
         holder = self._taken_up(pod, node, request) or self._chosen(pod, node, request, passed)
         self._reservations.put(holder)

@@ -23,6 +23,7 @@ from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import METADATA, METADATA_LIST, KubeClient
 from gpushare_core.kube.follow import (
     IDLE_SECONDS,
+    WATCH_SECONDS,
     Changed,
     Collection,
     Follower,
@@ -121,6 +122,23 @@ async def test_it_asks_for_metadata_only_with_bookmarks_and_an_end(api: FakeApi,
     assert listing.query == {"fieldSelector": "spec.nodeName!=", "limit": "500"}
     assert watching.query["allowWatchBookmarks"] == "1" or watching.query["allowWatchBookmarks"] == "true"
     assert int(watching.query["timeoutSeconds"]) > 60
+
+
+async def test_watches_that_began_together_do_not_end_together(
+    api: FakeApi, client: KubeClient, delays: Delays
+) -> None:
+    """After a restart of the API server those of a whole cluster begin at once."""
+    chances = iter([0.0, 0.5, 1.0])
+    follower = Follower(backoff=delays.backoff(), jitter=lambda: next(chances, 0.0))
+    api.fail("GET", PODS, stream(), stream(), watch=True)
+    seen = Seen(follow(client, COLLECTION, follower=follower))
+    await seen.listed()
+    waiting = asyncio.create_task(seen.next())
+    await api.wait_for("three watches", lambda: sum(each.is_watch for each in api.seen) >= 3)
+    api.put(PODS, pod("second"))
+    await waiting
+    lasting = [int(each.query["timeoutSeconds"]) for each in api.seen if each.is_watch]
+    assert lasting[:3] == [WATCH_SECONDS, WATCH_SECONDS * 3 // 2, WATCH_SECONDS * 2]
 
 
 async def test_bookmarks_move_the_point_to_resume_from(api: FakeApi, seen: Seen) -> None:

@@ -459,6 +459,8 @@ async def test_an_internal_error_does_not_pin_a_living_pod_for_ever(
     await api.wait_for("the pod forgotten", lambda: ledger.holder("uid-a") is None)
     releasing.cancel()
     monkeypatch.undo()
+    assert "until just now" in await binder.bind(reference(), "n2")
+    ledger.end_departures(now=binder.timing.clock() + DEPARTURE_SECONDS)
     assert await binder.bind(reference(), "n2") == ""
     assert used(ledger) == 0
 
@@ -732,3 +734,38 @@ class TestWhatAPodIsExpectedToAskFor:
         assert await binding == ""
         assert used(ledger) == 8
         assert ledger.holds.of("uid-high")
+
+    @pytest.mark.parametrize("expected", [0, 4])
+    async def test_frees_nothing_that_the_kubelet_may_still_have(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock, expected: int
+    ) -> None:
+        """kube-scheduler tries a bind again that it has not seen the end of, and the pod is gone by then."""
+        ledger.set_pod(pod_update("uid-a", c0=4))
+        ledger.pod_left("uid-a", now=clock.now)
+        api.delete(PODS, "a", "default")
+        binder.expected.put("uid-a", pod_request(expected))
+        assert await binder.bind(reference(), "n1")
+        assert used(ledger) == 4
+        ledger.end_departures(now=clock.now + DEPARTURE_SECONDS)
+        assert used(ledger) == 0
+
+    async def test_is_free_again_when_the_answer_cannot_be_understood(
+        self, binder: Binder, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def broken(_binder: Binder, _pod: PodReference) -> PodRequest:
+            raise RuntimeError("a defect")
+
+        monkeypatch.setattr(Binder, "_read_request", broken)
+        binder.expected.put("uid-a", pod_request(4))
+        assert "internal error" in await binder.bind(reference(), "n1")
+        assert (used(ledger), ledger.holder("uid-a")) == (0, None)
+
+
+async def test_an_old_cache_frees_nothing_that_the_kubelet_may_still_have(
+    api: FakeApi, binder: Binder, ledger: Ledger, clock: FakeClock
+) -> None:
+    ledger.set_pod(pod_update("uid-a", c0=4))
+    ledger.pod_left("uid-a", now=clock.now)
+    api.fail("POST", BINDING, status(404))
+    assert "until just now" in await binder.bind(reference(), "n1")
+    assert used(ledger) == 4

@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 from tests.fakes.api_server import SHARE_NODES, FakeApi, fake_api
-from tests.samples.extender import share_node_json
+from tests.samples.extender import share_node, share_node_json
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
@@ -60,3 +61,26 @@ async def test_the_most_verbose_of_all_nodes_counts(api: FakeApi, root: logging.
     await until(logging.DEBUG)
     api.delete(SHARE_NODES, "n1")
     await until(logging.ERROR)
+
+
+class CountedLevel(str):
+    """A level that knows how often levels like it are looked at."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        CountedLevel.looks += 1
+        return super().__hash__()
+
+
+def test_what_all_other_nodes_ask_for_is_not_looked_at_again(root: logging.Logger) -> None:
+    """Every node of a policy changes when its level does, and thousands appear in a roll-out."""
+    levels, nodes, before = LogLevels(), 500, CountedLevel.looks
+    for level in ("debug", "warning"):
+        for number in range(nodes):
+            levels.set(replace(share_node(f"n{number}"), log_level=CountedLevel(level)))  # type: ignore[arg-type]
+    assert root.level == logging.WARNING
+    for number in range(nodes):
+        levels.drop(f"n{number}")
+    assert root.level == logging.INFO
+    assert CountedLevel.looks - before < 3 * nodes * 10

@@ -39,6 +39,13 @@ def test_of_a_pod_without_uid_or_request_nothing_is_known() -> None:
     assert len(expected) == 0
 
 
+def test_a_pod_that_asks_for_nothing_of_ours_any_more_is_forgotten() -> None:
+    expected = ExpectedRequests()
+    expected.put("a", pod_request(4))
+    expected.put("a", pod_request(0))
+    assert expected.take("a") is None
+
+
 def test_requests_are_the_same_by_resource_and_amount() -> None:
     four = pod_request(4)
     assert is_same(four, PodRequest((asked(4, container="other"),)))

@@ -465,3 +465,17 @@ class TestReportedHolders:
         ledger.drop_share_node("n1")
         ledger.set_share_node(share_node("n1"))
         assert used(ledger) == [0, 0]
+
+
+def test_a_list_of_the_nodes_that_there_are_changes_only_those_that_have_changed() -> None:
+    """All that is remembered of a node goes with a change, and it is audited: the list has them all."""
+    changed: list[str] = []
+    ledger = Ledger(node_changed=changed.append)
+    ledger.replace_share_nodes([share_node("n1"), share_node("n2"), share_node("n3")])
+    known = ledger.answers(["n1", "n2"], asked(4))
+    changed.clear()
+    ledger.replace_share_nodes([share_node("n1"), share_node("n2", 8)])
+    assert sorted(changed) == ["n2", "n3"]
+    again = ledger.answers(["n1", "n2"], asked(4))
+    assert (again[0] is known[0], again[1] is known[1]) == (True, False)
+    assert ledger.share_node("n3") is None
