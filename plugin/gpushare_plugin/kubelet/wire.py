@@ -18,7 +18,7 @@ from gpushare_plugin.kubelet.proto import deviceplugin_pb2, podresources_pb2
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
-_LONGEST_VARINT = 10
+_LONGEST_VARINT, _LONGEST_TAG = 10, 5
 _NUMBERS = range(1, 2**29)
 """Of fields."""
 SMALL = 1024
@@ -221,8 +221,8 @@ def _decoded(text: bytes) -> str:
 
 def _field(content: bytes, at: int, stop: int) -> _Field:
     """Returns the field the tag of which begins at ``at``. Raises ``DecodeError``."""
-    tag, start = _read_varint(content, at, stop)
-    number, kind = tag >> 3, tag & 7
+    tag, tag_end = _read_varint(content, at, stop)
+    number, kind, start = tag >> 3, tag & 7, tag_end
     if kind == _VARINT:
         _, end = _read_varint(content, start, stop)
     elif kind == _BYTES:
@@ -232,7 +232,7 @@ def _field(content: bytes, at: int, stop: int) -> _Field:
         end = start + _SIZES[kind]
     else:
         raise DecodeError(f"a field of kind {kind}")
-    if number not in _NUMBERS or end > stop:
+    if number not in _NUMBERS or tag_end - at > _LONGEST_TAG or end > stop:
         raise DecodeError("a field without a number, or longer than its message")
     return _Field(number, kind, at, start, end)
 

@@ -218,6 +218,16 @@ def test_bytes_of_any_kind_are_read_as_protobuf_reads_them_or_refused(
     assert outcome in (DecodeError, _outcome(protobuf, content))
 
 
+@pytest.mark.parametrize(("own", "protobuf", "_"), READERS.values(), ids=READERS)
+@pytest.mark.parametrize("field", kubelet.ODD_FIELDS, ids=bytes.hex)
+def test_odd_fields_are_read_as_protobuf_reads_them_or_refused(
+    own: Any, protobuf: Any, _: Any, field: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "SMALL", 0)
+    for content in kubelet.odd_messages(field):
+        assert _outcome(own, content) in (DecodeError, _outcome(protobuf, content))
+
+
 def test_what_looks_like_a_unit_after_an_id_is_none() -> None:
     """It was read as two letters, and the numbers after it were none that a unit has."""
     content = kubelet.listed_with_units_in_their_tails([b"AAB", b"07"] * 12)

@@ -123,29 +123,39 @@ _TAILS = st.sampled_from(
         b"\x12\x03AAC",
     ]
 )
-_ODD_FIELDS = st.sampled_from(
-    [
-        b"\x80\x80\x80\x80\x10\x00",  # a number that no field can have
-        b"\x8a\x80\x80\x80\x80\x00\x01A",  # the tag of field 1, longer than a tag can be
-        b"\x8a\x00\x01A",  # and as long as it can
-        b"\x0a\x81\x00A",
-        b"\x0a\x01\xff",  # no UTF-8
-        b"\x0a\x01A",
-        b"\x18" + b"\xff" * 9 + b"\x01",
-        b"\x08" + b"\x80" * 10 + b"\x01",
-        b"\x22\x7f",
-        b"\x0b\x0c",
-        b"\x0c",
-        b"\x21" + bytes(8),
-        b"\x25" + bytes(4),
-        b"\x00\x00",
-    ]
+ODD_FIELDS = (
+    b"\x80\x80\x80\x80\x10\x00",  # a number that no field can have
+    b"\x8a\x80\x80\x80\x80\x00\x01A",  # the tag of field 1, longer than a tag can be
+    b"\x8a\x00\x01A",  # and as long as it can
+    b"\x0a\x81\x00A",
+    b"\x0a\x01\xff",  # no UTF-8
+    b"\x0a\x01A",
+    b"\x18" + b"\xff" * 9 + b"\x01",
+    b"\x08" + b"\x80" * 10 + b"\x01",
+    b"\x22\x7f",
+    b"\x0b\x0c",
+    b"\x0c",
+    b"\x21" + bytes(8),
+    b"\x25" + bytes(4),
+    b"\x00\x00",
 )
+
+
+def odd_messages(field: bytes) -> list[bytes]:
+    """Returns ``field`` at each level of a message, beside ordinary ones."""
+    container = _field(1, b"main") + _unit_like(RESOURCE.encode(), b"AAB", b"")
+    pod = _field(1, b"a") + _field(3, container + field)
+    return [
+        _field(1, pod) + field,
+        _field(1, pod + field),
+        _field(1, pod),
+        _field(1, _field(1, b"AAB") + field),
+    ]
 
 
 def _messages(number: int, parts: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     """Some ``parts``, at times with something odd between them, in a field of this number."""
-    mixed = st.lists(parts, max_size=6) | st.lists(parts | _ODD_FIELDS, max_size=4)
+    mixed = st.lists(parts, max_size=6) | st.lists(parts | st.sampled_from(ODD_FIELDS), max_size=4)
     return mixed.map(lambda fields: _field(number, b"".join(fields)))
 
 
