@@ -10,8 +10,9 @@ import ctypes
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 """Source: ``malloc.h`` of glibc."""
 
-LARGE = 128 * 2**10
-"""Bytes. What is larger goes back to the system when it is freed: glibc's own value before it adapts it."""
+LARGE = 512 * 2**10
+"""Bytes. What is larger goes back to the system when it is freed. A set of units is smaller: every admission
+makes some, and their pages took 0.1 ms each time that they came from the system."""
 OPTIONS = ((_M_ARENA_MAX, 1), (_M_MMAP_THRESHOLD, LARGE), (_M_TRIM_THRESHOLD, LARGE))
 
 
@@ -25,6 +26,6 @@ def keep_little() -> bool:
 
 
 def give_back() -> None:
-    """Gives back what is free between blocks that are in use: less than a millisecond."""
+    """Gives back what is free between blocks that are in use, in 0.3 ms for 40 MB."""
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)

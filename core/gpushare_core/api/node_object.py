@@ -46,11 +46,19 @@ class NodeObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-    if isinstance(value, list):
-        return [_without_nulls(each) for each in value]
+    if type(value) is dict:
+        return {
+            key: _without_nulls(each) if type(each) in _NESTED else each
+            for key, each in value.items()
+            if each is not None
+        }
+    if type(value) is list:
+        return [_without_nulls(each) if type(each) in _NESTED else each for each in value]
     return value
+
+
+_NESTED = (dict, list)
+"""What ``msgspec`` makes of objects and lists: most values are neither, and a call for each would show."""
 
 
 class ObjectMeta(NodeObject, frozen=True, kw_only=True):

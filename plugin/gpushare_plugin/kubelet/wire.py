@@ -18,7 +18,11 @@ from gpushare_plugin.kubelet.proto import deviceplugin_pb2, podresources_pb2
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _SIZES = {_FIXED64: 8, _FIXED32: 4}
-_LONGEST_VARINT = 10
+_LONGEST_VARINT, _LONGEST_TAG = 10, 5
+_NUMBERS = range(1, 2**29)
+"""Of fields."""
+SMALL = 1024
+"""Bytes of a pod, some 25 units: up to that protobuf, with all its objects, takes less CPU than we do."""
 
 _PODS, _POD_NAME, _POD_NAMESPACE, _CONTAINERS = 1, 1, 2, 3
 """Numbers of fields of ``ListPodResourcesResponse`` and ``PodResources``."""
@@ -55,13 +59,34 @@ def listed_pods(answer: bytes, resources: Collection[str]) -> Iterator[ListedPod
         DecodeError: it is none.
     """
     for each in _messages(answer, _whole(answer), _PODS):
-        yield ListedPod(
-            namespace=_text(answer, each, _POD_NAMESPACE),
-            name=_text(answer, each, _POD_NAME),
-            containers=dict(
-                _container(answer, container, resources) for container in _messages(answer, each, _CONTAINERS)
-            ),
-        )
+        is_small = each.end - each.start <= SMALL
+        yield (_small_pod if is_small else _pod)(answer, each, resources)
+
+
+def _small_pod(content: bytes, pod: _Field, resources: Collection[str]) -> ListedPod:
+    read = podresources_pb2.PodResources.FromString(content[pod.start : pod.end])
+    containers = {each.name: _by_resource(each, resources) for each in read.containers}
+    return ListedPod(read.namespace, read.name, containers)
+
+
+def _by_resource(
+    container: podresources_pb2.ContainerResources, resources: Collection[str]
+) -> dict[str, ListedDevices]:
+    found: dict[str, ListedDevices] = {}
+    for each in container.devices:
+        if (name := each.resource_name) in resources:
+            found.setdefault(name, ListedDevices()).others.extend(each.device_ids)
+    return found
+
+
+def _pod(content: bytes, pod: _Field, resources: Collection[str]) -> ListedPod:
+    return ListedPod(
+        namespace=_text(content, pod, _POD_NAMESPACE),
+        name=_text(content, pod, _POD_NAME),
+        containers=dict(
+            _container(content, each, resources) for each in _messages(content, pod, _CONTAINERS)
+        ),
+    )
 
 
 def preference_requests(content: bytes) -> list[PreferenceRequest]:
@@ -139,7 +164,9 @@ def _runs_like(entry: bytes, devices: podresources_pb2.ContainerDevices) -> Unit
         return None
     name, unit = devices.resource_name.encode(), devices.device_ids[0].encode()
     begin = _before_id(name, len(unit)) + unit
-    return _runs(name, entry[len(begin) :]) if entry.startswith(begin) else None
+    tail = entry[len(begin) :]
+    # What looks like a unit itself may be taken for one.
+    return _runs(name, tail) if entry.startswith(begin) and name not in tail else None
 
 
 def _before_id(name: bytes, length: int) -> bytes:
@@ -181,8 +208,8 @@ def _messages(content: bytes, message: _Field, number: int) -> Iterator[_Field]:
 
 def _text(content: bytes, message: _Field, number: int) -> str:
     """Returns the last one of the fields ``number``, as protobuf has it; empty where there is none."""
-    found = [content[each.start : each.end] for each in _messages(content, message, number)]
-    return _decoded(found[-1]) if found else ""
+    found = [_decoded(content[each.start : each.end]) for each in _messages(content, message, number)]
+    return found[-1] if found else ""
 
 
 def _decoded(text: bytes) -> str:
@@ -194,8 +221,8 @@ def _decoded(text: bytes) -> str:
 
 def _field(content: bytes, at: int, stop: int) -> _Field:
     """Returns the field the tag of which begins at ``at``. Raises ``DecodeError``."""
-    tag, start = _read_varint(content, at, stop)
-    number, kind = tag >> 3, tag & 7
+    tag, tag_end = _read_varint(content, at, stop)
+    number, kind, start = tag >> 3, tag & 7, tag_end
     if kind == _VARINT:
         _, end = _read_varint(content, start, stop)
     elif kind == _BYTES:
@@ -205,8 +232,8 @@ def _field(content: bytes, at: int, stop: int) -> _Field:
         end = start + _SIZES[kind]
     else:
         raise DecodeError(f"a field of kind {kind}")
-    if number == 0 or end > stop:
-        raise DecodeError("a field that is longer than its message")
+    if number not in _NUMBERS or tag_end - at > _LONGEST_TAG or end > stop:
+        raise DecodeError("a field without a number, or longer than its message")
     return _Field(number, kind, at, start, end)
 
 

@@ -23,9 +23,11 @@ from gpushare_plugin.decide.checkpoint import by_pod
 from gpushare_plugin.decide.identity import identify
 from gpushare_plugin.decide.pod_assignment import ListedDevices
 from gpushare_plugin.decide.unit_ids import UnknownUnitError, decode_id, encode_id, known_numbers
+from gpushare_plugin.kubelet import wire
 from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointFile, CheckpointUnreadableError, stored_answers
 from gpushare_plugin.kubelet.pod_resources import read_assigned
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
+from gpushare_plugin.kubelet.proto import podresources_pb2 as resources_api
 from gpushare_plugin.kubelet.wire import listed_pods, preference_requests
 
 REFUSALS = {grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.FAILED_PRECONDITION}
@@ -144,6 +146,93 @@ def test_bytes_that_are_no_message_are_refused_by_name(message: Any, data: st.Da
     for read in (preference_requests, lambda each: read_assigned(each, frozenset(RESOURCES))):
         with suppress(DecodeError):
             read(bytes(content))
+
+
+def _assigned(content: bytes) -> Any:
+    """Returns what ``content`` says of ours: unit numbers, and IDs that name no unit."""
+    return [
+        (pod.namespace, pod.name, {name: _told(devices) for name, devices in pod.containers.items()})
+        for pod in listed_pods(content, frozenset(RESOURCES))
+    ]
+
+
+def _told(devices: dict[str, ListedDevices]) -> dict[str, Any]:
+    return {
+        resource: (sorted([*each.numbers, *known_numbers(each.others)]), _unknown(each.others))
+        for resource, each in devices.items()
+    }
+
+
+def _unknown(ids: list[str]) -> list[str]:
+    return sorted(each for each in ids if not [*known_numbers([each])])
+
+
+def _assigned_by_protobuf(content: bytes) -> Any:
+    return [
+        (pod.namespace, pod.name, {each.name: _told(_by_protobuf(each)) for each in pod.containers})
+        for pod in resources_api.ListPodResourcesResponse.FromString(content).pod_resources
+    ]
+
+
+def _preferred(content: bytes) -> Any:
+    return [
+        (sorted(each.available), sorted(each.included), each.units) for each in preference_requests(content)
+    ]
+
+
+def _preferred_by_protobuf(content: bytes) -> Any:
+    return [
+        (
+            sorted(known_numbers(each.available_deviceIDs)),
+            sorted(known_numbers(each.must_include_deviceIDs)),
+            each.allocation_size,
+        )
+        for each in api.PreferredAllocationRequest.FromString(content).container_requests
+    ]
+
+
+def _outcome(read: Any, content: bytes) -> Any:
+    try:
+        return read(content)
+    except DecodeError:
+        return DecodeError
+
+
+READERS = {
+    "PodResources": (_assigned, _assigned_by_protobuf, kubelet.pod_resources_bytes),
+    "GetPreferredAllocation": (_preferred, _preferred_by_protobuf, kubelet.preferred_bytes),
+}
+
+
+@pytest.mark.parametrize(("own", "protobuf", "contents"), READERS.values(), ids=READERS)
+@pytest.mark.parametrize("small", [0, wire.SMALL], ids=["by runs", "as ever"])
+@given(data=st.data())
+def test_bytes_of_any_kind_are_read_as_protobuf_reads_them_or_refused(
+    own: Any, protobuf: Any, contents: st.SearchStrategy[bytes], small: int, data: st.DataObject
+) -> None:
+    """What protobuf refuses is refused; groups, which proto3 does not have, are refused as well."""
+    content = data.draw(contents)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wire, "SMALL", small)
+        outcome = _outcome(own, content)
+    assert outcome in (DecodeError, _outcome(protobuf, content))
+
+
+@pytest.mark.parametrize(("own", "protobuf", "_"), READERS.values(), ids=READERS)
+@pytest.mark.parametrize("field", kubelet.ODD_FIELDS, ids=bytes.hex)
+def test_odd_fields_are_read_as_protobuf_reads_them_or_refused(
+    own: Any, protobuf: Any, _: Any, field: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "SMALL", 0)
+    for content in kubelet.odd_messages(field):
+        assert _outcome(own, content) in (DecodeError, _outcome(protobuf, content))
+
+
+def test_what_looks_like_a_unit_after_an_id_is_none() -> None:
+    """It was read as two letters, and the numbers after it were none that a unit has."""
+    content = kubelet.listed_with_units_in_their_tails([b"AAB", b"07"] * 12)
+    assert len(content) > wire.SMALL
+    assert _assigned(content) == _assigned_by_protobuf(content)
 
 
 NAMED_TWICE = api.PreferredAllocationRequest(

@@ -81,6 +81,97 @@ pod_resources: st.SearchStrategy[Any] = st.builds(
     st.lists(st.tuples(_NAMES, _NAMES, st.lists(_CONTAINERS, max_size=3)), max_size=4),
 )
 
+
+def _field(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    """Returns ``number`` as the wire has it."""
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*encoded, number])
+
+
+def _unit_like(name: bytes, unit: bytes, tail: bytes) -> bytes:
+    return _field(2, _field(1, name) + _field(2, unit) + tail)
+
+
+def _tail_like_a_unit(name: bytes, unit: bytes) -> bytes:
+    """Returns what may follow an ID, and has in it the beginning of an entry with ``unit``."""
+    inner = len(_field(1, name) + _field(2, unit))
+    length = 2 + inner + 2
+    end = bytes([0x1A, length])
+    return end + bytes([0x12, inner + length + 2]) + _field(1, name) + _field(2, unit) + end
+
+
+def listed_with_units_in_their_tails(units: list[bytes]) -> bytes:
+    """Returns an answer of PodResources with ``units`` of one container."""
+    tail = _tail_like_a_unit(RESOURCE.encode(), b"07")
+    return _field(1, _field(3, b"".join(_unit_like(RESOURCE.encode(), unit, tail) for unit in units)))
+
+
+_WIRE_IDS = st.sampled_from([b"AAB", b"zz9", b"-_-", b"07", b"0-7", b"007", b"", b"\xff\xfe\xfd", b"AAAA"])
+_TAILS = st.sampled_from(
+    [
+        b"",
+        b"\x1a\x00",
+        b"\x1a\x04\x0a\x02\x08\x01",
+        _tail_like_a_unit(RESOURCE.encode(), b"07"),
+        b"\x12\x03AAC",
+    ]
+)
+ODD_FIELDS = (
+    b"\x80\x80\x80\x80\x10\x00",  # a number that no field can have
+    b"\x8a\x80\x80\x80\x80\x00\x01A",  # the tag of field 1, longer than a tag can be
+    b"\x8a\x00\x01A",  # and as long as it can
+    b"\x0a\x81\x00A",
+    b"\x0a\x01\xff",  # no UTF-8
+    b"\x0a\x01A",
+    b"\x18" + b"\xff" * 9 + b"\x01",
+    b"\x08" + b"\x80" * 10 + b"\x01",
+    b"\x22\x7f",
+    b"\x0b\x0c",
+    b"\x0c",
+    b"\x21" + bytes(8),
+    b"\x25" + bytes(4),
+    b"\x00\x00",
+)
+
+
+def odd_messages(field: bytes) -> list[bytes]:
+    """Returns ``field`` at each level of a message, beside ordinary ones."""
+    container = _field(1, b"main") + _unit_like(RESOURCE.encode(), b"AAB", b"")
+    pod = _field(1, b"a") + _field(3, container + field)
+    return [
+        _field(1, pod) + field,
+        _field(1, pod + field),
+        _field(1, pod),
+        _field(1, _field(1, b"AAB") + field),
+    ]
+
+
+def _messages(number: int, parts: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    """Some ``parts``, at times with something odd between them, in a field of this number."""
+    mixed = st.lists(parts, max_size=6) | st.lists(parts | st.sampled_from(ODD_FIELDS), max_size=4)
+    return mixed.map(lambda fields: _field(number, b"".join(fields)))
+
+
+_ENTRIES = st.builds(
+    lambda units, tail: b"".join(_unit_like(RESOURCE.encode(), unit, tail) for unit in units),
+    st.lists(_WIRE_IDS, max_size=6),
+    _TAILS,
+)
+_WIRE_NAMES = st.sampled_from([_field(1, b"a"), _field(1, b"b"), _field(2, b"default")])
+pod_resources_bytes = _messages(1, _messages(3, _ENTRIES | _WIRE_NAMES) | _WIRE_NAMES)
+"""An answer of PodResources, byte by byte: also as no program of ours would write it."""
+preferred_bytes = _messages(
+    1, st.builds(_field, st.sampled_from([1, 1, 1, 2]), _WIRE_IDS) | st.just(b"\x18\x05")
+)
+"""A request for units, in the same way."""
+
 _NUMBERS = st.sampled_from(
     ["0", "1", "4096", "0,1", "-1", "x", "", "9" * 18, "9" * 5000, "٣", "²", "1e3", ",,,"]
 )

@@ -1,8 +1,10 @@
 """What is free goes back to the system."""
 
+import sys
 from multiprocessing import get_context
 from pathlib import Path
 
+from gpushare_plugin.decide.unit_ids import CAPACITY
 from gpushare_plugin.malloc import LARGE, give_back, keep_little
 
 
@@ -28,7 +30,7 @@ def test_large_blocks_are_given_back_when_they_are_freed() -> None:
 
 def _kept_between_blocks() -> int:
     """Returns the bytes that this process has more than before, of blocks between which some stay."""
-    before, size = _resident(), LARGE // 32
+    before, size = _resident(), LARGE // 128
     blocks = [b"x" * size for _ in range(8000)]
     kept = blocks[::16]
     blocks.clear()
@@ -40,3 +42,8 @@ def _kept_between_blocks() -> int:
 def test_what_is_free_between_blocks_is_given_back() -> None:
     with get_context("spawn").Pool(1) as pool:
         assert pool.apply(_kept_between_blocks) < 16 * 2**20
+
+
+def test_sets_of_units_are_no_large_blocks() -> None:
+    """Every admission makes some."""
+    assert sys.getsizeof(bytearray(CAPACITY)) < LARGE
