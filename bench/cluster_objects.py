@@ -14,6 +14,10 @@ TAINT = {"key": "bench.example/object", "effect": "NoSchedule"}
 """Of nodes without a kubelet: programs of the product, too, would be put there and never run."""
 NODE_IMAGES = 40
 """A kubelet reports that many images of its node: the bulk of a Node object."""
+ZONES = 3
+RARE_IMAGE = "registry.example/models/weights:v1"
+RARE_EVERY = 20
+"""Every so many nodes have the rare image, which is so big that it is better run where it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +80,37 @@ def node(index: int, layout: Layout) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
+        "metadata": {"name": name, "labels": _labels(index)},
         "spec": {"taints": [TAINT]},
         "status": {
             "capacity": amounts,
             "allocatable": amounts,
             "conditions": [_condition("Ready"), _condition("DiskPressure", status="False")],
-            "images": [_image(number) for number in range(NODE_IMAGES)],
+            "images": _images(index),
         },
     }
+
+
+def zone(index: int) -> str:
+    return f"zone-{index % ZONES}"
+
+
+def has_rare_image(index: int) -> bool:
+    return index % RARE_EVERY == 0
+
+
+def _labels(index: int) -> dict[str, str]:
+    return {
+        "kubernetes.io/hostname": node_name(index),
+        "kubernetes.io/os": "linux",
+        "topology.kubernetes.io/zone": zone(index),
+    }
+
+
+def _images(index: int) -> list[Json]:
+    common = [_image(number) for number in range(NODE_IMAGES)]
+    rare = {"names": [RARE_IMAGE], "sizeBytes": 20 * 10**9}
+    return [rare, *common] if has_rare_image(index) else common
 
 
 def _condition(kind: str, *, status: str = "True") -> Json:

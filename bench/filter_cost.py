@@ -61,19 +61,19 @@ def filled_ledger(layout: Layout, *, candidates: int = CANDIDATES) -> Ledger:
         pods = layout.pods(index)
         uids = {pod.name: str(uuid.UUID(int=index << 16 | pod.place)) for pod in pods}
         written = share_node(index) | share_node_status(index, layout, uids)
-        ledger.set_share_node(replace(read_share_node(_encoded(written)), candidates=candidates))
+        ledger.set_share_node(replace(read_share_node(encoded(written)), candidates=candidates))
         for pod in pods:
-            ledger.set_pod(read_pod(_encoded(_metadata(pod, uids[pod.name]))))
+            ledger.set_pod(read_pod(encoded(metadata(pod, uids[pod.name]))))
         for number in range(index * 5 % 8):
             _bind(ledger, node_name(index), _request(ledger, SIZES[(index // 8 + number) % len(SIZES)]))
     return ledger
 
 
-def _encoded(written: object) -> bytes:
+def encoded(written: object) -> bytes:
     return json.dumps(written).encode()
 
 
-def _metadata(pod: PlacedPod, uid: str) -> dict[str, object]:
+def metadata(pod: PlacedPod, uid: str) -> dict[str, object]:
     names = {"name": pod.name, "namespace": NAMESPACE, "uid": uid, "creationTimestamp": MOMENT}
     return {"metadata": names | running_status(pod, uid)["metadata"]}
 
@@ -109,9 +109,9 @@ class Scheduler:
         """Yields how many nodes passed, and the milliseconds of filter and prioritize."""
         for _ in range(count):
             asked = filter_request(self._offered(), units=self.units)
-            result, filtering = _timed(lambda body: _filter(self.ledger, body), asked)
+            result, filtering = timed(lambda body: filtered(self.ledger, body), asked)
             passing = result.node_names or []
-            scores, scoring = _timed(
+            scores, scoring = timed(
                 lambda body: _prioritize(self.ledger, body), filter_request(passing, units=self.units)
             )
             self._bind_to_best(scores)
@@ -128,7 +128,7 @@ class Scheduler:
             self.ledger.drop_pod(self._bound.pop(0))
 
 
-def _timed(call: Callable[[bytes], Answer], body: bytes) -> tuple[Answer, float]:
+def timed(call: Callable[[bytes], Answer], body: bytes) -> tuple[Answer, float]:
     """Encodes the answer as well."""
     begun = time.thread_time()
     answer = call(body)
@@ -136,7 +136,7 @@ def _timed(call: Callable[[bytes], Answer], body: bytes) -> tuple[Answer, float]
     return answer, (time.thread_time() - begun) * 1e3
 
 
-def _filter(ledger: Ledger, body: bytes) -> ExtenderFilterResult:
+def filtered(ledger: Ledger, body: bytes) -> ExtenderFilterResult:
     args = EXTENDER_ARGS.decode(body)
     assert args.pod
     request = args.pod.request(ledger.resources)

@@ -21,6 +21,7 @@ from bench.percentiles import Percentiles
 from bench.process_use import mebibytes
 
 from gpushare_core.api.names import EXTENDER_PORT
+from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.placement.node_ranking import CANDIDATES
 
@@ -71,6 +72,12 @@ class Caller:
         answer = self._connection.getresponse().read()
         return (time.perf_counter() - begun) * 1e3, answer
 
+    def inspect(self, node: str) -> Json:
+        """Returns what the extender's ledger has of ``node``."""
+        self._connection.request("GET", f"{GPUSHARE.inspect_path}/{node}")
+        found: Json = json.loads(self._connection.getresponse().read())
+        return found
+
     def close(self) -> None:
         self._connection.close()
 
@@ -114,9 +121,15 @@ def measure(
 
 
 def wait_for_right_answer(
-    caller: Caller, layout: Layout, *, names: int, units: int, candidates: int = CANDIDATES
+    caller: Caller,
+    layout: Layout,
+    *,
+    names: int,
+    units: int,
+    candidates: int = CANDIDATES,
+    seconds: float = DEADLINE,
 ) -> None:
-    """Asks again and again until the answer is right, for ``DEADLINE`` seconds.
+    """Asks again and again until the answer is right, for so many ``seconds``.
 
     Raises:
         WrongAnswerError: the last answer was wrong.
@@ -125,7 +138,7 @@ def wait_for_right_answer(
     offered = [node_name(index) for index in range(names)]
     fitting = _fitting(layout, names=names, units=units)
     passing = min(len(fitting), candidates or names)
-    _wait_for_right_answer(caller, offered, units=units, fitting=fitting, passing=passing)
+    _wait_for_right_answer(caller, offered, units=units, fitting=fitting, passing=passing, seconds=seconds)
 
 
 def _fitting(layout: Layout, *, names: int, units: int) -> set[str]:
@@ -134,10 +147,16 @@ def _fitting(layout: Layout, *, names: int, units: int) -> set[str]:
 
 
 def _wait_for_right_answer(
-    caller: Caller, offered: list[str], *, units: int, fitting: set[str], passing: int
+    caller: Caller,
+    offered: list[str],
+    *,
+    units: int,
+    fitting: set[str],
+    passing: int,
+    seconds: float = DEADLINE,
 ) -> None:
     """Asks for another pod each time: one that comes again is offered every node."""
-    deadline = time.monotonic() + DEADLINE
+    deadline = time.monotonic() + seconds
     while True:
         try:
             body = filter_request(offered, units=units)

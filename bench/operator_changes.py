@@ -7,6 +7,7 @@ answer on; only HTTP and the API server are not there. Prints Markdown tables.
 import argparse
 import asyncio
 import cProfile
+import json
 import logging
 import math
 import os
@@ -16,14 +17,16 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
-from bench.cluster_objects import Layout
-from bench.operator_cluster import NAMESPACE, MemoryClient, MemoryCluster
+from bench.cluster_objects import Layout, node_name
+from bench.operator_cluster import NAMESPACE, POLICY, MemoryClient, MemoryCluster
 
 from gpushare_core.clock import utc_now
+from gpushare_core.json_object import Json
+from gpushare_core.kube import paths
 from gpushare_operator import app
 from gpushare_operator.cluster.cache import Cache
 from gpushare_operator.cluster.watches import Watches
@@ -31,9 +34,10 @@ from gpushare_operator.desired.names import Installation
 from gpushare_operator.reconcile import FIGURES_SECONDS, Reconciler
 from gpushare_operator.work_queue import WorkQueue
 
-CALM_SECONDS = 3.0
+LOOK_SECONDS = 0.05
+CALM_LOOKS = 60
 """Without a write: nothing is due any more."""
-PATIENCE = 600.0
+PATIENCE = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,8 @@ class Cost:
     """MiB, at its end."""
     peak: int
     """MiB, until then."""
+    first: float
+    """Seconds until something was written; 0 where nothing was."""
 
     @property
     def written(self) -> int:
@@ -99,31 +105,42 @@ class Measurement:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         writes, apart = dict(self.cluster.writes), self.cluster.seconds
+        self.cluster.first_write = None
         begun, cpu = time.monotonic(), time.process_time()
         yield
         spent = time.process_time() - cpu - (self.cluster.seconds - apart)
         now = self.cluster.writes
         new = {what: count - writes.get(what, 0) for what, count in now.items()}
         done = {what: count for what, count in new.items() if count}
-        self.phases[name] = Cost(time.monotonic() - begun, spent, done, memory("VmRSS"), memory("VmHWM"))
+        first = (self.cluster.first_write or begun) - begun
+        self.phases[name] = Cost(
+            time.monotonic() - begun, spent, done, memory("VmRSS"), memory("VmHWM"), first
+        )
 
     async def until_calm(self) -> None:
-        """Returns when nothing has been written for a while."""
-        deadline, since, last = time.monotonic() + PATIENCE, time.monotonic(), -1
-        while time.monotonic() - since < CALM_SECONDS:
+        """Returns when nothing has been written for a while. Looks are counted, not seconds: one that comes
+        late, after an operator that was busy, says nothing of what it does next."""
+        deadline, quiet, last = time.monotonic() + PATIENCE, 0, -1
+        while quiet < CALM_LOOKS:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the operator still writes after {PATIENCE:.0f} s: {self.cluster.writes}")
-            if (written := sum(self.cluster.writes.values())) != last:
-                last, since = written, time.monotonic()
-            await asyncio.sleep(0.05)
+            written = sum(self.cluster.writes.values())
+            quiet, last = (quiet + 1 if written == last else 0), written
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 def main() -> int:
     options = parse()
+    if options.cluster_alone:
+        print(json.dumps({"resident": cluster_alone(options.nodes)}))
+        return 0
     with Path(os.devnull).open("w") as nowhere:
         logging.basicConfig(level=logging.INFO, stream=nowhere)
         measured = asyncio.run(measure(options))
-    show(measured, options)
+    if options.json:
+        print(json.dumps(as_json(measured)))
+    else:
+        show(measured, options)
     return 0
 
 
@@ -132,6 +149,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--rate", type=float, default=20.0, help="changes of GPUShareNodes in a second")
     parser.add_argument("--seconds", type=float, default=30.0, help="for which they change")
+    parser.add_argument("--json", action="store_true", help="print what programs read")
+    parser.add_argument(
+        "--cluster-alone", action="store_true", help="print the memory of the cluster without an operator"
+    )
     parser.add_argument("--profile", default="", help="print a profile of the phase with this name")
     return parser.parse_args()
 
@@ -208,6 +229,12 @@ async def ask_again(operator: Operator, _: Measurement, __: argparse.Namespace) 
         await asyncio.sleep(1.0)
 
 
+async def read_again(operator: Operator, measured: Measurement, _: argparse.Namespace) -> None:
+    """As the operator does now and then, although nothing has changed."""
+    await operator.reconciler.resync()
+    await measured.until_calm()
+
+
 PHASES: dict[str, Callable[[Operator, Measurement, argparse.Namespace], Awaitable[None]]] = {
     "start": start,
     "roll-out": roll_out,
@@ -216,6 +243,7 @@ PHASES: dict[str, Callable[[Operator, Measurement, argparse.Namespace], Awaitabl
     "changes": change,
     "changes of conditions": decide,
     "no change": ask_again,
+    "read anew": read_again,
 }
 
 
@@ -236,6 +264,31 @@ def show(measured: Measurement, options: argparse.Namespace) -> None:
         print(f"| {name} | {cost.cpu / number * 1000:.2f} | {cost.cpu / cost.seconds:.1%} |")
     status = measured.cluster.status_of_policy()
     print(f"\nThe policy says: {status['conditions'][0]['message']}, units {status['units']['summary']}")
+
+
+def as_json(measured: Measurement) -> Json:
+    """Returns the costs of all phases, and the bytes of objects that the cluster has in the end."""
+    cluster = measured.cluster
+    for card in range(cluster.layout.cards):
+        cluster.place_pod(0, card, cluster.layout.units)
+    sizes = {
+        "Node": cluster.size_of(paths.NODES, node_name(0)),
+        "GPUShareNode": cluster.size_of(paths.SHARE_NODES, node_name(0)),
+        "GPUSharePolicy": cluster.size_of(paths.POLICIES, POLICY),
+    }
+    phases = {name: {**asdict(cost), "written": cost.written} for name, cost in measured.phases.items()}
+    return {"phases": phases, "sizes": sizes}
+
+
+def cluster_alone(nodes: int) -> int:
+    """Returns the MiB of the same cluster as in the end, where no operator is in the process: what was
+    imported is not in it."""
+    before, cluster = memory("VmRSS"), MemoryCluster(Layout(nodes=nodes))
+    body = {"spec": {"policy": POLICY, "mode": "Memory", "memoryUnit": "1Gi", "devices": {"source": "NVML"}}}
+    for index in range(nodes):
+        cluster.put_share_node(index, {**body, "metadata": {"name": node_name(index)}})
+        cluster.start_plugin(index)
+    return memory("VmRSS") - before
 
 
 def memory(what: str) -> int:

@@ -66,6 +66,8 @@ class MemoryCluster:
     writes: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     """CPU time that was spent here."""
+    first_write: float | None = None
+    """Since somebody has set it to None, by the monotonic clock."""
     _machines: dict[str, _Machine] = field(default_factory=dict)
     _shares: dict[str, _Share] = field(default_factory=dict)
     _others: dict[str, dict[str, Json]] = field(default_factory=dict)
@@ -128,6 +130,7 @@ class MemoryCluster:
 
     def _count(self, what: str) -> None:
         self.writes[what] = self.writes.get(what, 0) + 1
+        self.first_write = self.first_write or time.monotonic()
 
     def _change(self, collection: str, name: str, patch: Json) -> None:
         if collection == paths.NODES:
@@ -198,11 +201,11 @@ class MemoryCluster:
                 "managedFields": [_share_fields()],
             },
         }
-        return (
-            body
-            if share.allocated is None
-            else {**body, "status": self._status(name, share.allocated, share.message)}
-        )
+        if share.allocated is None:
+            return body
+        status = self._status(name, share.allocated, share.message)
+        body["metadata"]["managedFields"].append(_status_fields(status))
+        return {**body, "status": status}
 
     def _status(self, name: str, allocated: list[int], message: str) -> Json:
         layout = self.layout
@@ -293,6 +296,11 @@ class MemoryCluster:
         self._change(paths.POLICIES, POLICY, {"metadata": metadata, "spec": spec})
         self.publish(paths.POLICIES, POLICY, "ADDED")
 
+    def put_share_node(self, index: int, applied: Json) -> None:
+        """As if the operator had applied it."""
+        self._change(paths.SHARE_NODES, node_name(index), applied)
+        self.publish(paths.SHARE_NODES, node_name(index), "ADDED")
+
     def place_pod(self, index: int, card: int, units: int, *, message: str = "") -> None:
         """The plugin writes what a card has given away, and another message of a condition if given."""
         with self._apart():
@@ -302,6 +310,10 @@ class MemoryCluster:
                 share.allocated[card] = units
             share.message = message or share.message
             self.publish(paths.SHARE_NODES, name, "MODIFIED")
+
+    def size_of(self, collection: str, name: str) -> int:
+        """Returns the bytes of an object as JSON, as etcd has those of CustomResourceDefinitions."""
+        return len(msgspec.json.encode(self._body(collection, name)))
 
     def status_of_policy(self) -> Json:
         found: Json = self._others[paths.POLICIES][POLICY].get("status", {})
@@ -354,6 +366,39 @@ def _share_fields() -> Json:
         "operation": "Apply",
         "time": MOMENT,
         "fieldsV1": {"f:spec": spec},
+    }
+
+
+LIST_KEYS = {"conditions": "type", "cards": "uuid"}
+"""Of lists that are maps by their schema: field -> key. Of other lists who wrote them is known as a whole."""
+
+
+def _status_fields(status: Json) -> Json:
+    """Returns the managed fields of a plugin: every field of every card has an owner, which is half of the
+    object."""
+    return {
+        "manager": "gpushare-plugin",
+        "operation": "Update",
+        "subresource": "status",
+        "apiVersion": API_VERSION,
+        "fieldsType": "FieldsV1",
+        "time": MOMENT,
+        "fieldsV1": {"f:status": _owned(status)},
+    }
+
+
+def _owned(value: Mapping[str, Any]) -> Json:
+    return {f"f:{name}": _owned_field(name, each) for name, each in value.items()}
+
+
+def _owned_field(name: str, value: Any) -> Json:
+    if isinstance(value, Mapping):
+        return _owned(value)
+    if not isinstance(value, list) or name not in LIST_KEYS:
+        return {}
+    key = LIST_KEYS[name]
+    return {
+        f"k:{msgspec.json.encode({key: each[key]}).decode()}": {".": {}, **_owned(each)} for each in value
     }
 
 

@@ -43,3 +43,8 @@ def of_process(pid: int, *, proc: Path = Path("/proc")) -> ProcessUse:
     """Raises ``OSError`` when it has ended."""
     folder = proc / str(pid)
     return parsed((folder / "stat").read_text(), (folder / "status").read_text())
+
+
+def reset_peak(pid: int, *, proc: Path = Path("/proc")) -> None:
+    """Has the peak of a process begin anew at what is resident now. Raises ``OSError`` when it has ended."""
+    (proc / str(pid) / "clear_refs").write_text("5")

@@ -12,9 +12,13 @@ from typing import Any
 
 import aiohttp
 
+from gpushare_core.json_object import Json
+
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 120.0
 """For any of them, on a machine that has other work."""
+NODES_A_SECOND = 50.0
+"""So many, with their pods, the stand-in for the API server makes up at least."""
 STOP_SECONDS = 20.0
 POLL_SECONDS = 0.02
 
@@ -62,14 +66,14 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 @asynccontextmanager
 async def api_server(folder: Path, *, nodes: int = 0, pods_per_node: int = 0) -> AsyncIterator[Path]:
-    """Runs the stand-in for the API server. Yields a kubeconfig for it."""
+    """Runs the stand-in for the API server. Yields a kubeconfig for it, once it has all its objects."""
     size = ("--nodes", nodes, "--pods-per-node", pods_per_node)
     log = folder / "api-server.log"
     async with program(
         sys.executable, "-m", "bench.peers.api_server", *size, log=log, announces=True
     ) as process:
         assert process.stdout is not None
-        async with asyncio.timeout(START_SECONDS):
+        async with asyncio.timeout(START_SECONDS + nodes / NODES_A_SECOND):
             line = await process.stdout.readline()
         if not line:
             raise ProgramEndedError(f"the stand-in for the API server ended: {last_words(log)}")
@@ -170,6 +174,37 @@ async def seconds_to_end(name: str, *arguments: str, seconds: float = START_SECO
     if code:
         raise ProgramEndedError(f"{name} ended with {code}")
     return time.perf_counter() - begun
+
+
+async def printed_json(module: str, *arguments: object, log: Path, deadline: float) -> Json:
+    """Returns what a module of the benchmark prints: its last line, which is JSON.
+
+    Raises:
+        ProgramEndedError: it failed, or printed something else.
+        TimeoutError: it was not done in so many seconds.
+    """
+    command = (sys.executable, "-m", module)
+    async with program(*command, *arguments, log=log, announces=True) as process:
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(deadline):
+                printed = await process.stdout.read()
+                code = await process.wait()
+        except TimeoutError:
+            raise TimeoutError(f"{module} was not done after {deadline:g} s") from None
+    if code:
+        raise ProgramEndedError(f"{module} ended with {code}: {last_words(log)}")
+    return json_of(printed.decode(errors="replace"), module)
+
+
+def json_of(printed: str, module: str) -> Json:
+    """Raises ``ProgramEndedError`` where the last line is none."""
+    last = ["", *printed.strip().splitlines()][-1]
+    try:
+        found: Json = json.loads(last)
+    except ValueError:
+        raise ProgramEndedError(f"{module} printed no figures, but {last!r}") from None
+    return found
 
 
 def last_words(log: Path) -> str:

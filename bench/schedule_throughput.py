@@ -16,12 +16,14 @@ from bench.cluster_objects import NAMESPACE, pending_pod
 from bench.concurrency import for_each
 from bench.percentiles import Percentiles
 
+from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_core.kube.follow import Collection, Listed, follow
 
 PODS = paths.pods(NAMESPACE)
+Labels = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +63,25 @@ async def measure(
     scheduler: str = "default-scheduler",
     deadline: float = 120.0,
     look: Callable[[str], Awaitable[None]] | None = None,
+    asking: Callable[[Json], Json] = lambda pod: pod,
 ) -> Throughput:
     """Creates ``pods`` at once, waits until all are bound or ``deadline`` seconds are over, deletes them.
 
-    ``look`` is awaited before they go, with a selector of their label.
+    ``look`` is awaited before they go, with a selector of their label. ``asking`` returns a pod that asks
+    for more.
 
     Raises:
         TimeoutError: not one was bound.
     """
+
+    def body(name: str, labels: Labels) -> Json:
+        return asking(pending_pod(name, units=units, labels=labels, scheduler=scheduler))
+
     run = _Run()
     watcher = asyncio.create_task(_watch(client, run, pods))
     try:
         await asyncio.wait_for(run.watching.wait(), deadline)
-        await _create(client, run, pods=pods, units=units, scheduler=scheduler)
+        await _create(client, run, pods, body)
         await asyncio.wait({watcher}, timeout=deadline)
         if look:
             await look(f"bench-run={run.label}")
@@ -83,12 +91,11 @@ async def measure(
     return run.result()
 
 
-async def _create(client: KubeClient, run: _Run, *, pods: int, units: int, scheduler: str) -> None:
+async def _create(client: KubeClient, run: _Run, pods: int, body: Callable[[str, Labels], Json]) -> None:
     async def create(index: int) -> None:
         name = f"run-{run.label}-{index:05d}"
         run.created[name] = time.monotonic()
-        body = pending_pod(name, units=units, labels={"bench-run": run.label}, scheduler=scheduler)
-        await client.create(PODS, body)
+        await client.create(PODS, body(name, {"bench-run": run.label}))
 
     await for_each(range(pods), create)
 

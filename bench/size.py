@@ -14,6 +14,8 @@ class Size:
     """Created at once for a throughput."""
     repeats: int
     """Of plain and shared runs, taking turns."""
+    candidates: tuple[int, ...]
+    """How many nodes a shared pod is offered, taking turns; 0: all."""
     one_of: int
     """Among so many nodes exactly one fits."""
     storm: int = 500
@@ -43,6 +45,10 @@ class Size:
     """Of a plugin with nothing to do."""
     starts: int
     """Of each program; the median counts."""
+    scale_nodes: tuple[int, ...]
+    """In the books of one extender after the other, and of operators; without a cluster."""
+    scale_seconds: float
+    """Of each thing that is watched there."""
     churn_nodes: int = 1000
     churn_seconds: float
 
@@ -51,6 +57,7 @@ QUICK = Size(
     nodes=(100,),
     pods=200,
     repeats=3,
+    candidates=(0, 16),
     one_of=1000,
     unfit=300,
     rounds=10,
@@ -62,14 +69,18 @@ QUICK = Size(
     fine_admissions=40,
     idle_seconds=10.0,
     starts=2,
+    scale_nodes=(),
+    scale_seconds=5.0,
     churn_seconds=0.0,
 )
-"""Under 5 minutes; without churn, which tells nothing in seconds."""
+"""Under 5 minutes; without churn, which tells nothing in seconds, and without scale, which tells nothing in
+small."""
 
 FULL = Size(
     nodes=(100, 1000, 5000),
     pods=500,
     repeats=5,
+    candidates=(0, 4, 16, 64, 256),
     one_of=5000,
     unfit=5000,
     rounds=100,
@@ -81,6 +92,8 @@ FULL = Size(
     fine_admissions=110,
     idle_seconds=60.0,
     starts=5,
+    scale_nodes=(5000, 15000, 50000),
+    scale_seconds=20.0,
     churn_seconds=3600.0,
 )
 

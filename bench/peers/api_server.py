@@ -1,13 +1,14 @@
 """A stand-in for the API server in a process of its own: it answers at once, and holds a cluster of any size.
 
 It stores objects of any kind, serves lists in pages and watches, and takes every write. It prints its port.
+What it has sent is to be had at ``SENT``, and ``EXPIRE`` ends all watches so that everybody lists anew.
 ``python -m bench.peers.api_server --nodes 5000 --pods-per-node 8``
 """
 
 import argparse
 import asyncio
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -30,6 +31,16 @@ LEASES = "/apis/coordination.k8s.io/v1/leases"
 GROUPS = ("apiextensions.k8s.io/v1",)
 """kopf does not begin before it has found namespaces and CustomResourceDefinitions."""
 RESOURCES = {"/api/v1": "namespaces", f"/apis/{GROUPS[0]}": "customresourcedefinitions"}
+SENT = "/bench/sent"
+EXPIRE = "/bench/expire"
+EXPIRED: Json = {
+    "kind": "Status",
+    "status": "Failure",
+    "code": 410,
+    "reason": "Expired",
+    "message": "too old resource version",
+}
+"""What a watch is told whose point the API server has forgotten."""
 
 
 @dataclass(slots=True)
@@ -39,10 +50,17 @@ class StandIn:
     objects: Objects = field(default_factory=Objects)
     events: dict[str, list[tuple[str, Stored]]] = field(default_factory=lambda: defaultdict(list))
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    sent: Counter[str] = field(default_factory=Counter)
+    """Bytes of lists and of watch events, and the watches that began, by collection."""
+    expirations: int = 0
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if (found := discovery(request.path)) is not None:
             return web.json_response(found)
+        if request.path == SENT:
+            return web.json_response(self.sent)
+        if request.path == EXPIRE:
+            return await self._expire()
         where = place(request.path)
         if where is None:
             return _missing(request.path)
@@ -59,7 +77,9 @@ class StandIn:
             return web.json_response(item) if item is not None else _missing(request.path)
         if "watch" in request.query:
             return await self._watch(request, where)
-        return _json(self.objects.page(where, request.query))
+        page = self.objects.page(where, request.query)
+        self.sent[list_bytes(where.collection)] += len(page)
+        return _json(page)
 
     async def _write(self, method: str, where: Place, body: Json) -> web.StreamResponse:
         if method == "DELETE":
@@ -90,16 +110,42 @@ class StandIn:
         since, wanted = int(request.query["resourceVersion"]), Wanted.of(where, request.query)
         response = web.StreamResponse()
         await response.prepare(request)
-        log, at = self.events[where.collection], 0
-        while True:
+        self.sent[watches_begun(where.collection)] += 1
+        log, at, begun_in = self.events[where.collection], 0, self.expirations
+        while self.expirations == begun_in:
             while at < len(log):
                 kind, item = log[at]
                 at += 1
                 if item.version > since and wanted.takes(item):
-                    await response.write(b'{"type":"%s","object":%s}\n' % (kind.encode(), item.content))
+                    line = b'{"type":"%s","object":%s}\n' % (kind.encode(), item.content)
+                    self.sent[watch_bytes(where.collection)] += len(line)
+                    await response.write(line)
             async with self.changed:
-                while len(log) <= at:
+                while len(log) <= at and self.expirations == begun_in:
                     await self.changed.wait()
+        await response.write(json.dumps({"type": "ERROR", "object": EXPIRED}).encode() + b"\n")
+        return response
+
+    async def _expire(self) -> web.Response:
+        async with self.changed:
+            self.expirations += 1
+            self.changed.notify_all()
+        return web.json_response({})
+
+
+def list_bytes(collection: str) -> str:
+    """Returns under which name the bytes of all lists of ``collection`` are counted."""
+    return f"bytes of lists of {collection}"
+
+
+def watch_bytes(collection: str) -> str:
+    """As ``list_bytes``, for the events of watches."""
+    return f"bytes of watches of {collection}"
+
+
+def watches_begun(collection: str) -> str:
+    """As ``list_bytes``, for the watches themselves."""
+    return f"watches of {collection}"
 
 
 def discovery(path: str) -> Json | None:
@@ -145,11 +191,11 @@ def filled(layout: Layout) -> Objects:
         share_node["metadata"]["generation"] = 1
         objects.put(paths.SHARE_NODES, share_node)
         for pod in pods:
-            objects.put(paths.PODS, _metadata_of(pod, uids[pod.name]), node=node_name(index))
+            objects.put(paths.PODS, metadata_of(pod, uids[pod.name]), node=node_name(index))
     return objects
 
 
-def _metadata_of(pod: PlacedPod, uid: str) -> Json:
+def metadata_of(pod: PlacedPod, uid: str) -> Json:
     """What the API server sends of a pod to who asks for metadata alone: of its managed fields, too."""
     whole = merged(running_pod(pod), running_status(pod, uid))
     metadata = {**whole["metadata"], "uid": uid, "creationTimestamp": MOMENT, "managedFields": _MANAGED}

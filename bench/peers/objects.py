@@ -109,12 +109,16 @@ class Objects:
         return msgspec.json.decode(found.content) if found else None
 
     def put(self, collection: str, item: Json, *, node: str = "") -> tuple[str, Stored]:
-        """Stores ``item``. Returns the type of the watch event, and what is stored."""
+        """Stores ``item``. Returns the type of the watch event, and what is stored.
+
+        A bound pod never leaves its node, and of those that are kept as metadata alone nothing else tells it.
+        """
         present = self._found.setdefault(collection, {})
         metadata = {"uid": f"uid-{next(self._serial)}", "creationTimestamp": "2026-01-01T00:00:00Z"}
         self.version += 1
-        new = stored({**item, "metadata": {**metadata, **item["metadata"]}}, self.version, node=node)
-        key = (new.namespace, new.name)
+        key = (item["metadata"].get("namespace", ""), item["metadata"]["name"])
+        known = present[key].node if key in present else ""
+        new = stored({**item, "metadata": {**metadata, **item["metadata"]}}, self.version, node=node or known)
         kind = "MODIFIED" if key in present else "ADDED"
         present[key] = new
         return kind, new

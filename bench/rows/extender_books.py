@@ -15,12 +15,15 @@ from bench.cluster_objects import Layout
 from bench.figures import Figure, at_most
 from bench.programs import api_server, free_port, last_words, program, script, while_running
 from bench.rows.workplace import Workplace
+from bench.size import Size
 
 from gpushare_hostctl.decide import key_pairs
 
 UNITS = 4
 SAMPLE = 500
 """Names that kube-scheduler sends of 5,000 nodes."""
+LISTED_A_SECOND = 200.0
+"""So many nodes, with their pods, an extender reads at least."""
 LARGEST_MIB = 96.0
 LONGEST_START = 2.0
 """Seconds to the first right answer."""
@@ -35,16 +38,18 @@ class Extender:
     pid: int
     started: float
     """Seconds from the start of its process until then."""
+    kubeconfig: Path
+    """Of the stand-in for the API server."""
 
 
 async def memory(workplace: Workplace) -> list[Figure]:
     """What its books take, and how soon they are complete."""
-    async with running(workplace) as extender:
+    async with running(workplace, layout_of(workplace.size)) as extender:
         use = process_use.of_process(extender.pid)
         started = extender.started
-        await _called(extender, extender.layout.nodes, workplace.size.calls)
+        await called(extender, extender.layout.nodes, workplace.size.calls)
         after = process_use.of_process(extender.pid)
-    what = _described(extender.layout)
+    what = described(extender.layout)
     return [
         Figure(f"extender, {what}", after.resident, "MiB", at_most(LARGEST_MIB)),
         Figure(f"extender, {what}: before any call but the first", use.resident, "MiB"),
@@ -56,11 +61,11 @@ async def memory(workplace: Workplace) -> list[Figure]:
 
 async def filters(workplace: Workplace) -> list[Figure]:
     """The filter over one connection with mutual TLS; each answer is checked."""
-    async with running(workplace) as extender:
+    async with running(workplace, layout_of(workplace.size)) as extender:
         nodes = extender.layout.nodes
         sample = min(SAMPLE, nodes)
-        few = await _called(extender, sample, workplace.size.calls)
-        all_of_them = await _called(extender, nodes, workplace.size.calls)
+        few = await called(extender, sample, workplace.size.calls)
+        all_of_them = await called(extender, nodes, workplace.size.calls)
     return [
         *_percentiles(f"filter, {sample} of {nodes:,} names", few, p50=0.5, p99=2.0),
         *_percentiles(f"filter, all {nodes:,} names", all_of_them, p50=2.0, p99=6.0),
@@ -75,17 +80,21 @@ def _percentiles(what: str, latency: filter_latency.FilterLatency, *, p50: float
     ]
 
 
-async def _called(extender: Extender, names: int, count: int) -> filter_latency.FilterLatency:
+async def called(extender: Extender, names: int, count: int) -> filter_latency.FilterLatency:
+    """Has the first ``names`` nodes filtered ``count`` times."""
     return await asyncio.to_thread(
         filter_latency.measure, extender.caller, extender.layout, names=names, units=UNITS, count=count
     )
 
 
+def layout_of(size: Size) -> Layout:
+    return Layout(nodes=size.book_nodes, pods_per_node=size.book_pods)
+
+
 @asynccontextmanager
-async def running(workplace: Workplace) -> AsyncIterator[Extender]:
+async def running(workplace: Workplace, layout: Layout) -> AsyncIterator[Extender]:
     """An extender beside a stand-in for the API server that has the cluster."""
     folder = workplace.subfolder("extender")
-    layout = Layout(nodes=workplace.size.book_nodes, pods_per_node=workplace.size.book_pods)
     server, trusted, client = _key_files(folder)
     tls = filter_latency.mutual_tls(client=client, authorities=trusted)
     port, log = free_port(), folder / "extender.log"
@@ -96,14 +105,20 @@ async def running(workplace: Workplace) -> AsyncIterator[Extender]:
         async with program(script("gpushare-extender"), *options, *keys, log=log) as process:
             with contextlib.closing(filter_latency.Caller(f"https://127.0.0.1:{port}", tls)) as caller:
                 await while_running(process, _first_right_answer(caller, layout, log), log)
-                yield Extender(caller, layout, process.pid, time.perf_counter() - begun)
+                started = time.perf_counter() - begun
+                yield Extender(caller, layout, process.pid, started, kubeconfig)
 
 
 async def _first_right_answer(caller: filter_latency.Caller, layout: Layout, log: Path) -> None:
     """Raises ``TimeoutError``."""
     try:
         await asyncio.to_thread(
-            filter_latency.wait_for_right_answer, caller, layout, names=layout.nodes, units=UNITS
+            filter_latency.wait_for_right_answer,
+            caller,
+            layout,
+            names=layout.nodes,
+            units=UNITS,
+            seconds=filter_latency.DEADLINE + layout.nodes / LISTED_A_SECOND,
         )
     except (filter_latency.WrongAnswerError, OSError, http.client.HTTPException) as error:
         raise TimeoutError(f"no right answer ({error}); the extender said last: {last_words(log)}") from error
@@ -123,6 +138,6 @@ def _key_files(folder: Path) -> tuple[Path, Path, Path]:
     )
 
 
-def _described(layout: Layout) -> str:
+def described(layout: Layout) -> str:
     pods = sum(len(layout.pods(index)) for index in range(layout.nodes))
     return f"{layout.nodes:,} nodes and {pods:,} pods"

@@ -10,6 +10,7 @@ from bench.bench_cluster import BenchCluster, Setting
 from bench.cluster_objects import Layout
 from bench.installation import UNLIMITED
 from bench.rows import (
+    candidates,
     churn,
     extender_books,
     load,
@@ -18,6 +19,7 @@ from bench.rows import (
     pods,
     policy,
     program_starts,
+    scale,
     throughput,
     workplace,
 )
@@ -26,11 +28,13 @@ from bench.runner import Row, Stage
 from bench.size import FULL, Size
 
 HOUR = 3600.0
+CANDIDATE_NODES = 1000
+"""Enough that kube-scheduler has more to score than the largest number of candidates."""
 
 
 def stages(size: Size) -> list[Stage[Any]]:
     """Returns everything that is measured at ``size``."""
-    return [_programs(size), *_throughput(size), _policy(size)]
+    return [_programs(size), *scale.stages(size), *_throughput(size), _policy(size)]
 
 
 def names() -> list[str]:
@@ -82,6 +86,8 @@ def _rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
     yield Row("cpu", "Processor of the extender", throughput.extender_cpu, _seconds(nodes))
     yield Row("storm", "Storm of binds", load.storm, _seconds(nodes))
     yield Row("pending", "Beside pods that do not fit", load.pending, HOUR / 2)
+    if nodes == min(CANDIDATE_NODES, max(size.nodes)):
+        yield Row("candidates", "How many nodes are offered", candidates.offers, HOUR / 2)
     if nodes == max(size.nodes):
         yield Row("one-node", "One node fits", one_node.attempts, HOUR / 2)
     if size.churn_seconds and nodes == size.churn_nodes:

@@ -47,6 +47,9 @@ SCHEDULERS = "*schedulers"
 SCHEDULERS_SECONDS = 30.0
 FIGURES_SECONDS = 1.0
 """As often a status is written of which only the sums are new: in a large cluster they move all the time."""
+MOST_ACTIONS = 2000
+"""Of one round; the next one follows at once. Rounds over 50,000 nodes would else last for minutes, in which
+no status is written and no other key has its turn, and after which the queue counts as stalled."""
 VOLCANO_SECONDS = 10.0
 """Where Volcano's configuration or a kube-scheduler of our own matters: a little more to read."""
 
@@ -219,7 +222,7 @@ class Reconciler:
     async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
         """Does what of ``plan`` may be done now; what has no lasting effect has to wait."""
         self.repetitions.settle(key, plan.actions)
-        due = self.repetitions.due(plan.actions, self.now())
+        due = self.repetitions.due(plan.actions, self.now(), most=MOST_ACTIONS)
         contested = [action for action in due.actions if self.repetitions.is_contested(action)]
         rivals = {target(action): rival(snapshot, action) for action in contested}
         failures = await self._applier().perform(due.actions)
@@ -228,7 +231,8 @@ class Reconciler:
             at = target(action)
             self.repetitions.note(key, action, self.now(), error=errors.get(at, ""), rival=rivals.get(at, ""))
         if len(failures) < len(due.actions):
-            self.enqueue_all()  # Another one may wait for it, whatever comes of the status.
+            # Another one may wait for it, and so does the rest, whatever comes of the status.
+            self.enqueue_all()
         return _Outcome(failures=failures, retry_after=due.retry_after)
 
     async def _report(self, name: str) -> float | None:

@@ -4,6 +4,7 @@ A webhook that rewrites what is applied, a controller that changes it back, or a
 else be fought as fast as the API server answers.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -104,8 +105,9 @@ class Repetitions:
     _swept: datetime | None = None
     """When old entries were looked for last."""
 
-    def due(self, actions: Iterable[Action], now: datetime) -> Due:
-        """Returns what of ``actions`` may be done at ``now``."""
+    def due(self, actions: Iterable[Action], now: datetime, *, most: int = sys.maxsize) -> Due:
+        """Returns what of ``actions`` may be done at ``now``: the first ``most`` of it. Those after them are
+        not looked at."""
         self._follow_clock(now)
         self._forget(now)
         due = Due()
@@ -113,6 +115,8 @@ class Repetitions:
             wait = self._wait(action, now)
             if wait <= 0:
                 due.actions.append(action)
+                if len(due.actions) == most:
+                    return due
                 continue
             due.retry_after = min(wait, due.retry_after or wait)
         return due

@@ -20,6 +20,8 @@ Visible = Callable[[Json], bool]
 _POD = re.compile(r"^/api/v1/namespaces/([^/]+)/pods/([^/]+)(?:/(binding|status|eviction))?$")
 _NAMED = re.compile(r"^(/apis/.+/(?:gpusharenodes|leases|csistoragecapacities))/([^/]+)(?:/(status))?$")
 FINISHED = ("Succeeded", "Failed")
+POD_FOLDERS = ("/api/v1/namespaces/default/pods",)
+CREATED = "2026-11-21T10:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +112,21 @@ class ApiServer:
         if found := _NAMED.match(request.path):
             return self._named(request, found[1], found[2])
         if request.method == "POST":
-            return request.body or {}
+            return self._create(request)
         return self._list(request)
+
+    def _create(self, request: Request) -> Json:
+        """Only pods are kept, of which a kubelet makes mirrors."""
+        body = request.body or {}
+        if request.path not in POD_FOLDERS:
+            return body
+        metadata = body["metadata"]
+        if (metadata["namespace"], metadata["name"]) in self.collection(paths.PODS):
+            raise refusal(HTTPStatus.CONFLICT, f"pods {metadata['name']} already exists")
+        uid = f"uid-of-{self.version}"
+        return self.put(
+            paths.PODS, {**body, "metadata": {**metadata, "uid": uid, "creationTimestamp": CREATED}}
+        )
 
     def _list(self, request: Request) -> Json:
         shows = visible(request.params.get("fieldSelector", ""))

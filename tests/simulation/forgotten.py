@@ -43,9 +43,6 @@ class Forgotten:
     that PodResources show without units."""
     lending: frozenset[Container]
     """All ordinary init containers of these pods."""
-    beyond: frozenset[str]
-    """Pods that have more than they ask for: an ordinary init container was given units once more, and does
-    not lend them. What is annotated of them is not believed."""
 
 
 def forgotten_by(kubelet: SimulatedKubelet) -> Forgotten:
@@ -54,34 +51,15 @@ def forgotten_by(kubelet: SimulatedKubelet) -> Forgotten:
     down = {_name(pod, name) for pod in pods for name in pod.lacking()}
     inits = {_name(pod, name) for pod in pods for name in pod.request.init_containers}
     down |= {_name(pod, name) for pod in pods if not _is_shown(pod) for name in pod.request.init_containers}
-    every_pod = [pod for pod in kubelet.pods.values() if pod.is_running]
-    beyond = {"/".join(pod.name) for pod in every_pod if _has_more_than_it_asks(pod)}
     return Forgotten(
         running=frozenset(every - inits),
         ended=frozenset(every & inits | down),
         lending=frozenset(inits),
-        beyond=frozenset(beyond),
     )
 
 
 def _is_shown(pod: KnownPod) -> bool:
     return not pod.request.init_containers >= {*pod.forgotten(), *pod.held}
-
-
-def _has_more_than_it_asks(pod: KnownPod) -> bool:
-    held = {(each.resource, unit) for given in pod.held.values() for each in given for unit in each.ids}
-    if len(held) > pod.request.total:
-        return True
-    inits = pod.request.init_containers
-    shown = {**pod.forgotten(), **pod.held}
-    running = sum((_on_cards(given) for name, given in shown.items() if name not in inits), Counter[str]())
-    lent = [_on_cards(given) for name, given in pod.held.items() if name in inits]
-    cards = {card for each in (running, *lent) for card in each}
-    return sum(max(each[card] for each in (running, *lent)) for card in cards) > pod.request.total
-
-
-def _on_cards(given: Iterable[Given]) -> Counter[str]:
-    return Counter(uuid for each in given for uuid, _ in each.cards())
 
 
 def _name(pod: KnownPod, container: str) -> Container:
@@ -157,7 +135,8 @@ class _Renumbered:
 def _key(books: NodeBooks, pod: KnownPod) -> PodKey:
     """As the API server has it: another UID than the kubelet's for static pods."""
     known = (each.key for each in (books.pods or {}).values() if each.kubelet_uid == pod.uid)
-    return next(known, PodKey(*pod.name, pod.uid))
+    own = (each for each in known if each[:2] == pod.name)
+    return next(own, PodKey(*pod.name, pod.uid))
 
 
 def unexpected(found: Iterable[Difference], forgotten: Forgotten) -> Iterator[Difference]:
@@ -171,12 +150,8 @@ def unexpected(found: Iterable[Difference], forgotten: Forgotten) -> Iterator[Di
         is_gap = each.kind is Kind.SHARES_DIFFER and container in (
             forgotten.running | forgotten.ended | forgotten.lending
         )
-        if not (is_told or is_gap or _is_beyond(each, forgotten)):
+        if not (is_told or is_gap):
             yield each
-
-
-def _is_beyond(each: Difference, forgotten: Forgotten) -> bool:
-    return each.kind in (Kind.FORGED, Kind.SHARES_DIFFER) and each.pod in forgotten.beyond
 
 
 def unsaid(found: Iterable[Difference], forgotten: Forgotten, node: str) -> Iterator[Difference]:
@@ -192,12 +167,17 @@ def unsaid(found: Iterable[Difference], forgotten: Forgotten, node: str) -> Iter
         )
 
 
-def still_different(found: Iterable[Difference], forgotten: Forgotten) -> Iterator[Difference]:
+def still_different(
+    found: Iterable[Difference], forgotten: Forgotten, books: NodeBooks
+) -> Iterator[Difference]:
     """Yields those of ``found``, by the books as if nothing were forgotten, that are different by no right.
 
-    What ordinary init containers had is not in these books: they have ended.
+    What ordinary init containers had is not in these books: they have ended. Of a static pod that has no
+    mirror the status may have the UID of its former one: nobody else tells it.
     """
+    known = {str(each.key) for each in (books.pods or {}).values()}
+    unnamed = {each for each in forgotten.running if each[0] not in known}
     for each in found:
-        is_gap = each.kind is Kind.SHARES_DIFFER and (each.pod, each.container) in forgotten.ended
-        if not (is_gap or _is_beyond(each, forgotten)):
+        gaps = forgotten.ended | unnamed
+        if each.kind is not Kind.SHARES_DIFFER or (each.pod, each.container) not in gaps:
             yield each

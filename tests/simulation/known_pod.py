@@ -7,6 +7,7 @@ from tests.fakes.books import Given
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest
 
+FINISHED = ("Succeeded", "Failed")
 PATIENCE = 4
 """Refusals in a row after which a container is not waited for any more."""
 
@@ -60,3 +61,7 @@ class KnownPod:
 
 def name_of(body: Json) -> tuple[str, str]:
     return body["metadata"]["namespace"], body["metadata"]["name"]
+
+
+def is_over(body: Json) -> bool:
+    return body["status"].get("phase") in FINISHED

@@ -1,32 +1,33 @@
 """A kubelet without sockets: admits as ``devicemanager.ManagerImpl`` does, ends pods, restarts, forgets.
 
 It knows pods by UID. One that was deleted by force it forgets as soon as it hears of that, before it admits
-another one of that name. Source: ``Merge`` of ``pkg/kubelet/config``, removals first.
+another one of that name. Source: ``Merge`` of ``pkg/kubelet/config``, removals first. So it is with a static
+pod whose file goes, or is written anew.
 """
 
 import asyncio
 import random
-from array import array
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fakes.books import Given, preference_request
-from tests.simulation.known_pod import KnownPod, name_of
+from tests.simulation.known_pod import KnownPod, is_over, name_of
+from tests.simulation.listing import listed_pod
+from tests.simulation.static_pods import Manifests, Mirrors, is_mirror, is_static
 from tests.simulation.virtual_time import seconds
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
-from gpushare_core.kube.follow import Collection, Listed, follow
+from gpushare_core.kube.follow import Collection as Followed
+from gpushare_core.kube.follow import Listed, follow
 from gpushare_core.kube.paths import PODS, pod_path
 from gpushare_core.placement.requests import ResourceRequest, read_request
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.preferred_allocation import NothingFitsError
-from gpushare_plugin.decide.unit_ids import known_numbers
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
-from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources
 
 REFUSALS = (NothingFitsError, NothingOfferedError, UnusableUnitsError)
@@ -39,7 +40,7 @@ HEARING = 2.0
 """Seconds after its start within which it asks the API server for its pods; PodResources answer before."""
 SETTLED = 1.0
 """Seconds after an Allocate in which all books have it that will."""
-FINISHED = ("Succeeded", "Failed")
+RUNNING: Json = {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"}
 
 
 class RefusedError(Exception):
@@ -83,6 +84,12 @@ class SimulatedKubelet:
     Source: ``devicesToReuse`` of ``devicemanager.ManagerImpl.Allocate``."""
     shown: dict[str, None] = field(default_factory=dict)
     """Pods that it has heard of since its start: it lists no others. Source: ``GetActivePods``."""
+    manifests: Manifests = field(init=False)
+    mirrors: Mirrors = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.manifests = Manifests(self.node)
+        self.mirrors = Mirrors(self.client, self.dice, self.manifests, self.notify)
 
     # Life
 
@@ -93,8 +100,23 @@ class SimulatedKubelet:
         self.shown.clear()
         for pod in self.pods.values():
             pod.is_admitted_again = bool(pod.down or pod.forgotten())
-        for run in (self._follow, self._show_for_ever, self._admit_for_ever, self._end_for_ever):
+        self._find_static_pods()
+        every = self._show_for_ever, self._admit_for_ever, self._end_for_ever, self._mirror_for_ever
+        for run in (self._follow, *every):
             self._spawn(run())
+
+    def _find_static_pods(self) -> None:
+        """It tries those anew that it has refused before."""
+        self.mirrors.restart()
+        for uid in self.manifests.pods:
+            self._over.pop(uid, None)
+            if uid in self.pods and self.pods[uid].is_running:
+                self.mirrors.statuses[uid] = RUNNING
+
+    @property
+    def refused(self) -> Collection[str]:
+        """UIDs of pods that it does not run, whatever the API server knows by now."""
+        return self._over
 
     def stop(self) -> None:
         """Containers run on."""
@@ -119,8 +141,8 @@ class SimulatedKubelet:
     def _forget_half_admitted(self) -> None:
         """Those that went meanwhile."""
         for pod in [pod for pod in self.pods.values() if pod.is_half_admitted]:
-            body = self.bodies.get(pod.uid)
-            if body is None or _is_over(body) or "deletionTimestamp" in body["metadata"]:
+            body = self._configured().get(pod.uid)
+            if body is None or is_over(body) or "deletionTimestamp" in body["metadata"]:
                 del self.pods[pod.uid]
 
     async def until_settled(self) -> None:
@@ -149,7 +171,7 @@ class SimulatedKubelet:
     async def _follow(self) -> None:
         await asyncio.sleep(self.dice.uniform(0.0, HEARING))
         selector = f"spec.nodeName={self.node}"
-        async for event in follow(self.client, Collection(PODS, field_selector=selector)):
+        async for event in follow(self.client, Followed(PODS, field_selector=selector)):
             if isinstance(event, Listed):
                 self.bodies = {item["metadata"]["uid"]: item for item in event.items}
                 self.synced = True
@@ -159,7 +181,7 @@ class SimulatedKubelet:
             else:
                 self.bodies[event.item["metadata"]["uid"]] = event.item
             self._forget_half_admitted()
-            self._notify()
+            self.notify()
 
     def _report_again(self) -> None:
         """What a restart kept from being told."""
@@ -167,11 +189,11 @@ class SimulatedKubelet:
             pod = self.pods.get(uid)
             if pod is not None and pod.is_running and body["status"]["phase"] == "Pending":
                 self._spawn(self._report_running(pod))
-            if uid in self._over and not _is_over(body):
+            if uid in self._over and not is_over(body):
                 ended = KnownPod(body, read_request(body["spec"], RESOURCES))
                 self._spawn(self._write_status(ended, {"phase": "Succeeded"}))
 
-    def _notify(self) -> None:
+    def notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -180,11 +202,11 @@ class SimulatedKubelet:
         this one once more. Source: ``HandlePodAdditions``."""
         while True:
             changed = self._changed
-            heard = self.bodies if self.synced else {}
+            heard = self._configured()
             for uid in [uid for uid in self.pods if uid in heard and uid not in self.shown]:
                 await asyncio.sleep(self.dice.uniform(0.0, 0.3))
                 self.shown[uid] = None
-                self._notify()
+                self.notify()
                 await self._until_admitted_again(uid)
             await changed.wait()
 
@@ -195,13 +217,26 @@ class SimulatedKubelet:
                 return
             await changed.wait()
 
+    async def _mirror_for_ever(self) -> None:
+        while True:
+            changed = self._changed
+            for work in self.mirrors.due(self.bodies) if self.synced else ():
+                self._spawn(work)
+            await changed.wait()
+
+    def _configured(self) -> dict[str, Json]:
+        """Returns the pods that it is to run, by UID, as far as it has heard of them: static pods first."""
+        of_api = self.bodies if self.synced else {}
+        return {**self.manifests.pods, **{uid: body for uid, body in of_api.items() if not is_mirror(body)}}
+
     # Admission
 
     async def _admit_for_ever(self) -> None:
         """One pod after the other."""
         while True:
             changed = self._changed
-            waiting = [body for uid, body in self.bodies.items() if self._is_new(uid, body)]
+            configured = self._configured()
+            waiting = [body for uid, body in configured.items() if self._is_new(uid, body, configured)]
             if again := [each for each in self._shown_pods() if each.is_admitted_again]:
                 await self._admit_again(again[0])
                 continue
@@ -213,9 +248,9 @@ class SimulatedKubelet:
                 continue
             await self._admit(waiting[0])
 
-    def _is_new(self, uid: str, body: Json) -> bool:
-        over = _is_over(body) or "deletionTimestamp" in body["metadata"]
-        if any(pod.name == name_of(body) and pod.uid not in self.bodies for pod in self.pods.values()):
+    def _is_new(self, uid: str, body: Json, configured: Mapping[str, Json]) -> bool:
+        over = is_over(body) or "deletionTimestamp" in body["metadata"]
+        if any(pod.name == name_of(body) and pod.uid not in configured for pod in self.pods.values()):
             return False  # that one is removed first
         is_known = uid in self.pods and not self.pods[uid].is_half_admitted
         return not is_known and uid not in self._over and not over
@@ -235,15 +270,19 @@ class SimulatedKubelet:
             return
         pod.is_running = True
         pod.seen = dict(pod.held)
-        self._notify()
+        self.notify()
         self._spawn(self._report_running(pod))
 
     async def _report_running(self, pod: KnownPod) -> None:
         await asyncio.sleep(self.dice.uniform(0.0, 0.1))
         if not pod.ending:
-            await self._write_status(pod, {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"})
+            await self._write_status(pod, RUNNING)
 
     async def _write_status(self, pod: KnownPod, status: Json) -> None:
+        if is_static(pod.body):
+            self.mirrors.statuses[pod.uid] = status
+            self.notify()
+            return
         body = {"metadata": {"uid": pod.uid}, "status": status}
         await self._send_for_sure(Request(method="PATCH", path=f"{pod_path(*pod.name)}/status", body=body))
 
@@ -274,9 +313,11 @@ class SimulatedKubelet:
             await self._give_to(pod, names, self._known(pod))
         except (RefusedError, *REFUSALS) as error:
             failed = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": str(error)}
+            if is_static(pod.body):
+                self._over[pod.uid] = None
             self._spawn(self._write_status(pod, failed))
         pod.is_admitted_again = False
-        self._notify()
+        self.notify()
 
     def _known(self, pod: KnownPod) -> list[ResourceRequest]:
         return [each for each in pod.request.resources if each.name in self.allocators]
@@ -288,7 +329,7 @@ class SimulatedKubelet:
             pod.seen.pop(name, None)
             pod.bare.discard(name)
             pod.down.add(name)
-            self._notify()
+            self.notify()
 
     async def _start_again(self, pod: KnownPod) -> None:
         """It asks for what it does not know of the container. Where that is refused it tries again later.
@@ -315,7 +356,7 @@ class SimulatedKubelet:
             await asyncio.sleep(self.dice.uniform(0.5, 1.5))
         finally:
             pod.failing.discard(name)
-        self._notify()
+        self.notify()
 
     def _reusable(self, pod: KnownPod) -> dict[str, list[str]]:
         if self.lent[0] != pod.uid:
@@ -372,16 +413,19 @@ class SimulatedKubelet:
                     pod.ending = True
                     self._spawn(self._end(pod))
             for uid, body in self.bodies.items():
-                if "deletionTimestamp" in body["metadata"] and uid not in self.pods | self._leaving:
+                is_ended = uid not in self.pods | self._leaving and not is_mirror(body)
+                if "deletionTimestamp" in body["metadata"] and is_ended:
                     self._leaving[uid] = None
                     self._spawn(self._delete(body))
             await changed.wait()
 
     def _must_end(self, uid: str) -> bool:
-        body = self.bodies.get(uid)
+        body = self._configured().get(uid)
         if not self.synced:
             return False
-        return body is None or "deletionTimestamp" in body["metadata"] or _is_over(body)
+        if uid in self._over and uid in self.manifests.pods:
+            return True
+        return body is None or "deletionTimestamp" in body["metadata"] or is_over(body)
 
     async def _end(self, pod: KnownPod) -> None:
         try:
@@ -392,10 +436,11 @@ class SimulatedKubelet:
             pod.ending = False
             raise
         del self.pods[pod.uid]
-        self._over[pod.uid] = None
+        if not is_static(pod.body):  # its file may come back as it was
+            self._over[pod.uid] = None
         if self.dice.random() < 0.5:
             self.write_checkpoint()
-        self._notify()
+        self.notify()
 
     async def _delete(self, body: Json) -> None:
         """The last step of a graceful deletion is the kubelet's."""
@@ -448,35 +493,4 @@ class SimulatedKubelet:
         return [pod for uid, pod in self.pods.items() if uid in self.shown]
 
     def listed(self) -> resources.ListPodResourcesResponse:
-        return resources.ListPodResourcesResponse(pod_resources=[*map(_listed, self._shown_pods())])
-
-
-def _is_over(body: Json) -> bool:
-    return body["status"].get("phase") in FINISHED
-
-
-def _listed(pod: KnownPod) -> resources.PodResources:
-    spec = pod.body["spec"]
-    names = [each["name"] for each in (*spec.get("initContainers", ()), *spec["containers"])]
-    shown = [name for name in names if name not in pod.request.init_containers]
-    return resources.PodResources(
-        namespace=pod.name[0],
-        name=pod.name[1],
-        containers=[
-            resources.ContainerResources(name=name, devices=_devices(pod.held.get(name, ())))
-            for name in shown
-        ],
-    )
-
-
-def _devices(given: Sequence[Given]) -> list[resources.ContainerDevices]:
-    return [resources.ContainerDevices(resource_name=each.resource, device_ids=each.ids) for each in given]
-
-
-def numbers(ids: Sequence[str]) -> "array[int]":
-    return array("I", sorted(known_numbers(ids)))
-
-
-def listed_devices(message: bytes) -> Mapping[str, str]:
-    answer = api.ListAndWatchResponse.FromString(message)
-    return {device.ID: device.health for device in answer.devices}
+        return resources.ListPodResourcesResponse(pod_resources=[*map(listed_pod, self._shown_pods())])

@@ -1,13 +1,16 @@
 """What happens to a simulated cluster, by weight. Each takes two numbers, which choose what it is done to."""
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from tests.samples.plugin import container
 from tests.samples.pod_shapes import CLASSES, SERVED, SHAPES, SPECS
+from tests.simulation.static_pods import is_mirror
 from tests.simulation.world import GI, SimulatedNode, World
 
+from gpushare_core.api.names import MIRROR_ANNOTATION
 from gpushare_core.dialects.table import DIALECTS, RESOURCES
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import ResourceClass
@@ -15,6 +18,8 @@ from gpushare_core.placement.requests import ResourceClass
 Operation = Callable[[World, int, int], Awaitable[None] | None]
 
 MOST_WAITING = 12
+FILES = 2
+"""Static pods of a node at most."""
 DIALECT_NAMES = ("gpushare.io", "tuya.com")
 """Of the latter every class has a name of its own."""
 
@@ -51,10 +56,61 @@ def create_bound(world: World, a: int, b: int) -> None:
 
 
 def create_copy(world: World, a: int, _b: int) -> None:
-    """With all annotations of another pod, as ``kubectl debug --copy-to --keep-annotations``."""
+    """With all annotations of another pod, as ``kubectl debug --copy-to --keep-annotations``.
+
+    The API server refuses the mirror of a pod that is not bound. Source: ``ValidatePodSpecificAnnotations``.
+    """
     if pod := _pod(world, a):
-        spec = pod["spec"]
-        world.create_pod(spec["containers"], spec["initContainers"], **pod["metadata"]["annotations"])
+        spec, annotations = pod["spec"], pod["metadata"]["annotations"]
+        node = spec["nodeName"] if is_mirror(pod) else ""
+        world.create_pod(spec["containers"], spec["initContainers"], node=node, **annotations)
+
+
+def write_file(world: World, a: int, b: int) -> None:
+    """A static pod, in place of the one that its file had."""
+    kubelet = _node(world, a).kubelet
+    served = SERVED[world.mode]
+    containers, inits = SHAPES[b % len(SHAPES)](served[a % len(served)], b % 4 + 1)
+    kubelet.manifests.write(b % FILES, containers, inits)
+    kubelet.notify()
+
+
+def remove_file(world: World, a: int, b: int) -> None:
+    """For good, or for a moment: then it is the same pod that comes back."""
+    kubelet = _node(world, a).kubelet
+    removed = kubelet.manifests.remove(kubelet.manifests.name_of(b % FILES))
+    kubelet.notify()
+    if removed and a % 2:
+
+        def put_back() -> None:
+            kubelet.manifests.put_back(removed)
+            kubelet.notify()
+
+        world.later(_moment(b), put_back)
+
+
+def delete_mirror(world: World, a: int, b: int) -> None:
+    """Its kubelet makes another one: at once, or where it was deleted by force within a minute."""
+    mirrors = [pod for pod in world.bound() if is_mirror(pod)]
+    if mirrors:
+        mirror = mirrors[a % len(mirrors)]
+        if b % 2:
+            world.delete_pod(mirror)
+        else:
+            world.force_delete(mirror)
+
+
+def forge_mirror(world: World, a: int, b: int) -> None:
+    """A pod's author says that it is the mirror of a pod that runs, or of one that nobody knows, and copies
+    what the other one is annotated with."""
+    kubelet = _node(world, a).kubelet
+    known = [*kubelet.pods.values()]
+    victim = known[b % len(known)] if known else None
+    present = {pod["metadata"]["name"]: pod["metadata"]["annotations"] for pod in world.bound()}
+    copied = present.get(victim.name[1], {}) if victim and b % 3 == 0 else {}
+    containers, inits = _shape(world, a, b)
+    annotations = {**copied, MIRROR_ANNOTATION: victim.uid if victim else "nobody"}
+    world.create_pod(containers, inits, node=kubelet.node, **annotations)
 
 
 def delete(world: World, a: int, _b: int) -> None:
@@ -68,9 +124,11 @@ def force_delete(world: World, a: int, _b: int) -> None:
 
 
 def recreate(world: World, a: int, b: int) -> None:
-    """Deleted by force, and another pod of the same name at once."""
+    """Deleted by force, and another pod of the same name at once; of a mirror its kubelet makes another."""
     if pod := _pod(world, a):
         world.force_delete(pod)
+        if is_mirror(pod):
+            return
         spec, name = pod["spec"], pod["metadata"]["name"]
         node = spec.get("nodeName", "") if b % 4 == 0 else ""
         world.create_pod(spec["containers"], spec["initContainers"], name=name, node=node)
@@ -178,11 +236,20 @@ def delete_policy(world: World, a: int, b: int) -> None:
 async def lose_checkpoint(world: World, a: int, _b: int) -> None:
     """Its file is deleted, and the kubelet restarted: nothing mends that but the end of these pods.
 
-    Not in the moment in which it has given units past the extender that no other book has yet.
+    Not in the moment in which it has given units past the extender that no other book has yet: as long as its
+    PodResources are silent, or its plugin is away, that can be long.
     """
-    kubelet = _node(world, a).kubelet
-    await kubelet.until_settled()
-    kubelet.lose_checkpoint()
+    node = _node(world, a)
+    await node.kubelet.until_settled()
+    for _ in range(50):
+        if _given(node) <= world.recorded(node.name):
+            node.kubelet.lose_checkpoint()
+            return
+        await asyncio.sleep(0.1)
+
+
+def _given(node: SimulatedNode) -> set[tuple[str, str, str]]:
+    return {(*pod.name, container) for pod in node.kubelet.pods.values() for container in pod.held}
 
 
 def restart_container(world: World, a: int, b: int) -> None:
@@ -247,6 +314,10 @@ PODS: dict[Operation, int] = {
     recreate: 6,
     finish: 12,
     restart_container: 8,
+    write_file: 6,
+    remove_file: 3,
+    delete_mirror: 3,
+    forge_mirror: 2,
 }
 """What people do to pods, by weight."""
 BREAKS: dict[Operation, int] = {

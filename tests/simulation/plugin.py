@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.books import Cards
-from tests.simulation.kubelet import SimulatedKubelet, listed_devices, numbers
+from tests.simulation.kubelet import SimulatedKubelet
+from tests.simulation.listing import listed_devices, numbers
 from tests.simulation.network import SimulatedClient
 from tests.simulation.virtual_time import now, seconds
 

@@ -12,10 +12,12 @@ from tests.samples.pod_shapes import SPECS
 from tests.simulation.api_server import ApiServer
 from tests.simulation.books import kubelet_books
 from tests.simulation.extender import SimulatedExtender
-from tests.simulation.kubelet import FINISHED, SimulatedKubelet
+from tests.simulation.known_pod import FINISHED
+from tests.simulation.kubelet import SimulatedKubelet
 from tests.simulation.network import Link, SimulatedClient
 from tests.simulation.plugin import SimulatedPlugin
 from tests.simulation.scheduler import SimulatedScheduler
+from tests.simulation.static_pods import is_mirror, is_static, way_of_mirror
 
 from gpushare_core.audit.books import Books, LedgerBook, NodeBooks, PodBook
 from gpushare_core.audit.readers import read_pod
@@ -208,6 +210,13 @@ class World:
 
     # The books
 
+    def recorded(self, node: str) -> set[tuple[str, str, str]]:
+        """Returns the containers that the status has: namespace and name of their pod, and their own."""
+        item = self.server.collection(SHARE_NODES).get(("", node), {"status": {}})
+        cards = item["status"].get("cards", [])
+        shares = (each for card in cards for each in card.get("pods", []))
+        return {(each["namespace"], each["name"], each["container"]) for each in shares}
+
     def books(self, extender: SimulatedExtender | None = None) -> Books:
         ledger = ledger_books(extender.ledger) if extender and extender.is_ready else None
         return Books({name: self._node_books(node, ledger) for name, node in self.nodes.items()})
@@ -243,15 +252,28 @@ class World:
             yield from self._way_of(pod)
         uids = {pod["metadata"]["uid"] for pod in self.server.pods()}
         for node in self.nodes.values():
+            yield from self._way_of_static_pods(node.kubelet)
             for uid, known in node.kubelet.pods.items():
-                if uid not in uids:
+                if uid not in uids and not is_static(known.body):
                     yield f"end of {known.name[1]}"
                 if known.is_starting:
                     yield f"start of containers of {known.name[1]}"
 
+    def _way_of_static_pods(self, kubelet: SimulatedKubelet) -> Iterator[str]:
+        """One that runs may have no mirror for long."""
+        for uid, pod in kubelet.manifests.pods.items():
+            if uid not in kubelet.pods and uid not in kubelet.refused:
+                yield f"admission of {pod['metadata']['name']}"
+        for uid, known in kubelet.pods.items():
+            if is_static(known.body) and (uid not in kubelet.manifests.pods or uid in kubelet.refused):
+                yield f"end of {known.name[1]}"
+
     def _way_of(self, pod: Json) -> Iterator[str]:
         name, node = pod["metadata"]["name"], pod["spec"].get("nodeName")
-        if "deletionTimestamp" in pod["metadata"]:
+        if node and is_mirror(pod):
+            kubelet = self.nodes[node].kubelet
+            yield from way_of_mirror(pod, kubelet.manifests, kubelet.pods)
+        elif "deletionTimestamp" in pod["metadata"]:
             yield f"deletion of {name}"
         elif node and pod["status"]["phase"] == "Pending":
             yield f"admission of {name}"

@@ -20,7 +20,7 @@ from gpushare_core.audit.wording import (
     list_text,
 )
 from gpushare_core.placement.modes import mode_serving
-from gpushare_core.placement.requests import ResourceClass
+from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_core.placement.units import NodeUnit, readable_unit
 
 
@@ -233,12 +233,24 @@ def _lends(books: NodeBooks, one: Holding, other: Holding) -> bool:
     if one.key.pod != other.key.pod:
         return False
     pod = (books.pods or {}).get(one.key.pod.uid)
-    if pod is None or pod.request is None:
+    request = pod.request if pod else None
+    if request is None or not all(_is_as_asked(books, each, request) for each in (one, other)):
         return not (one.listed and other.listed)
-    order = [*pod.request.containers]
+    order = [*request.containers]
     names = (one.key.container, other.key.container)
     first = min(names, key=lambda name: order.index(name) if name in order else -1)
-    return first in pod.request.init_containers
+    return first in request.init_containers
+
+
+def _is_as_asked(books: NodeBooks, held: Holding, request: PodRequest) -> bool:
+    """Whether the kubelet has the container as ``request`` has it.
+
+    Whoever takes the name of a static pod while it has no mirror, with its digest, is taken for its mirror by
+    the kubelet itself: then that does not say what the static pod asks for.
+    """
+    name = held.key.container
+    is_init = name in request.init_containers
+    return name in request.containers and (books.resources is None or held.listed is not is_init)
 
 
 def environment_capacity(books: NodeBooks) -> Iterator[Difference]:

@@ -18,7 +18,8 @@ def forgeries(books: NodeBooks, claims: Mapping[str, Claim], held: Mapping[str, 
         if pod.request is None or pod.ended or not _speaks_of_units(pod):
             continue
         claim = claims.get(uid)
-        most = max(pod.request.total, held.get(uid, 0))
+        believed = claim.total if claim and claim.justified else 0
+        most = max(pod.request.total, held.get(uid, 0), believed)
         for teller, counted in _counted(books, uid).items():
             if counted > most:
                 yield _forged(books, pod, teller, counted, claim)
@@ -47,7 +48,7 @@ def _counted(books: NodeBooks, uid: str) -> dict[str, int]:
 
 def _forged(books: NodeBooks, pod: PodBook, teller: str, counted: int, claim: Claim | None) -> Difference:
     asked = pod.request.total if pod.request else 0
-    said = sum(claim.allocation.held().values()) if claim else 0
+    said = claim.total if claim else 0
     return Difference(
         node=books.node,
         kind=Kind.FORGED,

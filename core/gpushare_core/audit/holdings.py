@@ -129,6 +129,15 @@ def _all_are_unlisted(books: NodeBooks, pod: PodKey) -> bool:
     return not known.request.running_containers
 
 
+def stored_of(books: NodeBooks, pod: PodBook) -> dict[str, StoredContainer]:
+    """Returns container -> what the checkpoint says of ``pod``; nothing of one that only says to be the
+    mirror of another one."""
+    uid = pod.kubelet_uid or pod.key.uid
+    if _Names.of(books).of_kubelet_uid.get(uid) != pod.key:
+        return {}
+    return {key.container: each for key, each in (books.checkpoint or {}).items() if key.pod.uid == uid}
+
+
 @dataclass(frozen=True, slots=True)
 class _Names:
     """Which pod it is that a book of the kubelet's shows."""
@@ -145,14 +154,21 @@ class _Names:
         pods = [*(books.pods or {}).values()]
         cards = books.share_node.cards if books.share_node else ()
         reported = [holder.key.pod for card in cards for holder in card.holders]
-        own = {pod.kubelet_uid or pod.key.uid: pod.key for pod in _by_trust(books) if not pod.ended}
+        stored = dict(_fingerprints(books.checkpoint or {}))
+        listed = _listed_names(books, stored)
+        own = {
+            uid: pod.key
+            for pod in _by_trust(books)
+            if not pod.ended and (uid := pod.kubelet_uid or pod.key.uid)
+            if uid == pod.key.uid or _name(pod.key) in listed.get(uid, {_name(pod.key)})
+        }
         return cls(
             of_kubelet_uid={**{key.uid: key for key in reported if key.uid}, **own},
             by_name={
                 **{(key.namespace, key.name): key for key in reported},
                 **{(pod.key.namespace, pod.key.name): pod.key for pod in pods},
             },
-            stored_uids=dict(_fingerprints(books.checkpoint or {})),
+            stored_uids=stored,
             kubelet_uids={pod.key.uid: pod.kubelet_uid or pod.key.uid for pod in pods},
         )
 
@@ -176,13 +192,31 @@ class _Names:
 def _by_trust(books: NodeBooks) -> list[PodBook]:
     """Returns the pods, the most trustworthy last. Whoever makes a pod can annotate that it is the mirror of
     any other one; the kubelet lists none of these."""
-    listed = {(each.key.pod.namespace, each.key.pod.name) for each in books.resources or ()}
+    listed = {_name(each.key.pod) for each in books.resources or ()}
 
     def trust(pod: PodBook) -> tuple[bool, bool]:
         is_mirror = pod.kubelet_uid not in ("", pod.key.uid)
-        return not is_mirror, (pod.key.namespace, pod.key.name) in listed
+        return not is_mirror, _name(pod.key) in listed
 
     return sorted((books.pods or {}).values(), key=trust)
+
+
+def _name(pod: PodKey) -> tuple[str, str]:
+    return pod.namespace, pod.name
+
+
+def _listed_names(
+    books: NodeBooks, uids: Mapping[tuple[str, int, int], str]
+) -> dict[str, set[tuple[str, str]]]:
+    """Returns UID in the checkpoint -> the names under which PodResources list its units.
+
+    Its mirror has that name, too: others only say that they are the mirror of that pod.
+    """
+    found: dict[str, set[tuple[str, str]]] = {}
+    for each in books.resources or ():
+        for uid in _matching(each, uids):
+            found.setdefault(uid, set()).add(_name(each.key.pod))
+    return found
 
 
 def _fingerprints(

@@ -18,11 +18,13 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
+from gpushare_extender.decide.expected_requests import ExpectedRequests, is_same
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
-from gpushare_extender.ledger.reservations import BindState
+from gpushare_extender.ledger.reservations import BindState, Reservation
+from gpushare_extender.ledger.share_node import ShareNode
 
 PARALLEL_BINDS = 200
 """Each has a connection to the API server of its own: kube-scheduler sends a burst of binds at once, and one
@@ -53,6 +55,17 @@ class BindTask:
     task: "asyncio.Task[str]"
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is reserved for a pod as long as the API server has not told what it asks for."""
+
+    reservation: Reservation
+    request: PodRequest
+    """By its filter."""
+    share_node: ShareNode | None
+    """As the cards were chosen by."""
+
+
 @dataclass(slots=True)
 class Binder:
     """Binds pods, each in one task at a time.
@@ -72,6 +85,8 @@ class Binder:
     """Is told of every pod that was bound to a node just now."""
     ended: Callable[[BindResult], None] = lambda _: None
     """Is told how each bind ended."""
+    expected: ExpectedRequests = field(default_factory=ExpectedRequests)
+    """Is to be told at filters what pods ask for."""
     _tasks: dict[str, BindTask] = field(default_factory=dict, init=False)
     """By pod UID."""
     _slots: asyncio.Semaphore = field(init=False)
@@ -164,13 +179,55 @@ class Binder:
         if self._is_bound(pod, node):
             return
         holding = await self.permit()
-        request = await self._read_request(pod)
-        if self._is_bound(pod, node):
+        reserved = self._reserve_expected(pod, node)
+        try:
+            request = await self._read_request(pod)
+            is_bound = self._is_bound(pod, node)
+        except NotBoundError:
+            self._release(reserved)
+            raise
+        if is_bound:
             return
+        if reserved is not None and not self._serves(reserved, request):
+            self._release(reserved)
+            reserved = None
         if request.resources:
-            await self._bind_with_share(pod, node, request, holding=holding, answer_due=answer_due)
+            await self._bind_with_share(
+                pod, node, request, reserved=reserved, holding=holding, answer_due=answer_due
+            )
         else:
             await self._write(Binding(pod, node, {}), holding=holding, answer_due=answer_due).ensure_bound()
+
+    def _reserve_expected(self, pod: PodReference, node: str) -> Expected | None:
+        """Keeps what the pod is expected to ask for while the API server tells what it does ask for: pods
+        that are filtered meanwhile do not find it free. Nothing is held by a caller's word where that could
+        end what is held for others.
+
+        Raises:
+            NotBoundError: not even that fits.
+        """
+        request, holds = self.expected.take(pod.uid), self.ledger.holds
+        if request is None or self.ledger.holder(pod.uid) or holds.of(pod.uid) or node in holds.nodes():
+            return None
+        self._reserve(pod, node, request)
+        reservation = self.ledger.reservation(pod.uid)
+        return Expected(reservation, request, self.ledger.share_node(node)) if reservation else None
+
+    def _serves(self, reserved: Expected, request: PodRequest) -> bool:
+        """Returns whether ``reserved`` is there still, is what the pod asks for and may have, and would be
+        chosen now: the node may have been closed meanwhile, or be of another unit."""
+        node = reserved.reservation.holder.node
+        is_right = is_same(reserved.request, request) and not crowded_container_reason(request)
+        is_unchanged = self.ledger.share_node(node) is reserved.share_node and self.ledger.room(node)
+        return is_right and bool(is_unchanged) and self._is_there(reserved)
+
+    def _is_there(self, reserved: Expected) -> bool:
+        return self.ledger.reservation(reserved.reservation.holder.uid) is reserved.reservation
+
+    def _release(self, reserved: Expected | None) -> None:
+        """Nothing was sent for it. Without effect on what has come in its place."""
+        if reserved is not None and self._is_there(reserved):
+            self.ledger.release(reserved.reservation.holder.uid)
 
     def _is_bound(self, pod: PodReference, node: str) -> bool:
         """Returns whether the ledger has the pod bound to ``node`` already.
@@ -220,10 +277,17 @@ class Binder:
         return await self.client.read(read, shape=Pod)
 
     async def _bind_with_share(
-        self, pod: PodReference, node: str, request: PodRequest, *, holding: int, answer_due: float
+        self,
+        pod: PodReference,
+        node: str,
+        request: PodRequest,
+        *,
+        reserved: Expected | None,
+        holding: int,
+        answer_due: float,
     ) -> None:
-        earlier = self.ledger.reservation(pod.uid)
-        holder = self._reserve(pod, node, request)
+        earlier = None if reserved else self.ledger.reservation(pod.uid)
+        holder = reserved.reservation.holder if reserved else self._reserve(pod, node, request)
         share_node = self.ledger.share_node(node)
         assert share_node
         now = self.timing.now()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from gpushare_core.audit.difference import Difference
 from gpushare_core.audit.differences import node_differences, seen_twice
 from gpushare_core.audit.lasting import LASTING_SECONDS
+from gpushare_extender.decide.agreement import surely_agree
 from gpushare_extender.decide.books import node_books, settled_differences
 from gpushare_extender.ledger.ledger import Ledger
 
@@ -32,35 +33,40 @@ class ChangedNodes:
 
     clock: Callable[[], float]
     changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    _moments: dict[str, tuple[float, float]] = field(default_factory=dict, init=False)
-    """Node -> when it changed first, and last."""
+    _first: dict[str, float] = field(default_factory=dict, init=False)
+    """Node -> when it changed first since it was looked at; the one that waits longest comes first."""
+    _last: dict[str, float] = field(default_factory=dict, init=False)
+    """Node -> when it changed last; the one that has been quiet for longest comes first."""
 
     def note(self, node: str) -> None:
         """The node has just changed: cheap, for every change of the ledger says so."""
         now = self.clock()
-        self._moments[node] = (self._moments.get(node, (now,))[0], now)
+        self._first.setdefault(node, now)
+        self._last.pop(node, None)
+        self._last[node] = now
         self.changed.set()
 
     def take_due(self, most: int) -> list[tuple[str, bool]]:
         """Returns up to ``most`` nodes that are to be looked at, and whether each has been quiet."""
-        now, due = self.clock(), []
-        for node, (first, last) in self._moments.items():
-            is_quiet = now - last >= LASTING_SECONDS
-            if is_quiet or now - first >= LONGEST_SECONDS:
-                due.append((node, is_quiet))
-                if len(due) == most:
-                    break
-        for node, _ in due:
-            del self._moments[node]
+        due: list[tuple[str, bool]] = []
+        while len(due) < most and (node := self._next_due()):
+            due.append((node, self.clock() - self._last.pop(node) >= LASTING_SECONDS))
+            del self._first[node]
         return due
+
+    def _next_due(self) -> str:
+        """Returns an empty text while none is due."""
+        now, first, last = self.clock(), next(iter(self._first), ""), next(iter(self._last), "")
+        if first and now - self._first[first] >= LONGEST_SECONDS:
+            return first
+        return last if last and now - self._last[last] >= LASTING_SECONDS else ""
 
     def seconds_until_due(self) -> float | None:
         """Returns the seconds until some node is to be looked at; None while none has changed."""
-        dues = (
-            min(last + LASTING_SECONDS, first + LONGEST_SECONDS) for first, last in self._moments.values()
-        )
-        due = min(dues, default=None)
-        return None if due is None else max(0.0, due - self.clock())
+        if not self._first:
+            return None
+        first, last = next(iter(self._first.values())), next(iter(self._last.values()))
+        return max(0.0, min(last + LASTING_SECONDS, first + LONGEST_SECONDS) - self.clock())
 
 
 @dataclass(slots=True)
@@ -131,7 +137,7 @@ class BookAudit:
             self.nodes.note(node)
 
     def _seen_now(self, node: str, departing: Collection[str], *, is_quiet: bool) -> Sequence[Difference]:
-        books = node_books(self.ledger, node)
+        books = None if surely_agree(self.ledger, node) else node_books(self.ledger, node)
         if books is None:
             return []
         return node_differences(books) if is_quiet else settled_differences(books, departing)

@@ -11,25 +11,28 @@ from gpushare_extender.ledger.fit_index import Answer, Fit
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal, UnfitReason
 
-FITS_TOO = "fit, too"
-"""Nothing is evicted there for it: kube-scheduler, which looks for victims, finds that none is needed."""
 _LAST = (sys.maxsize,)
 """A ranking key after all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterResult:
-    """Every offered name is in exactly one of the three."""
+    """Every offered name is in exactly one of the first four.
+
+    kube-scheduler is not told of those that are left out. A name that is in no list is to it a node where
+    evicting pods is of no use (``NewDefaultNodeToStatus`` of 1.36; 1.30 looks for victims there, and finds
+    that none is needed): so it is, and thousands of names cost more than all else of an answer.
+    """
 
     passing: list[str]
     failed: dict[str, str] = field(default_factory=dict)
-    """Node -> why not; the request would fit if other pods went, or fits and the node is left out."""
+    """Node -> why not; the request would fit if other pods went."""
     unresolvable: dict[str, str] = field(default_factory=dict)
     """Node -> why not; evicting pods would be of no use."""
+    left_out: list[str] = field(default_factory=list)
+    """Those that it fits, and that are not offered because others are better."""
     kinds: set[Refusal] = field(default_factory=set, compare=False)
     """Of the reasons why it does not fit, which they follow from."""
-    is_narrowed: bool = field(default=False, compare=False)
-    """Whether nodes are left out that fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,8 @@ def _only(node: str, names: list[str]) -> FilterResult:
 def _offer(ledger: Ledger, nodes: Alike, *, uid: str, narrowing: Narrowing) -> Offer:
     """Where units are held for the pod it has no need to compete."""
     hold = ledger.holds.of(uid)
-    return offer(nodes, uid=uid, always={narrowing.nominated_node, hold.node if hold else ""})
+    always = {narrowing.nominated_node, hold.node if hold else ""}
+    return offer(nodes, uid=uid, always=always - {""})
 
 
 def _result(names: list[str], nodes: Alike, made: Offer) -> FilterResult:
@@ -120,9 +124,8 @@ def _result(names: list[str], nodes: Alike, made: Offer) -> FilterResult:
         made.offered
         if made.left_out
         else _without(names, {name for each in reasons for name in nodes[each]}),
-        failed=dict.fromkeys(made.left_out, FITS_TOO),
+        left_out=made.left_out,
         kinds={each.kind for each in reasons},
-        is_narrowed=bool(made.left_out),
     )
     for each in reasons:
         messages = result.failed if each.resolvable else result.unresolvable

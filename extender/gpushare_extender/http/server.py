@@ -133,9 +133,10 @@ class ExtenderApi:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
         narrowing = None if self.offered.comes_again(uid, now=now) else Narrowing(pod.nominated_node)
         result = filter_nodes(self.ledger, names, uid=uid, request=request, narrowing=narrowing)
-        if result.is_narrowed:
+        if result.left_out:
             self.offered.offered_some(uid, now=now)
         if result.passing:
+            self.binder.expected.put(uid, request)
             self.refused.settled(uid)
             self.preemptors.settled(uid)
         elif request.resources:

@@ -1,7 +1,8 @@
 """The sums of one node: its cards, and which pods have how much of them. Pure."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from gpushare_core.placement.card_choice import Card
@@ -13,6 +14,19 @@ from gpushare_core.placement.units import Meaning, convert_units
 from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
+
+
+def _what_counts(card: Card) -> tuple[int, ...]:
+    """Returns what of a card decides what fits it, and how well."""
+    return (
+        card.index,
+        card.units,
+        card.allocated,
+        card.healthy,
+        card.lockable,
+        card.numa_node,
+        card.link_group,
+    )
 
 
 class ResourceRoom(NamedTuple):
@@ -100,6 +114,21 @@ class NodeLedger:
         offered = ((name, mode_serving(each)) for name, each in self.open_share_node.resources.items())
         return tuple(ResourceRoom(name, mode, mode.room(self.cards(mode.resource))) for name, mode in offered)
 
+    def fingerprint(self) -> Hashable:
+        """Returns the same for nodes that answer every request alike: thousands are in few states."""
+        share_node = self.open_share_node
+        if share_node is None:
+            return self.closed_reason
+        seen = [card for each in self._classes for card in self.cards(each)]
+        uuids = [card.uuid for card in share_node.cards]
+        return (
+            (share_node.strategy, share_node.candidates, share_node.compute_score),
+            (*share_node.resources.items(),),
+            frozenset(use.lock for use in self._uses.values()),
+            (*chain.from_iterable(map(_what_counts, seen)),),
+            () if len({*uuids}) == len(uuids) else (*uuids,),
+        )
+
     def free(self) -> dict[FreeOf, int]:
         """Returns the units of each class that each card has free, where pods can have several classes."""
         if self.open_share_node is None or not self._is_mixed:
@@ -161,8 +190,10 @@ class NodeLedger:
         """Returns the cards of the GPUShareNode with what is allocated of them now, in order of index.
 
         They are as the class sees them: one that serves another class now is full. Without a class each is as
-        those see it that use it.
+        those see it that use it: where there is one class alone, as that does.
         """
+        if resource is None and not self._is_mixed:
+            resource = self._classes[0]
         if resource not in self._cards:
             cards = self.share_node.cards if self.share_node else ()
             self._cards[resource] = tuple(
@@ -270,6 +301,15 @@ class NodeLedger:
     def booked(self, uid: str, card: str) -> int:
         """Returns what the pod has of ``card`` (UUID) by annotation or reservation, in the node's unit."""
         return self._booked.get(card, {}).get(uid, 0)
+
+    def booked_of(self, card: str) -> Mapping[str, int]:
+        """Returns pod UID -> units of ``card`` (UUID), as ``booked`` says them."""
+        return self._booked.get(card, {})
+
+    @property
+    def booked_cards(self) -> Set[str]:
+        """The UUIDs of the cards of which pods have anything by annotation or reservation."""
+        return self._booked.keys()
 
     def given(self, card: ShareNodeCard) -> Mapping[str, int]:
         """Returns what the kubelet has given to each pod of ``card``, by UID, each pod as a whole."""

@@ -6,11 +6,11 @@ all nodes together is kept as sums, and as remarks of the few that are in some w
 """
 
 import logging
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
-from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.node_state import NodeState, States
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -56,12 +56,13 @@ class NodeIndex(Generic[R]):
         if states is self._states:
             return
         before = self._states
-        for state in [each for name, each in states.items() if before.get(name) is not each]:
-            self._replace(state.name, self._ask(state))
-        if len(self._entries) > len(states):
-            for name in self._entries.keys() - states.keys():
+        for name in _changed(before, states):
+            state = states.get(name)
+            if state is None:
                 self.defects.pop(name, None)
                 self._replace(name, None)
+            elif before.get(name) is not state:
+                self._replace(name, self._ask(state))
         self._states = states
 
     def _ask(self, state: NodeState) -> Entry[R]:
@@ -84,6 +85,18 @@ class NodeIndex(Generic[R]):
         _add(self.sums, new.amounts, sign=1)
         if new.remark is not None:
             self.remarks[name] = new.remark
+
+
+def _changed(before: Mapping[str, NodeState], states: Mapping[str, NodeState]) -> Iterable[str]:
+    """Returns the nodes whose state may be another one. One node changes and thousands do not: they are
+    compared only where nobody has kept which."""
+    known = states.changed_since(before) if isinstance(states, States) else None
+    if known is not None:
+        return known
+    return [
+        *(name for name, each in states.items() if before.get(name) is not each),
+        *(before.keys() - states),
+    ]
 
 
 def _add(sums: dict[Hashable, int], amounts: Mapping[Hashable, int], *, sign: int) -> None:

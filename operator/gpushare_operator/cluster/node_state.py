@@ -1,7 +1,9 @@
 """What is known of each node: its objects side by side, kept as they change."""
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from gpushare_core.api.names import POLICY_LABEL
 from gpushare_operator.cluster.labels import PLUGIN
@@ -55,15 +57,62 @@ def node_states(
     return keeper.hand_out(nodes, shares)
 
 
+MOST_CHANGES = 8192
+"""That are remembered. Where more happened in between, to compare all nodes costs little more."""
+
+
+@dataclass(slots=True)
+class Journal:
+    """Which nodes have changed, in order; numbered from 0 on. Only the last of them are remembered."""
+
+    _names: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_CHANGES))
+    end: int = 0
+    """The number of the next change."""
+
+    def note(self, names: Collection[str]) -> None:
+        self._names.extend(names)
+        self.end += len(names)
+
+    def between(self, begin: int, end: int) -> Iterable[str] | None:
+        """Returns the nodes that changed from number ``begin`` on and before ``end``, each once; None where
+        that is not remembered."""
+        oldest = self.end - len(self._names)
+        if not oldest <= begin <= end:
+            return None
+        return dict.fromkeys(islice(self._names, begin - oldest, end - oldest))
+
+
+class States(dict[str, NodeState]):
+    """The states of all nodes at one moment, by name. Never changed once it was handed out."""
+
+    __slots__ = ("_journal", "_position")
+
+    def __init__(self, states: Mapping[str, NodeState], journal: Journal) -> None:
+        super().__init__(states)
+        self._journal = journal
+        self._position = journal.end
+
+    def changed_since(self, before: Mapping[str, NodeState]) -> Iterable[str] | None:
+        """Returns the nodes of which something may be another than it was ``before``; None where nobody
+        knows, because that was too long ago, or later than this, or nothing that was handed out here."""
+        if not isinstance(before, States) or before._journal is not self._journal:
+            return None
+        return self._journal.between(before._position, self._position)
+
+
 @dataclass(slots=True)
 class NodeStates:
     """Keeps the states of all nodes: only those are made anew of which something has changed."""
 
-    _states: dict[str, NodeState] = field(default_factory=dict)
+    _journal: Journal = field(default_factory=Journal)
+    _states: States = field(init=False)
     _plugins: dict[str, dict[str, PodObject]] = field(default_factory=dict)
     """Node name -> pods of plugins on it, by name."""
     _changed: dict[str, None] = field(default_factory=dict)
     """Names, in the order in which they changed."""
+
+    def __post_init__(self) -> None:
+        self._states = States({}, self._journal)
 
     def note(self, names: Iterable[str]) -> None:
         """Node or GPUShareNode of these names has changed."""
@@ -83,7 +132,8 @@ class NodeStates:
         """Returns the states as of now: the mapping is never changed afterwards."""
         if not self._changed:
             return self._states
-        self._states = dict(self._states)
+        self._journal.note(self._changed)
+        self._states = States(self._states, self._journal)
         for name in self._changed:
             self._keep(NodeState(name, nodes.get(name), shares.get(name), self._plugins_on(name)))
         self._changed = {}

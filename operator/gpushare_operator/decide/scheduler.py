@@ -284,7 +284,7 @@ def unlabelled_hosts(snapshot: Snapshot) -> list[NodeObject]:
     anew."""
     names = {name for name in snapshot.jobs_by_node if not _is_restored(snapshot, name)}
     names -= {node.name for node in _hosts(snapshot)} | _let_go(snapshot)
-    return [snapshot.nodes[name] for name in sorted(names & set(snapshot.nodes))]
+    return [snapshot.nodes[name] for name in sorted(names) if name in snapshot.nodes]
 
 
 def _nodes_under_extender(snapshot: Snapshot) -> Sequence[NodeObject]:

@@ -9,8 +9,9 @@ PodResources nor the checkpoint show them, and we did not name units for all of 
 from collections.abc import Collection, Iterator, Mapping
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_plugin.decide.allocations import containers_without_units
+from gpushare_plugin.decide.allocations import containers_without_units, is_known
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
 
@@ -23,14 +24,26 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
     return [
         name
         for name, assignment in assigned.pods.items()
-        if not assignment.units and (name not in pods or pods[name].request is None or pods[name].deleting)
+        if name == assignment.name and not assignment.units
+        if name not in pods or pods[name].request is None or pods[name].deleting
     ]
 
 
 def has_stranger(assigned: AssignedDevices, pods: Pods) -> bool:
-    """Whether a pod is listed without units that the API server does not know: static pods are admitted
-    before their mirrors are made."""
-    return any(not each.units and name not in pods for name, each in assigned.pods.items())
+    """Whether a pod may be being admitted that the API server does not know: static pods are admitted before
+    their mirrors are made. A container of it is listed without units; others may have theirs already."""
+    strangers = (each for each in assigned.pods.values() if _may_be_strange(each, assigned, pods))
+    return any(not each.has(container) for each in strangers for container in each.containers)
+
+
+def _may_be_strange(listed: PodAssignment, assigned: AssignedDevices, pods: Pods) -> bool:
+    """The API server has the mirror of a former static pod for a while: that had units, and a kubelet that
+    has not forgotten them does not list it without."""
+    if not is_known(listed, pods):
+        return True
+    pod = pods[listed.name]
+    asks = bool(pod.static_uid and pod.request and pod.request.running_containers)
+    return asks and not listed.units and assigned.forgotten_of(pod) is None
 
 
 def admission_candidates(

@@ -8,6 +8,9 @@ from gpushare_plugin.decide.foreign_units import ForeignContainers, ForeignUnits
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.decide.unit_ids import known_numbers
 
+UNKNOWN_UID = "unknown"
+"""Of a pod that is not the one that the API server knows by its name, where nothing tells the kubelet's."""
+
 
 @dataclass(frozen=True, slots=True)
 class ListedDevices:
@@ -57,19 +60,6 @@ class PodAssignment:
         """Returns the assignment by the IDs that each container has; IDs that are not ours are left out."""
         return cls(name, {container: array("I", known_numbers(ids)) for container, ids in containers.items()})
 
-    def beside(self, other: "PodAssignment") -> "PodAssignment":
-        """Returns what this pod has and ``other``, as if they were one.
-
-        A container of a name that is taken goes by that name and ``(2)``, which none can have.
-        """
-        called = {each: f"{each} (2)" if each in self.containers else each for each in other.containers}
-        return replace(
-            self,
-            containers={**self.containers, **{called[name]: it for name, it in other.containers.items()}},
-            foreign={**self.foreign, **{called[name]: it for name, it in other.foreign.items()}},
-            names_of={**self.names_of, **{called[name]: it for name, it in other.names_of.items()}},
-        )
-
     @property
     def names(self) -> frozenset[str]:
         """Extended resources of which it has units of ours."""
@@ -84,3 +74,16 @@ class PodAssignment:
     def has(self, container: str) -> bool:
         """Whether the container has units."""
         return bool(self.containers.get(container) or self.foreign.get(container))
+
+
+def place(assignments: Iterable[PodAssignment]) -> dict[PodName, PodAssignment]:
+    """Returns ``assignments`` by name; of several pods of one name the first one has it, and the others go by
+    names that none can have: the API server does not know them."""
+    placed: dict[PodName, PodAssignment] = {}
+    for each in assignments:
+        key, count = each.name, 1
+        while key in placed:
+            count += 1
+            key = PodName(each.name.namespace, f"{each.name.name} ({count})")
+        placed[key] = each if key == each.name or each.uid else replace(each, uid=UNKNOWN_UID)
+    return placed

@@ -131,7 +131,7 @@ class Allocator:
         forgotten: Mapping[str, int],
         layout: Layout,
     ) -> tuple[Sequence[str], list[int], ContainerRequest]:
-        included, units = list(request.included), request.units
+        included, units = [*dict.fromkeys(request.included)], request.units
         container = self._container_request(units, included, pod=pod, forgotten=forgotten, layout=layout)
         cards, numbers = choose_units(
             container,

@@ -12,7 +12,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.pod_assignment import PodAssignment
+from gpushare_plugin.decide.pod_assignment import PodAssignment, place
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 from gpushare_plugin.kubelet.wire import listed_pods
@@ -106,13 +106,14 @@ def read_assigned(answer: bytes, resources: Collection[str]) -> AssignedDevices:
     """Returns what ``answer``, a ``ListPodResourcesResponse``, says of ``resources``. No container has units
     of two of them.
 
-    Two pods of one name count as one: a static pod, and one that took its name while it had no mirror.
+    Two pods can have one name: a static pod, and one that took its name while it had no mirror.
 
     Raises:
         DecodeError: it is none.
     """
-    pods: dict[PodName, PodAssignment] = {}
-    for pod in listed_pods(answer, resources):
-        each = PodAssignment.of_devices(PodName(pod.namespace, pod.name), pod.containers)
-        pods[each.name] = pods[each.name].beside(each) if each.name in pods else each
-    return AssignedDevices(pods)
+    return AssignedDevices(
+        place(
+            PodAssignment.of_devices(PodName(pod.namespace, pod.name), pod.containers)
+            for pod in listed_pods(answer, resources)
+        )
+    )

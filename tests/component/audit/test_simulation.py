@@ -58,6 +58,28 @@ def test_what_a_kubelet_forgot_and_others_get_is_found(monkeypatch: pytest.Monke
         run("Memory", 1, FORGOTTEN)
 
 
+STATIC = [
+    *(Step(0.1, "write_file", node, node) for node in range(3)),
+    *(Step(0.3, "create", 0, at) for at in range(4)),
+    Step(0.0, QUIET, 0, 0),
+    Step(0.1, "delete_mirror", 0, 0),
+    Step(0.1, "delete_mirror", 1, 1),
+    Step(0.1, "forge_mirror", 0, 3),
+    Step(0.0, QUIET, 0, 0),
+    *(Step(1.0, "lose_checkpoint", node, 0) for node in range(3)),
+    *(Step(0.1, "write_file", node, node + 2) for node in range(2)),
+    Step(0.1, "remove_file", 1, 0),
+    Step(0.1, "remove_file", 2, 0),
+    *(Step(0.3, "create", 0, at) for at in range(4)),
+    Step(0.0, QUIET, 0, 0),
+]
+
+
+@pytest.mark.parametrize("mode", list(SPECS))
+def test_static_pods_and_their_mirrors(mode: str) -> None:
+    run(mode, 1, STATIC)
+
+
 def test_what_is_different_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run sees a cure that is taken out, as the auditor does."""
     cure = next(each for each in CURES if each.name == "orphans-are-in-the-status")

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
-from bench.cluster_objects import NAMESPACE
+from bench.cluster_objects import NAMESPACE, RARE_IMAGE, pending_pod
 from bench.figures import Figure, NotMeasuredError
-from bench.rows import churn, load, one_node, pods, throughput
+from bench.fill_cluster import fill_share_nodes
+from bench.rows import candidates, churn, load, one_node, pods, throughput
 from tests.fakes.bench_cluster import PretendCluster, pretend_cluster
 
 from gpushare_core.json_object import Json
@@ -63,6 +64,26 @@ async def test_pods_that_do_not_fit_wait_beside_the_others(cluster: PretendClust
     assert figures["beside over alone"].measured > 0
     assert not any(name.startswith("unfit") for name in cluster.scheduler.bound)
     assert await pods_of(cluster) == []
+
+
+async def test_every_number_of_offered_nodes_is_asked_of_all_nodes_in_turn(cluster: PretendCluster) -> None:
+    await fill_share_nodes(cluster.client, cluster.layout)
+    figures = by_name(await candidates.offers(cluster))
+    assert figures["all offered: shared pods"].measured > 0
+    assert figures["16 offered: shared pods"].measured > 0
+    # This scheduler goes round all three nodes; one has the image, and each is a zone.
+    assert figures["plain pods: of 60 that run where their image is"].measured == 20
+    assert figures["16 offered: skew of 60 over 3 zones"].measured == 0
+    share_nodes = (await cluster.client.get(paths.SHARE_NODES))["items"]
+    assert [each["spec"].get("candidates") for each in share_nodes] == [None] * 3, "as before"
+    assert await pods_of(cluster) == []
+
+
+def test_pods_ask_for_what_kube_scheduler_scores() -> None:
+    pod = pending_pod("a", units=4)
+    assert candidates.with_rare_image(pod)["spec"]["containers"][0]["image"] == RARE_IMAGE
+    constraint = candidates.spread_over_zones(pod)["spec"]["topologySpreadConstraints"][0]
+    assert constraint["labelSelector"]["matchLabels"] == pod["metadata"]["labels"]
 
 
 @pytest.mark.parametrize(("attempts", "reached"), [(1, True), (3, False)])

@@ -606,3 +606,129 @@ async def test_what_another_extender_did_is_seen_once_the_lease_is_ours(
     binder.permit = take_over
     assert answer in await binder.bind(reference(), "n1")
     assert api.requests("POST", BINDING) == []
+
+
+class Gate:
+    """A read of the pod that waits until it is opened; then the server answers."""
+
+    def __init__(self, then: Answer = passing) -> None:
+        self.asked = asyncio.Event()
+        self.open = asyncio.Event()
+        self._then = then
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse | None:
+        self.asked.set()
+        await self.open.wait()
+        return await self._then(request)
+
+
+class TestWhatAPodIsExpectedToAskFor:
+    """Its filter has shown it: pods that are filtered while the API server is asked do not find it free."""
+
+    @pytest.fixture
+    def gate(self, api: FakeApi) -> Gate:
+        made = Gate()
+        api.fail("GET", POD, made)
+        return made
+
+    async def bind(self, binder: Binder, gate: Gate, *, expected: int) -> "asyncio.Task[str]":
+        binder.expected.put("uid-a", pod_request(expected))
+        binding = asyncio.create_task(binder.bind(reference(), "n1"))
+        async with asyncio.timeout(5):
+            await gate.asked.wait()
+        return binding
+
+    async def test_is_kept_while_the_api_server_is_asked(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, gate: Gate
+    ) -> None:
+        binding = await self.bind(binder, gate, expected=4)
+        assert used(ledger) == 4
+        gate.open.set()
+        assert await binding == ""
+        assert allocation(api)["cards"] == {"n1-0": 4}
+        assert (used(ledger), ledger.is_unconfirmed("uid-a")) == (4, False)
+
+    @pytest.mark.parametrize("expected", [1, 16])
+    async def test_does_not_count_when_the_pod_asks_for_something_else(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, gate: Gate, expected: int
+    ) -> None:
+        binding = await self.bind(binder, gate, expected=expected)
+        assert used(ledger) == expected
+        gate.open.set()
+        assert await binding == ""
+        assert allocation(api)["cards"] == {"n1-0": 4}
+        assert used(ledger) == 4
+
+    async def test_is_free_again_when_the_pod_is_gone(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, gate: Gate
+    ) -> None:
+        binding = await self.bind(binder, gate, expected=4)
+        api.delete(PODS, "a", "default")
+        gate.open.set()
+        assert "cannot read the pod" in await binding
+        assert (used(ledger), ledger.holder("uid-a")) == (0, None)
+
+    async def test_is_chosen_anew_when_a_watch_has_taken_it_away(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, gate: Gate
+    ) -> None:
+        binding = await self.bind(binder, gate, expected=4)
+        ledger.drop_pod("uid-a")
+        ledger.set_pod(pod_update("other", c0=14))
+        gate.open.set()
+        assert await binding == ""
+        assert allocation(api)["cards"] == {"n1-1": 4}
+        assert used(ledger) == 18
+
+    async def test_is_not_chosen_anew_when_a_watch_shows_what_the_pod_has(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, gate: Gate
+    ) -> None:
+        binding = await self.bind(binder, gate, expected=4)
+        ledger.set_pod(pod_update("uid-a", c1=4))
+        gate.open.set()
+        assert await binding == ""
+        assert used(ledger) == 4
+        assert "nodeName" not in api.pod("a")["spec"], "somebody else has bound it, by what the watch shows"
+
+    @pytest.mark.parametrize("what", ["dropped", "paused", "closed"])
+    async def test_is_not_bound_to_a_node_that_takes_no_pods_any_more(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, gate: Gate, what: str
+    ) -> None:
+        binding = await self.bind(binder, gate, expected=4)
+        if what == "dropped":
+            ledger.drop_share_node("n1")
+        elif what == "paused":
+            ledger.pause("n1", "paused")
+        else:
+            ledger.set_share_node(share_node("n1", closed_reason="closed"))
+        gate.open.set()
+        assert await binding
+        assert "nodeName" not in api.pod("a")["spec"]
+        assert ledger.holder("uid-a") is None
+
+    async def test_is_chosen_anew_in_another_unit(
+        self, api: FakeApi, binder: Binder, ledger: Ledger, gate: Gate
+    ) -> None:
+        binding = await self.bind(binder, gate, expected=4)
+        ledger.set_share_node(share_node("n1", 32, 32, unit="512Mi"))
+        gate.open.set()
+        assert await binding == ""
+        assert (allocation(api)["unit"], used(ledger)) == ("512Mi", 4)
+
+    async def test_that_does_not_fit_is_not_asked_for(
+        self, api: FakeApi, binder: Binder, ledger: Ledger
+    ) -> None:
+        ledger.set_pod(pod_update("b", c0=14, c1=14))
+        binder.expected.put("uid-a", pod_request(4))
+        assert "insufficient GPU memory" in await binder.bind(reference(), "n1")
+        assert not [seen for seen in api.seen if seen.path == POD]
+
+    async def test_ends_nothing_that_is_held_for_others(
+        self, binder: Binder, ledger: Ledger, gate: Gate
+    ) -> None:
+        ledger.hold(reference("high"), node="n1", request=pod_request(4), priority=9, until=99.0)
+        binding = await self.bind(binder, gate, expected=4)
+        assert (used(ledger), ledger.holder("uid-a")) == (4, None)
+        gate.open.set()
+        assert await binding == ""
+        assert used(ledger) == 8
+        assert ledger.holds.of("uid-high")

@@ -215,6 +215,33 @@ async def test_a_static_pod_that_nobody_knows_yet_is_not_taken_for_its_container
         await node.kubelet.admit(mirror("second", 12, static="hash-2", uid="mirror-2"))
 
 
+async def test_nor_is_its_second_container_when_the_first_has_units(node: Node) -> None:
+    await one_card(node, "Memory")
+    await static_pod(node, 4)
+    await node.run_pod(pod_json("other", container(units=11)) | {"status": RUNNING})
+    await forgetful_restart(node, "static")
+    await all_pods(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    second = pod_json("second", container(units=1), container("side", 4), uid="mirror-2")
+    second["metadata"]["annotations"] = {MIRROR_ANNOTATION: "hash-2"}
+    with pytest.raises(AdmissionError):
+        await node.kubelet.admit(second)
+
+
+async def test_nor_is_one_whose_file_was_written_anew(node: Node) -> None:
+    """The mirror of the former one stays until that has ended."""
+    await one_card(node, "Memory")
+    await static_pod(node, 4)
+    await forgetful_restart(node, "static")
+    await all_pods(node)
+    await node.run_pod(mirror("second", 2, static="hash-2", uid="mirror-2"))
+    await node.run_pod(pod_json("other", container(units=10)) | {"status": RUNNING})
+    await node.until("all in the status", lambda: allocated(node) == 16)
+    node.kubelet.pods.pop(name_of("second"))
+    with pytest.raises(AdmissionError):
+        await node.kubelet.admit(mirror("second", 4, static="hash-3", uid="mirror-3"))
+
+
 @modes
 async def test_the_record_tells_it_while_the_mirror_is_away(node: Node, mode: str) -> None:
     """The kubelet makes the mirror anew a moment after the plugin has read of it."""

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import pytest
 from bench.audit_log import Write
 from bench.bench_cluster import bound
-from bench.cluster_objects import Layout, node, pending_pod
+from bench.cluster_objects import Layout, node, node_name, pending_pod
 from bench.figures import Figure, NotMeasuredError, at_least
 from bench.percentiles import Percentiles
+from bench.rows.candidates import Preferences, offer_figures, preferences
 from bench.rows.churn import Churn, churn_figures, without
 from bench.rows.load import failed_binds, is_refused, overcommitted, storm_figures
 from bench.rows.one_node import UNITS, is_bound
@@ -173,3 +174,19 @@ def test_every_report_of_a_plugin_changes_something() -> None:
 
 def test_nodes_for_a_policy_offer_nothing_of_ours_yet() -> None:
     assert GPUSHARE.memory_resource not in bare_node(3)["status"]["capacity"]
+
+
+def test_preferences_by_the_nodes_on_which_pods_run() -> None:
+    """Of 40 nodes 0 and 20 have the image; zones are every third node."""
+    with_image = [node_name(each) for each in (0, 0, 20, 1)]
+    spread = [node_name(each) for each in (0, 3, 6, 1)]
+    assert preferences(40, with_image=with_image, spread=spread) == Preferences(at_image=3, skew=3)
+
+
+def test_what_is_offered_is_compared_by_medians() -> None:
+    found = {0: Preferences(60, 0), 16: Preferences(40, 5)}
+    figures = offer_figures({0: [10, 30, 20], 16: [90, 80, 99]}, found, plain=Preferences(59, 1))
+    assert of(figures, "all offered: shared pods") == 20
+    assert of(figures, "16 offered: shared pods") == 90
+    assert of(figures, "16 offered: of 60 that run where their image is") == 40
+    assert of(figures, "plain pods: skew of 60 over 3 zones") == 1

@@ -13,7 +13,7 @@ from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MODES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.candidates import alike, offer
-from gpushare_extender.decide.filter import FITS_TOO, FilterResult, Narrowing, filter_nodes
+from gpushare_extender.decide.filter import FilterResult, Narrowing, filter_nodes
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.ledger.fit_index import Answer, Fit
 from gpushare_extender.ledger.ledger import Ledger
@@ -41,22 +41,21 @@ def offered(ledger: Ledger, names: list[str], *, uid: str = "p", units: int = 4)
     return filter_nodes(ledger, names, uid=uid, request=pod_request(units), narrowing=NARROWED)
 
 
-def test_the_best_pass_first_and_the_others_say_that_they_fit() -> None:
+def test_the_best_pass_first_and_of_the_others_nothing_is_said() -> None:
     ledger = ledger_of(*nodes("n1", "n2", "n3"), share_node("full", 2))
     ledger.set_pod(pod_update("a", node="n3", c0=12))
     ledger.set_pod(pod_update("b", node="n2", c0=4))
     result = offered(ledger, ["n1", "n2", "n3", "full", "other"])
     assert result.passing == ["n3", "n2"]
-    assert result.failed == {"n1": FITS_TOO}
+    assert (result.left_out, result.failed) == (["n1"], {})
     assert sorted(result.unresolvable) == ["full", "other"]
-    assert result.is_narrowed
 
 
 def test_no_more_than_are_offered_stay_in_their_order() -> None:
     ledger = ledger_of(*nodes("n1", "n2", candidates=2), share_node("full", 2))
     ledger.set_pod(pod_update("a", node="n2", c0=12))
     result = offered(ledger, ["n1", "full", "n2"])
-    assert (result.passing, result.is_narrowed) == (["n1", "n2"], False)
+    assert (result.passing, result.left_out) == (["n1", "n2"], [])
 
 
 def test_0_offers_all() -> None:
@@ -104,7 +103,7 @@ def test_the_nominated_node_is_offered_however_it_ranks() -> None:
     result = filter_nodes(ledger, asking, uid="p", request=pod_request(4), narrowing=narrowing)
     assert len(result.passing) == 3
     assert "slow" in result.passing
-    assert "slow" not in result.failed
+    assert "slow" not in result.left_out
 
 
 def test_a_nominated_node_without_room_is_not_offered() -> None:
@@ -158,7 +157,7 @@ def test_mixed_nodes_are_narrowed_as_well(resource: ResourceClass) -> None:
     request = PodRequest((asked(1, resource),))
     result = filter_nodes(ledger, names, uid="p", request=request, narrowing=NARROWED)
     assert len(result.passing) == 16
-    assert len(result.failed) == 4
+    assert len(result.left_out) == 4
 
 
 NODE = st.builds(
@@ -190,11 +189,10 @@ def test_those_offered_are_the_best_of_those_that_fit(
     request = pod_request(units)
     every = filter_nodes(ledger, names, uid=uid, request=request)
     result = filter_nodes(ledger, names, uid=uid, request=request, narrowing=NARROWED)
-    others = {name for name, why in result.failed.items() if why == FITS_TOO}
+    others = {*result.left_out}
     assert sorted([*result.passing, *others]) == sorted(every.passing)
-    assert every.failed == {name: why for name, why in result.failed.items() if name not in others}
+    assert every.failed == result.failed
     assert every.unresolvable == result.unresolvable
-    assert result.is_narrowed == bool(others)
     answers = dict(zip(names, ledger.answers(names, request), strict=True))
     scores = prioritize_nodes(ledger, every.passing, request)
     for name in others:

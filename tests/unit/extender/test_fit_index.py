@@ -13,12 +13,13 @@ from tests.samples.extender import asked, cordoning, pod_request, reference, rep
 
 from gpushare_core.placement.card_choice import Strategy
 from gpushare_core.placement.modes import MODES, NODE_MODES
-from gpushare_core.placement.node_ranking import ranking_key
-from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
+from gpushare_core.placement.node_ranking import Candidate, ranking_key
+from gpushare_core.placement.requests import PodRequest, Request, ResourceClass, ResourceRequest
 from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
-from gpushare_extender.ledger.fit_index import MOST_SHAPES, Fit
+from gpushare_extender.ledger.fit_index import MOST_SHAPES, Fit, NodeState
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
+from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_extender.ledger.share_node import ShareNode, unit_meaning
 
 NAMES = ["n1", "n2", "n3"]
@@ -264,3 +265,42 @@ def test_answers_that_no_node_gives_any_more_are_forgotten(ledger: Ledger) -> No
         ledger.answers(NAMES, pod_request(4))
     gc.collect()
     assert sum(isinstance(each, Fit) for each in gc.get_objects()) == before + 2
+
+
+def test_of_nodes_that_are_alike_one_is_looked_at(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[NodeLedger] = []
+    candidate = NodeLedger.candidate
+
+    def counted(node: NodeLedger, request: Request) -> Candidate | None:
+        looked_at.append(node)
+        return candidate(node, request)
+
+    monkeypatch.setattr(NodeLedger, "candidate", counted)
+    first, second, third = ledger.answers(NAMES, pod_request(4))
+    assert (first is second, first is third, len(looked_at)) == (True, True, 1)
+    ledger.reserve(reference("a"), node="n2", request=pod_request(4))
+    assert len({id(each) for each in ledger.answers(NAMES, pod_request(4))}) == 2
+    assert len(looked_at) == 2
+    ledger.release("uid-a")
+    assert len({id(each) for each in ledger.answers(NAMES, pod_request(4))}) == 1
+    assert len(looked_at) == 2, "it is again as the others are"
+
+
+def test_states_forget_the_requests_that_are_not_remembered(ledger: Ledger) -> None:
+    for units in range(1, 1000):
+        ledger.answers(NAMES, pod_request(units))
+    gc.collect()
+    states = [each for each in gc.get_objects() if isinstance(each, NodeState)]
+    assert max(len(each.answers) for each in states) == MOST_SHAPES
+
+
+def test_states_that_no_node_is_in_any_more_are_forgotten(ledger: Ledger) -> None:
+    gc.collect()
+    before = sum(isinstance(each, NodeState) for each in gc.get_objects())
+    for number in range(1, 300):
+        ledger.set_share_node(replace(share_node("n1"), compute_score=number))
+        ledger.answers(NAMES, pod_request(4))
+    for name in NAMES[1:]:
+        ledger.drop_share_node(name)
+    gc.collect()
+    assert sum(isinstance(each, NodeState) for each in gc.get_objects()) == before + 1

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.samples.extender import RESOURCE, asked, reference, reporting, share_node
 
 from gpushare_core.audit.differences import node_differences
+from gpushare_extender.decide.agreement import surely_agree
 from gpushare_extender.decide.books import node_books
 from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
@@ -273,6 +274,14 @@ class LedgerMachine(RuleBasedStateMachine):
             else:
                 assert sums is None or sums.share_node is None
 
+    @invariant()
+    def who_finds_that_books_agree_is_right(self) -> None:
+        for node in NODES:
+            if surely_agree(self.ledger, node):
+                books = node_books(self.ledger, node)
+                assert books is not None
+                assert node_differences(books) == []
+
     def counted(self, node: str, card: str) -> int:
         uids = (f"pod-{number}" for number in range(1, self.serial + 1))
         reported = {uid: holder for pods in self.reported.values() for uid, holder in pods.items()}
@@ -307,6 +316,7 @@ class LedgerMachine(RuleBasedStateMachine):
             books = node_books(self.ledger, node)
             assert books is not None
             assert node_differences(books) == []
+            assert surely_agree(self.ledger, node)
 
 
 LedgerMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

@@ -27,12 +27,12 @@ from tests.samples.operator import (
 from gpushare_core.api.names import COMPONENT_LABEL, FINALIZER, MANAGED_BY_LABEL, MODE_LABEL, POLICY_LABEL
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
-from gpushare_operator.cluster import kinds
+from gpushare_operator.cluster import kinds, node_state
 from gpushare_operator.cluster.cache import Cache, Change, Listing, read
 from gpushare_operator.cluster.kinds import NODES, POLICIES, SHARE_NODES, Kind
 from gpushare_operator.cluster.labels import MANAGER, PLUGIN
 from gpushare_operator.cluster.node_index import Entry, NodeIndex
-from gpushare_operator.cluster.node_state import NodeState
+from gpushare_operator.cluster.node_state import Journal, NodeState, States
 from gpushare_operator.cluster.snapshot import Snapshot
 from gpushare_operator.cluster.traits import NodeTraits
 from gpushare_operator.decide.actions import SetFinalizers
@@ -296,6 +296,61 @@ def test_an_older_snapshot_is_answered_as_it_was() -> None:
     look = Counting()
     assert indexes.find(look, newer.states).sums == {"nodes": 2}
     assert indexes.find(look, older.states).sums == {"nodes": 1}
+
+
+class Unwalked(States):
+    """Fails whoever goes through all nodes."""
+
+    def items(self) -> Any:
+        raise AssertionError("all nodes were compared, and one has changed")
+
+
+def test_one_change_among_thousands_is_found_without_comparing_the_others() -> None:
+    """Every index compared every node in every round, however few had changed."""
+    journal, nodes = Journal(), {name: NodeState(name) for name in NAMES}
+    index, looked = NodeIndex(look := Looked()), look.names
+    index.update(States(nodes, journal))
+    looked.clear()
+    journal.note(["b", "c"])
+    changed = {name: NodeState(name) for name in ("b", "d")}
+    index.update(Unwalked({**nodes, "b": changed["b"]}, journal))
+    assert looked == ["b"], "c was noted, and is the same"
+    journal.note(["a"])
+    index.update(Unwalked({name: nodes[name] for name in "cd"} | {"b": changed["b"]}, journal))
+    assert (looked, sorted(index.remarks)) == (["b"], ["b", "c", "d"])
+
+
+@dataclass(eq=False)
+class Looked:
+    """Says something of every node, and which it was asked about."""
+
+    names: list[str] = field(default_factory=list)
+
+    def __call__(self, state: NodeState) -> Entry[str]:
+        self.names.append(state.name)
+        return Entry(state.name)
+
+
+def test_what_the_journal_has_forgotten_is_found_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_state, "MOST_CHANGES", 1)
+    journal, nodes = Journal(), {name: NodeState(name) for name in NAMES}
+    index = NodeIndex(Looked())
+    index.update(States(nodes, journal))
+    journal.note(["a", "b"])
+    assert journal.between(0, 2) is None
+    index.update(States({name: nodes[name] for name in "cd"}, journal))
+    assert sorted(index.remarks) == ["c", "d"]
+
+
+def test_states_of_another_journal_or_of_later_are_compared() -> None:
+    journal, other = Journal(), Journal()
+    early = States({}, journal)
+    journal.note(["a"])
+    late = States({"a": NodeState("a")}, journal)
+    assert list(late.changed_since(early) or ()) == ["a"]
+    assert early.changed_since(late) is None
+    assert late.changed_since(States({}, other)) is None
+    assert late.changed_since({}) is None
 
 
 def test_a_defect_at_one_node_says_nothing_of_it_and_all_of_the_others(

@@ -54,6 +54,13 @@ def test_a_node_that_is_left_again_is_cleared_at_once() -> None:
     assert repetitions.due([left_again], NOW + timedelta(seconds=10)).actions == [left_again]
 
 
+def test_of_many_actions_the_first_that_do_not_wait_are_done() -> None:
+    _, repetitions = attempts(APPLY, 60)
+    others = [DeleteJob(name, "uid") for name in "bcd"]
+    due = repetitions.due([APPLY, *others], NOW + timedelta(seconds=60), most=2)
+    assert due.actions == others[:2]
+
+
 def test_what_waits_says_until_when_and_why_it_was_refused() -> None:
     """As long as it is asked for."""
     _, repetitions = attempts(APPLY, 60, error="503")

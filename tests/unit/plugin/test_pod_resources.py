@@ -1,10 +1,12 @@
 """What PodResources list, as the plugin reads it."""
 
 import pytest
-from tests.samples.plugin import by_name, container, ids, node_assignments, pod
+from tests.samples.plugin import by_name, container, ids, layout, node_assignments, pod, stored
 
 from gpushare_core.dialects.table import RESOURCES
-from gpushare_plugin.decide.allocations import every_allocation
+from gpushare_plugin.decide.allocations import every_allocation, orphans
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.identity import identify
 from gpushare_plugin.kubelet.pod_resources import read_assigned
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 
@@ -27,3 +29,22 @@ def test_a_static_pod_keeps_its_units_beside_another_pod_of_its_name(asked: int,
     assert sorted(assigned.numbers()) == [*range(12), *range(16, 16 + asked)]
     held = every_allocation(node_assignments(assigned), by_name(pod("a", container(units=asked))))
     assert sum(each.cards.get("GPU-0", 0) for each in held) == 12
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["listed first", "listed last"])
+@pytest.mark.parametrize("asked", [0, 2], ids=["that asks for nothing", "that has units"])
+def test_the_checkpoint_tells_two_pods_of_one_name_apart(asked: int, *, is_first: bool) -> None:
+    both = [listed(*range(12)), listed(*range(16, 16 + asked))]
+    answer = api.ListPodResourcesResponse(pod_resources=both if is_first else both[::-1])
+    given = {"static": {"main": [*range(12)]}, **({"a": {"main": [16, 17]}} if asked else {})}
+    entries = [entry for each in stored(layout(), **given).values() for entry in each.values()]
+    pods = by_name(pod("a", container(units=asked)))
+    assigned = identify(
+        read_assigned(answer.SerializeToString(), RESOURCES), entries, AssignedDevices(), pods
+    )
+    assert [each.uid for each in orphans(assigned, pods)] == ["uid-static"]
+    held = every_allocation(node_assignments(assigned), pods)
+    assert {each.pod.uid: dict(each.cards) for each in held} == {
+        "uid-static": {"GPU-0": 12},
+        **({"uid-a": {"GPU-1": 2}} if asked else {}),
+    }

@@ -30,11 +30,12 @@ from gpushare_core.audit.books import (
     StatusHolder,
     StoredContainer,
 )
+from gpushare_core.audit.claims import claims
 from gpushare_core.audit.difference import Kind, Rule
 from gpushare_core.audit.differences import differences, node_differences, seen_twice, status_differences
 from gpushare_core.books.allocation import decode_allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
-from gpushare_core.placement.requests import PodRequest, ResourceClass
+from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
 
 ANNOTATION = GPUSHARE.allocation_annotation
 UID = "uid-a"
@@ -383,6 +384,115 @@ def test_a_change_of_one_book_is_named(kind: Kind, change: Callable[[], NodeBook
     found = [each for each in node_differences(change()) if each.kind is kind]
     assert found
     assert all(each.node == NODE and len(each.sentence.split()) > 10 for each in found)
+
+
+def admitted_once_more(*, lends: bool = False) -> NodeBooks:
+    """A pod asks for 3 units and has 5: its kubelet has lost its checkpoint, has admitted an init container
+    once more that had ended, and the other container has units of its own."""
+    name = GPUSHARE.memory_resource
+    have = Have("a", ResourceClass.MEMORY, {"init": {1: (0, 3)}, "main": {0: (0, 2)}}, frozenset({"init"}))
+    asked = ResourceRequest(name, ResourceClass.MEMORY, 3, {"init": 3, "main": 2})
+    books = pod(
+        World("Memory", (16, 8), (have,)).books(), request=PodRequest((asked,), init_containers=have.inits)
+    )
+    if not lends:
+        return books
+    lent = World("Memory", (16, 8), (lending_pod("a", 1, 0, init=3, main=2),)).books()
+    return replace(books, share_node=lent.share_node, resources=lent.resources, checkpoint=lent.checkpoint)
+
+
+def test_a_pod_that_has_more_than_it_asks_for_by_its_kubelet_is_no_forgery() -> None:
+    assert node_differences(admitted_once_more()) == []
+
+
+def test_nor_is_it_where_the_kubelet_was_not_read() -> None:
+    books = admitted_once_more()
+    assert node_differences(replace(books, resources=None, checkpoint=None, environments=None)) == []
+
+
+def test_nor_is_one_whose_other_containers_run_with_what_was_forgotten() -> None:
+    """The init container is listed by the checkpoint alone, which is not believed of a pod without others."""
+    books = admitted_once_more()
+    stored = {key: each for key, each in (books.checkpoint or {}).items() if key.container == "init"}
+    found = node_differences(replace(books, resources=[], checkpoint=stored))
+    assert Kind.FORGOTTEN_UNITS in {each.kind for each in found if each.container == "main"}
+    assert {each.kind for each in found} == {Kind.FORGOTTEN_UNITS, Kind.SHARES_DIFFER}
+    assert all("annotation" in each.sentence for each in found if each.kind is Kind.SHARES_DIFFER)
+
+
+def test_nobody_is_witness_by_saying_to_be_the_mirror_of_another_pod() -> None:
+    books = admitted_once_more()
+    forged = PodKey("default", "forged", "uid-forged")
+    text = (books.pods or {})[UID].annotations[ANNOTATION].replace(UID, forged.uid)
+    mirror = replace((books.pods or {})[UID], key=forged, annotations={ANNOTATION: text})
+    claimed = claims(replace(books, pods={**(books.pods or {}), forged.uid: mirror}))
+    assert claimed[UID].justified
+    assert not claimed[forged.uid].justified
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        pytest.param(admitted_once_more(lends=True), id="its init container lends its units"),
+        pytest.param(
+            annotated(
+                admitted_once_more(),
+                cards={"GPU-0": 5},
+                containers={"init": {"GPU-0": 3}, "main": {"GPU-0": 2}},
+            ),
+            id="its init container has another card",
+        ),
+        pytest.param(
+            annotated(
+                admitted_once_more(),
+                cards={"GPU-0": 6, "GPU-1": 3},
+                containers={"init": {"GPU-1": 3}, "main": {"GPU-0": 6}},
+            ),
+            id="a container has more than it asks for",
+        ),
+        pytest.param(
+            annotated(admitted_once_more(), cards={"GPU-0": 8, "GPU-1": 8}), id="the pod has more than they"
+        ),
+    ],
+)
+def test_what_the_kubelet_does_not_witness_is_not_believed(forged: NodeBooks) -> None:
+    claim = claims(forged)[UID]
+    assert sum(claim.allocation.held().values()) > 3
+    assert not claim.justified
+    assert not claims(replace(forged, checkpoint=None))[UID].justified
+
+
+def test_a_forgery_beside_what_an_init_container_has_is_named() -> None:
+    forged = annotated(admitted_once_more(), cards={"GPU-0": 8, "GPU-1": 8})
+    counted = ledger_card(forged, 0, shares=(share(A, 8),), allocated=8)
+    assert Kind.FORGED in {each.kind for each in node_differences(counted)}
+
+
+def static_pod(*, mirror: PodKey, request: PodRequest) -> NodeBooks:
+    """Books of a pod that lends, which its kubelet knows by another UID than ``mirror``, who claims it."""
+    books = World("Memory", (8,), (lending_pod("a", 0, 0, init=2, main=5),)).books()
+    claimed = replace(
+        (books.pods or {})[UID], key=mirror, kubelet_uid="static", annotations={}, request=request
+    )
+    stored = {
+        ContainerKey(PodKey("", "", "static"), key.container): each
+        for key, each in (books.checkpoint or {}).items()
+    }
+    return replace(books, pods={mirror.uid: claimed}, checkpoint=stored, environments=None, ledger=None)
+
+
+def test_a_pod_that_only_says_to_be_the_mirror_of_another_one_has_nothing() -> None:
+    """The true mirror is away. The kubelet lists static pods by the names of their mirrors."""
+    forged = static_pod(mirror=PodKey("default", "forged", "uid-forged"), request=NOT_ASKING)
+    found = {(each.kind, each.pod) for each in node_differences(forged)}
+    assert Kind.GRANTED_TWICE not in {kind for kind, _ in found}
+    assert "default/forged" not in {pod for _, pod in found}
+
+
+def test_a_mirror_that_asks_for_something_else_than_its_static_pod_shares_nothing() -> None:
+    """Who takes the name and the digest of a static pod while it has no mirror is taken for its mirror."""
+    forged = static_pod(mirror=PodKey("default", "a", "uid-other"), request=NOT_ASKING)
+    assert Kind.GRANTED_TWICE not in {each.kind for each in node_differences(forged)}
 
 
 def test_every_kind_is_shown_here_or_below() -> None:
