@@ -38,7 +38,8 @@ def orphaned_allocations(assignments: NodeAssignments, pods: Pods) -> Iterator[P
     assigned = assignments.assigned
     for assignment in orphans(assigned, pods):
         pod = Pod(name=assignment.name, uid=assignment.uid)
-        if assignment.name not in assigned.forgotten:
+        has_name = assigned.pods.get(assignment.name) is assignment
+        if not (has_name and assignment.name in assigned.forgotten):
             yield replace(_seen_allocation(pod, assignment, assignments), orphaned=True)
     yield from _forgotten_orphans(assignments, pods)
 

@@ -28,7 +28,8 @@ def identify(
     ended since it was written. (One that has ended, whose units were an ordinary init container's alone and
     whose name another pod has now, cannot be told from that.)
 
-    Of two pods of one name it is the one that the API server has.
+    Of two pods of one name it is the one that the API server has. The other one keeps the key that ``place``
+    gave it while a kubelet that was restarted lists it alone: the first may follow.
     """
     stored = by_pod(entries)
     uids = {
@@ -47,17 +48,21 @@ def identify(
 def _identified(
     listed: AssignedDevices, uids: Mapping[Units, str], before: AssignedDevices, pods: Pods
 ) -> Iterator[tuple[PodName, PodAssignment]]:
+    earlier = _by_name(before)
     for name, every in _by_name(listed).items():
+        former, pod = earlier.get(name, {}), pods.get(name)
         if len(every) > 1:
-            yield from _apart(every, uids, _by_name(before).get(name, ()), pods.get(name)).items()
+            yield from _apart([*every.values()], uids, [*former.values()], pod).items()
         else:
-            yield name, replace(every[0], uid=_uid(every[0], uids, before.pods.get(name), pods))
+            (only,) = (replace(each, uid=_uid(each, uids, former, pod)) for each in every.values())
+            yield _key(only, former, pod), only
 
 
-def _by_name(assigned: AssignedDevices) -> dict[PodName, list[PodAssignment]]:
-    found: dict[PodName, list[PodAssignment]] = {}
-    for each in assigned.pods.values():
-        found.setdefault(each.name, []).append(each)
+def _by_name(assigned: AssignedDevices) -> dict[PodName, dict[PodName, PodAssignment]]:
+    """Returns name -> the pods of that name, by what they go by."""
+    found: dict[PodName, dict[PodName, PodAssignment]] = {}
+    for key, each in assigned.pods.items():
+        found.setdefault(each.name, {})[key] = each
     return found
 
 
@@ -70,19 +75,38 @@ def _apart(
     """Returns pods of one name by their UIDs, first the one that the API server has: ``pod``."""
     told = [replace(each, uid=_told_uid(each, uids, before)) for each in every]
     own = pod.kubelet_uid if pod else ""
-    if own not in {each.uid for each in told}:
-        at = next((at for at, each in enumerate(told) if not each.uid), None)
+    if pod and own not in {each.uid for each in told}:
+        unknown = [at for at, each in enumerate(told) if not each.uid]
+        at = min(unknown, key=lambda at: not _has_as_asked(told[at], pod), default=None)
         told = [replace(each, uid=own) if number == at else each for number, each in enumerate(told)]
     return place(sorted(told, key=lambda each: each.uid != own))
 
 
+def _has_as_asked(assignment: PodAssignment, pod: Pod) -> bool:
+    """Whether all units of ``assignment`` are such as ``pod`` asks for."""
+    asked = pod.request.containers if pod.request else {}
+    return all(len(each) == asked.get(name) for name, each in assignment.containers.items() if each)
+
+
+def _key(only: PodAssignment, former: Mapping[PodName, PodAssignment], pod: Pod | None) -> PodName:
+    """Returns what the only pod of its name goes by. A kubelet that was restarted may list the one first that
+    has another name, and the one that has this name later."""
+    if only.name not in former or not only.uid or (pod and pod.kubelet_uid == only.uid):
+        return only.name
+    return next((key for key, each in former.items() if each.uid == only.uid), only.name)
+
+
 def _uid(
-    assignment: PodAssignment, uids: Mapping[Units, str], before: PodAssignment | None, pods: Pods
+    assignment: PodAssignment,
+    uids: Mapping[Units, str],
+    former: Mapping[PodName, PodAssignment],
+    pod: Pod | None,
 ) -> str:
-    if told := _told_uid(assignment, uids, [before] if before else ()):
+    if told := _told_uid(assignment, uids, former.values()):
         return told
-    if (pod := pods.get(assignment.name)) is not None:
+    if pod is not None:
         return pod.kubelet_uid
+    before = former.get(assignment.name)
     if before is not None and before.uid in uids.values() and not (before.units or assignment.units):
         return before.uid
     return ""

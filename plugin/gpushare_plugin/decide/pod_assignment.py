@@ -8,9 +8,6 @@ from gpushare_plugin.decide.foreign_units import ForeignContainers, ForeignUnits
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.decide.unit_ids import known_numbers
 
-UNKNOWN_UID = "unknown"
-"""Of a pod that is not the one that the API server knows by its name, where nothing tells the kubelet's."""
-
 
 @dataclass(frozen=True, slots=True)
 class ListedDevices:
@@ -78,12 +75,13 @@ class PodAssignment:
 
 def place(assignments: Iterable[PodAssignment]) -> dict[PodName, PodAssignment]:
     """Returns ``assignments`` by name; of several pods of one name the first one has it, and the others go by
-    names that none can have: the API server does not know them."""
+    names that none can have: the API server does not know them. Where nothing tells their UIDs they get some
+    that no other pod has."""
     placed: dict[PodName, PodAssignment] = {}
     for each in assignments:
         key, count = each.name, 1
         while key in placed:
             count += 1
             key = PodName(each.name.namespace, f"{each.name.name} ({count})")
-        placed[key] = each if key == each.name or each.uid else replace(each, uid=UNKNOWN_UID)
+        placed[key] = each if key == each.name or each.uid else replace(each, uid=f"unknown, of {key}")
     return placed

@@ -106,10 +106,12 @@ def unshown_holders(
 ) -> frozenset[PodName]:
     """Returns the pods of which ``status`` alone says that they have units, and that may still be shown."""
     holders = ((PodName(each.namespace, each.name), each.uid) for card in status.cards for each in card.pods)
+    listed = {each.uid for each in assigned.pods.values() if each.uid}
     return frozenset(
         name
         for name, uid in holders
-        if name not in assigned.pods and shown.may_follow(name, known=name in pods and pods[name].uid == uid)
+        if name not in assigned.pods and uid not in listed
+        if shown.may_follow(name, known=name in pods and pods[name].uid == uid)
     )
 
 

@@ -138,7 +138,8 @@ class AssignmentReader:
         identified = identify(known, entries, before, state.pods)
         if listed.kubelet != state.shown.kubelet:
             state.remember_assigned()
-        shown = state.shown.after(listed, before, state.pods if state.pods_known else None, now=self._clock())
+        known_pods = state.pods if state.pods_known else None
+        shown = state.shown.after(identified, before, known_pods, now=self._clock())
         every = with_unshown(identified, before, shown, state.pods, stored=stored.stored)
         located = locate(every, before, state.pods, state.dialect_names)
         state.remembered = still_remembered(state.remembered, located, shown, state.pods)
