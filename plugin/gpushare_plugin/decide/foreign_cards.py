@@ -56,8 +56,8 @@ def _located(
     names: Collection[str],
 ) -> ForeignContainers:
     """What the checkpoint says of a container goes before what is listed; it knows init containers, too."""
-    former = before.pods.get(assignment.name)
-    earlier = former.foreign if former and former.uid == assignment.uid else {}
+    former = (each for each in before.pods.values() if each.name == assignment.name)
+    earlier = next((each.foreign for each in former if each.uid == assignment.uid), {})
     stored = {name: each.foreign for name, each in assigned.stored.get(assignment.uid, {}).items()}
     listed = {
         name: _annotated(name, _known_before(each, earlier.get(name, ())), pod, names)

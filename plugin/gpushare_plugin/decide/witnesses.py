@@ -77,7 +77,7 @@ class ContradictionError(Exception):
 
 def stored_witnesses(assigned: AssignedDevices) -> list[Witness]:
     """Returns what the checkpoint says of active pods."""
-    names = {assignment.uid: str(name) for name, assignment in assigned.pods.items()}
+    names = {assignment.uid: str(assignment.name) for assignment in assigned.pods.values()}
     return [
         Witness(
             holder=names.get(uid, f"pod with UID {uid}"),

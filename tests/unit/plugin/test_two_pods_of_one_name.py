@@ -1,5 +1,6 @@
 """Two pods of one name: a static pod without a mirror, and one that the API server has by that name."""
 
+from array import array
 from dataclasses import replace
 
 import pytest
@@ -18,11 +19,14 @@ from tests.samples.plugin import (
 from gpushare_plugin.decide.allocations import every_allocation, orphans
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry
+from gpushare_plugin.decide.foreign_cards import locate
+from gpushare_plugin.decide.foreign_units import ForeignUnits
 from gpushare_plugin.decide.identity import identify
 from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.pod_assignment import PodAssignment, place
 from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.decide.shown_pods import ShownPods, unshown_holders, with_unshown
+from gpushare_plugin.decide.witnesses import stored_witnesses
 
 KNOWN = pod("a", container(units=4))
 OWN_UNITS, STATIC_UNITS = [0, 1, 2, 3], [4, 5, 6, 7]
@@ -104,3 +108,18 @@ def test_the_record_does_not_wait_for_one_that_is_listed_by_another_name() -> No
     status = share_node(status={"memoryUnit": "1Gi", "cards": [{**card, "pods": [share]}]}).status
     left = identify(AssignedDevices(place([listed(STATIC_UNITS)])), [], BOTH, PODS)
     assert unshown_holders(status, left, ShownPods(kubelet="2"), PODS) == frozenset()
+
+
+def test_the_card_of_foreign_devices_stays_known_of_both() -> None:
+    units = ForeignUnits("aliyun.com/gpu-mem", {"GPU-9-_-": array("I", [0, 1])})
+    static = replace(listed([], "uid-static"), foreign={"main": (units,)})
+    known = replace(static, foreign={"main": (replace(units, card="GPU-1"),)})
+    before = AssignedDevices(place([listed(OWN_UNITS, "uid-a"), known]))
+    now = AssignedDevices(place([listed(OWN_UNITS, "uid-a"), static]))
+    found = locate(now, before, PODS, {units.name})
+    assert {each.card for every in found.foreign() for each in every} == {"GPU-1"}
+
+
+def test_people_are_told_the_name_that_the_pod_has() -> None:
+    both = replace(BOTH, stored={"uid-static": CHECKPOINT["uid-static"]})
+    assert {each.holder for each in stored_witnesses(both)} == {"default/a"}
