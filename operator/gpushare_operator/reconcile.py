@@ -212,7 +212,7 @@ class Reconciler:
             return None
         plan = plan_policy(snapshot, policy, self.installation, self.now())
         outcome = await self._perform(name, snapshot, plan)
-        unreported = await self._report(name)
+        unreported = await self._report(name, is_cut=outcome.is_cut)
         if unreported and outcome.failures:
             self._enqueue_later(name)  # the backoff of what failed may be longer
         self._conclude(outcome)
@@ -233,10 +233,11 @@ class Reconciler:
         if len(failures) < len(due.actions):
             # Another one may wait for it, and so does the rest, whatever comes of the status.
             self.enqueue_all()
-        return _Outcome(failures=failures, retry_after=due.retry_after)
+        return _Outcome(failures=failures, retry_after=due.retry_after, is_cut=due.is_cut)
 
-    async def _report(self, name: str) -> float | None:
-        """Writes the status if it says something new, then posts the Events that follow from it.
+    async def _report(self, name: str, *, is_cut: bool) -> float | None:
+        """Writes the status if it says something new, then posts the Events that follow from it. ``is_cut``:
+        more is to be done than one round does.
 
         Returns the seconds until a status may be written whose sums alone are new, if it had to wait.
         """
@@ -251,6 +252,7 @@ class Reconciler:
             now=now,
             failures=self.repetitions.errors(name, CLUSTER),
             contested=self.repetitions.contested(name, CLUSTER),
+            is_cut=is_cut,
         )
         if status == policy.status:
             return None
@@ -290,6 +292,8 @@ class _Outcome:
 
     failures: Sequence[Failure]
     retry_after: float | None
+    is_cut: bool
+    """Whether more might have been done at once."""
 
 
 def _earliest(*delays: float | None) -> float | None:

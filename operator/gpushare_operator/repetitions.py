@@ -38,6 +38,9 @@ CONTESTED_FROM = 5
 """Attempts without a lasting effect after which people are told."""
 MEMORY = timedelta(minutes=1)
 """Besides twice the delay: what was not asked for so long is forgotten."""
+MEMORY_OF_REFUSAL = timedelta(hours=1)
+"""As ``MEMORY``, of what was refused and is still asked for: of tens of thousands of refused actions each has
+its turn once in many rounds, between which the queue waits a minute."""
 SWEEP = timedelta(seconds=1)
 """Between two looks for what may be forgotten: there can be thousands of entries."""
 
@@ -78,7 +81,7 @@ class _Entry:
         return timedelta(seconds=backoff_delay(self.attempts - FREE, first=FIRST_DELAY, most=most))
 
     def is_over(self, now: datetime) -> bool:
-        return now - self.last > 2 * self.delay + MEMORY
+        return now - self.last > 2 * self.delay + (MEMORY_OF_REFUSAL if self.error else MEMORY)
 
 
 @dataclass(slots=True)
@@ -87,6 +90,28 @@ class Due:
 
     actions: list[Action] = field(default_factory=list)
     retry_after: float | None = None
+    is_cut: bool = False
+    """Whether even more might be done now."""
+
+
+@dataclass(slots=True)
+class _Candidates:
+    """What of a plan may be done now, by its position there."""
+
+    new: dict[int, Action] = field(default_factory=dict)
+    again: dict[int, tuple[datetime, Action]] = field(default_factory=dict)
+    """With the moment of the last attempt."""
+
+    def first(self, most: int) -> list[Action]:
+        """Returns ``most`` of them, as ordered as the plan: those that were not tried yet, then those whose
+        last attempt is the longest ago. Else what is refused would always come before the same others."""
+        by_age = sorted(self.again, key=lambda position: self.again[position][0])
+        chosen = sorted([*self.new, *by_age][:most])
+        return [self.new[each] if each in self.new else self.again[each][1] for each in chosen]
+
+    @property
+    def number(self) -> int:
+        return len(self.new) + len(self.again)
 
 
 @dataclass(slots=True)
@@ -106,19 +131,22 @@ class Repetitions:
     """When old entries were looked for last."""
 
     def due(self, actions: Iterable[Action], now: datetime, *, most: int = sys.maxsize) -> Due:
-        """Returns what of ``actions`` may be done at ``now``: the first ``most`` of it. Those after them are
-        not looked at."""
+        """Returns what of ``actions`` may be done at ``now``, in their order: ``most`` of it, what was not
+        tried yet before all else. Where that is ``most`` already, those after them are not looked at."""
         self._follow_clock(now)
         self._forget(now)
-        due = Due()
-        for action in actions:
+        due, candidates = Due(), _Candidates()
+        for position, action in enumerate(actions):
             wait = self._wait(action, now)
-            if wait <= 0:
-                due.actions.append(action)
-                if len(due.actions) == most:
-                    return due
-                continue
-            due.retry_after = min(wait, due.retry_after or wait)
+            if wait > 0:
+                due.retry_after = min(wait, due.retry_after or wait)
+            elif entry := self._entry(action):
+                candidates.again[position] = (entry.last, action)
+            else:
+                candidates.new[position] = action
+            if len(candidates.new) > most:
+                break
+        due.actions, due.is_cut = candidates.first(most), candidates.number > most
         return due
 
     def _wait(self, action: Action, now: datetime) -> float:

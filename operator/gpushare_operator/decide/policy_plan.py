@@ -88,6 +88,10 @@ class NodePlanner:
             yield Stage.LABELS, label_node(self.asked.policy.name, desired)
             yield Stage.COUNTS, show_counts(desired)
 
+    def is_told(self, state: NodeState, assignment: NodeAssignment) -> bool:
+        """Returns whether the GPUShareNode says what the policy asks for now."""
+        return assignment.rule is None or not any(self._apply_share_node(state, assignment.rule))
+
     def _apply_share_node(self, state: NodeState, rule: int) -> Iterator[ApplyShareNode]:
         policy, (spec, spec_hash) = self.asked.policy, self._specs[rule]
         if not _is_current(state.share, policy, spec, spec_hash):

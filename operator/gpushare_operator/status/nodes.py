@@ -35,6 +35,9 @@ def nodes_ready(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) ->
     if not nodes.number:
         message = "no node is shared: change spec.nodes, or label nodes so that a rule selects them"
         return condition_false(conditions.NODES_READY, conditions.NO_NODES_SELECTED, f"{message}{remark}")
+    if nodes.is_cut:
+        message = "more is to be written to nodes than one round writes: the next one goes on"
+        return condition_false(conditions.NODES_READY, conditions.NODES_NOT_READY, f"{message}{remark}")
     ready = counted(nodes.number, "node")
     return condition_true(conditions.NODES_READY, conditions.ALL_NODES_READY, f"{ready} ready{remark}")
 

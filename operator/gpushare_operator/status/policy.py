@@ -36,10 +36,11 @@ def policy_status(
     now: datetime,
     failures: Sequence[str] = (),
     contested: Sequence[str] = (),
+    is_cut: bool = False,
 ) -> PolicyStatus:
     """Returns the status as of ``now``; ``failures`` are the actions that just did not succeed, ``contested``
-    those without a lasting effect, in words."""
-    nodes = policy_nodes(snapshot, policy)
+    those without a lasting effect, in words; ``is_cut`` says that others had to wait for the next round."""
+    nodes = policy_nodes(snapshot, policy, is_cut=is_cut)
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     scheduler = scheduler_configured(snapshot, policy, installation, now)
     offered = {name: each.offered_by_others for name, each in nodes.reports.items() if each.offered_by_others}

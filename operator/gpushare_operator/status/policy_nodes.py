@@ -54,6 +54,8 @@ class PolicyNodes:
     index: NodeIndex[NodeReport]
     defects: Mapping[str, str]
     """Node name -> why nothing is known of it, or nothing can be planned."""
+    is_cut: bool = False
+    """Whether more is to be written to them than one round writes."""
 
     @property
     def number(self) -> int:
@@ -88,12 +90,12 @@ class PolicyNodes:
         return state is not None and assign_node(state, self.asked).is_sharing
 
 
-def policy_nodes(snapshot: Snapshot, policy: PolicyObject) -> PolicyNodes:
+def policy_nodes(snapshot: Snapshot, policy: PolicyObject, *, is_cut: bool = False) -> PolicyNodes:
     """Returns what is right until the next snapshot is asked about the same policy."""
     asked = asked_of(snapshot, policy)
-    index = snapshot.index(NodeReporter(asked), subject=policy.name)
     planned = snapshot.index(NodePlanner(asked), subject=policy.name)
-    return PolicyNodes(asked, snapshot.states, index, {**planned.defects, **index.defects})
+    index = snapshot.index(NodeReporter(asked, NodePlanner(asked)), subject=policy.name)
+    return PolicyNodes(asked, snapshot.states, index, {**planned.defects, **index.defects}, is_cut)
 
 
 REPEATED = (UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE)
@@ -105,6 +107,8 @@ class NodeReporter:
     """Looks at one node for a policy's status. Looks are equal where the same is asked for."""
 
     asked: Asked
+    planner: NodePlanner = field(compare=False)
+    """For the same."""
 
     def __call__(self, state: NodeState) -> Entry[NodeReport]:
         assignment = assign_node(state, self.asked)
@@ -126,7 +130,7 @@ class NodeReporter:
         share = state.share
         return NodeReport(
             assignment=assignment,
-            why_not_ready=why_not_ready(state),
+            why_not_ready=why_not_ready(state) or self._why_not_told(state, assignment),
             hidden_labels=tuple(self._hidden_labels(state)),
             messages=_messages(share) if share else {},
             unhealthy_cards=share.unhealthy_cards if share else 0,
@@ -134,6 +138,10 @@ class NodeReporter:
             differing=said_of_books(share),
             books_unseen=why_books_unseen(state),
         )
+
+    def _why_not_told(self, state: NodeState, assignment: NodeAssignment) -> str:
+        """What its plugin answered is an answer to something else as long as that is not written."""
+        return "" if self.planner.is_told(state, assignment) else "its GPUShareNode is to be changed"
 
     def _hidden_labels(self, state: NodeState) -> Iterator[str]:
         spec, labels = self.asked.policy.spec, state.node.labels if state.node else {}

@@ -1,10 +1,12 @@
 """A round does only so much: others have their turn, and the queue shows that it lives."""
 
+from datetime import timedelta
+
 import pytest
 from tests.component.operator.test_app import CARDS
 from tests.fakes.operator_cluster import Cluster, Operator, converge
 
-from gpushare_core.api.names import POLICY_LABEL
+from gpushare_core.api.names import MODE_LABEL, POLICY_LABEL
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
 from gpushare_operator import reconcile
@@ -68,3 +70,65 @@ async def test_a_server_that_refuses_everything_is_left_to_the_backoff(
     with pytest.raises(UnfinishedError):
         await operator.reconciler.work("default")
     assert operator.asked == set(), "the queue waits ever longer, and tries again"
+
+
+async def test_nodes_that_are_refused_do_not_keep_the_others_from_their_turn(cluster: Cluster) -> None:
+    """As many as a round holds, and refused for ever: they came first again each time that the queue came
+    back, and no other node ever got anything."""
+    refused = [f"{paths.SHARE_NODES}/{name}" for name in NODES[:MOST]]
+    cluster.api.refuse = lambda write: any(each in write for each in refused)
+    operator = Operator(cluster)
+    await operator.resync()
+    for _ in range(8):
+        await operator.work("default")
+        operator.now += timedelta(seconds=60)
+    assert sorted(cluster.api.of(paths.SHARE_NODES)) == sorted(NODES[MOST:])
+
+
+def is_ready(cluster: Cluster) -> dict[str, str]:
+    conditions = cluster.api.of(paths.POLICIES)["default"]["status"]["conditions"]
+    return {each["type"]: each["status"] for each in conditions if each["type"] in ("Ready", "NodesReady")}
+
+
+READY = {"Ready": "True", "NodesReady": "True"}
+
+
+async def test_a_policy_is_not_ready_before_the_last_round_is_done(cluster: Cluster) -> None:
+    """Of a new mode the labels are written last, and it was Ready when the first of them were."""
+    operator = await converge(cluster)
+    assert is_ready(cluster) == READY
+    rules = [{"names": list(NODES), "devices": CARDS, "mode": "Slices", "slicesPerCard": 2}]
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"nodes": rules}})
+    while any(labels_of(cluster, name)[MODE_LABEL] != "Slices" for name in NODES):
+        await operator.resync()
+        await operator.work("default")
+        is_done = all(labels_of(cluster, name)[MODE_LABEL] == "Slices" for name in NODES)
+        assert is_done or is_ready(cluster)["NodesReady"] == "False"
+        assert is_done or is_ready(cluster)["Ready"] == "False"
+        for step in cluster.steps():
+            step()
+    await converge(cluster, operator)
+    assert is_ready(cluster) == READY
+
+
+async def test_a_policy_is_not_ready_where_a_node_could_not_be_told(cluster: Cluster) -> None:
+    """The node's plugin serves what was asked before, and counted as ready."""
+    operator = await converge(cluster)
+    cluster.api.refuse = lambda write: f"{paths.SHARE_NODES}/{NODES[4]}" in write
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"memoryUnit": "256Mi"}})
+    for _ in range(6):
+        await operator.resync()
+        await operator.work("default")
+        for step in cluster.steps():
+            step()
+    assert is_ready(cluster)["NodesReady"] == "False"
+    assert cluster.api.of(paths.POLICIES)["default"]["status"]["nodes"]["summary"] == "4/5"
+    cluster.api.refuse = lambda _: False
+    operator.now += timedelta(seconds=60)
+    await converge(cluster, operator)
+    assert is_ready(cluster) == READY
+
+
+def labels_of(cluster: Cluster, name: str) -> dict[str, str]:
+    labels: dict[str, str] = cluster.api.of(paths.NODES)[name]["metadata"]["labels"]
+    return labels

@@ -59,6 +59,29 @@ def test_of_many_actions_the_first_that_do_not_wait_are_done() -> None:
     others = [DeleteJob(name, "uid") for name in "bcd"]
     due = repetitions.due([APPLY, *others], NOW + timedelta(seconds=60), most=2)
     assert due.actions == others[:2]
+    assert due.is_cut
+    assert not repetitions.due([APPLY, *others[:2]], NOW + timedelta(seconds=60), most=2).is_cut
+
+
+def test_what_is_refused_does_not_keep_others_from_their_turn() -> None:
+    """The first of a plan were tried again each time that the queue came back, and those after them never."""
+    plan: list[Action] = [DeleteJob(name, "uid") for name in "abcdef"]
+    repetitions, tried = Repetitions(), []
+    for minute in range(6):
+        now = NOW + timedelta(minutes=minute)
+        due = repetitions.due(plan, now, most=2)
+        tried.append("".join(each.name for each in due.actions if isinstance(each, DeleteJob)))
+        for action in due.actions:
+            repetitions.note("default", action, now, error="403")
+    assert tried == ["ab", "cd", "ef", "ab", "cd", "ef"]
+
+
+def test_what_is_tried_again_keeps_its_place_in_the_plan() -> None:
+    """Numbers of cards go before labels, whichever of them was refused."""
+    first, second = DeleteJob("a", "uid"), DeleteJob("b", "uid")
+    repetitions = Repetitions()
+    repetitions.note("default", first, NOW, error="403")
+    assert repetitions.due([first, second], NOW, most=2).actions == [first, second]
 
 
 def test_what_waits_says_until_when_and_why_it_was_refused() -> None:
