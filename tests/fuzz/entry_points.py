@@ -76,6 +76,7 @@ FUZZED_BY: dict[str, str] = {
         "gpushare_plugin.cluster.share_node_watch:ShareNodeWatch._store"
     ),
     "gpushare_core.audit.extender_report:_decoded": "gpushare_core.audit.extender_report:decode_reports",
+    "gpushare_plugin.kubelet.wire:_small_pod": "gpushare_plugin.kubelet.pod_resources:read_assigned",
     "gpushare_plugin.kubelet.checkpoint:_stored": "gpushare_plugin.kubelet.checkpoint:stored_answers",
     "gpushare_cli.gather.host:read_checkpoint": "gpushare_plugin.kubelet.checkpoint:stored_answers",
     "gpushare_core.books.allocation:_beginning": "gpushare_core.books.allocation:decode_allocation",
@@ -172,6 +173,7 @@ OWN: dict[str, str] = {
     "gpushare_core.audit.extender_report:encode_report": "bytes that were just encoded",
     "gpushare_core.books.allocation:encode_allocation": "bytes that were just encoded",
     "gpushare_core.kube.backoff:backoff_delay": "a number of ours",
+    "gpushare_core.kube.follow:_Follow._watch_seconds": "a number of ours",
     "gpushare_core.metrics:Gauge.at": "a number of ours",
     "gpushare_extender.bind.lease:BindLease.__post_init__": "a constant",
     "gpushare_extender.main:_address": "an argument that the operator writes",
