@@ -295,8 +295,7 @@ async def test_processes_are_joined_to_the_containers_of_a_pod_that_is_read_once
     assert node.condition("MemoryExceeded") == ("True", "RequestExceeded")
     assert "container y of pod default/two uses 5Gi" in node.message("MemoryExceeded")
     reads = [each for each in node.api.seen if each.method == "GET" and each.path.endswith("/pods/two")]
-    # Where its admission and a round look for it at the same time each reads what it asks for.
-    assert len(reads) in (2, 3), "what it asks for, and its containers"
+    assert len(reads) == 2, "what it asks for, and its containers"
 
 
 def test_the_tests_own_process_has_a_cgroup() -> None:
