@@ -30,7 +30,8 @@ from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.filter import Narrowing, filter_nodes
 from gpushare_extender.decide.prioritize import prioritize_nodes
-from gpushare_extender.http.wire import ENCODER, EXTENDER_ARGS, ExtenderFilterResult, HostPriority
+from gpushare_extender.http.exchange import ENCODER
+from gpushare_extender.http.wire import EXTENDER_ARGS, ExtenderFilterResult, HostPriority
 from gpushare_extender.ledger.holder import read_pod
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.pod_reference import PodReference

@@ -22,8 +22,9 @@ from gpushare_core.audit.lasting import LASTING_SECONDS
 from gpushare_extender.cluster.book_audit import BookAudit, ChangedNodes
 from gpushare_extender.cluster.log_levels import LogLevels
 from gpushare_extender.decide.figures import ledger_figures
+from gpushare_extender.http.exchange import ENCODER
 from gpushare_extender.http.inspection import inspect_all
-from gpushare_extender.http.wire import ENCODER, EXTENDER_ARGS
+from gpushare_extender.http.wire import EXTENDER_ARGS
 from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
 from gpushare_extender.ledger.holder import PodUpdate, read_pod
 from gpushare_extender.ledger.ledger import Ledger

@@ -49,9 +49,15 @@ from gpushare_extender.decide.offered_pods import OfferedPods
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http.endpoints import Address, CannotServeError, Endpoint, serving
 from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.listener import HEALTH_LIMITS, ListenerLimits
+from gpushare_extender.http.listener import HEALTH_LIMITS, PROTOCOLS, Http2Service, ListenerLimits
 from gpushare_extender.http.metrics import ExtenderMetrics, show_figures
-from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application, health_application
+from gpushare_extender.http.server import (
+    LARGEST_REQUEST,
+    ExtenderApi,
+    answering,
+    application,
+    health_application,
+)
 from gpushare_extender.http.tls import ServerTls, TlsFiles, use_small_buffers
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.pod_reference import PodReference
@@ -177,7 +183,7 @@ class Extender:
         lease.in_use = binder.may_be_binding
         health = HealthApi(
             (pods, share_nodes),
-            ServerTls(options.tls) if options.tls else None,
+            ServerTls(options.tls, protocols=PROTOCOLS) if options.tls else None,
             former=frozenset(map(str, options.also)),
             registry=registry,
         )
@@ -251,8 +257,9 @@ async def _read_again(watches: Iterable[Watch]) -> None:
 
 def _serving(api: ExtenderApi, options: Options) -> contextlib.AbstractAsyncContextManager[None]:
     app = partial(application, api, largest_request=options.largest_request)
+    http2 = Http2Service(answering(api), options.largest_request)
     calls = [
-        Endpoint(address, app(), api.health.tls, ListenerLimits())
+        Endpoint(address, app(), api.health.tls, ListenerLimits(), http2)
         for address in (options.listen, *options.also)
     ]
     probes = [options.health] if options.health else []

@@ -4,8 +4,9 @@ import base64
 import os
 import ssl
 import tempfile
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,28 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 LONGEST_KUBECONFIG = 2**20
 """Characters. Nobody but its owner writes it, and with keys in it each of dozens of clusters takes 6 KiB."""
 
+TOKEN_SECONDS = 10.0
+"""For which a token that was read is used; reading costs as much as a small call."""
+
 TokenSource = Callable[[], str | None]
+
+
+@dataclass(slots=True)
+class RenewedToken:
+    """The token in a file that the kubelet writes anew long before it expires; client-go reads it once a
+    minute. Source: KEP-1205."""
+
+    file: Path
+    clock: Callable[[], float] = time.monotonic
+    """In steady seconds."""
+    _token: str = field(default="", init=False)
+    _good_until: float = field(default=float("-inf"), init=False)
+
+    def __call__(self) -> str:
+        """Raises ``OSError`` where there is no such file."""
+        if self.clock() >= self._good_until:
+            self._token, self._good_until = self.file.read_text(), self.clock() + TOKEN_SECONDS
+        return self._token
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +72,7 @@ def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = SERVI
         tls = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     except OSError as error:
         raise NoCredentialsError(f"cannot use {folder / 'ca.crt'}: {error}") from error
-    return Credentials(f"https://{name}:{port}", tls, (folder / "token").read_text)
+    return Credentials(f"https://{name}:{port}", tls, RenewedToken(folder / "token"))
 
 
 def from_kubeconfig(path: Path) -> Credentials:

@@ -18,7 +18,7 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.binding import Binding, allocation_of, share_binding
 from gpushare_extender.bind.binding_write import BindingWrite, BoundBeforeError, NotBoundError
 from gpushare_extender.bind.deadlines import CALL_SECONDS, BindTiming
-from gpushare_extender.decide.expected_requests import ExpectedRequests, is_same
+from gpushare_extender.decide.expected_requests import ExpectedRequest, ExpectedRequests, is_same
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
@@ -153,7 +153,7 @@ class Binder:
             self.ledger.abandon(pod.uid, now=self.timing.clock())
             _log.exception("bind failed", extra=extra)
             return (BindResult.DEFECT, f"internal error of the extender: {error!r}")
-        _log.info("bound", extra=extra)
+        _log.debug("bound", extra=extra)  # the pod and its Event tell it, and a line costs like a filter
         return (BindResult.BOUND, "")
 
     @contextlib.asynccontextmanager
@@ -179,9 +179,10 @@ class Binder:
         if self._is_bound(pod, node):
             return
         holding = await self.permit()
-        reserved = self._reserve_expected(pod, node)
+        expected = self.expected.take(pod.uid)
+        reserved = self._reserve_expected(pod, node, expected.request if expected else None)
         try:
-            request = await self._read_request(pod)
+            request = self._certain_request(expected, reserved) or await self._read_request(pod)
             is_bound = self._is_bound(pod, node)
         except BaseException:  # whatever it is, nothing was sent
             self._release(reserved)
@@ -198,7 +199,16 @@ class Binder:
         else:
             await self._write(Binding(pod, node, {}), holding=holding, answer_due=answer_due).ensure_bound()
 
-    def _reserve_expected(self, pod: PodReference, node: str) -> Expected | None:
+    def _certain_request(
+        self, expected: ExpectedRequest | None, reserved: Expected | None
+    ) -> PodRequest | None:
+        """Returns what kube-scheduler itself has said that the pod asks for, if units were reserved by it and
+        the same resources are ours still: then nobody else need be asked. Source: containers' resources are
+        immutable but for CPU and memory (``ValidatePodUpdate``), and a Binding is for one UID."""
+        is_certain = expected and reserved and expected.names is self.ledger.resources
+        return expected.request if expected and is_certain else None
+
+    def _reserve_expected(self, pod: PodReference, node: str, request: PodRequest | None) -> Expected | None:
         """Keeps what the pod is expected to ask for while the API server tells what it does ask for: pods
         that are filtered meanwhile do not find it free. Nothing is held by a caller's word where that could
         end what is held for others.
@@ -206,7 +216,7 @@ class Binder:
         Raises:
             NotBoundError: not even that fits.
         """
-        request, holds = self.expected.take(pod.uid), self.ledger.holds
+        holds = self.ledger.holds
         if request is None or self.ledger.holder(pod.uid) or holds.of(pod.uid) or node in holds.nodes():
             return None
         self._reserve(pod, node, request)
@@ -241,7 +251,8 @@ class Binder:
         return holder is not None and not self.ledger.is_unconfirmed(pod.uid)
 
     async def _read_request(self, pod: PodReference) -> PodRequest:
-        """Returns what the pod itself requests: no caller is believed, and a pod's request never changes.
+        """Returns what the pod itself requests: no caller is believed that has not proven to be
+        kube-scheduler, and a pod's request never changes.
 
         It may be nothing: a scheduler also leaves pods to us that ask for what limits nothing, or for what
         was ours until lately and is another plugin's, such as ``nvidia.com/gpu``. Nobody else would bind it.

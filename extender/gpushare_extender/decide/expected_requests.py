@@ -1,16 +1,29 @@
 """What pods that fit somewhere are going to be bound with, as their filter has shown it. Pure.
 
-The bind verb names a pod and nothing of what it asks for, and the API server is asked for that: until it has
-answered, others would find the units free. What is known here keeps them so long, and decides nothing else.
+The bind verb names a pod and nothing of what it asks for. Who has proven to be kube-scheduler is believed: a
+pod's request never changes, and the Binding names its UID. What others say keeps the units until the API
+server has told what the pod does ask for, and decides nothing else.
 """
 
 from collections import OrderedDict
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from gpushare_core.placement.requests import PodRequest
+from gpushare_core.placement.requests import PodRequest, ResourceClass
 
 MOST_PODS = 2048
-"""Those filtered longest ago are forgotten first. Each takes about 0.5 KiB."""
+"""Those filtered longest ago are forgotten first. Each takes about 0.5 KiB, 2 with all its containers."""
+MOST_CONTAINERS = 16
+"""That are kept of a pod: it may have thousands."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedRequest:
+    """What one pod asks for. ``names``: of the resources that were ours when this was read, where it is all
+    of it and certain; None where it is not."""
+
+    request: PodRequest
+    names: Mapping[str, ResourceClass] | None = None
 
 
 def is_same(one: PodRequest, other: PodRequest) -> bool:
@@ -27,21 +40,28 @@ class ExpectedRequests:
 
     def __init__(self, most: int = MOST_PODS) -> None:
         self._most = most
-        self._asked: OrderedDict[str, PodRequest] = OrderedDict()
+        self._asked: OrderedDict[str, ExpectedRequest] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._asked)
 
-    def put(self, uid: str, request: PodRequest) -> None:
-        """The pod asks for ``request``, by its filter. Of its containers nothing is kept: there may be
-        thousands of them."""
+    def put(
+        self, uid: str, request: PodRequest, *, proven: Mapping[str, ResourceClass] | None = None
+    ) -> None:
+        """The pod asks for ``request``, by its filter. ``proven``: the resources that are ours, where
+        kube-scheduler itself has said so."""
         self._asked.pop(uid, None)
         if not (uid and request.resources):
             return
-        self._asked[uid] = PodRequest(tuple(replace(each, containers={}) for each in request.resources))
+        containers = len(request.init_containers) + sum(len(each.containers) for each in request.resources)
+        if proven is not None and containers <= MOST_CONTAINERS:
+            self._asked[uid] = ExpectedRequest(request, proven)
+        else:
+            bare = tuple(replace(each, containers={}) for each in request.resources)
+            self._asked[uid] = ExpectedRequest(PodRequest(bare))
         if len(self._asked) > self._most:
             self._asked.popitem(last=False)
 
-    def take(self, uid: str) -> PodRequest | None:
+    def take(self, uid: str) -> ExpectedRequest | None:
         """Returns what the pod is expected to ask for, and forgets it; None where that is not known."""
         return self._asked.pop(uid, None)

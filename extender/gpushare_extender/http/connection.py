@@ -13,6 +13,8 @@ from aiohttp import web
 
 KEEP_ALIVE = 180.0
 """Seconds. Longer than the scheduler's own 90, so that it never sends into a connection just closed here."""
+HTTP2 = "h2"
+"""As it is called in a handshake (ALPN)."""
 READ_SECONDS = 10.0
 """For one request, from its first byte to its last."""
 
@@ -25,6 +27,11 @@ class Patience:
 
     read: float = READ_SECONDS
     idle: float = KEEP_ALIVE
+
+
+def is_encrypted(transport: asyncio.BaseTransport) -> bool:
+    """Returns whether there is TLS, which is mutual wherever there is any (``TlsFiles.load``)."""
+    return transport.get_extra_info("ssl_object") is not None
 
 
 class Progress(Enum):
@@ -49,10 +56,18 @@ class Owner(Protocol):
 
 
 class Connection(asyncio.Protocol):
-    """Passes everything on to aiohttp's protocol, and breaks off when a request takes too long to come."""
+    """Passes everything on to the protocol that it speaks, and breaks off when that takes too long."""
 
-    def __init__(self, handler: asyncio.Protocol, owner: Owner, patience: Patience) -> None:
-        self._handler = handler
+    def __init__(
+        self, choose: "Callable[[Connection, str], asyncio.Protocol]", owner: Owner, patience: Patience
+    ) -> None:
+        """``choose`` returns what reads requests, by the protocol that was agreed upon in the handshake; an
+        empty text where none was."""
+        self._choose = choose
+        self._handler = asyncio.Protocol()
+        """Until the connection is there: one that does nothing."""
+        self._is_multiplexed = False
+        """Whether the handler itself watches over its requests, of which there are several at a time."""
         self._owner = owner
         self._patience = patience
         self._transport: asyncio.Transport | None = None
@@ -100,14 +115,18 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        encrypted = transport.get_extra_info("ssl_object")
+        agreed = (encrypted.selected_alpn_protocol() or "") if encrypted else ""
+        self._handler, self._is_multiplexed = self._choose(self, agreed), agreed == HTTP2
         self._set_deadline(self._patience.idle)
         self._handler.connection_made(transport)
         self._owner.made(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._progress is Progress.IDLE:
-            self._begin_reading()
-        self._is_pipelined = self._progress is Progress.ANSWERING
+        if not self._is_multiplexed:
+            if self._progress is Progress.IDLE:
+                self._begin_reading()
+            self._is_pipelined = self._progress is Progress.ANSWERING
         self._handler.data_received(data)
 
     def eof_received(self) -> bool | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from gpushare_core.version import VERSION
-from gpushare_extender.http.listener import ListenerLimits, listening
+from gpushare_extender.http.listener import Http2Service, ListenerLimits, listening
 from gpushare_extender.http.tls import ServerTls
 
 RETRY_SECONDS = 2.0
@@ -40,6 +40,7 @@ class Endpoint(NamedTuple):
     application: web.Application
     tls: ServerTls | None
     limits: ListenerLimits
+    http2: Http2Service | None = None
 
 
 @contextlib.asynccontextmanager
@@ -89,9 +90,15 @@ class _Listeners:
             missing = await self.open(missing)
 
     async def _try(self, endpoint: Endpoint) -> bool:
-        address, application, tls, limits = endpoint
+        address = endpoint.address
         listener = listening(
-            application, host=address.host, port=address.port, tls=tls, drain=self.drain, limits=limits
+            endpoint.application,
+            host=address.host,
+            port=address.port,
+            tls=endpoint.tls,
+            drain=self.drain,
+            limits=endpoint.limits,
+            http2=endpoint.http2,
         )
         try:
             await self.stack.enter_async_context(listener)

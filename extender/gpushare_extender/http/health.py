@@ -2,16 +2,14 @@
 certificate."""
 
 from dataclasses import dataclass, field
-from http import HTTPStatus
-from typing import Any
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from gpushare_core.metrics import CONTENT_TYPE, PATH, exposition, new_registry
 from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
+from gpushare_extender.http.exchange import Answer, Call, json_answer
+from gpushare_extender.http.routes import Route
 from gpushare_extender.http.tls import ServerTls
-from gpushare_extender.http.wire import ENCODER
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +26,25 @@ class HealthApi:
 
     registry: CollectorRegistry = field(default_factory=lambda: new_registry("gpushare-extender"))
 
-    def routes(self) -> list[web.RouteDef]:
+    def routes(self) -> list[Route]:
         return [
-            web.get("/healthz", self.healthz),
-            web.get("/readyz", self.readyz),
-            web.get(PATH, self.metrics),
+            Route("GET", "/healthz", self.healthz),
+            Route("GET", "/readyz", self.readyz),
+            Route("GET", PATH, self.metrics),
         ]
 
-    async def metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=exposition(self.registry), headers={"Content-Type": CONTENT_TYPE})
+    async def metrics(self, _: Call) -> Answer:
+        return Answer(exposition(self.registry), content_type=CONTENT_TYPE)
 
-    async def healthz(self, _: web.Request) -> web.Response:
+    async def healthz(self, _: Call) -> Answer:
         """503 when a watch has been stuck for so long that only a restart can help."""
         silence = {watch.collection: round(watch.silence, 1) for watch in self.watches}
         dead = any(watch.silence > DEAD_SECONDS for watch in self.watches)
-        return json_response({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
+        return json_answer({"ok": not dead, "secondsSinceLastSign": silence}, status=503 if dead else 200)
 
-    async def readyz(self, _: web.Request) -> web.Response:
+    async def readyz(self, _: Call) -> Answer:
         message = self.not_listed() or self._not_reachable() or self._not_listening()
-        return json_response({"ok": not message, "missing": message}, status=503 if message else 200)
+        return json_answer({"ok": not message, "missing": message}, status=503 if message else 200)
 
     def not_listed(self) -> str:
         """Returns why nothing can be answered yet, or an empty text.
@@ -64,7 +62,3 @@ class HealthApi:
 
     def _not_listening(self) -> str:
         return "; ".join(why for address, why in self.not_had.items() if address not in self.former)
-
-
-def json_response(answer: Any, *, status: int = HTTPStatus.OK) -> web.Response:
-    return web.Response(body=ENCODER.encode(answer), status=status, content_type="application/json")

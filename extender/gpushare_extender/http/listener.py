@@ -5,15 +5,20 @@ import contextlib
 import logging
 import socket
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 
-from gpushare_extender.http.connection import KEEP_ALIVE, Connection, Patience
+from gpushare_extender.http.connection import HTTP2, KEEP_ALIVE, Connection, Patience
+from gpushare_extender.http.exchange import Answering
+from gpushare_extender.http.http2 import Http2Requests, StreamLimits
 from gpushare_extender.http.tls import ServerTls
 
+PROTOCOLS = (HTTP2, "http/1.1")
+"""That are spoken where there is an ``Http2Service``."""
 HANDSHAKE_SECONDS = 5.0
 MOST_PROVEN = 512
 """Connections with a good certificate. A burst of binds takes one for each."""
@@ -23,6 +28,14 @@ those to the API server, they stay below the 1024 files that a container may hav
 WARN_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Http2Service:
+    """``largest_request`` is in bytes."""
+
+    answering: Answering
+    largest_request: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +68,13 @@ class RareLog(logging.LoggerAdapter[logging.Logger]):
 
 @dataclass(slots=True)
 class Listener:
-    """Accepts connections for ``handlers``, which makes one protocol for each.
+    """Accepts connections; ``choose`` makes what reads the requests of each, by the agreed protocol.
 
     A connection is proven by its client's certificate; without TLS, by a request that came in full. One that
     is proven is dropped for another proven one only, and only while it is idle.
     """
 
-    handlers: Callable[[], asyncio.Protocol]
+    choose: Callable[[Connection, str], asyncio.Protocol]
     log: RareLog
     tls: ServerTls | None = None
     limits: ListenerLimits = field(default_factory=ListenerLimits)
@@ -115,7 +128,7 @@ class Listener:
     def _admit(self, incoming: socket.socket) -> None:
         if len(self._unproven) >= self.limits.unproven:
             self._drop(next(iter(self._unproven)))
-        connection = Connection(self.handlers(), self, self.limits.patience)
+        connection = Connection(self.choose, self, self.limits.patience)
         starting = asyncio.create_task(self._start(incoming, connection))
         starting.add_done_callback(lambda _: None if connection.is_open else incoming.close())
         self._unproven[connection] = starting
@@ -152,10 +165,12 @@ async def listening(
     tls: ServerTls | None = None,
     drain: float,
     limits: ListenerLimits | None = None,
+    http2: Http2Service | None = None,
 ) -> AsyncIterator[int]:
     """Serves ``application``; at the end takes no more requests and answers those that have come.
 
-    Yields the port. ``drain`` is how many seconds those answers may take.
+    Yields the port. ``drain`` is how many seconds those answers may take. ``http2``: for clients that agree
+    upon it in their handshake.
 
     Raises:
         OSError: the address cannot be had.
@@ -169,12 +184,47 @@ async def listening(
         )
         await runner.setup()
         assert runner.server is not None
-        listener = Listener(runner.server, log, tls, limits or ListenerLimits())
+        limits = limits or ListenerLimits()
+        protocols = _Protocols(runner.server, http2, limits.patience)
+        listener = Listener(protocols.choose, log, tls, limits)
         try:
             async with _accepting(listener, bound):
                 yield bound.getsockname()[1]
         finally:
-            await runner.cleanup()
+            await asyncio.gather(protocols.drain(drain), runner.cleanup())
+
+
+@dataclass(frozen=True, slots=True)
+class _Protocols:
+    """``http1`` makes what reads the requests of one connection."""
+
+    http1: Callable[[], asyncio.Protocol]
+    http2: Http2Service | None
+    patience: Patience
+    _multiplexed: "weakref.WeakSet[Http2Requests]" = field(default_factory=weakref.WeakSet)
+
+    def choose(self, connection: Connection, agreed: str) -> asyncio.Protocol:
+        if self.http2 is None or agreed != HTTP2:
+            return self.http1()
+        limits = StreamLimits(
+            read=self.patience.read, write=self.patience.idle, largest=self.http2.largest_request
+        )
+        requests = Http2Requests(self.http2.answering, connection, limits)
+        self._multiplexed.add(requests)
+        return requests
+
+    async def drain(self, seconds: float) -> None:
+        """Returns when the connections of HTTP/2 have ended, within so many seconds."""
+        left = [each for each in self._multiplexed if not each.over.is_set()]
+        for each in left:
+            each.drain()
+        ended = [asyncio.create_task(each.over.wait()) for each in left]
+        if ended:
+            _, late = await asyncio.wait(ended, timeout=seconds)
+            for task in late:
+                task.cancel()
+        for each in left:
+            each.end()
 
 
 @contextlib.asynccontextmanager

@@ -4,14 +4,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from types import MappingProxyType
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from gpushare_core.metrics import FAST_SECONDS, WATCH_LISTED, Gauge, Sample, SnapshotCollector
 from gpushare_extender.bind.binder import BindResult
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.decide.figures import LEDGER_GAUGES, ledger_figures
-from gpushare_extender.http.connection import Handler
+from gpushare_extender.http.exchange import Answer, Answering, Call
 from gpushare_extender.http.inspection import NOTHING_DIFFERS, Differing
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal
@@ -38,7 +37,7 @@ class ExtenderMetrics:
         self._clock = clock
         self._seconds = Histogram(
             "gpushare_extender_request_duration_seconds",
-            "Calls of kube-scheduler, with the reading of their arguments.",
+            "Calls of kube-scheduler, from when they have come in full.",
             ["verb"],
             buckets=FAST_SECONDS,
             registry=registry,
@@ -56,12 +55,11 @@ class ExtenderMetrics:
             ["result"],
             registry=registry,
         )
+        self._verbs = {path: self._seconds.labels(verb) for path, verb in VERBS.items()}
         self._start_from_zero()
 
     def _start_from_zero(self) -> None:
         """What appears with 1 shows no increase."""
-        for verb in VERBS.values():
-            self._seconds.labels(verb)
         for refusal in Refusal:
             self._refusals.labels(refusal.value)
         for result in BindResult:
@@ -80,17 +78,20 @@ class ExtenderMetrics:
     def eviction_attempted(self, outcome: EvictionOutcome) -> None:
         self._evictions.labels(outcome.name.capitalize()).inc()
 
-    @web.middleware
-    async def measured(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Measures what kube-scheduler calls, by the clock."""
-        verb = VERBS.get(request.path)
-        if verb is None:
-            return await handler(request)
-        begun = self._clock()
-        try:
-            return await handler(request)
-        finally:
-            self._seconds.labels(verb).observe(self._clock() - begun)
+    def measured(self, answering: Answering) -> Answering:
+        """Returns ``answering``, with what kube-scheduler calls measured by the clock."""
+
+        async def answer(call: Call) -> Answer:
+            seconds = self._verbs.get(call.path)
+            if seconds is None:
+                return await answering(call)
+            begun = self._clock()
+            try:
+                return await answering(call)
+            finally:
+                seconds.observe(self._clock() - begun)
+
+        return answer
 
 
 def show_figures(

@@ -1,6 +1,5 @@
 """The extender's routes. Scheduler calls are answered with status 200, errors inside, as it expects."""
 
-import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,12 +23,14 @@ from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import PreemptionQueue, Preemptor
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.decide.refused_pods import RefusedPods
-from gpushare_extender.http.connection import Handler, read_in_time
+from gpushare_extender.http import http1
 from gpushare_extender.http.dialect_inspection import inspect_dialect
+from gpushare_extender.http.exchange import Answer, Answering, Call
+from gpushare_extender.http.exchange import json_answer as _json
 from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.health import json_response as _json
 from gpushare_extender.http.inspection import Differing, inspect_all, inspect_node
 from gpushare_extender.http.metrics import ExtenderMetrics
+from gpushare_extender.http.routes import Route, Routes
 from gpushare_extender.http.wire import (
     BINDING_ARGS,
     EXTENDER_ARGS,
@@ -53,8 +54,6 @@ LARGEST_REQUEST = 4 * 2**20
 NOMINATION_SECONDS = 1.0
 """In which the API server has to tell what ends on a nominated node: kube-scheduler waits for the answer."""
 
-_log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class ExtenderApi:
@@ -76,43 +75,46 @@ class ExtenderApi:
     differing: Differing = field(default_factory=dict, kw_only=True)
     """By the extender's audit."""
 
-    def routes(self) -> list[web.RouteDef]:
+    def routes(self) -> list[Route]:
         return [
-            web.post("/gpushare/filter", self.filter),
-            web.post("/gpushare/prioritize", self.prioritize),
-            web.post("/gpushare/preempt", self.preempt),
-            web.post("/gpushare/bind", self.bind),
-            web.get(GPUSHARE.inspect_path, self.inspect),
-            web.get(GPUSHARE.inspect_path + "/{node}", self.inspect_node),
+            Route("POST", "/gpushare/filter", self.filter),
+            Route("POST", "/gpushare/prioritize", self.prioritize),
+            Route("POST", "/gpushare/preempt", self.preempt),
+            Route("POST", "/gpushare/bind", self.bind),
+            Route("GET", GPUSHARE.inspect_path, self.inspect),
+            Route("GET", GPUSHARE.inspect_path + "/", self.inspect_node),
             *self._dialect_routes(),
             *self.health.routes(),
         ]
 
-    def _dialect_routes(self) -> list[web.RouteDef]:
+    def _dialect_routes(self) -> list[Route]:
         """Paths of the systems that we stand in for, each with the nodes of its dialect."""
         others = [each for each in DIALECTS.values() if each.inspect_path and each is not GPUSHARE]
         versions = {each.version_path for each in others} - {""}
         return [
-            *(web.get(each.inspect_path, partial(self.inspect_dialect, each)) for each in others),
-            *(web.get(each.inspect_path + "/{node}", partial(self.inspect_dialect, each)) for each in others),
-            *(web.get(path, self.version) for path in sorted(versions)),
+            *(Route("GET", each.inspect_path, partial(self.inspect_dialect, each)) for each in others),
+            *(
+                Route("GET", each.inspect_path + "/", partial(self.inspect_dialect_node, each))
+                for each in others
+            ),
+            *(Route("GET", path, self.version) for path in sorted(versions)),
         ]
 
-    async def filter(self, request: web.Request) -> web.Response:
+    async def filter(self, call: Call) -> Answer:
         try:
-            args = EXTENDER_ARGS.decode(await request.read())
-            self.called(_port(request))
-            return _json(await self._filter(args))
+            args = EXTENDER_ARGS.decode(call.content)
+            self.called(call.port)
+            return _json(await self._filter(args, is_proven=call.is_proven))
         except UNREADABLE_JSON as error:
             return _json(ExtenderFilterResult(error=f"not the arguments of a filter: {error}"))
 
-    async def _filter(self, args: ExtenderArgs) -> ExtenderFilterResult:
+    async def _filter(self, args: ExtenderArgs, *, is_proven: bool) -> ExtenderFilterResult:
         if args.pod is None:
             return ExtenderFilterResult(error="not the arguments of a filter: no Pod")
         if message := self.health.not_listed():
             return ExtenderFilterResult(error=message)
         items = _named(args.nodes) if args.node_names is None else {}
-        result = self._filter_names(args.node_names or list(items), args.pod)
+        result = self._filter_names(args.node_names or list(items), args.pod, is_proven=is_proven)
         if not result.passing and (message := await self._given_up(args.pod)):
             return ExtenderFilterResult(error=message)
         if args.node_names is not None:
@@ -129,14 +131,14 @@ class ExtenderApi:
         nominations = Nominations(self.ledger, reader, self.ending, binder.timing.clock)
         return await nominations.given_up(pod, self._request(pod))
 
-    def _filter_names(self, names: list[str], pod: Pod) -> FilterResult:
+    def _filter_names(self, names: list[str], pod: Pod, *, is_proven: bool) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
         narrowing = None if self.offered.comes_again(uid, now=now) else Narrowing(pod.nominated_node)
         result = filter_nodes(self.ledger, names, uid=uid, request=request, narrowing=narrowing)
         if result.left_out:
             self.offered.offered_some(uid, now=now)
         if result.passing:
-            self.binder.expected.put(uid, request)
+            self.binder.expected.put(uid, request, proven=self.ledger.resources if is_proven else None)
             self.refused.settled(uid)
             self.preemptors.settled(uid)
         elif request.resources:
@@ -156,10 +158,10 @@ class ExtenderApi:
         """Returns what the caller says that the pod requests: good for an answer, not for a bind."""
         return pod.request(self.ledger.resources)
 
-    async def prioritize(self, request: web.Request) -> web.Response:
+    async def prioritize(self, call: Call) -> Answer:
         """Status 400 makes the scheduler go on without scores: a worse node beats no node."""
         try:
-            args = EXTENDER_ARGS.decode(await request.read())
+            args = EXTENDER_ARGS.decode(call.content)
             names = args.node_names if args.node_names is not None else list(_named(args.nodes))
         except UNREADABLE_JSON as error:
             return _json({"error": f"not the arguments of a prioritize: {error}"}, status=400)
@@ -170,10 +172,10 @@ class ExtenderApi:
         scores = prioritize_nodes(self.ledger, names, asked) if asked.resources else dict.fromkeys(names, 0)
         return _json([HostPriority(name, score) for name, score in scores.items()])
 
-    async def preempt(self, request: web.Request) -> web.Response:
+    async def preempt(self, call: Call) -> Answer:
         """Any other status than 200 makes the scheduler give up preempting for this attempt."""
         try:
-            args = PREEMPTION_ARGS.decode(await request.read())
+            args = PREEMPTION_ARGS.decode(call.content)
         except UNREADABLE_JSON as error:
             return _json({"error": f"not the arguments of a preempt: {error}"}, status=400)
         if args.pod is None:
@@ -191,9 +193,9 @@ class ExtenderApi:
             self.ledger, NodePodReader(binder.client), self.preemptors, self.ending, binder.timing.clock
         )
 
-    async def bind(self, request: web.Request) -> web.Response:
+    async def bind(self, call: Call) -> Answer:
         try:
-            args = BINDING_ARGS.decode(await request.read())
+            args = BINDING_ARGS.decode(call.content)
         except UNREADABLE_JSON as error:
             return _json(ExtenderBindingResult(f"not the arguments of a bind: {error}"))
         pod = PodReference(args.pod_namespace, args.pod_name, args.pod_uid)
@@ -202,62 +204,38 @@ class ExtenderApi:
             ExtenderBindingResult(self.health.not_listed() or await self.binder.bind(pod, args.node))
         )
 
-    async def inspect(self, _: web.Request) -> web.Response:
+    async def inspect(self, _: Call) -> Answer:
         return _json(inspect_all(self.ledger, self.differing))
 
-    async def inspect_node(self, request: web.Request) -> web.Response:
-        name = request.match_info["node"]
+    async def inspect_node(self, call: Call) -> Answer:
+        name = call.name
         if view := inspect_node(self.ledger, name, self.differing.get(name, ())):
             return _json(view)
         return _json({"error": f"node {name} does not share GPU cards"}, status=404)
 
-    async def inspect_dialect(self, dialect: Dialect, request: web.Request) -> web.Response:
+    async def inspect_dialect(self, dialect: Dialect, _: Call) -> Answer:
+        return _json(inspect_dialect(self.ledger, dialect))
+
+    async def inspect_dialect_node(self, dialect: Dialect, call: Call) -> Answer:
         """An error is a field of the answer, as it was with the system: its tools look there."""
-        return _json(inspect_dialect(self.ledger, dialect, request.match_info.get("node", "")))
+        return _json(inspect_dialect(self.ledger, dialect, call.name))
 
-    async def version(self, _: web.Request) -> web.Response:
-        return web.Response(text=VERSION)
+    async def version(self, _: Call) -> Answer:
+        return Answer(VERSION.encode(), content_type="text/plain; charset=utf-8")
 
 
-def _port(request: web.Request) -> int:
-    """Returns where the call came in."""
-    address = request.transport.get_extra_info("sockname") if request.transport else None
-    return int(address[1]) if address else 0
+def answering(api: ExtenderApi) -> Answering:
+    """Returns what answers every call of ``api``."""
+    return api.metrics.measured(Routes(api.routes()).answer)
 
 
 def application(api: ExtenderApi, *, largest_request: int = LARGEST_REQUEST) -> web.Application:
-    middlewares = [api.metrics.measured, _errors_as_json, read_in_time]
-    app = web.Application(client_max_size=largest_request, middlewares=middlewares)
-    app.add_routes(api.routes())
-    return app
+    return http1.application(answering(api), largest_request=largest_request)
 
 
 def health_application(health: HealthApi) -> web.Application:
     """For a port that everybody on the host may ask: one short question a connection."""
-    app = web.Application(client_max_size=1024, middlewares=[_then_closed, _errors_as_json, read_in_time])
-    app.add_routes(health.routes())
-    return app
-
-
-@web.middleware
-async def _then_closed(request: web.Request, handler: Handler) -> web.StreamResponse:
-    response = await handler(request)
-    response.force_close()
-    return response
-
-
-@web.middleware
-async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answers with status 500 where a defect of ours would break the connection."""
-    try:
-        return await handler(request)
-    except web.HTTPRequestEntityTooLarge as error:
-        return _json({"error": f"{error.text}: is nodeCacheCapable set for this extender?"}, status=413)
-    except web.HTTPException as error:
-        return _json({"error": error.reason}, status=error.status)
-    except Exception as error:
-        _log.exception("%s %s failed", request.method, request.path)
-        return _json({"error": f"internal error of the extender: {error!r}"}, status=500)
+    return http1.closing_application(Routes(health.routes()).answer)
 
 
 def _named(nodes: NodeItems | None) -> dict[str, msgspec.Raw]:

@@ -73,6 +73,8 @@ class ServerTls:
 
     files: TlsFiles
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    protocols: tuple[str, ...] = field(default=("http/1.1",), kw_only=True)
+    """That clients may agree upon, the best one first."""
     problem: str = field(default="", init=False)
     """Why the files cannot be used; empty when they can."""
     _state: tuple[object, ...] | None = field(default=None, init=False)
@@ -111,6 +113,7 @@ class ServerTls:
         before = self.problem
         try:
             self._context, self.problem = self.files.load(), ""
+            self._context.set_alpn_protocols(self.protocols)
             _log.info("serving with the certificate in %s", self.files.certificate)
         except OSError as error:
             self.problem = f"cannot use the key pair in {self.files.certificate.parent}: {error}"

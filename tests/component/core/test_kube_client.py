@@ -12,7 +12,7 @@ from aiohttp import web
 from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, status, stream
 
 from gpushare_core.kube.client import JSON, KubeClient, Request
-from gpushare_core.kube.credentials import Credentials, in_cluster
+from gpushare_core.kube.credentials import TOKEN_SECONDS, Credentials, RenewedToken, in_cluster
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 
 
@@ -143,6 +143,15 @@ def test_a_service_account_token_renewed_on_disk_is_used(tmp_path: Path) -> None
     found = in_cluster({"KUBERNETES_SERVICE_HOST": "::1"}, tmp_path)
     (tmp_path / "token").write_text("second\n")
     assert (found.server, found.token()) == ("https://[::1]:443", "second\n")
+
+
+def test_a_renewed_token_is_read_again_after_a_while(tmp_path: Path) -> None:
+    moments = iter([0.0, 0.0, TOKEN_SECONDS - 1, TOKEN_SECONDS, TOKEN_SECONDS])
+    token = RenewedToken(tmp_path / "token", lambda: next(moments))
+    (tmp_path / "token").write_text("first")
+    assert token() == "first"
+    (tmp_path / "token").write_text("second")
+    assert [token(), token()] == ["first", "second"]
 
 
 async def test_a_stream_yields_lines_however_they_are_cut(api: FakeApi, client: KubeClient) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -23,7 +24,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.placement.modes import MODES
-from gpushare_core.placement.requests import PodRequest
+from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.bind.binder import Binder
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.bind.stale_reservations import StaleReservations
@@ -622,6 +623,51 @@ class Gate:
         self.asked.set()
         await self.open.wait()
         return await self._then(request)
+
+
+class TestWhatKubeSchedulerHasShown:
+    """It has proven who it is: the API server is asked for nothing but the Binding."""
+
+    @pytest.fixture(autouse=True)
+    def shown(self, binder: Binder, ledger: Ledger) -> None:
+        binder.expected.put("uid-a", pod_request(4), proven=ledger.resources)
+
+    def reads(self, api: FakeApi) -> int:
+        return len(api.requests("GET", POD))
+
+    async def test_is_bound_without_asking(self, api: FakeApi, binder: Binder, ledger: Ledger) -> None:
+        assert await binder.bind(reference(), "n1") == ""
+        assert (self.reads(api), used(ledger)) == (0, 4)
+        assert allocation(api)["containers"] == {"main": {"n1-0": 4}}
+
+    async def test_is_asked_for_where_others_resources_are_ours_by_now(
+        self, api: FakeApi, binder: Binder, ledger: Ledger
+    ) -> None:
+        served = {"nvidia.com/gpu": ResourceClass.CARD}
+        ledger.set_share_node(replace(share_node("n3"), resources=served))
+        assert await binder.bind(reference(), "n1") == ""
+        assert self.reads(api) == 1
+
+    async def test_is_good_for_one_bind(self, api: FakeApi, binder: Binder) -> None:
+        api.fail("POST", BINDING, status(403))
+        assert await binder.bind(reference(), "n1")
+        assert await binder.bind(reference(), "n1") == ""
+        assert self.reads(api) == 1
+
+    async def test_another_pod_of_the_name_is_not_bound(
+        self, api: FakeApi, binder: Binder, ledger: Ledger
+    ) -> None:
+        api.delete(PODS, "a", "default")
+        api.put(PODS, pod_json("a", uid="uid-other", units=8))
+        assert await binder.bind(reference(), "n1")
+        assert "nodeName" not in api.pod("a")["spec"]
+        assert used(ledger) == 0
+
+    async def test_does_not_fit_any_more(self, api: FakeApi, binder: Binder, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("uid-x", c0=16))
+        ledger.set_pod(pod_update("uid-y", c1=16))
+        assert "asked 4" in await binder.bind(reference(), "n1")
+        assert api.requests("POST", BINDING) == []
 
 
 class TestWhatAPodIsExpectedToAskFor:

@@ -1,7 +1,11 @@
 """What a filter has shown of a pod is known until its bind, and does not grow."""
 
+from dataclasses import replace
+
+import pytest
 from tests.samples.extender import asked, pod_request
 
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import PodRequest, ResourceClass
 from gpushare_extender.decide.expected_requests import ExpectedRequests, is_same
 
@@ -12,16 +16,42 @@ def test_what_was_shown_last_is_known_once() -> None:
     expected.put("a", pod_request(8))
     taken = expected.take("a")
     assert taken is not None
-    assert is_same(taken, pod_request(8))
+    assert is_same(taken.request, pod_request(8))
     assert expected.take("a") is None
 
 
-def test_containers_are_not_kept() -> None:
+def test_what_anybody_says_is_kept_without_containers_and_is_not_certain() -> None:
     expected = ExpectedRequests()
     expected.put("a", pod_request(4))
     taken = expected.take("a")
     assert taken is not None
-    assert not taken.containers
+    assert (taken.request.containers, taken.names) == ({}, None)
+
+
+def test_what_kube_scheduler_says_is_kept_whole() -> None:
+    expected = ExpectedRequests()
+    expected.put("a", pod_request(4), proven=RESOURCES)
+    taken = expected.take("a")
+    assert taken is not None
+    assert (taken.request, taken.names) == (pod_request(4), RESOURCES)
+
+
+NAMES = [str(number) for number in range(17)]
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        pytest.param(PodRequest((replace(asked(17), containers=dict.fromkeys(NAMES, 1)),)), id="containers"),
+        pytest.param(PodRequest((asked(4),), init_containers=frozenset(NAMES)), id="init containers"),
+    ],
+)
+def test_of_a_pod_of_many_containers_nothing_is_certain(large: PodRequest) -> None:
+    expected = ExpectedRequests()
+    expected.put("a", large, proven=RESOURCES)
+    taken = expected.take("a")
+    assert taken is not None
+    assert (taken.request.containers, taken.names) == ({}, None)
 
 
 def test_those_filtered_longest_ago_are_forgotten() -> None:

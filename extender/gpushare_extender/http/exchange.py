@@ -1,0 +1,51 @@
+"""A request and its answer, by whichever HTTP they come."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+JSON = "application/json"
+ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that has come in full. ``path``: as it was sent, without what follows a question mark."""
+
+    method: str
+    path: str
+    content: bytes = b""
+    port: int = 0
+    """Where it came in."""
+    is_proven: bool = False
+    """Whether who sent it has a certificate of our authority."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return unquote(self.path.rpartition("/")[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is answered, as a whole: a chunked answer costs kube-scheduler its connection."""
+
+    content: bytes
+    status: int = HTTPStatus.OK
+    content_type: str = JSON
+
+
+Answering = Callable[[Call], Awaitable[Answer]]
+"""Never raises but for a defect."""
+
+
+def json_answer(answer: Any, *, status: int = HTTPStatus.OK) -> Answer:
+    return Answer(ENCODER.encode(answer), status)
+
+
+def error_answer(message: str, status: int) -> Answer:
+    return json_answer({"error": message}, status=status)

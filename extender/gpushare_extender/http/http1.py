@@ -1,0 +1,63 @@
+"""HTTP/1.1: aiohttp reads the requests."""
+
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from gpushare_extender.http.connection import Handler, is_encrypted, read_in_time
+from gpushare_extender.http.exchange import Answer, Answering, Call, error_answer
+
+SHORT_REQUEST = 1024
+"""Bytes: a question without content."""
+
+
+def application(answering: Answering, *, largest_request: int) -> web.Application:
+    """Returns what has every request answered by ``answering``. ``largest_request`` is in bytes."""
+    return _application(answering, [_refusals_as_json, read_in_time], largest_request)
+
+
+def closing_application(answering: Answering) -> web.Application:
+    """For a port that everybody on the host may ask: one short question a connection."""
+    return _application(answering, [_then_closed, _refusals_as_json, read_in_time], SHORT_REQUEST)
+
+
+def _application(answering: Answering, middlewares: list[Middleware], largest: int) -> web.Application:
+    async def answer(request: web.Request) -> web.Response:
+        is_proven = request.transport is not None and is_encrypted(request.transport)
+        call = Call(request.method, request.rel_url.raw_path, await request.read(), _port(request), is_proven)
+        return _response(await answering(call))
+
+    app = web.Application(client_max_size=largest, middlewares=middlewares)
+    app.router.add_route("*", "/{path:.*}", answer)
+    return app
+
+
+def _response(answer: Answer) -> web.Response:
+    return web.Response(
+        body=answer.content, status=answer.status, headers={"Content-Type": answer.content_type}
+    )
+
+
+def _port(request: web.Request) -> int:
+    address = request.transport.get_extra_info("sockname") if request.transport else None
+    return int(address[1]) if address else 0
+
+
+@web.middleware
+async def _then_closed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    response = await handler(request)
+    response.force_close()
+    return response
+
+
+@web.middleware
+async def _refusals_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Of requests that have not come as they should."""
+    try:
+        return await handler(request)
+    except web.HTTPRequestEntityTooLarge as error:
+        message = f"{error.text}: is nodeCacheCapable set for this extender?"
+        return _response(error_answer(message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE))
+    except web.HTTPException as error:
+        return _response(error_answer(error.reason, error.status))

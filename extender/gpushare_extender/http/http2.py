@@ -1,0 +1,325 @@
+"""HTTP/2: all calls of a kube-scheduler on one connection.
+
+Go's client keeps two idle connections of HTTP/1.1 to a host and closes all others: in a burst of binds nearly
+each would begin with a handshake, which costs both sides more than the rest of the bind.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Protocol, cast
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import (
+    ConnectionTerminated,
+    DataReceived,
+    Event,
+    RemoteSettingsChanged,
+    RequestReceived,
+    StreamEnded,
+    StreamReset,
+    WindowUpdated,
+)
+from h2.exceptions import ProtocolError
+from h2.settings import SettingCodes, Settings
+
+from gpushare_extender.http.connection import is_encrypted
+from gpushare_extender.http.exchange import Answer, Answering, Call, error_answer
+
+MOST_STREAMS = 512
+"""Requests at a time; a client with more opens another connection. A burst of binds takes one for each."""
+MOST_ANSWERING = 2 * MOST_STREAMS
+"""With those that were answered to nobody: their streams were reset."""
+LARGEST_FRAME = 2**18
+"""Bytes: the names of 5,000 nodes."""
+LARGEST_HEADERS = 2**14
+READ_WINDOW = 2**24
+"""Bytes of requests that have not come in full, all streams together."""
+
+_CONFIGURATION = H2Configuration(
+    client_side=False,
+    header_encoding=None,
+    validate_outbound_headers=False,
+    normalize_outbound_headers=False,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Owner(Protocol):
+    """The connection, as far as its requests change it."""
+
+    def request_read(self) -> None:
+        """A request is on it, and has all the time it wants."""
+
+    def request_answered(self) -> None:
+        """None is on it."""
+
+    def abort(self) -> None:
+        """Breaks it off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamLimits:
+    """``read``: seconds for a request from its first byte to its last. ``write``: seconds in which the client
+    has to take an answer. ``largest``: bytes of a request."""
+
+    read: float
+    write: float
+    largest: int
+
+
+@dataclass(slots=True)
+class _Stream:
+    """A request on its way in, then its answer on its way out."""
+
+    method: str
+    path: str
+    parts: list[bytes] = field(default_factory=list)
+    length: int = 0
+    window: int = 0
+    """Bytes that the client may not send because of it."""
+    is_read: bool = False
+    unsent: bytes = b""
+    timer: asyncio.TimerHandle | None = None
+
+    def cancel_timer(self) -> None:
+        if self.timer:
+            self.timer.cancel()
+        self.timer = None
+
+
+class Http2Requests(asyncio.Protocol):
+    """Has every request of one connection answered."""
+
+    def __init__(self, answering: Answering, owner: Owner, limits: StreamLimits) -> None:
+        self._answering = answering
+        self._owner = owner
+        self._limits = limits
+        self._http2 = _server()
+        self._transport: asyncio.Transport | None = None
+        self._port, self._is_proven = 0, False
+        self._streams: dict[int, _Stream] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_paused = self._is_draining = False
+        self.over = asyncio.Event()
+        """Is set when the connection has ended."""
+
+    def drain(self) -> None:
+        """Takes no more requests, and ends the connection once those that have come are answered."""
+        self._is_draining = True
+        if not self._streams:
+            self.end()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        address = transport.get_extra_info("sockname")
+        self._port = int(address[1]) if address else 0
+        self._is_proven = is_encrypted(transport)
+        self._http2.initiate_connection()
+        self._http2.increment_flow_control_window(READ_WINDOW)
+        self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            found = self._http2.receive_data(data)
+        except ProtocolError as error:
+            _log.debug("not HTTP/2: %s", error)
+            self.end()
+            return
+        for event in found:
+            self._take(event)
+        for number in self._unfinished():
+            self._begin_timer(number, self._limits.read)
+        self._flush()
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """What has been asked goes on, such as binds; nobody is answered any more."""
+        self._transport = None
+        self.over.set()
+        for stream in self._streams.values():
+            stream.cancel_timer()
+        self._streams.clear()
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        self._send_unsent()
+        self._flush()
+
+    # What the client sends
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case RequestReceived():
+                self._open(event.stream_id, dict(event.headers))
+            case DataReceived():
+                self._receive(event.stream_id, event.data, event.flow_controlled_length)
+            case StreamEnded():
+                self._finish_reading(event.stream_id)
+            case StreamReset():
+                self._close(event.stream_id)
+            case WindowUpdated() | RemoteSettingsChanged():
+                self._send_unsent()
+            case ConnectionTerminated():
+                self.end()
+
+    def _open(self, number: int, headers: Mapping[bytes, bytes]) -> None:
+        if self._is_draining or len(self._tasks) >= MOST_ANSWERING:
+            self._http2.reset_stream(number, ErrorCodes.REFUSED_STREAM)  # which says: nothing was done
+            return
+        if not self._streams:
+            self._owner.request_read()
+        path = headers.get(b":path", b"").partition(b"?")[0]
+        method = headers.get(b":method", b"")
+        self._streams[number] = _Stream(method.decode("latin-1"), path.decode("latin-1"))
+
+    def _receive(self, number: int, data: bytes, window: int) -> None:
+        """The window is given back when the request is complete: so many bytes wait at the most."""
+        stream = self._streams.get(number)
+        if stream is None or stream.length > self._limits.largest:
+            self._http2.acknowledge_received_data(window, number)
+            return
+        stream.length += len(data)
+        stream.window += window
+        if stream.length <= self._limits.largest:
+            stream.parts.append(data)
+        else:
+            self._refuse_as_too_large(number, stream)
+
+    def _refuse_as_too_large(self, number: int, stream: _Stream) -> None:
+        stream.parts.clear()
+        self._give_window_back(number, stream)
+        message = f"more than {self._limits.largest} bytes: is nodeCacheCapable set for this extender?"
+        self._send(number, stream, error_answer(message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE))
+
+    def _finish_reading(self, number: int) -> None:
+        stream = self._streams.get(number)
+        if stream is None or stream.is_read:
+            return
+        stream.is_read = True
+        stream.cancel_timer()
+        self._give_window_back(number, stream)
+        if stream.length > self._limits.largest:
+            return
+        call = Call(stream.method, stream.path, b"".join(stream.parts), self._port, self._is_proven)
+        stream.parts.clear()
+        task = asyncio.create_task(self._answer(number, stream, call))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _give_window_back(self, number: int, stream: _Stream) -> None:
+        if stream.window:
+            self._http2.acknowledge_received_data(stream.window, number)
+            stream.window = 0
+
+    # What is answered
+
+    async def _answer(self, number: int, stream: _Stream, call: Call) -> None:
+        try:
+            answer = await self._answering(call)
+        except Exception:
+            _log.exception("%s %s is not answered", call.method, call.path)
+            self._give_up(number)
+            return
+        if self._streams.get(number) is stream:
+            self._send(number, stream, answer)
+            self._flush()
+
+    def _send(self, number: int, stream: _Stream, answer: Answer) -> None:
+        content = b"" if stream.method == "HEAD" else answer.content
+        headers = [
+            (b":status", str(int(answer.status)).encode()),
+            (b"content-type", answer.content_type.encode()),
+            (b"content-length", str(len(answer.content)).encode()),
+        ]
+        self._http2.send_headers(number, headers, end_stream=not content)
+        stream.unsent = content
+        if content:
+            self._send_rest(number, stream)
+        else:
+            self._close(number)
+
+    def _send_unsent(self) -> None:
+        for number, stream in [*self._streams.items()]:
+            if stream.unsent:
+                self._send_rest(number, stream)
+
+    def _send_rest(self, number: int, stream: _Stream) -> None:
+        """As much as the client takes now."""
+        while stream.unsent and not self._is_paused:
+            room = min(self._http2.local_flow_control_window(number), self._http2.max_outbound_frame_size)
+            if room <= 0:
+                break
+            part, stream.unsent = stream.unsent[:room], stream.unsent[room:]
+            self._http2.send_data(number, part, end_stream=not stream.unsent)
+        if not stream.unsent:
+            self._close(number)
+        elif stream.timer is None:
+            self._begin_timer(number, self._limits.write)
+
+    # How long it takes
+
+    def _unfinished(self) -> list[int]:
+        """Returns the requests that are not complete, and that nobody waits for yet."""
+        found = self._streams.items()
+        return [number for number, each in found if not each.is_read and each.timer is None]
+
+    def _begin_timer(self, number: int, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._streams[number].timer = loop.call_later(seconds, self._give_up, number)
+
+    def _give_up(self, number: int) -> None:
+        if number in self._streams:
+            self._http2.reset_stream(number, ErrorCodes.CANCEL)
+            self._close(number)
+            self._flush()
+
+    def _close(self, number: int) -> None:
+        """Nothing more comes or goes on it."""
+        stream = self._streams.pop(number, None)
+        if stream is None:
+            return
+        stream.cancel_timer()
+        self._give_window_back(number, stream)
+        if not self._streams:
+            self._owner.request_answered()
+            if self._is_draining:
+                self.end()
+
+    def end(self) -> None:
+        """Tells the client that the connection is over."""
+        if self._transport is None:
+            return
+        with suppress(ProtocolError):
+            self._http2.close_connection()
+        self._flush()
+        if self._transport:
+            self._transport.close()
+
+    def _flush(self) -> None:
+        data = self._http2.data_to_send()
+        if data and self._transport:
+            self._transport.write(data)
+
+
+def _server() -> H2Connection:
+    http2 = H2Connection(_CONFIGURATION)
+    values = {
+        SettingCodes.MAX_CONCURRENT_STREAMS: MOST_STREAMS,
+        SettingCodes.INITIAL_WINDOW_SIZE: READ_WINDOW,
+        SettingCodes.MAX_FRAME_SIZE: LARGEST_FRAME,
+        SettingCodes.MAX_HEADER_LIST_SIZE: LARGEST_HEADERS,
+    }
+    http2.local_settings = Settings(client=False, initial_values=values)
+    http2.max_inbound_frame_size = LARGEST_FRAME
+    return http2

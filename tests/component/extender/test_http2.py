@@ -1,0 +1,283 @@
+"""All calls of a kube-scheduler on one connection: what it may hold, and for how long."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from h2.errors import ErrorCodes
+from tests.fakes.extender_caller import call, heard_application
+from tests.fakes.extender_keys import KeyFolder, caller_tls
+from tests.fakes.http2_client import Http2Client, connected
+
+from gpushare_extender.http.connection import Patience
+from gpushare_extender.http.exchange import Answer, Answering, Call, json_answer
+from gpushare_extender.http.listener import PROTOCOLS, Http2Service, ListenerLimits, listening
+from gpushare_extender.http.routes import Route, Routes
+from gpushare_extender.http.tls import ServerTls
+
+LARGEST = 100_000
+REFUSED = int(ErrorCodes.REFUSED_STREAM)
+CANCELLED = int(ErrorCodes.CANCEL)
+
+
+async def echo(call: Call) -> Answer:
+    return Answer(call.method.encode() + b" " + call.path.encode() + b" " + call.content)
+
+
+class Held:
+    """Answers when it is let go."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+        self._arrived = asyncio.Semaphore(0)
+
+    async def __call__(self, _: Call) -> Answer:
+        self._arrived.release()
+        await self.free.wait()
+        return Answer(b"late")
+
+    async def until(self, arrived: int) -> None:
+        """Returns when so many have come since the last time."""
+        for _ in range(arrived):
+            await self._arrived.acquire()
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> KeyFolder:
+    keys = KeyFolder(tmp_path)
+    keys.write("first")
+    return keys
+
+
+class Server:
+    """Serves while entered; ``stop`` begins to end it."""
+
+    def __init__(self, keys: KeyFolder) -> None:
+        self._keys = keys
+        self.stop = asyncio.Event()
+        self.stopped: asyncio.Task[None] | None = None
+
+    @contextlib.asynccontextmanager
+    async def client(
+        self,
+        answering: Answering = echo,
+        *,
+        patience: Patience | None = None,
+        drain: float = 5.0,
+        window: int = 65535,
+    ) -> AsyncIterator[Http2Client]:
+        ports = asyncio.get_running_loop().create_future()
+        limits = ListenerLimits(patience or Patience())
+        self.stopped = asyncio.create_task(self._serve(answering, limits, drain, ports))
+        port = await ports
+        try:
+            async with connected(port, caller_tls(), window=window) as client:
+                yield client
+        finally:
+            self.stop.set()
+            await self.stopped
+
+    async def _serve(
+        self, answering: Answering, limits: ListenerLimits, drain: float, ports: "asyncio.Future[int]"
+    ) -> None:
+        tls = ServerTls(self._keys.files, protocols=PROTOCOLS)
+        service = Http2Service(answering, LARGEST)
+        async with listening(
+            heard_application(),
+            host="127.0.0.1",
+            port=0,
+            tls=tls,
+            drain=drain,
+            limits=limits,
+            http2=service,
+        ) as port:
+            ports.set_result(port)
+            await self.stop.wait()
+
+
+@pytest.fixture
+def server(keys: KeyFolder) -> Server:
+    return Server(keys)
+
+
+class TestAnswers:
+    async def test_a_call_is_answered_whole(self, server: Server) -> None:
+        async with server.client() as client:
+            exchange = await client.answer(client.ask("POST", "/gpushare/bind?x=1", b"content"))
+            assert (exchange.status, exchange.content) == (200, b"POST /gpushare/bind content")
+            assert exchange.headers["content-length"] == str(len(exchange.content))
+            assert exchange.headers["content-type"] == "application/json"
+
+    async def test_who_sent_it_has_proven_who_he_is(self, server: Server) -> None:
+        async def proven(call: Call) -> Answer:
+            return json_answer([call.is_proven, call.port > 0])
+
+        async with server.client(proven) as client:
+            assert (await client.answer(client.ask())).content == b"[true,true]"
+
+    async def test_many_are_answered_at_a_time_each_with_its_own(self, server: Server) -> None:
+        held = Held()
+
+        async def answer(call: Call) -> Answer:
+            await held(call)
+            return Answer(call.content)
+
+        async with server.client(answer) as client:
+            numbers = {client.ask(content=str(each).encode()): each for each in range(200)}
+            await asyncio.wait_for(held.until(200), 5)
+            held.free.set()
+            for number, each in numbers.items():
+                assert (await client.answer(number)).content == str(each).encode()
+
+    async def test_a_question_by_head_has_no_content(self, server: Server) -> None:
+        async with server.client() as client:
+            exchange = await client.answer(client.ask("HEAD", "/", b""))
+            assert (exchange.content, exchange.headers["content-length"]) == (b"", "7")
+
+    async def test_an_answer_goes_as_the_client_takes_it(self, server: Server) -> None:
+        async def large(_: Call) -> Answer:
+            return Answer(b"y" * 1_000_000)
+
+        async with server.client(large, window=1000) as client:
+            assert len((await client.answer(client.ask())).content) == 1_000_000
+
+    async def test_who_cannot_speak_it_is_answered_as_before(self, keys: KeyFolder) -> None:
+        tls = ServerTls(keys.files, protocols=PROTOCOLS)
+        service = Http2Service(echo, LARGEST)
+        async with listening(
+            heard_application(), host="127.0.0.1", port=0, tls=tls, drain=0.1, http2=service
+        ) as port:
+            assert await call(port, caller_tls()) == "heard"
+
+    @pytest.mark.parametrize(
+        ("method", "path", "expected"),
+        [
+            pytest.param("GET", "/nowhere", 404, id="no such path"),
+            pytest.param("GET", "/a", 405, id="another method"),
+            pytest.param("POST", "/a", 500, id="a defect"),
+            pytest.param("GET", "/b/n%201", 200, id="a name"),
+            pytest.param("GET", "/b/", 404, id="no name"),
+            pytest.param("GET", "/b/x/y", 404, id="two names"),
+        ],
+    )
+    async def test_routes(self, server: Server, method: str, path: str, expected: int) -> None:
+        async def broken(_: Call) -> Answer:
+            raise RuntimeError("a defect")
+
+        async def named(call: Call) -> Answer:
+            return Answer(call.name.encode())
+
+        routes = Routes([Route("POST", "/a", broken), Route("GET", "/b/", named)])
+        async with server.client(routes.answer) as client:
+            exchange = await client.answer(client.ask(method, path, b""))
+            assert exchange.status == expected
+            assert exchange.content == b"n 1" or b'"error"' in exchange.content
+
+
+class TestDeadlines:
+    async def test_a_half_sent_request_is_reset_and_the_others_go_on(self, server: Server) -> None:
+        async with server.client(patience=Patience(read=0.2)) as client:
+            half = client.open()
+            client.send(half, b"{")
+            assert (await client.answer(half)).reset == CANCELLED
+            assert (await client.answer(client.ask())).status == 200
+
+    async def test_an_answer_that_nobody_takes_is_reset(self, server: Server) -> None:
+        async def large(_: Call) -> Answer:
+            return Answer(b"y" * 100_000)
+
+        async with server.client(large, patience=Patience(idle=0.3), window=1000) as client:
+            client.takes = False
+            assert (await client.answer(client.ask())).reset == CANCELLED
+
+    async def test_a_connection_without_requests_is_not_kept(self, server: Server) -> None:
+        async with server.client(patience=Patience(idle=0.2)) as client:
+            assert (await client.answer(client.ask())).status == 200
+            await client.until(lambda: client.closed, "the connection's end")
+
+    async def test_an_answer_has_all_the_time_it_wants(self, server: Server) -> None:
+        held = Held()
+        async with server.client(held, patience=Patience(read=0.1, idle=0.1)) as client:
+            number = client.ask()
+            await asyncio.sleep(0.4)
+            assert not client.closed
+            held.free.set()
+            assert (await client.answer(number)).content == b"late"
+
+
+class TestLimits:
+    async def test_a_request_that_is_too_large_is_refused_and_the_others_go_on(self, server: Server) -> None:
+        async with server.client() as client:
+            await client.answer(client.ask())  # from then on it knows how much the server takes
+            exchange = await client.answer(client.ask(content=b"x" * (LARGEST + 1)))
+            assert (exchange.status, b"nodeCacheCapable" in exchange.content) == (413, True)
+            assert (await client.answer(client.ask(content=b"y"))).status == 200
+
+    async def test_large_requests_one_after_the_other_do_not_use_up_the_window(self, server: Server) -> None:
+        async with server.client() as client:
+            await client.answer(client.ask())  # from then on it knows how much the server takes
+            for _ in range(300):  # 30 MB: more than the window
+                exchange = await client.answer(client.ask(content=b"x" * LARGEST))
+                assert len(exchange.content) > LARGEST
+
+    async def test_who_resets_all_he_asks_is_refused_after_a_while(self, server: Server) -> None:
+        held = Held()
+        async with server.client(held) as client:
+            for _ in range(1024):
+                client.reset(client.ask())
+            assert (await client.answer(client.ask())).reset == REFUSED
+            held.free.set()
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            pytest.param(b"\x00\x00\x01\x09\x00\x00\x00\x00\x01x", id="out of order"),
+            pytest.param(b"\x00\x00\x01\x06\x00\x00\x00\x00\x00x", id="a ping of one byte"),
+            pytest.param(b"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00", id="an empty window"),
+        ],
+    )
+    async def test_what_is_not_http2_ends_the_connection(self, server: Server, data: bytes) -> None:
+        async with server.client() as client:
+            assert (await client.answer(client.ask())).status == 200
+            client.write(data)
+            await client.until(lambda: client.closed, "the connection's end")
+
+
+class TestEnd:
+    async def test_what_has_come_is_answered_and_no_more_is_taken(self, server: Server) -> None:
+        held = Held()
+        async with server.client(held) as client:
+            number = client.ask()
+            await asyncio.wait_for(held.until(1), 5)
+            server.stop.set()
+            refused = await client.answer(await self._until_refused(client))
+            assert refused.reset == REFUSED
+            held.free.set()
+            assert (await client.answer(number)).content == b"late"
+            await client.until(lambda: client.terminated, "the word that it ends")
+
+    async def test_it_does_not_wait_for_ever(self, server: Server) -> None:
+        held = Held()
+        async with server.client(held, drain=0.2) as client:
+            client.ask()
+            await asyncio.wait_for(held.until(1), 5)
+            server.stop.set()
+            await client.until(lambda: client.closed, "the connection's end")
+            held.free.set()
+
+    async def test_at_once_where_nothing_is_asked(self, server: Server) -> None:
+        async with server.client(drain=60.0) as client:
+            assert (await client.answer(client.ask())).status == 200
+            server.stop.set()
+            await client.until(lambda: client.terminated and client.closed, "the connection's end")
+
+    async def _until_refused(self, client: Http2Client) -> int:
+        """The server notices a moment later that it is to stop; until then what is asked waits as well."""
+        async with asyncio.timeout(5):
+            while True:
+                number = client.ask()
+                await asyncio.sleep(0.02)
+                if client.exchanges[number].reset is not None:
+                    return number
