@@ -128,6 +128,8 @@ class Http2Requests(asyncio.Protocol):
         self._flush()
 
     def data_received(self, data: bytes) -> None:
+        if self._transport is None:
+            return
         try:
             found = self._http2.receive_data(data)
         except ProtocolError as error:
@@ -135,18 +137,15 @@ class Http2Requests(asyncio.Protocol):
             self.end()
             return
         for event in found:
-            self._take(event)
+            if self._transport:
+                self._take(event)
         for number in self._unfinished():
             self._begin_timer(number, self._limits.read)
         self._flush()
 
     def connection_lost(self, _: Exception | None) -> None:
-        """What has been asked goes on, such as binds; nobody is answered any more."""
-        self._transport = None
+        self._forget()
         self.over.set()
-        for stream in self._streams.values():
-            stream.cancel_timer()
-        self._streams.clear()
 
     def pause_writing(self) -> None:
         self._is_paused = True
@@ -297,14 +296,22 @@ class Http2Requests(asyncio.Protocol):
                 self.end()
 
     def end(self) -> None:
-        """Tells the client that the connection is over."""
-        if self._transport is None:
+        """Tells the client that the connection is over; nobody is answered any more."""
+        transport = self._transport
+        if transport is None:
             return
         with suppress(ProtocolError):
             self._http2.close_connection()
         self._flush()
-        if self._transport:
-            self._transport.close()
+        self._forget()
+        transport.close()
+
+    def _forget(self) -> None:
+        """What has been asked goes on, such as binds."""
+        self._transport = None
+        for stream in self._streams.values():
+            stream.cancel_timer()
+        self._streams.clear()
 
     def _flush(self) -> None:
         data = self._http2.data_to_send()

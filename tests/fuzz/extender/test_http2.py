@@ -1,0 +1,172 @@
+"""HTTP/2 of whatever frames: each connection goes on, or ends in good order; nothing is raised."""
+
+import asyncio
+from typing import Any, cast
+
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import ResponseReceived
+from hpack import Encoder
+from hyperframe.frame import (
+    ContinuationFrame,
+    DataFrame,
+    Frame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    PriorityFrame,
+    PushPromiseFrame,
+    RstStreamFrame,
+    SettingsFrame,
+    WindowUpdateFrame,
+)
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.fuzz.fuzzing import fuzzes
+
+from gpushare_extender.http.exchange import Answer, Call
+from gpushare_extender.http.http2 import Http2Requests, StreamLimits
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+LIMITS = StreamLimits(read=5.0, write=5.0, largest=1000)
+GOOD = [(":method", "POST"), (":scheme", "https"), (":authority", "x"), (":path", "/gpushare/filter")]
+
+numbers = st.sampled_from([0, 1, 3, 5, 7, 9, 2, 2**31 - 1])
+words = st.sampled_from(
+    [
+        *GOOD,
+        (":path", "/x?y"),
+        (":status", "200"),
+        ("content-length", "5"),
+        ("connection", "close"),
+        ("X", "y"),
+    ]
+)
+lists = st.one_of(st.just(GOOD), st.lists(words, max_size=6))
+flags = st.lists(st.sampled_from(["END_STREAM", "END_HEADERS", "PADDED", "PRIORITY", "ACK"]), max_size=3)
+settings = st.dictionaries(st.sampled_from([1, 2, 3, 4, 5, 6, 8, 99]), st.integers(0, 2**31), max_size=3)
+amounts = st.sampled_from([1, 100, 65535, 2**31 - 1])
+
+
+def headers_frame(number: int, found: list[tuple[str, str]]) -> Frame:
+    return HeadersFrame(number or 1, data=Encoder().encode(found))
+
+
+frames = st.one_of(
+    st.builds(headers_frame, numbers, lists),
+    st.builds(lambda number, data: DataFrame(number or 1, data=data), numbers, st.binary(max_size=2000)),
+    st.builds(lambda found: SettingsFrame(0, settings=found), settings),
+    st.builds(lambda number, amount: WindowUpdateFrame(number, window_increment=amount), numbers, amounts),
+    st.builds(lambda number, code: RstStreamFrame(number or 1, error_code=code), numbers, st.integers(0, 20)),
+    st.builds(lambda data: PingFrame(0, opaque_data=data), st.binary(min_size=8, max_size=8)),
+    st.builds(lambda number: PriorityFrame(number or 1, depends_on=3), numbers),
+    st.builds(lambda code: GoAwayFrame(0, last_stream_id=1, error_code=code), st.integers(0, 20)),
+    st.builds(lambda number: ContinuationFrame(number or 1, data=Encoder().encode(GOOD)), numbers),
+    st.builds(lambda number: PushPromiseFrame(number or 1, promised_stream_id=2), numbers),
+)
+
+
+def wire(frame: Frame, named: list[str]) -> bytes:
+    frame.flags.clear()
+    for flag in named:
+        if flag in {each.name for each in frame.defined_flags}:
+            frame.flags.add(flag)
+    return cast("bytes", frame.serialize())
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> list[bytes]:
+    """What comes, in the parts in which it comes; most begin as they should."""
+    content = PREFACE if draw(st.integers(0, 9)) else draw(st.binary(max_size=30))
+    if draw(st.integers(0, 9)):
+        content += wire(SettingsFrame(0), [])
+    for frame in draw(st.lists(frames, max_size=8)):
+        content += wire(frame, draw(flags))
+    content = bytearray(content)
+    for at in draw(st.lists(st.integers(0, 400), max_size=2)):
+        if at < len(content):
+            content[at] ^= 1 << draw(st.integers(0, 7))
+    cut = draw(st.integers(0, len(content)))
+    return [bytes(content[:cut]), bytes(content[cut:])]
+
+
+class Transport:
+    """Where it is written to."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.is_closed = False
+
+    def get_extra_info(self, _: str) -> Any:
+        return None
+
+    def write(self, data: bytes) -> None:
+        assert not self.is_closed
+        self.written += data
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Owner:
+    """Counts whether a request is on the connection."""
+
+    def __init__(self) -> None:
+        self.is_used = False
+
+    def request_read(self) -> None:
+        assert not self.is_used
+        self.is_used = True
+
+    def request_answered(self) -> None:
+        assert self.is_used
+        self.is_used = False
+
+    def abort(self) -> None:
+        raise AssertionError("nobody asked for it")
+
+
+async def answered(call: Call) -> Answer:
+    await asyncio.sleep(0)
+    return Answer(call.content * 100)
+
+
+async def spoken(parts: list[bytes]) -> Transport:
+    transport, owner = Transport(), Owner()
+    requests = Http2Requests(answered, owner, LIMITS)
+    requests.connection_made(cast("asyncio.Transport", transport))
+    for part in parts:
+        if part and not transport.is_closed:
+            requests.data_received(part)
+            requests.pause_writing()
+            await asyncio.sleep(0)
+            requests.resume_writing()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    requests.connection_lost(None)
+    return transport
+
+
+@fuzzes(Http2Requests.data_received)
+@given(conversations())
+@example([PREFACE, wire(SettingsFrame(0), []) + wire(headers_frame(1, GOOD), ["END_HEADERS"])])
+@example(
+    [
+        PREFACE
+        + wire(SettingsFrame(0), [])
+        + wire(headers_frame(1, GOOD), ["END_STREAM", "END_HEADERS"]) * 2,
+        b"",
+    ]
+)
+def test_whatever_comes_nothing_is_raised(parts: list[bytes]) -> None:
+    asyncio.run(spoken(parts))
+
+
+def test_a_good_request_is_answered_there() -> None:
+    """So that the test above tells something."""
+    client = H2Connection(H2Configuration(client_side=True))
+    client.initiate_connection()
+    client.send_headers(1, GOOD, end_stream=False)
+    client.send_data(1, b"x", end_stream=True)
+    transport = asyncio.run(spoken([client.data_to_send()]))
+    assert any(isinstance(event, ResponseReceived) for event in client.receive_data(transport.written))
