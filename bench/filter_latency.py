@@ -109,7 +109,7 @@ def measure(
     offered = [node_name(index) for index in range(names)]
     fitting = _fitting(layout, names=names, units=units)
     passing = min(len(fitting), candidates or names)
-    _wait_for_right_answer(caller, offered, units=units, fitting=fitting, passing=passing)
+    _wait_for_right_answer(caller, offered, units=units, fitting=fitting, passing=passing, seconds=DEADLINE)
     milliseconds: list[float] = []
     body = answer = b""
     for _ in range(count):
@@ -153,7 +153,7 @@ def _wait_for_right_answer(
     units: int,
     fitting: set[str],
     passing: int,
-    seconds: float = DEADLINE,
+    seconds: float,
 ) -> None:
     """Asks for another pod each time: one that comes again is offered every node."""
     deadline = time.monotonic() + seconds

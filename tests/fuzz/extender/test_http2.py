@@ -71,7 +71,7 @@ def wire(frame: Frame, named: list[str]) -> bytes:
     for flag in named:
         if flag in {each.name for each in frame.defined_flags}:
             frame.flags.add(flag)
-    return cast("bytes", frame.serialize())
+    return frame.serialize()
 
 
 @st.composite
@@ -82,12 +82,12 @@ def conversations(draw: st.DrawFn) -> list[bytes]:
         content += wire(SettingsFrame(0), [])
     for frame in draw(st.lists(frames, max_size=8)):
         content += wire(frame, draw(flags))
-    content = bytearray(content)
+    changed = bytearray(content)
     for at in draw(st.lists(st.integers(0, 400), max_size=2)):
-        if at < len(content):
-            content[at] ^= 1 << draw(st.integers(0, 7))
-    cut = draw(st.integers(0, len(content)))
-    return [bytes(content[:cut]), bytes(content[cut:])]
+        if at < len(changed):
+            changed[at] ^= 1 << draw(st.integers(0, 7))
+    cut = draw(st.integers(0, len(changed)))
+    return [bytes(changed[:cut]), bytes(changed[cut:])]
 
 
 class Transport:
