@@ -1,7 +1,7 @@
 """Pods that are no affair of ours are looked at by as few admission policies as possible.
 
-Each policy that is evaluated at all costs the API server a conversion of the object, for its conditions; one without
-conditions, or whose conditions hold, costs four.
+Each policy that is evaluated at all costs the API server a conversion of the object, for its conditions;
+where they hold there are three more.
 """
 
 import re
