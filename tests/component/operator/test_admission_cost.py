@@ -81,6 +81,7 @@ def test_the_events_of_kubelets_are_not_even_converted() -> None:
         spec for name, spec in policies("ValidatingAdmissionPolicy") if name == "gpushare-plugin-events"
     ]
     assert spec["matchConstraints"]["matchPolicy"] == "Exact"
+    assert [rule["apiVersions"] for rule in spec["matchConstraints"]["resourceRules"]] == [["*"]]
     bodies = yaml.safe_load_all((MANIFESTS / "rbac-plugin.yaml").read_text())
     groups = [
         rule["apiGroups"]
