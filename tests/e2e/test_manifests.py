@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 from tests.e2e.observe import PODS, SHARE_NODES, get, watch_until
 from tests.e2e.outcomes import is_running
 from tests.e2e.product import MANIFESTS, SYSTEM
@@ -135,6 +136,42 @@ def test_an_ordinary_pod_may_be_changed(cluster: LocalCluster, namespace: str) -
     create(cluster, namespace, [pod("plain", {"main": 0})])
     cluster.kubectl("annotate", "pod", "plain", "-n", namespace, "mine=yes")
     cluster.kubectl("label", "pod", "plain", "-n", namespace, "mine=yes")
+
+
+def test_an_ordinary_pod_is_turned_away_by_the_conditions_of_two_policies(
+    cluster: LocalCluster, namespace: str
+) -> None:
+    """More would cost every pod of the cluster: see tests/component/operator/test_admission_cost.py."""
+    pods = [pod(f"plain-{number}", {"main": 0}) for number in range(PODS_MADE)]
+    for each in pods:
+        each["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1", "memory": "1Gi"}}
+    before = turned_away(cluster)
+    body = json.dumps({"apiVersion": "v1", "kind": "List", "items": pods})
+    cluster.kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=body)
+    more = {name: count - before.get(name, 0) for name, count in turned_away(cluster).items()}
+    looked = {name: count for name, count in more.items() if count >= PODS_MADE}
+    assert looked.keys() == {"gpushare-requests", "gpushare-dialect-environments"}
+
+
+PODS_MADE = 20
+"""So many that what else is created meanwhile is told from them."""
+
+
+def turned_away(cluster: LocalCluster) -> dict[str, float]:
+    """By policy: how many created objects its conditions have let pass without a further look."""
+    counted = "apiserver_admission_match_condition_evaluation_seconds"
+    (family,) = [
+        each
+        for each in text_string_to_metric_families(cluster.kubectl("get", "--raw", "/metrics"))
+        if each.name == counted
+    ]
+    return {
+        sample.labels["name"]: sample.value
+        for sample in family.samples
+        if sample.name == f"{counted}_count"
+        and sample.labels["kind"] == "policy"
+        and sample.labels["operation"] == "CREATE"
+    }
 
 
 def test_nobody_but_the_extender_binds_with_an_allocation(cluster: LocalCluster, namespace: str) -> None:

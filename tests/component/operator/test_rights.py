@@ -140,7 +140,7 @@ def test_pods_that_ask_for_any_of_our_resources_are_pointed_at_our_scheduler() -
     asks = next(
         each["expression"] for each in policy["spec"]["matchConditions"] if each["name"] == "asks-for-cards"
     )
-    own, shared = re.findall(r"\[([^\[\]?]+)\]", asks)
+    own, shared = re.findall(r"\[('[^\[\]]+)\]", asks)
     assert set(quoted(own)) == RESOURCES.keys() - SHARED_RESOURCES
     assert set(quoted(shared)) == SHARED_RESOURCES
     (mutation,) = policy["spec"]["mutations"]
@@ -254,12 +254,13 @@ def test_two_resources_of_any_dialects_are_noticed() -> None:
 
 
 def test_who_makes_a_pod_that_asks_in_any_words_does_not_name_its_cards() -> None:
-    file, policies = "admission-pods.yaml", ("gpushare-environments", "gpushare-dialect-environments")
-    own, others = (quoted(admission_variable(file, each, "resources")) for each in policies)
+    file = "admission-pods.yaml"
+    own = quoted(admission_variable(file, "gpushare-requests", "ownResources"))
+    others = quoted(admission_variable(file, "gpushare-dialect-environments", "resources"))
     assert set(own) == set(GPUSHARE.resources)
     assert sorted(others) == sorted(RESOURCES.keys() - GPUSHARE.resources.keys() - SHARED_RESOURCES)
     runtimes = {name for each in DIALECTS.values() for name in each.card_variables}
-    for each in policies:
+    for each in ("gpushare-requests", "gpushare-dialect-environments"):
         assert set(quoted(admission_variable(file, each, "ours"))) == {*OWN_VARIABLES, *runtimes}
         assert {*re.findall(r"'([a-z]*)'", admission_variable(file, each, "none"))} == NO_CARDS
 

@@ -1,0 +1,121 @@
+"""Pods that are no affair of ours are looked at by as few admission policies as possible.
+
+Each policy that is evaluated at all costs the API server a conversion of the object, for its conditions;
+where they hold there are three more.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpushare_core.dialects.dialect import OWN_VARIABLES
+from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import DIALECTS, RESOURCES, SHARED_RESOURCES
+
+MANIFESTS = Path(__file__).resolve().parents[3] / "manifests"
+
+Spec = Mapping[str, Any]
+
+
+def policies(kind: str) -> Iterator[tuple[str, Spec]]:
+    for path in sorted(MANIFESTS.rglob("*.yaml")):
+        for body in yaml.safe_load_all(path.read_text()):
+            if body and body["kind"] == kind:
+                yield body["metadata"]["name"], body["spec"]
+
+
+def evaluated(operation: str, resource: str, *, kind: str = "ValidatingAdmissionPolicy") -> set[str]:
+    """The policies that everybody's requests of this kind come by."""
+    return {
+        name
+        for name, spec in policies(kind)
+        for rule in spec["matchConstraints"]["resourceRules"]
+        if operation in rule["operations"] and resource in rule["resources"]
+    }
+
+
+def conditions(policy: str) -> list[str]:
+    (spec,) = [spec for name, spec in policies("ValidatingAdmissionPolicy") if name == policy]
+    return [each["expression"] for each in spec["matchConditions"]]
+
+
+def variable(policy: str, name: str) -> set[str]:
+    (spec,) = [spec for each, spec in policies("ValidatingAdmissionPolicy") if each == policy]
+    (expression,) = [each["expression"] for each in spec["variables"] if each["name"] == name]
+    return {*re.findall(r"'([^']+)'", expression)}
+
+
+@pytest.mark.parametrize(
+    ("operation", "resource", "expected"),
+    [
+        pytest.param("CREATE", "pods", {"gpushare-requests", "gpushare-dialect-environments"}, id="created"),
+        pytest.param("CREATE", "pods/binding", {"gpushare-bindings"}, id="bound"),
+        pytest.param("UPDATE", "pods", {"gpushare-pods"}, id="changed"),
+        pytest.param("UPDATE", "pods/status", {"gpushare-pods"}, id="reported on"),
+        pytest.param("CREATE", "events", {"gpushare-plugin-events"}, id="told of"),
+        pytest.param("DELETE", "pods", set[str](), id="deleted"),
+    ],
+)
+def test_few_policies_are_evaluated(operation: str, resource: str, expected: set[str]) -> None:
+    assert evaluated(operation, resource) == expected
+
+
+def test_without_backend_dedicated_nothing_changes_pods() -> None:
+    names = [path.name for path in MANIFESTS.glob("*.yaml") if "MutatingAdmissionPolicy" in path.read_text()]
+    assert names == []
+    assert evaluated("CREATE", "pods", kind="MutatingAdmissionPolicy") == {"gpushare-scheduler"}
+
+
+@pytest.mark.parametrize("kind", ["ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"])
+def test_every_policy_says_first_what_is_no_affair_of_ours(kind: str) -> None:
+    assert [name for name, spec in policies(kind) if not spec.get("matchConditions")] == []
+
+
+def test_the_events_of_kubelets_are_not_even_converted() -> None:
+    """They are of the other API, in which the plugin may write none."""
+    (spec,) = [
+        spec for name, spec in policies("ValidatingAdmissionPolicy") if name == "gpushare-plugin-events"
+    ]
+    assert spec["matchConstraints"]["matchPolicy"] == "Exact"
+    assert [rule["apiVersions"] for rule in spec["matchConstraints"]["resourceRules"]] == [["*"]]
+    bodies = yaml.safe_load_all((MANIFESTS / "rbac-plugin.yaml").read_text())
+    groups = [
+        rule["apiGroups"]
+        for body in bodies
+        for rule in body.get("rules", ())
+        if {"events", "*"} & set(rule["resources"])
+    ]
+    assert groups == [["events.k8s.io"]]
+
+
+CARD_VARIABLES = {*OWN_VARIABLES, *(name for each in DIALECTS.values() for name in each.card_variables)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "resources"),
+    [
+        pytest.param("gpushare-requests", {*RESOURCES}, id="refused"),
+        pytest.param(
+            "gpushare-dialect-environments",
+            RESOURCES.keys() - GPUSHARE.resources.keys() - SHARED_RESOURCES,
+            id="warned of",
+        ),
+    ],
+)
+def test_a_condition_is_not_narrower_than_what_it_stands_before(policy: str, resources: set[str]) -> None:
+    (condition,) = conditions(policy)
+    first, *_ = lists = [
+        {*re.findall(r"'([^']+)'", each)} for each in re.findall(r"\[('[^\[\]]+)\]", condition)
+    ]
+    assert first == resources == variable(policy, "resources")
+    assert lists[-1] == CARD_VARIABLES == variable(policy, "ours")
+
+
+def test_every_resource_is_seen_as_another_one() -> None:
+    """The condition of gpushare-requests knows a second one by its slash."""
+    assert "other.contains('/')" in conditions("gpushare-requests")[0]
+    assert [name for name in RESOURCES if "/" not in name] == []
