@@ -23,10 +23,11 @@ def surely_agree(ledger: Ledger, name: str) -> bool:
         return False
     if share_node.classes != tuple(part.resource for part in unit.parts) or len(unit.parts) > 1:
         return False
+    cards = node.cards()
     return (
         _names_each_card_once(node, share_node)
         and all(_is_bound(ledger, name, uid) for uid in node.holders)
-        and all(map(_Compared(node, unit).agrees, share_node.cards, node.cards()))
+        and all(map(_Compared(node, unit).agrees, share_node.cards, cards))
         and _count_of_booked(node) == _count_of_held(node)
     )
 
@@ -34,7 +35,7 @@ def surely_agree(ledger: Ledger, name: str) -> bool:
 def _names_each_card_once(node: NodeLedger, share_node: ShareNode) -> bool:
     """And pods have units of no other card."""
     uuids = {card.uuid for card in share_node.cards}
-    return len(uuids) == len(share_node.cards) == len(node.cards()) and node.booked_cards <= uuids
+    return len(uuids) == len(share_node.cards) and node.booked_cards <= uuids
 
 
 def _is_bound(ledger: Ledger, name: str, uid: str) -> bool:

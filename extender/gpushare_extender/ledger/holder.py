@@ -1,10 +1,10 @@
 """The pod that has units of cards, the ledger's only kind of entry, as its annotation says."""
 
 import sys
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from gpushare_core.books.allocation import MalformedAllocationError, decode_allocation
 from gpushare_core.dialects.dialect import Dialect
@@ -23,9 +23,9 @@ class CardUnits(NamedTuple):
     units: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """A pod that has units of cards of one node, or has them reserved."""
+class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A pod that has units of cards of one node, or has them reserved. Unseen by the garbage collector: a
+    cluster has tens of thousands of them."""
 
     uid: str
     namespace: str
@@ -59,8 +59,7 @@ class Holder:
         return sum(units for uuid, units in self.cards if uuid == card)
 
 
-@dataclass(frozen=True, slots=True)
-class PodUpdate:
+class PodUpdate(msgspec.Struct, frozen=True, gc=False):
     """What one watch event, or one item of a list, says of a pod."""
 
     uid: str

@@ -11,7 +11,8 @@ A pod can be gone while the kubelet has its units still. Its node's plugin tells
 has not even told that they were given out, they count for as long as that may take.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 
 from gpushare_core.dialects.table import RESOURCES
@@ -70,6 +71,8 @@ class Ledger:
         that fits there."""
         self.index = FitIndex(self._nodes, self._rooms)
         """For reading only."""
+        self._changed: dict[str, None] | None = None
+        """While many changes are made at once: the nodes that are to be followed."""
         self._ours = OurResources()
         self._legacy = LegacyPods()
 
@@ -99,11 +102,12 @@ class Ledger:
         Of those that are as they were nothing is done: of a list that is read anew nearly all are.
         """
         present = {share_node.name: share_node for share_node in share_nodes}
-        for node in self._nodes.keys() - present.keys():
-            self.drop_share_node(node)
-        for share_node in present.values():
-            if share_node != self.share_node(share_node.name):
-                self.set_share_node(share_node)
+        with self._many_changes():
+            for node in self._nodes.keys() - present.keys():
+                self.drop_share_node(node)
+            for share_node in present.values():
+                if share_node != self.share_node(share_node.name):
+                    self.set_share_node(share_node)
 
     def pause(self, node: str, reason: str) -> None:
         """The node takes no pods until ``resume``; ``reason`` is for people."""
@@ -158,11 +162,12 @@ class Ledger:
         """
         present = {update.uid: update for update in updates}
         self._legacy.keep_only(present.keys())
-        for uid in self._holders.keys() - present.keys():
-            if not self._may_be_missed(uid, begun):
-                self.pod_left(uid, now=begun)
-        for update in present.values():
-            self.set_pod(update)
+        with self._many_changes():
+            for uid in self._holders.keys() - present.keys():
+                if not self._may_be_missed(uid, begun):
+                    self.pod_left(uid, now=begun)
+            for update in present.values():
+                self.set_pod(update)
 
     # Reservations
 
@@ -407,8 +412,22 @@ class Ledger:
     def _node_ledger(self, node: str) -> NodeLedger:
         return self._nodes.setdefault(node, NodeLedger())
 
+    @contextmanager
+    def _many_changes(self) -> Iterator[None]:
+        """Follows each node once, at the end: of a whole list every node has several pods."""
+        changed = self._changed = {}
+        try:
+            yield
+        finally:
+            self._changed = None
+            for node in changed:
+                self._update_index(node)
+
     def _update_index(self, node: str) -> None:
         """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
+        if self._changed is not None:
+            self._changed[node] = None
+            return
         self._node_changed(node)
         self.index.forget(node)
         node_ledger = self._nodes[node]

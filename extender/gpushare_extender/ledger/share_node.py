@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
+from types import MappingProxyType
 
 import msgspec
+from msgspec.structs import replace
 
 from gpushare_core.api.enums import LogLevel, Preemption
 from gpushare_core.api.names import REGISTERED
@@ -29,7 +29,7 @@ SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
 """Dialect and mode -> names of extended resources -> what each stands for. Shared by all nodes."""
 
 
-class ReportedHolder(NamedTuple):
+class ReportedHolder(msgspec.Struct, frozen=True, gc=False):
     """A pod that has units of one card by the kubelet's books, known to the API or not."""
 
     uid: str
@@ -43,9 +43,8 @@ class ReportedHolder(NamedTuple):
     """Whether the plugin does not know the pod by the API."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShareNodeCard:
-    """One card as the node's plugin reports it."""
+class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
+    """One card as the node's plugin reports it. Unseen by the garbage collector: a cluster has many."""
 
     uuid: str
     index: int
@@ -62,7 +61,7 @@ class ShareNodeCard:
     """The class that the card serves alone as long as anything of it is in use."""
     cordoned: bool = False
     """Whether people want no new pod on it."""
-    offers: Mapping[ResourceClass, int] = field(default_factory=dict)
+    offers: Mapping[ResourceClass, int] = MappingProxyType({})
     """What a card that is open to several classes offers of each while nothing of it is in use."""
     memory: int = 0
     """Bytes; 0 when unknown."""
@@ -114,8 +113,7 @@ class ShareNodeCard:
         return max(by_pod + min(others, most), total) + not_given
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareNode:
+class ShareNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The GPUShareNode of one node, as far as placement needs it."""
 
     name: str
@@ -126,7 +124,9 @@ class ShareNode:
     meanings: tuple[Meaning, ...] = ()
     """Of the unit of each class; empty when the unit is unknown."""
     dialect: Dialect = GPUSHARE
-    resources: Mapping[str, ResourceClass] = field(default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name])
+    resources: Mapping[str, ResourceClass] = msgspec.field(
+        default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name]
+    )
     """Extended resources that the node serves, by their names -> what each stands for."""
     strategy: Strategy = Strategy.BINPACK
     candidates: int = CANDIDATES
@@ -223,6 +223,8 @@ class _Named(msgspec.Struct):
     metadata: _Metadata
 
 
+_STRATEGIES: Mapping[str, Strategy] = {each.value: each for each in Strategy}
+_LOG_LEVELS: Mapping[str, LogLevel] = {each.value: each for each in LogLevel}
 _DECODER = msgspec.json.Decoder(_ShareNode)
 _NAME_DECODER = msgspec.json.Decoder(_Named)
 
@@ -332,7 +334,7 @@ def _holders(shares: Iterable[_PodShare]) -> Iterable[ReportedHolder]:
 
 
 def _strategy(name: str) -> Strategy:
-    return next((strategy for strategy in Strategy if strategy == name), Strategy.BINPACK)
+    return _STRATEGIES.get(name, Strategy.BINPACK)
 
 
 def _candidates(asked: int | None) -> int:
@@ -340,7 +342,7 @@ def _candidates(asked: int | None) -> int:
 
 
 def _log_level(name: str) -> LogLevel:
-    return next((level for level in LogLevel if level == name), LogLevel.INFO)
+    return _LOG_LEVELS.get(name, LogLevel.INFO)
 
 
 def _closed_reason(node: _ShareNode, status: _Status) -> str:

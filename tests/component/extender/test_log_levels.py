@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.fakes.api_server import SHARE_NODES, FakeApi, fake_api
 from tests.samples.extender import share_node, share_node_json
 

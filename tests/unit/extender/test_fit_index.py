@@ -3,12 +3,12 @@
 import gc
 import weakref
 from collections.abc import Hashable
-from dataclasses import replace
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 from tests.samples.extender import asked, cordoning, pod_request, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import Strategy

@@ -1,8 +1,7 @@
 """The ledger's sums: GPUShareNodes, allocations and reservations, whatever the order they come in."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 from tests.samples.extender import GI, RESOURCE, asked, holder, pod_update, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import Strategy
@@ -400,8 +399,8 @@ class TestReportedHolders:
         lender = ReportedHolder("lender", "default", "lender", units=16, least=8)
         two_containers = ReportedHolder("a", "default", "a", units=8, least=4)
         node = share_node("n1", 24)
-        card = dataclasses.replace(node.cards[0], allocated=16, holders=(lender, two_containers))
-        ledger.set_share_node(dataclasses.replace(node, cards=(card,)))
+        card = structs.replace(node.cards[0], allocated=16, holders=(lender, two_containers))
+        ledger.set_share_node(structs.replace(node, cards=(card,)))
         assert used(ledger) == [16]
         reserve(ledger, "b", 8)
         assert used(ledger) == [24]

@@ -4,11 +4,12 @@ Annotations are changed behind the extender's back, and repaired. Whatever the o
 twice, no running pod is forgotten, and in the end the sums are exactly what the cluster says.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 from tests.samples.extender import RESOURCE, asked, reference, reporting, share_node
 
 from gpushare_core.audit.differences import node_differences
