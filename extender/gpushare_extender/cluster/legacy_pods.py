@@ -42,7 +42,8 @@ class LegacyPodReader:
         self._read = {each.uid: self._read[each.uid] for each in legacy if each.uid in self._read}
         slots = asyncio.Semaphore(PARALLEL_READS)
         completed = await asyncio.gather(*(self._complete_in(slots, update) for update in legacy))
-        return [*{**present, **{update.uid: update for update in completed}}.values()]
+        present.update((update.uid, update) for update in completed)
+        return [*present.values()]
 
     async def complete(self, update: PodUpdate) -> PodUpdate:
         """Returns ``update`` with what the pod itself says, as soon as the API server tells it."""

@@ -161,6 +161,7 @@ async def watch_pods(
             updates = [_compared(ledger, update) for update in await legacy.complete_all(event.items)]
             warnings.replace(updates)
             ledger.replace_pods(updates, begun=event.begun)
+            del event, updates  # else the whole list would stay until there is another one
             health.applied()
         elif event.kind == "DELETED":
             warnings.drop(event.item.uid)
@@ -206,6 +207,7 @@ async def watch_share_nodes(
         if isinstance(event, Listed):
             ledger.replace_share_nodes(event.items)
             log_levels.replace(event.items)
+            del event
             health.applied()
         elif event.kind == "DELETED":
             ledger.drop_share_node(event.item.name)

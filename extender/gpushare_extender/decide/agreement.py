@@ -48,7 +48,7 @@ def _is_bound(ledger: Ledger, name: str, uid: str) -> bool:
         and holder is known.holders.get(uid)
         and holder.node == name
         and not ledger.is_reserved(uid)
-        and all(known.booked(uid, card) for card, _ in holder.cards)
+        and all(known.booked(uid, each.card) for each in holder.cards)
     )
 
 
@@ -89,4 +89,4 @@ def _count_of_booked(node: NodeLedger) -> int:
 
 def _count_of_held(node: NodeLedger) -> int:
     """Of pods and cards; a card may be named twice of a pod."""
-    return sum(len({card for card, _ in holder.cards}) for holder in node.holders.values())
+    return sum(len({each.card for each in holder.cards}) for holder in node.holders.values())

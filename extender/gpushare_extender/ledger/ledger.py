@@ -20,7 +20,7 @@ from gpushare_core.placement.requests import Request, ResourceClass, ResourceReq
 from gpushare_extender.ledger.departures import Departures
 from gpushare_extender.ledger.fit_index import Answer, FitIndex, node_unfit_reason
 from gpushare_extender.ledger.hold import Hold, Holds
-from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, unix_seconds
 from gpushare_extender.ledger.legacy_pods import LegacyPods
 from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger, NodeRoom
 from gpushare_extender.ledger.our_resources import OurResources
@@ -208,9 +208,9 @@ class Ledger:
 
     def _end_holds_on(self, holder: Holder, passed: Collection[str]) -> None:
         self.end_hold(holder.uid)
-        chosen = {card for card, _ in holder.cards}
+        chosen = {each.card for each in holder.cards}
         for hold in self.holds:
-            if hold.uid in passed and any(card in chosen for card, _ in hold.holder.cards):
+            if hold.uid in passed and any(each.card in chosen for each in hold.holder.cards):
                 self.end_hold(hold.uid)
 
     def _chosen(self, pod: PodReference, node: str, request: Request, gone: Collection[str]) -> Holder:
@@ -358,7 +358,8 @@ class Ledger:
         before = self._holders.get(holder.uid)
         if before == holder:
             return
-        self._end_departure(holder.uid)
+        if holder.uid in self._departures:
+            self._end_departure(holder.uid)
         if before is not None and before.node != holder.node:
             self._doubted.setdefault(holder.uid, set()).add(before.node)
             self._doubted[holder.uid].discard(holder.node)
@@ -379,14 +380,13 @@ class Ledger:
                     node=node,
                     cards=tuple(CardUnits(*each) for each in shares.cards.items()),
                     unit_meaning=shares.unit_meaning,
-                    created=legacy.created,
+                    created=unix_seconds(legacy.created),
                 )
             )
 
     def _settle(self, uid: str) -> None:
         """Where the kubelet of the node in the annotation has the pod, it counts on that node alone."""
-        node_ledger = self._nodes[self._holders[uid].node]
-        if uid in self._doubted and node_ledger.is_reported(uid):
+        if uid in self._doubted and self._nodes[self._holders[uid].node].is_reported(uid):
             self._remove_from(self._doubted.pop(uid), uid)
 
     def _forget(self, uid: str) -> set[str]:

@@ -170,24 +170,25 @@ class NodeLedger:
     def set_share_node(self, share_node: ShareNode | None) -> None:
         reported = set(self._reported_uids())
         before, self.share_node = self._meanings, share_node
-        self._given_back |= self.holders.keys() & reported.difference(self._reported_uids())
+        if given_back := self.holders.keys() & reported.difference(self._reported_uids()):
+            self._given_back |= given_back
         if before != self._meanings or any(map(self._is_of_another_unit, self.holders.values())):
             self._booked.clear()
             for holder in self.holders.values():
                 self._book(holder)
         self._uses.clear()
         self._changed()
-        named = (card.uuid for card in share_node.cards) if share_node else ()
-        for card in {*self._booked, *named}:
-            self._count(card)
+        cards = {card.uuid: card for card in reversed(share_node.cards)} if share_node else {}
+        for card in {*self._booked, *cards}:
+            self._set_use(card, self._use_of(card, cards.get(card)))
 
     def put(self, holder: Holder) -> None:
         """Takes the place of what the same pod had before."""
         self._unbook(holder.uid)
         self.holders[holder.uid] = holder
         self._book(holder)
-        for card, _ in holder.cards:
-            self._count(card)
+        for each in holder.cards:
+            self._count(each.card)
 
     def remove(self, uid: str) -> None:
         """What the kubelet has not released yet stays in use."""
@@ -196,9 +197,9 @@ class NodeLedger:
             self._given_back -= {uid}
 
     def _unbook(self, uid: str) -> None:
-        for card, _ in self.holders.pop(uid).cards if uid in self.holders else ():
-            self._set_bookings(card, without_pod(self._booked.get(card), uid))
-            self._count(card)
+        for each in self.holders.pop(uid).cards if uid in self.holders else ():
+            self._set_bookings(each.card, without_pod(self._booked.get(each.card), uid))
+            self._count(each.card)
 
     def is_reported(self, uid: str) -> bool:
         """Whether the GPUShareNode says that the kubelet has given units to the pod."""
@@ -304,12 +305,12 @@ class NodeLedger:
 
     def put_hold(self, hold: Hold) -> None:
         self.holds[hold.uid] = hold
-        for card, _ in hold.holder.cards:
-            self._count(card)
+        for each in hold.holder.cards:
+            self._count(each.card)
 
     def remove_hold(self, uid: str) -> None:
-        for card, _ in self.holds.pop(uid).holder.cards:
-            self._count(card)
+        for each in self.holds.pop(uid).holder.cards:
+            self._count(each.card)
 
     def candidate(self, request: Request) -> Candidate | None:
         """Returns what ranking needs to know, or None when ``request`` does not fit, all of it together.
@@ -374,7 +375,7 @@ class NodeLedger:
     @property
     def _is_mixed(self) -> bool:
         """Whether a card that nobody uses is open to several classes."""
-        return len(self._classes) > 1
+        return self.share_node is not None and len(self.share_node.resources) > 1
 
     def _reported(self, card: str) -> ShareNodeCard | None:
         return self.share_node.card(card) if self.share_node else None
@@ -386,7 +387,7 @@ class NodeLedger:
         """Rounded up. Not less than ``units`` before the kubelet is known to have the pod: to one that was
         bound while the unit changed it gives as many units of the size that they have by then."""
         meaning = holder.meaning_of(card)
-        if meaning is None or not self._meanings:
+        if meaning is None or not self._meanings or meaning in self._meanings:
             return units
         own = next((each for each in self._meanings if each[0] is meaning[0]), self._meanings[0])
         converted = convert_units(units, meaning, own)
@@ -396,9 +397,9 @@ class NodeLedger:
         return converted if self.is_reported(holder.uid) else max(units, converted)
 
     def _book(self, holder: Holder) -> None:
-        for card, units in holder.cards:
-            own = self._in_node_unit(holder, card, units)
-            self._set_bookings(card, with_units(self._booked.get(card), holder.uid, own))
+        for each in holder.cards:
+            own = self._in_node_unit(holder, each.card, each.units)
+            self._set_bookings(each.card, with_units(self._booked.get(each.card), holder.uid, own))
 
     def _set_bookings(self, card: str, bookings: Bookings) -> None:
         if bookings is None:
@@ -412,14 +413,22 @@ class NodeLedger:
 
     def _count(self, card: str) -> None:
         self._changed()
-        if use := self._use(card):
+        self._set_use(card, self._use(card))
+
+    def _set_use(self, card: str, use: CardUse | None) -> None:
+        if use:
             self._uses[card] = use
         else:
             self._uses.pop(card, None)
 
     def _use(self, card: str, gone: Collection[str] = ()) -> CardUse | None:
         """Returns what is in use of a card, holds included, once the pods ``gone`` (UIDs) have nothing."""
-        booked, reported = self._taken(card, gone), self._reported(card)
+        return self._use_of(card, self._reported(card), gone)
+
+    def _use_of(
+        self, card: str, reported: ShareNodeCard | None, gone: Collection[str] = ()
+    ) -> CardUse | None:
+        booked = self._taken(card, gone)
         if reported and gone:
             reported = reported.without(gone, self.booked_of(card))
         allocated = reported.units_in_use(booked) if reported else sum(booked.values())

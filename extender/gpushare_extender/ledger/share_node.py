@@ -102,14 +102,18 @@ class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
         However little is booked, it is never less than what the kubelet has given out. Of the pods that are
         not booked the total tells the most that they can have, whatever their init containers lend.
         """
-        given = self.given(booked)
-        both = [holder for holder in self.holders if holder.uid in booked]
-        total = max(self.allocated, sum(holder.least for holder in self.holders))
-        named = sum(holder.units for holder in self.holders)
-        others = max(total, named) - sum(holder.units for holder in both)
-        most = total - sum(holder.least for holder in both)
-        by_pod = sum(max(booked[holder.uid], given[holder.uid]) for holder in both)
-        not_given = sum(units for uid, units in booked.items() if uid not in given)
+        named = least = by_pod = 0
+        for holder in self.holders:  # sums by hand: a start does this for each card and pod of the cluster
+            named += holder.units
+            least += holder.least
+        total, lends = max(self.allocated, least), named > self.allocated
+        others, most, not_given = max(total, named), total, sum(booked.values())
+        for holder in self.holders:
+            if (units := booked.get(holder.uid)) is not None:
+                others -= holder.units
+                most -= holder.least
+                not_given -= units
+                by_pod += max(units, holder.least if lends else holder.units)
         return max(by_pod + min(others, most), total) + not_given
 
 
@@ -155,7 +159,10 @@ class ShareNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return next((part.text for part in unit.parts if part.resource is resource), "") if unit else ""
 
     def card(self, uuid: str) -> ShareNodeCard | None:
-        return next((card for card in self.cards if card.uuid == uuid), None)
+        for card in self.cards:
+            if card.uuid == uuid:
+                return card
+        return None
 
     def places(self, resource: ResourceClass) -> dict[str, CardPlace]:
         """Returns card UUID -> what the node's dialect calls the card, with its units of the class."""

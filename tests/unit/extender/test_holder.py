@@ -37,7 +37,7 @@ def test_the_pod_as_a_whole_may_hold_less_than_its_containers_together() -> None
     lent = Allocation(node="n1", uid="uid-a", at="", unit="1Gi", containers=containers, cards={"G": 8})
     held = read(**{ANNOTATION: encode_allocation(lent)}).holder
     assert held is not None
-    assert held.cards == (("G", 8),)
+    assert held.cards == (CardUnits("G", 8),)
 
 
 def test_a_pod_without_our_annotation_holds_nothing() -> None:

@@ -232,7 +232,7 @@ def test_a_closed_node_takes_no_pods(ledger: Ledger) -> None:
 def test_a_sick_card_is_not_chosen_and_its_pods_still_count(ledger: Ledger) -> None:
     ledger.set_pod(pod_update("a", c0=4))
     ledger.set_share_node(share_node("n1", 16, 16, sick=(0,)))
-    assert reserve(ledger, "b", 4).cards == (("n1-1", 4),)
+    assert reserve(ledger, "b", 4).shares == {"n1-1": 4}
     assert used(ledger) == [4, 4]
 
 
@@ -246,7 +246,7 @@ def test_a_sick_card_is_not_chosen_and_its_pods_still_count(ledger: Ledger) -> N
 def test_the_node_s_strategy_chooses(ledger: Ledger, strategy: Strategy, card: str) -> None:
     ledger.set_share_node(share_node("n1", strategy=strategy))
     ledger.set_pod(pod_update("a", c0=4))
-    assert reserve(ledger, "b", 4).cards == ((card, 4),)
+    assert reserve(ledger, "b", 4).shares == {card: 4}
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def offered(ledger: Ledger) -> tuple[int, int, int]:
 def reserve(ledger: Ledger, name: str, *requests: ResourceRequest) -> list[str]:
     """Returns the indices of the pod's cards."""
     holder = ledger.reserve(reference(name), node="n1", request=PodRequest(requests))
-    return [card.removeprefix("n1-") for card, _ in holder.cards]
+    return [card.removeprefix("n1-") for card in holder.shares]
 
 
 def test_the_published_table() -> None:
@@ -182,7 +182,7 @@ def test_memory_takes_the_card_that_is_large_enough_and_leaves_others_the_rest()
     ledger = ledger_of(mixed(16, 86))
     request = PodRequest((asked(1, CARD, container="side"), asked(60)))
     holder = ledger.reserve(reference("p"), node="n1", request=request)
-    assert dict(holder.cards) == {"n1-1": 60, "n1-0": 1}
+    assert holder.shares == {"n1-1": 60, "n1-0": 1}
 
 
 @pytest.mark.parametrize("lock", [SLICE, CARD])
@@ -231,7 +231,7 @@ def test_no_card_serves_two_classes_and_all_is_given_back(
                 assert not fits
             else:
                 assert fits
-                running[held.uid] = (resource, dict(held.cards))
+                running[held.uid] = (resource, held.shares)
         for card, size in (("n1-0", 8), ("n1-1", 8), ("n1-2", 4)):
             here = [(each, cards[card]) for each, cards in running.values() if card in cards]
             assert len({each for each, _ in here}) <= 1
