@@ -1,7 +1,5 @@
 """What pods have of one card. Small: a cluster has tens of thousands of cards, and most of them one pod."""
 
-from collections.abc import Mapping
-
 import msgspec
 
 
@@ -26,7 +24,7 @@ def units_by_pod(bookings: Bookings) -> dict[str, int]:
     return units
 
 
-def bookings_of(units: Mapping[str, int]) -> Bookings:
+def bookings_of(units: dict[str, int]) -> Bookings:
     """Returns what ``units_by_pod`` returns ``units`` for."""
     bookings: Bookings = None
     for uid in reversed(units):

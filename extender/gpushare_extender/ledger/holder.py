@@ -2,6 +2,7 @@
 
 import sys
 from functools import lru_cache
+
 import msgspec
 from msgspec.structs import replace
 

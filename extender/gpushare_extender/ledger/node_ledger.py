@@ -338,7 +338,7 @@ class NodeLedger:
         """Returns what the pod has of ``card`` (UUID) by annotation or reservation, in the node's unit."""
         return units_booked(self._booked.get(card), uid)
 
-    def booked_of(self, card: str) -> Mapping[str, int]:
+    def booked_of(self, card: str) -> dict[str, int]:
         """Returns pod UID -> units of ``card`` (UUID), as ``booked`` says them."""
         return units_by_pod(self._booked.get(card))
 
