@@ -163,7 +163,7 @@ class Ledger:
         present = {update.uid: update for update in updates}
         self._legacy.keep_only(present.keys())
         with self._many_changes():
-            for uid in self._holders.keys() - present.keys():
+            for uid in [uid for uid in self._holders if uid not in present]:
                 if not self._may_be_missed(uid, begun):
                     self.pod_left(uid, now=begun)
             for update in present.values():

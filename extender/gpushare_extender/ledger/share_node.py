@@ -268,6 +268,12 @@ def node_unit(unit: str) -> NodeUnit | None:
         return None
 
 
+@lru_cache(maxsize=256)
+def _meanings(unit: str) -> tuple[Meaning, ...]:
+    parsed = node_unit(unit)
+    return parsed.meanings if parsed else ()
+
+
 def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
     """Mode and dialect are those in force: others than in the spec while pods are in the way of these."""
     cards, unit = status.cards or [], node_unit(status.unit)
@@ -278,7 +284,7 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
         unit=sys.intern(status.unit),
         dialect=dialect,
-        meanings=unit.meanings if unit else (),
+        meanings=_meanings(status.unit),
         resources=SERVED.get((dialect.name, mode.name), {}),
         strategy=_strategy(node.spec.strategy),
         log_level=_log_level(node.spec.extender_log_level),
