@@ -4,7 +4,6 @@ The auditor's rules take fifteen times as long. They alone say what differs, and
 this does not say yes.
 """
 
-from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.units import NodeUnit
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
@@ -23,11 +22,10 @@ def surely_agree(ledger: Ledger, name: str) -> bool:
         return False
     if share_node.classes != tuple(part.resource for part in unit.parts) or len(unit.parts) > 1:
         return False
-    cards = node.cards()
     return (
         _names_each_card_once(node, share_node)
         and all(_is_bound(ledger, name, uid) for uid in node.holders)
-        and all(map(_Compared(node, unit).agrees, share_node.cards, cards))
+        and all(map(_Compared(node, unit).agrees, share_node.cards))
         and _count_of_booked(node) == _count_of_held(node)
     )
 
@@ -61,10 +59,10 @@ class _Compared:
         self._node = node
         self._unit = unit.parts[0]
 
-    def agrees(self, told: ShareNodeCard, counted: Card) -> bool:
+    def agrees(self, told: ShareNodeCard) -> bool:
         """Returns whether GPUShareNode, annotations and sums say the same of a card."""
         return (
-            (told.uuid, told.units, told.allocated) == (counted.uuid, counted.units, counted.allocated)
+            (told.units, told.allocated) == self._node.amounts_of(told, self._unit.resource)
             and not (told.offers or told.lock)
             and max(told.units, told.allocated) <= self._unit.units_in(told.memory)
             and self._has_same_holders(told)

@@ -132,7 +132,7 @@ class NodeLedger:
     def _room(self, mode: SharingMode) -> Room:
         """Makes no ``Card`` of any card: of most nodes nothing else is asked between two changes."""
         cards = self.share_node.cards if self.share_node else ()
-        amounts = [self._amounts(card, mode.resource) for card in cards if card.is_open]
+        amounts = [self.amounts_of(card, mode.resource) for card in cards if card.is_open]
         return mode.room_of(amounts, unhealthy=len(cards) - len(amounts))
 
     def fingerprint(self) -> Hashable:
@@ -152,11 +152,11 @@ class NodeLedger:
 
     def _what_counts(self, card: ShareNodeCard, resource: ResourceClass) -> tuple[int, ...]:
         """Returns what of a card decides what fits it, and how well."""
-        units, allocated = self._amounts(card, resource)
+        units, allocated = self.amounts_of(card, resource)
         is_lockable = self._is_mixed and card.uuid not in self._uses
         return (card.index, units, allocated, card.is_open, is_lockable, card.numa_node, card.link_group)
 
-    def _amounts(self, card: ShareNodeCard, resource: ResourceClass) -> tuple[int, int]:
+    def amounts_of(self, card: ShareNodeCard, resource: ResourceClass) -> tuple[int, int]:
         """Returns the units that a card has and those of them that are allocated, as ``resource`` sees it."""
         return amounts(card, resource, self._uses.get(card.uuid))
 

@@ -25,6 +25,8 @@ class Seen:
     rooms: list[tuple[str, int]] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     fits: list[str] = field(default_factory=list)
+    before: dict[str, int] = field(default_factory=dict)
+    """Node -> the greatest amount that fitted there before the list."""
     ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
@@ -34,7 +36,8 @@ class Seen:
             node_changed=self.changed.append,
         )
 
-    def forget_told(self) -> None:
+    def the_list_comes(self) -> None:
+        self.before = {**self.ledger.greatest[RESOURCE]}
         for each in (self.rooms, self.changed, self.fits):
             each.clear()
 
@@ -76,7 +79,7 @@ def seen(nodes: Iterable[ShareNode], pods: Iterable[PodUpdate], *, held: bool) -
         before.ledger.set_pod(pod)
     if held and before.ledger.fits("n1", asked(2)):
         before.ledger.hold(reference("p"), node="n1", request=asked(2), priority=5, until=9.0)
-    before.forget_told()
+    before.the_list_comes()
     return before
 
 
@@ -119,9 +122,10 @@ def assert_same(together: Seen, one_by_one: Seen) -> None:
     assert together.ledger.node_names() == one_by_one.ledger.node_names()
     assert sorted(together.changed) == sorted(set(one_by_one.changed))
     assert set(together.fits) <= set(one_by_one.fits)
-    assert set(together.rooms) <= set(one_by_one.rooms)
-    final = [one_by_one.ledger.greatest[RESOURCE].get(name) for name in NODES]
-    assert {told for told in one_by_one.rooms if told[1] in final} >= set(together.rooms)
+    after, before = together.ledger.greatest[RESOURCE], together.before
+    assert sorted(together.rooms) == sorted(
+        (RESOURCE, amount) for name, amount in after.items() if amount > before.get(name, 0)
+    )
 
 
 def test_a_node_of_many_pods_is_told_of_once() -> None:
