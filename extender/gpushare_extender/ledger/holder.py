@@ -24,12 +24,17 @@ class CardUnits(msgspec.Struct, frozen=True, gc=False):
     units: int
 
 
+LAST_SECOND = 253_402_300_799
+"""Of the year 9999: no time after it can be written."""
+
+
 @lru_cache(maxsize=256)
 def unix_seconds(created: str) -> int:
     """Returns what a time as ``metav1.Time`` is written says, or 0 where it says none. Smaller than its text,
     and pods of one burst share it."""
     moment = read_rfc3339(created)
-    return int(moment.timestamp()) if moment else 0
+    seconds = int(moment.timestamp()) if moment else 0
+    return seconds if 0 < seconds <= LAST_SECOND else 0
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False):

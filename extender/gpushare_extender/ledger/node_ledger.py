@@ -87,6 +87,15 @@ def amounts(card: ShareNodeCard, resource: ResourceClass, use: CardUse | None) -
     return units, 0 if use is None else use.units if use.lock is resource else units
 
 
+def _what_counts(
+    card: ShareNodeCard, resource: ResourceClass, use: CardUse | None, *, is_mixed: bool
+) -> tuple[int, ...]:
+    """Returns what of a card decides what fits it, and how well."""
+    units, allocated = amounts(card, resource, use)
+    is_lockable = is_mixed and use is None
+    return (card.index, units, allocated, card.is_open, is_lockable, card.numa_node, card.link_group)
+
+
 @dataclass(slots=True)
 class NodeLedger:
     """Holders survive the loss of the GPUShareNode: the pods still run, and the policy may come back."""
@@ -140,7 +149,12 @@ class NodeLedger:
         share_node = self.open_share_node
         if share_node is None:
             return self.closed_reason
-        seen = (self._what_counts(card, each) for each in self._classes for card in share_node.cards)
+        uses, is_mixed = self._uses, self._is_mixed
+        seen = [
+            _what_counts(card, each, uses.get(card.uuid), is_mixed=is_mixed)
+            for each in self._classes
+            for card in share_node.cards
+        ]
         uuids = [card.uuid for card in share_node.cards]
         return (
             (share_node.strategy, share_node.candidates, share_node.compute_score),
@@ -149,12 +163,6 @@ class NodeLedger:
             (*chain.from_iterable(seen),),
             () if len({*uuids}) == len(uuids) else (*uuids,),
         )
-
-    def _what_counts(self, card: ShareNodeCard, resource: ResourceClass) -> tuple[int, ...]:
-        """Returns what of a card decides what fits it, and how well."""
-        units, allocated = self.amounts_of(card, resource)
-        is_lockable = self._is_mixed and card.uuid not in self._uses
-        return (card.index, units, allocated, card.is_open, is_lockable, card.numa_node, card.link_group)
 
     def amounts_of(self, card: ShareNodeCard, resource: ResourceClass) -> tuple[int, int]:
         """Returns the units that a card has and those of them that are allocated, as ``resource`` sees it."""
