@@ -10,7 +10,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from bench.cluster_objects import (
@@ -25,6 +25,7 @@ from bench.cluster_objects import (
 )
 from bench.filter_latency import filter_request
 from bench.percentiles import Percentiles
+from msgspec.structs import replace
 
 from gpushare_core.placement.node_ranking import CANDIDATES
 from gpushare_core.placement.requests import PodRequest

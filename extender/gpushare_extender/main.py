@@ -26,6 +26,7 @@ from gpushare_core.kube.credentials import (
 )
 from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.log import configure_logging
+from gpushare_core.malloc import keep_little
 from gpushare_core.metrics import new_registry
 from gpushare_core.version import VERSION
 from gpushare_extender.bind.binder import PARALLEL_BINDS, Binder
@@ -91,6 +92,7 @@ class Options:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM or SIGINT. Returns the exit code: 1 when it cannot start or cannot go on."""
+    keep_little()
     parsed = _parse(arguments)
     configure_logging(parsed.log_level)
     use_small_buffers()

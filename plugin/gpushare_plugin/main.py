@@ -14,10 +14,10 @@ from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import NoCredentialsError, find_credentials
 from gpushare_core.log import configure_logging
 from gpushare_core.log_file import log_file
+from gpushare_core.malloc import give_back, keep_little
 from gpushare_core.version import VERSION
 from gpushare_plugin.agent import Agent, Settings
 from gpushare_plugin.kubelet.pod_resources import PodResources
-from gpushare_plugin.malloc import give_back, keep_little
 
 LOG_FILE = "gpushare-plugin.log"
 

@@ -102,6 +102,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_extender.decide.bound_pods:_seconds": "gpushare_extender.decide.bound_pods:PodList.pods",
     "gpushare_extender.http.server:_named": "gpushare_extender.http.server:ExtenderApi.filter",
     "gpushare_extender.http.server:_port": "gpushare_extender.http.server:ExtenderApi.filter",
+    "gpushare_extender.ledger.holder:unix_seconds": "gpushare_extender.ledger.holder:read_pod",
     "gpushare_hostctl.decide.health_endpoint:_port": "gpushare_hostctl.decide.health_endpoint:find",
     "gpushare_hostctl.decide.manifest:_decode": "gpushare_hostctl.decide.manifest:parse",
     "gpushare_hostctl.decide.manifest:_edited_pod": "gpushare_hostctl.decide.manifest:add",

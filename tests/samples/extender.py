@@ -1,6 +1,6 @@
 """GPUShareNodes, holders and pods for the extender's tests, short to write."""
 
-import dataclasses
+from msgspec import structs
 
 from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
@@ -65,8 +65,8 @@ def share_node(
 def cordoning(present: ShareNode, card: int) -> ShareNode:
     """``present`` with no new pods on ``card``."""
     cards = list(present.cards)
-    cards[card] = dataclasses.replace(cards[card], cordoned=True)
-    return dataclasses.replace(present, cards=tuple(cards))
+    cards[card] = structs.replace(cards[card], cordoned=True)
+    return structs.replace(present, cards=tuple(cards))
 
 
 def reporting(present: ShareNode, card: int = 0, *, allocated: int | None = None, **units: int) -> ShareNode:
@@ -74,8 +74,8 @@ def reporting(present: ShareNode, card: int = 0, *, allocated: int | None = None
     holders = tuple(ReportedHolder(uid, "default", uid, amount, amount) for uid, amount in units.items())
     total = sum(units.values()) if allocated is None else allocated
     cards = list(present.cards)
-    cards[card] = dataclasses.replace(cards[card], allocated=total, holders=holders)
-    return dataclasses.replace(present, cards=tuple(cards))
+    cards[card] = structs.replace(cards[card], allocated=total, holders=holders)
+    return structs.replace(present, cards=tuple(cards))
 
 
 def reference(name: str = "a", *, uid: str = "") -> PodReference:

@@ -1,10 +1,10 @@
 """Pods, budgets and nodes for the tests of preemption, short to write."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from tests.samples.extender import holder, reference, share_node
 
 from gpushare_core.json_object import Json

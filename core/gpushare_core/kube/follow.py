@@ -140,7 +140,9 @@ async def follow(
     while True:
         try:
             async for event in run.list_and_watch():
-                yield event
+                events = [event]
+                del event  # else a list would be held here until something changes
+                yield events.pop()
         except (ApiError, UnreachableError, *UNREADABLE_JSON) as error:
             _log.warning("lost sight of %s, listing again: %s", collection.path, error)
         await run.follower.backoff.wait()

@@ -1,7 +1,7 @@
 """What a mode of sharing is: all that differs between the ways in which a node shares its cards."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from gpushare_core.placement.card_choice import Card, CardRequest, Strategy, choose
@@ -82,9 +82,14 @@ class SharingMode(NodeMode):
 
     def room(self, cards: Sequence[Card]) -> Room:
         """Returns what ``cards`` offer to one request."""
-        healthy = [card for card in cards if card.healthy]
+        amounts = [(card.units, card.allocated) for card in cards if card.healthy]
+        return self.room_of(amounts, unhealthy=len(cards) - len(amounts))
+
+    def room_of(self, amounts: Collection[tuple[int, int]], *, unhealthy: int) -> Room:
+        """Returns the same of healthy cards, by the units of each and those of them that are allocated,
+        beside so many ``unhealthy`` ones."""
         return Room(
-            self.greatest(card.free for card in healthy),
-            self.greatest(card.units for card in healthy),
-            len(cards) - len(healthy),
+            self.greatest([units - allocated for units, allocated in amounts]),
+            self.greatest([units for units, _ in amounts]),
+            unhealthy,
         )

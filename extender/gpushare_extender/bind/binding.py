@@ -61,7 +61,7 @@ def share_binding(
 
 def allocation_of(holder: Holder, request: PodRequest, share_node: ShareNode, *, now: datetime) -> Allocation:
     """Returns the durable form of a reservation on ``share_node``: what each container has of its cards."""
-    classes = {card: _class_of(card, holder, share_node) for card, _ in holder.cards}
+    classes = {each.card: _class_of(each.card, holder, share_node) for each in holder.cards}
     units = {card: share_node.unit_of(resource) for card, resource in classes.items()}
     first = next(iter(classes))
     return Allocation(
@@ -71,7 +71,7 @@ def allocation_of(holder: Holder, request: PodRequest, share_node: ShareNode, *,
         unit=units[first],
         resource=classes[first],
         containers=_containers(request, classes),
-        cards=dict(holder.cards),
+        cards=holder.shares,
         other_units={card: unit for card, unit in units.items() if unit != units[first]},
         cpu=request.cpu,
         memory=request.memory,

@@ -1,10 +1,9 @@
 """Reads of pods that a replaced system bound what their metadata do not tell: node and request."""
 
 import asyncio
-import dataclasses
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import Backoff
@@ -43,7 +42,8 @@ class LegacyPodReader:
         self._read = {each.uid: self._read[each.uid] for each in legacy if each.uid in self._read}
         slots = asyncio.Semaphore(PARALLEL_READS)
         completed = await asyncio.gather(*(self._complete_in(slots, update) for update in legacy))
-        return [*{**present, **{update.uid: update for update in completed}}.values()]
+        present.update((update.uid, update) for update in completed)
+        return [*present.values()]
 
     async def complete(self, update: PodUpdate) -> PodUpdate:
         """Returns ``update`` with what the pod itself says, as soon as the API server tells it."""
@@ -53,8 +53,8 @@ class LegacyPodReader:
         if update.uid not in self._read:
             self._read[update.uid] = await self._until_read(legacy)
         known = self._read[update.uid]
-        found = dataclasses.replace(legacy, node=known[0], request=known[1]) if known else None
-        return dataclasses.replace(update, legacy=found)
+        found = replace(legacy, node=known[0], request=known[1]) if known else None
+        return PodUpdate(update.uid, update.holder, update.message, found)
 
     def forget(self, uid: str) -> None:
         self._read.pop(uid, None)

@@ -5,7 +5,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
+
+import msgspec
 
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import CALL_TIMEOUT, KubeClient
@@ -156,11 +159,13 @@ async def watch_pods(
     """
     warnings = AnnotationWarnings()
     legacy = LegacyPodReader(client, health.pulse)
-    async for event in follow(client, BOUND_PODS, read_pod, follower=health.follower()):
+    read = partial(read_known_pod, ledger)
+    async for event in follow(client, BOUND_PODS, read, follower=health.follower()):
         if isinstance(event, Listed):
             updates = [_compared(ledger, update) for update in await legacy.complete_all(event.items)]
             warnings.replace(updates)
             ledger.replace_pods(updates, begun=event.begun)
+            del event, updates  # else the whole list would stay until there is another one
             health.applied()
         elif event.kind == "DELETED":
             warnings.drop(event.item.uid)
@@ -180,6 +185,21 @@ async def end_departures(
     while True:
         await sleep(DEPARTURES_PERIOD)
         ledger.end_departures(now=clock())
+
+
+def read_known_pod(ledger: Ledger, raw: msgspec.Raw | bytes) -> PodUpdate:
+    """Returns what is known already where that is the same: of a list that is read anew nearly all is, and
+    would be in memory twice until all of it is there."""
+    update = read_pod(raw)
+    known = PodUpdate(update.uid, ledger.holder(update.uid))
+    return known if known == update else update
+
+
+def read_known_share_node(ledger: Ledger, raw: msgspec.Raw | bytes) -> ShareNode:
+    """As ``read_known_pod``."""
+    read = read_share_node(raw)
+    known = ledger.share_node(read.name)
+    return known if known == read else read
 
 
 def _compared(ledger: Ledger, update: PodUpdate) -> PodUpdate:
@@ -202,10 +222,12 @@ async def watch_share_nodes(
     ``reported`` is told the name of every node of which something new was seen.
     """
     log_levels = log_levels or LogLevels()
-    async for event in follow(client, SHARE_NODES, read_share_node, follower=health.follower()):
+    read = partial(read_known_share_node, ledger)
+    async for event in follow(client, SHARE_NODES, read, follower=health.follower()):
         if isinstance(event, Listed):
             ledger.replace_share_nodes(event.items)
             log_levels.replace(event.items)
+            del event
             health.applied()
         elif event.kind == "DELETED":
             ledger.drop_share_node(event.item.name)

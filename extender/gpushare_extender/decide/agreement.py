@@ -4,7 +4,6 @@ The auditor's rules take fifteen times as long. They alone say what differs, and
 this does not say yes.
 """
 
-from gpushare_core.placement.card_choice import Card
 from gpushare_core.placement.units import NodeUnit
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
@@ -26,7 +25,7 @@ def surely_agree(ledger: Ledger, name: str) -> bool:
     return (
         _names_each_card_once(node, share_node)
         and all(_is_bound(ledger, name, uid) for uid in node.holders)
-        and all(map(_Compared(node, unit).agrees, share_node.cards, node.cards()))
+        and all(map(_Compared(node, unit).agrees, share_node.cards))
         and _count_of_booked(node) == _count_of_held(node)
     )
 
@@ -34,7 +33,7 @@ def surely_agree(ledger: Ledger, name: str) -> bool:
 def _names_each_card_once(node: NodeLedger, share_node: ShareNode) -> bool:
     """And pods have units of no other card."""
     uuids = {card.uuid for card in share_node.cards}
-    return len(uuids) == len(share_node.cards) == len(node.cards()) and node.booked_cards <= uuids
+    return len(uuids) == len(share_node.cards) and node.booked_cards <= uuids
 
 
 def _is_bound(ledger: Ledger, name: str, uid: str) -> bool:
@@ -47,7 +46,7 @@ def _is_bound(ledger: Ledger, name: str, uid: str) -> bool:
         and holder is known.holders.get(uid)
         and holder.node == name
         and not ledger.is_reserved(uid)
-        and all(known.booked(uid, card) for card, _ in holder.cards)
+        and all(known.booked(uid, each.card) for each in holder.cards)
     )
 
 
@@ -60,10 +59,10 @@ class _Compared:
         self._node = node
         self._unit = unit.parts[0]
 
-    def agrees(self, told: ShareNodeCard, counted: Card) -> bool:
+    def agrees(self, told: ShareNodeCard) -> bool:
         """Returns whether GPUShareNode, annotations and sums say the same of a card."""
         return (
-            (told.uuid, told.units, told.allocated) == (counted.uuid, counted.units, counted.allocated)
+            (told.units, told.allocated) == self._node.amounts_of(told, self._unit.resource)
             and not (told.offers or told.lock)
             and max(told.units, told.allocated) <= self._unit.units_in(told.memory)
             and self._has_same_holders(told)
@@ -88,4 +87,4 @@ def _count_of_booked(node: NodeLedger) -> int:
 
 def _count_of_held(node: NodeLedger) -> int:
     """Of pods and cards; a card may be named twice of a pod."""
-    return sum(len({card for card, _ in holder.cards}) for holder in node.holders.values())
+    return sum(len({each.card for each in holder.cards}) for holder in node.holders.values())

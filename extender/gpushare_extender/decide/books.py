@@ -94,7 +94,7 @@ def _pod(holder: Holder, node: NodeLedger, share_node: ShareNode) -> PodBook:
 
 def _annotation(holder: Holder, node: NodeLedger, share_node: ShareNode) -> str:
     """Returns what its annotation said, in the node's units."""
-    units = {card: _unit(holder, card, share_node) for card, _ in holder.cards}
+    units = {each.card: _unit(holder, each.card, share_node) for each in holder.cards}
     first = next(iter(units.values()), share_node.unit)
     allocation = Allocation(
         node=holder.node,

@@ -1,7 +1,9 @@
 """The ledger as the tools of a replaced system read it: only the nodes that speak its dialect."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
+from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.inspection import InspectedCard, InspectedNode, InspectedPod
 from gpushare_core.json_object import Json
@@ -51,6 +53,10 @@ def _pods(ledger: Ledger, node: NodeLedger, card: str) -> Iterator[InspectedPod]
                 namespace=share.namespace,
                 name=share.name,
                 uid=share.uid,
-                created=holder.created if holder else "",
+                created=_written(holder.created) if holder and holder.created else "",
                 units=share.units,
             )
+
+
+def _written(seconds: int) -> str:
+    return rfc3339(datetime.fromtimestamp(seconds, UTC))

@@ -1,11 +1,12 @@
 """The pod that has units of cards, the ledger's only kind of entry, as its annotation says."""
 
 import sys
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import lru_cache
 
 import msgspec
+from msgspec.structs import replace
 
+from gpushare_core.api.timestamps import read_rfc3339
 from gpushare_core.books.allocation import MalformedAllocationError, decode_allocation
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.table import ANNOTATION_KEYS
@@ -15,17 +16,30 @@ from gpushare_extender.ledger.pod_reference import PodReference
 from gpushare_extender.ledger.share_node import unit_meaning
 
 
-class CardUnits(NamedTuple):
-    """Units of one card. A tuple: a cluster has tens of thousands of them."""
+class CardUnits(msgspec.Struct, frozen=True, gc=False):
+    """Units of one card."""
 
     card: str
     """UUID."""
     units: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """A pod that has units of cards of one node, or has them reserved."""
+LAST_SECOND = 253_402_300_799
+"""Of the year 9999: no time after it can be written."""
+
+
+@lru_cache(maxsize=256)
+def unix_seconds(created: str) -> int:
+    """Returns what a time as ``metav1.Time`` is written says, or 0 where it says none. Smaller than its text,
+    and pods of one burst share it."""
+    moment = read_rfc3339(created)
+    seconds = int(moment.timestamp()) if moment else 0
+    return seconds if 0 < seconds <= LAST_SECOND else 0
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A pod that has units of cards of one node, or has them reserved. Unseen by the garbage collector: a
+    cluster has tens of thousands of them."""
 
     uid: str
     namespace: str
@@ -34,14 +48,19 @@ class Holder:
     cards: tuple[CardUnits, ...]
     unit_meaning: Meaning | None = None
     """None stands for the node's own unit."""
-    created: str = ""
-    """RFC 3339; empty where no watch has shown the pod."""
+    created: int = 0
+    """Seconds since 1970; 0 where no watch has shown the pod."""
     other_meanings: tuple[tuple[str, Meaning], ...] = ()
     """Card UUID and unit, where that is another one: a pod of several classes has cards of each."""
 
     @property
     def pod(self) -> PodReference:
         return PodReference(self.namespace, self.name, self.uid)
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """Returns card UUID -> units."""
+        return {each.card: each.units for each in self.cards}
 
     def meaning_of(self, card: str) -> Meaning | None:
         """Returns the unit in which the pod has units of ``card`` (UUID)."""
@@ -52,15 +71,14 @@ class Holder:
     @property
     def meanings(self) -> set[Meaning | None]:
         """Of the units of all its cards."""
-        return {self.meaning_of(card) for card, _ in self.cards}
+        return {self.meaning_of(each.card) for each in self.cards}
 
     def units_of(self, card: str) -> int:
         """Returns the units that the pod has of ``card`` (UUID)."""
-        return sum(units for uuid, units in self.cards if uuid == card)
+        return sum(each.units for each in self.cards if each.card == card)
 
 
-@dataclass(frozen=True, slots=True)
-class PodUpdate:
+class PodUpdate(msgspec.Struct, frozen=True, gc=False):
     """What one watch event, or one item of a list, says of a pod."""
 
     uid: str
@@ -139,10 +157,12 @@ def _holder(metadata: _Metadata, text: str) -> Holder:
         node=sys.intern(allocation.node),
         cards=tuple(CardUnits(sys.intern(card), units) for card, units in allocation.held().items()),
         unit_meaning=unit_meaning(allocation.unit),
-        created=metadata.created,
+        created=unix_seconds(metadata.created),
         other_meanings=tuple(
             (sys.intern(card), meaning)
             for card, unit in allocation.other_units.items()
             if (meaning := unit_meaning(unit))
-        ),
+        )
+        if allocation.other_units
+        else (),
     )

@@ -11,7 +11,8 @@ A pod can be gone while the kubelet has its units still. Its node's plugin tells
 has not even told that they were given out, they count for as long as that may take.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 
 from gpushare_core.dialects.table import RESOURCES
@@ -19,7 +20,7 @@ from gpushare_core.placement.requests import Request, ResourceClass, ResourceReq
 from gpushare_extender.ledger.departures import Departures
 from gpushare_extender.ledger.fit_index import Answer, FitIndex, node_unfit_reason
 from gpushare_extender.ledger.hold import Hold, Holds
-from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, unix_seconds
 from gpushare_extender.ledger.legacy_pods import LegacyPods
 from gpushare_extender.ledger.node_ledger import FreeOf, NodeLedger, NodeRoom
 from gpushare_extender.ledger.our_resources import OurResources
@@ -70,6 +71,8 @@ class Ledger:
         that fits there."""
         self.index = FitIndex(self._nodes, self._rooms)
         """For reading only."""
+        self._changed: dict[str, None] | None = None
+        """While many changes are made at once: the nodes that are to be followed."""
         self._ours = OurResources()
         self._legacy = LegacyPods()
 
@@ -99,11 +102,12 @@ class Ledger:
         Of those that are as they were nothing is done: of a list that is read anew nearly all are.
         """
         present = {share_node.name: share_node for share_node in share_nodes}
-        for node in self._nodes.keys() - present.keys():
-            self.drop_share_node(node)
-        for share_node in present.values():
-            if share_node != self.share_node(share_node.name):
-                self.set_share_node(share_node)
+        with self._many_changes():
+            for node in self._nodes.keys() - present.keys():
+                self.drop_share_node(node)
+            for share_node in present.values():
+                if share_node != self.share_node(share_node.name):
+                    self.set_share_node(share_node)
 
     def pause(self, node: str, reason: str) -> None:
         """The node takes no pods until ``resume``; ``reason`` is for people."""
@@ -158,11 +162,12 @@ class Ledger:
         """
         present = {update.uid: update for update in updates}
         self._legacy.keep_only(present.keys())
-        for uid in self._holders.keys() - present.keys():
-            if not self._may_be_missed(uid, begun):
-                self.pod_left(uid, now=begun)
-        for update in present.values():
-            self.set_pod(update)
+        with self._many_changes():
+            for uid in [uid for uid in self._holders if uid not in present]:
+                if not self._may_be_missed(uid, begun):
+                    self.pod_left(uid, now=begun)
+            for update in present.values():
+                self.set_pod(update)
 
     # Reservations
 
@@ -203,9 +208,9 @@ class Ledger:
 
     def _end_holds_on(self, holder: Holder, passed: Collection[str]) -> None:
         self.end_hold(holder.uid)
-        chosen = {card for card, _ in holder.cards}
+        chosen = {each.card for each in holder.cards}
         for hold in self.holds:
-            if hold.uid in passed and any(card in chosen for card, _ in hold.holder.cards):
+            if hold.uid in passed and any(each.card in chosen for each in hold.holder.cards):
                 self.end_hold(hold.uid)
 
     def _chosen(self, pod: PodReference, node: str, request: Request, gone: Collection[str]) -> Holder:
@@ -353,7 +358,8 @@ class Ledger:
         before = self._holders.get(holder.uid)
         if before == holder:
             return
-        self._end_departure(holder.uid)
+        if holder.uid in self._departures:
+            self._end_departure(holder.uid)
         if before is not None and before.node != holder.node:
             self._doubted.setdefault(holder.uid, set()).add(before.node)
             self._doubted[holder.uid].discard(holder.node)
@@ -374,14 +380,13 @@ class Ledger:
                     node=node,
                     cards=tuple(CardUnits(*each) for each in shares.cards.items()),
                     unit_meaning=shares.unit_meaning,
-                    created=legacy.created,
+                    created=unix_seconds(legacy.created),
                 )
             )
 
     def _settle(self, uid: str) -> None:
         """Where the kubelet of the node in the annotation has the pod, it counts on that node alone."""
-        node_ledger = self._nodes[self._holders[uid].node]
-        if uid in self._doubted and node_ledger.is_reported(uid):
+        if uid in self._doubted and self._nodes[self._holders[uid].node].is_reported(uid):
             self._remove_from(self._doubted.pop(uid), uid)
 
     def _forget(self, uid: str) -> set[str]:
@@ -407,8 +412,22 @@ class Ledger:
     def _node_ledger(self, node: str) -> NodeLedger:
         return self._nodes.setdefault(node, NodeLedger())
 
+    @contextmanager
+    def _many_changes(self) -> Iterator[None]:
+        """Follows each node once, at the end: of a whole list every node has several pods."""
+        changed = self._changed = {}
+        try:
+            yield
+        finally:
+            self._changed = None
+            for node in changed:
+                self._update_index(node)
+
     def _update_index(self, node: str) -> None:
         """Follows a change to ``node``, and forgets it when there is nothing left to know of it."""
+        if self._changed is not None:
+            self._changed[node] = None
+            return
         self._node_changed(node)
         self.index.forget(node)
         node_ledger = self._nodes[node]

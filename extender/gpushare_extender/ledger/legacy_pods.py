@@ -98,7 +98,7 @@ class LegacyPods:
 
     def keep_only(self, uids: Collection[str]) -> None:
         """Drops the others."""
-        for uid in self._nodes.keys() - set(uids):
+        for uid in [uid for uid in self._nodes if uid not in uids]:
             self.drop(uid)
 
     def known(self, share_node: ShareNode) -> Iterator[tuple[LegacyPod, LegacyShares]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -11,22 +12,17 @@ from gpushare_core.placement.node_ranking import Candidate
 from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
 from gpushare_core.placement.sharing_mode import Room, SharingMode
 from gpushare_core.placement.units import Meaning, convert_units
+from gpushare_extender.ledger.booking import (
+    Booking,
+    Bookings,
+    units_booked,
+    units_by_pod,
+    with_units,
+    without_pod,
+)
 from gpushare_extender.ledger.hold import Hold
 from gpushare_extender.ledger.holder import Holder
 from gpushare_extender.ledger.share_node import ShareNode, ShareNodeCard
-
-
-def _what_counts(card: Card) -> tuple[int, ...]:
-    """Returns what of a card decides what fits it, and how well."""
-    return (
-        card.index,
-        card.units,
-        card.allocated,
-        card.healthy,
-        card.lockable,
-        card.numa_node,
-        card.link_group,
-    )
 
 
 class ResourceRoom(NamedTuple):
@@ -43,6 +39,12 @@ NodeRoom = tuple[ResourceRoom, ...]
 
 Tuples, for a filter hashes them for every node that fails.
 """
+
+
+@lru_cache(maxsize=4096)
+def _shared(room: NodeRoom) -> NodeRoom:
+    """Returns an equal one: thousands of nodes have few different ones."""
+    return room
 
 
 def room_of(name: str, rooms: NodeRoom) -> ResourceRoom | None:
@@ -63,6 +65,12 @@ class CardUse(NamedTuple):
     """Booked, or given out by the kubelet, whichever is more for each pod."""
 
 
+@lru_cache(maxsize=4096)
+def _card_use(lock: ResourceClass | None, units: int) -> CardUse:
+    """Cards of a whole cluster have few different ones, and share them."""
+    return CardUse(lock, units)
+
+
 class Share(NamedTuple):
     """What one pod has of one card."""
 
@@ -70,6 +78,22 @@ class Share(NamedTuple):
     name: str
     uid: str
     units: int
+
+
+def amounts(card: ShareNodeCard, resource: ResourceClass, use: CardUse | None) -> tuple[int, int]:
+    """Returns the units that ``card`` has and those of them that are allocated, as ``resource`` sees it: one
+    that serves another class now is full."""
+    units = card.units_of(resource)
+    return units, 0 if use is None else use.units if use.lock is resource else units
+
+
+def _what_counts(
+    card: ShareNodeCard, resource: ResourceClass, use: CardUse | None, *, is_mixed: bool
+) -> tuple[int, ...]:
+    """Returns what of a card decides what fits it, and how well."""
+    units, allocated = amounts(card, resource, use)
+    is_lockable = is_mixed and use is None
+    return (card.index, units, allocated, card.is_open, is_lockable, card.numa_node, card.link_group)
 
 
 @dataclass(slots=True)
@@ -83,15 +107,15 @@ class NodeLedger:
     """By the UID of the pod that they are for."""
     paused_reason: str = ""
     """For people: why the node takes no pods for a while. Empty when it does."""
-    _booked: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Card UUID -> pod UID -> units by annotation or reservation, in the node's unit; cards that the
-    GPUShareNode does not name (yet) are in it, too."""
+    _booked: dict[str, Booking] = field(default_factory=dict)
+    """Card UUID -> units by annotation or reservation, in the node's unit; cards that the GPUShareNode does
+    not name (yet) are in it, too."""
     _uses: dict[str, CardUse] = field(default_factory=dict)
     """By UUID, of the cards of which anything is in use."""
-    _given_back: set[str] = field(default_factory=set)
+    _given_back: frozenset[str] = frozenset()
     """UIDs of the holders that a GPUShareNode named, and the next one did not."""
-    _cards: dict[ResourceClass | None, tuple[Card, ...]] = field(default_factory=dict)
-    """As each class sees them; empty after a change."""
+    _seen: Mapping[ResourceClass, tuple[Card, ...]] | None = None
+    """The cards as those classes see them for which one was chosen since the last change: of few nodes."""
 
     @property
     def is_empty(self) -> bool:
@@ -112,22 +136,37 @@ class NodeLedger:
         if self.open_share_node is None:
             return None
         offered = ((name, mode_serving(each)) for name, each in self.open_share_node.resources.items())
-        return tuple(ResourceRoom(name, mode, mode.room(self.cards(mode.resource))) for name, mode in offered)
+        return _shared(tuple(ResourceRoom(name, mode, self._room(mode)) for name, mode in offered))
+
+    def _room(self, mode: SharingMode) -> Room:
+        """Makes no ``Card`` of any card: of most nodes nothing else is asked between two changes."""
+        cards = self.share_node.cards if self.share_node else ()
+        amounts = [self.amounts_of(card, mode.resource) for card in cards if card.is_open]
+        return mode.room_of(amounts, unhealthy=len(cards) - len(amounts))
 
     def fingerprint(self) -> Hashable:
         """Returns the same for nodes that answer every request alike: thousands are in few states."""
         share_node = self.open_share_node
         if share_node is None:
             return self.closed_reason
-        seen = [card for each in self._classes for card in self.cards(each)]
+        uses, is_mixed = self._uses, self._is_mixed
+        seen = [
+            _what_counts(card, each, uses.get(card.uuid), is_mixed=is_mixed)
+            for each in self._classes
+            for card in share_node.cards
+        ]
         uuids = [card.uuid for card in share_node.cards]
         return (
             (share_node.strategy, share_node.candidates, share_node.compute_score),
             (*share_node.resources.items(),),
             frozenset(use.lock for use in self._uses.values()),
-            (*chain.from_iterable(map(_what_counts, seen)),),
+            (*chain.from_iterable(seen),),
             () if len({*uuids}) == len(uuids) else (*uuids,),
         )
+
+    def amounts_of(self, card: ShareNodeCard, resource: ResourceClass) -> tuple[int, int]:
+        """Returns the units that a card has and those of them that are allocated, as ``resource`` sees it."""
+        return amounts(card, resource, self._uses.get(card.uuid))
 
     def free(self) -> dict[FreeOf, int]:
         """Returns the units of each class that each card has free, where pods can have several classes."""
@@ -139,34 +178,36 @@ class NodeLedger:
     def set_share_node(self, share_node: ShareNode | None) -> None:
         reported = set(self._reported_uids())
         before, self.share_node = self._meanings, share_node
-        self._given_back |= self.holders.keys() & reported.difference(self._reported_uids())
+        if given_back := self.holders.keys() & reported.difference(self._reported_uids()):
+            self._given_back |= given_back
         if before != self._meanings or any(map(self._is_of_another_unit, self.holders.values())):
             self._booked.clear()
             for holder in self.holders.values():
                 self._book(holder)
         self._uses.clear()
         self._changed()
-        named = (card.uuid for card in share_node.cards) if share_node else ()
-        for card in {*self._booked, *named}:
-            self._count(card)
+        cards = {card.uuid: card for card in reversed(share_node.cards)} if share_node else {}
+        for card in {*self._booked, *cards}:
+            self._set_use(card, self._use_of(card, cards.get(card)))
 
     def put(self, holder: Holder) -> None:
         """Takes the place of what the same pod had before."""
         self._unbook(holder.uid)
         self.holders[holder.uid] = holder
         self._book(holder)
-        for card, _ in holder.cards:
-            self._count(card)
+        for each in holder.cards:
+            self._count(each.card)
 
     def remove(self, uid: str) -> None:
         """What the kubelet has not released yet stays in use."""
         self._unbook(uid)
-        self._given_back.discard(uid)
+        if uid in self._given_back:
+            self._given_back -= {uid}
 
     def _unbook(self, uid: str) -> None:
-        for card, _ in self.holders.pop(uid).cards if uid in self.holders else ():
-            self._booked[card].pop(uid, None)
-            self._count(card)
+        for each in self.holders.pop(uid).cards if uid in self.holders else ():
+            self._set_bookings(each.card, without_pod(self._booked.get(each.card), uid))
+            self._count(each.card)
 
     def is_reported(self, uid: str) -> bool:
         """Whether the GPUShareNode says that the kubelet has given units to the pod."""
@@ -176,7 +217,7 @@ class NodeLedger:
         """Whether it says so of as many units as the pod has booked: each container is given its own."""
         cards = self.share_node.cards if self.share_node else ()
         reported = sum(holder.units for card in cards for holder in card.holders if holder.uid == uid)
-        return reported >= max(1, sum(units.get(uid, 0) for units in self._booked.values()))
+        return reported >= max(1, sum(units_booked(each, uid) for each in self._booked.values()))
 
     def was_reported(self, uid: str) -> bool:
         """Whether what the kubelet has given to a holder is known: some GPUShareNode has told all of it."""
@@ -187,19 +228,23 @@ class NodeLedger:
         return (holder.uid for card in cards for holder in card.holders)
 
     def cards(self, resource: ResourceClass | None = None) -> tuple[Card, ...]:
-        """Returns the cards of the GPUShareNode with what is allocated of them now, in order of index.
+        """Returns the cards of the GPUShareNode with what is allocated of them now, in order of index; made
+        anew each time.
 
         They are as the class sees them: one that serves another class now is full. Without a class each is as
         those see it that use it: where there is one class alone, as that does.
         """
         if resource is None and not self._is_mixed:
             resource = self._classes[0]
-        if resource not in self._cards:
-            cards = self.share_node.cards if self.share_node else ()
-            self._cards[resource] = tuple(
-                self._card(card, resource, self._uses.get(card.uuid)) for card in cards
-            )
-        return self._cards[resource]
+        cards = self.share_node.cards if self.share_node else ()
+        return tuple(self._card(card, resource, self._uses.get(card.uuid)) for card in cards)
+
+    def _seen_as(self, resource: ResourceClass) -> tuple[Card, ...]:
+        """Returns the same as ``cards``, made once."""
+        seen = self._seen or {}
+        if resource not in seen:
+            self._seen = seen = {**seen, resource: self.cards(resource)}
+        return seen[resource]
 
     def card_fits(self, card: str, request: ResourceRequest, *, gone: Collection[str]) -> bool:
         """Returns whether ``card`` (UUID) is one that ``request`` could get. ``gone``: as in ``choose``."""
@@ -217,8 +262,7 @@ class NodeLedger:
 
     def _card(self, card: ShareNodeCard, resource: ResourceClass | None, use: CardUse | None) -> Card:
         seen_as = resource or (use.lock if use else None) or self._classes[0]
-        units = card.units_of(seen_as)
-        allocated = 0 if use is None else use.units if use.lock is seen_as else units
+        units, allocated = amounts(card, seen_as, use)
         lockable = use is None and self._is_mixed
         return Card(
             card.uuid,
@@ -246,7 +290,7 @@ class NodeLedger:
         share_node = self.open_share_node
         if share_node is None or request.name not in share_node.resources:
             return {}
-        seen = self._cards_after(request.resource, gone) if gone else self.cards(request.resource)
+        seen = self._cards_after(request.resource, gone) if gone else self._seen_as(request.resource)
         cards = [card for card in seen if card.uuid not in without]
         return mode_serving(request.resource).choose(cards, request.total, share_node.strategy)
 
@@ -269,12 +313,12 @@ class NodeLedger:
 
     def put_hold(self, hold: Hold) -> None:
         self.holds[hold.uid] = hold
-        for card, _ in hold.holder.cards:
-            self._count(card)
+        for each in hold.holder.cards:
+            self._count(each.card)
 
     def remove_hold(self, uid: str) -> None:
-        for card, _ in self.holds.pop(uid).holder.cards:
-            self._count(card)
+        for each in self.holds.pop(uid).holder.cards:
+            self._count(each.card)
 
     def candidate(self, request: Request) -> Candidate | None:
         """Returns what ranking needs to know, or None when ``request`` does not fit, all of it together.
@@ -291,7 +335,7 @@ class NodeLedger:
         if not chosen:
             return None
         return Candidate.of_cards(
-            self.cards(request.resource),
+            self._seen_as(request.resource),
             chosen,
             resource=request.resource,
             holds=frozenset(use.lock for use in self._uses.values() if use.lock),
@@ -300,11 +344,11 @@ class NodeLedger:
 
     def booked(self, uid: str, card: str) -> int:
         """Returns what the pod has of ``card`` (UUID) by annotation or reservation, in the node's unit."""
-        return self._booked.get(card, {}).get(uid, 0)
+        return units_booked(self._booked.get(card), uid)
 
-    def booked_of(self, card: str) -> Mapping[str, int]:
+    def booked_of(self, card: str) -> dict[str, int]:
         """Returns pod UID -> units of ``card`` (UUID), as ``booked`` says them."""
-        return self._booked.get(card, {})
+        return units_by_pod(self._booked.get(card))
 
     @property
     def booked_cards(self) -> Set[str]:
@@ -313,11 +357,11 @@ class NodeLedger:
 
     def given(self, card: ShareNodeCard) -> Mapping[str, int]:
         """Returns what the kubelet has given to each pod of ``card``, by UID, each pod as a whole."""
-        return card.given(self._booked.get(card.uuid, {}))
+        return card.given(self.booked_of(card.uuid))
 
     def shares(self, card: str) -> Iterator[Share]:
         """Yields what each pod has of ``card`` (UUID), in the node's unit, in no particular order."""
-        booked = self._booked.get(card, {})
+        booked = self.booked_of(card)
         reported = self._reported(card)
         given = reported.given(booked) if reported else {}
         for uid, units in booked.items():
@@ -339,7 +383,7 @@ class NodeLedger:
     @property
     def _is_mixed(self) -> bool:
         """Whether a card that nobody uses is open to several classes."""
-        return len(self._classes) > 1
+        return self.share_node is not None and len(self.share_node.resources) > 1
 
     def _reported(self, card: str) -> ShareNodeCard | None:
         return self.share_node.card(card) if self.share_node else None
@@ -351,7 +395,7 @@ class NodeLedger:
         """Rounded up. Not less than ``units`` before the kubelet is known to have the pod: to one that was
         bound while the unit changed it gives as many units of the size that they have by then."""
         meaning = holder.meaning_of(card)
-        if meaning is None or not self._meanings:
+        if meaning is None or not self._meanings or meaning in self._meanings:
             return units
         own = next((each for each in self._meanings if each[0] is meaning[0]), self._meanings[0])
         converted = convert_units(units, meaning, own)
@@ -361,36 +405,48 @@ class NodeLedger:
         return converted if self.is_reported(holder.uid) else max(units, converted)
 
     def _book(self, holder: Holder) -> None:
-        for card, units in holder.cards:
-            booked = self._booked.setdefault(card, {})
-            booked[holder.uid] = booked.get(holder.uid, 0) + self._in_node_unit(holder, card, units)
+        for each in holder.cards:
+            own = self._in_node_unit(holder, each.card, each.units)
+            self._set_bookings(each.card, with_units(self._booked.get(each.card), holder.uid, own))
+
+    def _set_bookings(self, card: str, bookings: Bookings) -> None:
+        if bookings is None:
+            self._booked.pop(card, None)
+        else:
+            self._booked[card] = bookings
 
     def _changed(self) -> None:
         """What was derived from the sums is to be derived anew."""
-        self._cards.clear()
+        self._seen = None
 
     def _count(self, card: str) -> None:
         self._changed()
-        if use := self._use(card):
+        self._set_use(card, self._use(card))
+
+    def _set_use(self, card: str, use: CardUse | None) -> None:
+        if use:
             self._uses[card] = use
         else:
             self._uses.pop(card, None)
-        if not self._booked.get(card):
-            self._booked.pop(card, None)
 
     def _use(self, card: str, gone: Collection[str] = ()) -> CardUse | None:
         """Returns what is in use of a card, holds included, once the pods ``gone`` (UIDs) have nothing."""
-        booked, reported = self._taken(card, gone), self._reported(card)
+        return self._use_of(card, self._reported(card), gone)
+
+    def _use_of(
+        self, card: str, reported: ShareNodeCard | None, gone: Collection[str] = ()
+    ) -> CardUse | None:
+        booked = self._taken(card, gone)
         if reported and gone:
-            reported = reported.without(gone, self._booked.get(card, {}))
+            reported = reported.without(gone, self.booked_of(card))
         allocated = reported.units_in_use(booked) if reported else sum(booked.values())
         if allocated or (reported and reported.lock and self._is_mixed):
-            return CardUse(self._lock(card, booked, reported), allocated)
+            return _card_use(self._lock(card, booked, reported), allocated)
         return None
 
     def _taken(self, card: str, gone: Collection[str]) -> Mapping[str, int]:
         """Returns pod UID -> units of a card that are booked or held."""
-        booked = self._booked.get(card, {})
+        booked = self.booked_of(card)
         if not self.holds and not gone:
             return booked
         held = {
@@ -406,12 +462,16 @@ class NodeLedger:
         """Returns the class as which a card is in use; None where there are two, or it is not known."""
         if not self._is_mixed:
             return self._classes[0]
-        meanings = (self._holder(uid, card).meaning_of(card) for uid, units in booked.items() if units)
+        meanings = (holder.meaning_of(card) for holder in self._having(card, booked))
         classes = {meaning[0] if meaning else None for meaning in meanings}
         if reported and (reported.lock or reported.allocated or reported.holders):
             classes.add(reported.lock)
         return classes.pop() if len(classes) == 1 else None
 
-    def _holder(self, uid: str, card: str) -> Holder:
-        """Returns who has units of ``card`` booked, or else held: a pod can have other cards held for it."""
-        return self.holders[uid] if uid in self._booked.get(card, ()) else self.holds[uid].holder
+    def _having(self, card: str, units: Mapping[str, int]) -> Iterator[Holder]:
+        """Yields who has ``units`` (by pod UID) of ``card`` booked, or else held: a pod can have other cards
+        held for it."""
+        booked = self.booked_of(card)
+        for uid in units:
+            if units[uid]:
+                yield self.holders[uid] if uid in booked else self.holds[uid].holder

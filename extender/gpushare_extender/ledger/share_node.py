@@ -2,11 +2,11 @@
 
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
+from types import MappingProxyType
 
 import msgspec
+from msgspec.structs import replace
 
 from gpushare_core.api.enums import LogLevel, Preemption
 from gpushare_core.api.names import REGISTERED
@@ -29,7 +29,7 @@ SERVED: dict[tuple[str, str], Mapping[str, ResourceClass]] = {
 """Dialect and mode -> names of extended resources -> what each stands for. Shared by all nodes."""
 
 
-class ReportedHolder(NamedTuple):
+class ReportedHolder(msgspec.Struct, frozen=True, gc=False):
     """A pod that has units of one card by the kubelet's books, known to the API or not."""
 
     uid: str
@@ -43,9 +43,8 @@ class ReportedHolder(NamedTuple):
     """Whether the plugin does not know the pod by the API."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShareNodeCard:
-    """One card as the node's plugin reports it."""
+class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
+    """One card as the node's plugin reports it. Unseen by the garbage collector: a cluster has many."""
 
     uuid: str
     index: int
@@ -62,7 +61,7 @@ class ShareNodeCard:
     """The class that the card serves alone as long as anything of it is in use."""
     cordoned: bool = False
     """Whether people want no new pod on it."""
-    offers: Mapping[ResourceClass, int] = field(default_factory=dict)
+    offers: Mapping[ResourceClass, int] = MappingProxyType({})
     """What a card that is open to several classes offers of each while nothing of it is in use."""
     memory: int = 0
     """Bytes; 0 when unknown."""
@@ -103,19 +102,22 @@ class ShareNodeCard:
         However little is booked, it is never less than what the kubelet has given out. Of the pods that are
         not booked the total tells the most that they can have, whatever their init containers lend.
         """
-        given = self.given(booked)
-        both = [holder for holder in self.holders if holder.uid in booked]
-        total = max(self.allocated, sum(holder.least for holder in self.holders))
-        named = sum(holder.units for holder in self.holders)
-        others = max(total, named) - sum(holder.units for holder in both)
-        most = total - sum(holder.least for holder in both)
-        by_pod = sum(max(booked[holder.uid], given[holder.uid]) for holder in both)
-        not_given = sum(units for uid, units in booked.items() if uid not in given)
+        named = least = by_pod = 0
+        for holder in self.holders:  # sums by hand: a start does this for each card and pod of the cluster
+            named += holder.units
+            least += holder.least
+        total, lends = max(self.allocated, least), named > self.allocated
+        others, most, not_given = max(total, named), total, sum(booked.values())
+        for holder in self.holders:
+            if (units := booked.get(holder.uid)) is not None:
+                others -= holder.units
+                most -= holder.least
+                not_given -= units
+                by_pod += max(units, holder.least if lends else holder.units)
         return max(by_pod + min(others, most), total) + not_given
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareNode:
+class ShareNode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The GPUShareNode of one node, as far as placement needs it."""
 
     name: str
@@ -126,7 +128,9 @@ class ShareNode:
     meanings: tuple[Meaning, ...] = ()
     """Of the unit of each class; empty when the unit is unknown."""
     dialect: Dialect = GPUSHARE
-    resources: Mapping[str, ResourceClass] = field(default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name])
+    resources: Mapping[str, ResourceClass] = msgspec.field(
+        default_factory=lambda: SERVED[GPUSHARE.name, MEMORY.name]
+    )
     """Extended resources that the node serves, by their names -> what each stands for."""
     strategy: Strategy = Strategy.BINPACK
     candidates: int = CANDIDATES
@@ -155,7 +159,10 @@ class ShareNode:
         return next((part.text for part in unit.parts if part.resource is resource), "") if unit else ""
 
     def card(self, uuid: str) -> ShareNodeCard | None:
-        return next((card for card in self.cards if card.uuid == uuid), None)
+        for card in self.cards:
+            if card.uuid == uuid:
+                return card
+        return None
 
     def places(self, resource: ResourceClass) -> dict[str, CardPlace]:
         """Returns card UUID -> what the node's dialect calls the card, with its units of the class."""
@@ -223,6 +230,8 @@ class _Named(msgspec.Struct):
     metadata: _Metadata
 
 
+_STRATEGIES: Mapping[str, Strategy] = {each.value: each for each in Strategy}
+_LOG_LEVELS: Mapping[str, LogLevel] = {each.value: each for each in LogLevel}
 _DECODER = msgspec.json.Decoder(_ShareNode)
 _NAME_DECODER = msgspec.json.Decoder(_Named)
 
@@ -259,6 +268,12 @@ def node_unit(unit: str) -> NodeUnit | None:
         return None
 
 
+@lru_cache(maxsize=256)
+def _meanings(unit: str) -> tuple[Meaning, ...]:
+    parsed = node_unit(unit)
+    return parsed.meanings if parsed else ()
+
+
 def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
     """Mode and dialect are those in force: others than in the spec while pods are in the way of these."""
     cards, unit = status.cards or [], node_unit(status.unit)
@@ -269,7 +284,7 @@ def _share_node(node: _ShareNode, status: _Status) -> ShareNode:
         cards=tuple(_card(card) for card in sorted(cards, key=lambda card: card.index)),
         unit=sys.intern(status.unit),
         dialect=dialect,
-        meanings=unit.meanings if unit else (),
+        meanings=_meanings(status.unit),
         resources=SERVED.get((dialect.name, mode.name), {}),
         strategy=_strategy(node.spec.strategy),
         log_level=_log_level(node.spec.extender_log_level),
@@ -332,7 +347,7 @@ def _holders(shares: Iterable[_PodShare]) -> Iterable[ReportedHolder]:
 
 
 def _strategy(name: str) -> Strategy:
-    return next((strategy for strategy in Strategy if strategy == name), Strategy.BINPACK)
+    return _STRATEGIES.get(name, Strategy.BINPACK)
 
 
 def _candidates(asked: int | None) -> int:
@@ -340,7 +355,7 @@ def _candidates(asked: int | None) -> int:
 
 
 def _log_level(name: str) -> LogLevel:
-    return next((level for level in LogLevel if level == name), LogLevel.INFO)
+    return _LOG_LEVELS.get(name, LogLevel.INFO)
 
 
 def _closed_reason(node: _ShareNode, status: _Status) -> str:

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 from tests.fakes.api_server import FakeApi, fake_api, status
 from tests.fakes.extender_clock import FakeClock, HandClock
 from tests.samples.extender import pod_update, reporting, share_node

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.fakes.api_server import SHARE_NODES, FakeApi, fake_api
 from tests.samples.extender import share_node, share_node_json
 
@@ -78,7 +78,7 @@ def test_what_all_other_nodes_ask_for_is_not_looked_at_again(root: logging.Logge
     levels, nodes, before = LogLevels(), 500, CountedLevel.looks
     for level in ("debug", "warning"):
         for number in range(nodes):
-            levels.set(replace(share_node(f"n{number}"), log_level=CountedLevel(level)))  # type: ignore[arg-type]
+            levels.set(replace(share_node(f"n{number}"), log_level=CountedLevel(level)))
     assert root.level == logging.WARNING
     for number in range(nodes):
         levels.drop(f"n{number}")

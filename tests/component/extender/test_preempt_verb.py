@@ -1,9 +1,9 @@
 """The preempt verb as kube-scheduler calls it."""
 
-import dataclasses
 from collections.abc import AsyncIterator
 
 import pytest
+from msgspec import structs
 from tests.fakes.api_server import DISRUPTION_BUDGETS, PODS, FakeApi, fake_api, status
 from tests.fakes.extender_caller import SchedulerCaller
 from tests.samples.extender import asked, holder_json, pod_json, pod_update, reference, share_node
@@ -77,7 +77,7 @@ async def test_one_that_never_preempts_gets_no_victims_of_ours(caller: Scheduler
 
 
 async def test_where_it_is_off_none_are_added(caller: SchedulerCaller, extender: ExtenderApi) -> None:
-    extender.ledger.set_share_node(dataclasses.replace(share_node("n1"), preempts=False))
+    extender.ledger.set_share_node(structs.replace(share_node("n1"), preempts=False))
     assert await preempt(caller, n1=[]) == {}
     assert await preempt(caller, n1=["uid-y"]) == Y_GOES
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 import pytest
 from aiohttp import web
+from msgspec import structs
 from tests.fakes.api_server import DISRUPTION_BUDGETS, EVENTS, PODS, Answer, FakeApi, cut, fake_api, status
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
@@ -95,7 +96,7 @@ class World:
 
     @property
     def held(self) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
-        return [(hold.uid, hold.holder.cards) for hold in self.ledger.holds]
+        return [(hold.uid, (*hold.holder.shares.items(),)) for hold in self.ledger.holds]
 
 
 class PacedClock(FakeClock):
@@ -243,7 +244,7 @@ async def test_nobody_is_evicted_for_a_pod_of_the_same_priority(world: World) ->
 
 
 async def test_nobody_is_evicted_where_the_policy_says_so(world: World) -> None:
-    world.ledger.set_share_node(dataclasses.replace(share_node("n1"), preempts=False))
+    world.ledger.set_share_node(structs.replace(share_node("n1"), preempts=False))
     world.refuse()
     await world.run_for(30.0)
     assert world.calls() == []

@@ -1,6 +1,8 @@
 """The ledger follows the cluster: what the API server has is what it counts."""
 
 import asyncio
+import gc
+import json
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
@@ -12,8 +14,16 @@ from tests.samples.extender import ANNOTATION, RESOURCE, annotation, holder_json
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import METADATA_LIST, KubeClient
-from gpushare_extender.cluster.watchers import WatchHealth, end_departures, watch_pods, watch_share_nodes
+from gpushare_extender.cluster.watchers import (
+    WatchHealth,
+    end_departures,
+    read_known_pod,
+    read_known_share_node,
+    watch_pods,
+    watch_share_nodes,
+)
 from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
+from gpushare_extender.ledger.holder import PodUpdate, read_pod
 from gpushare_extender.ledger.ledger import Ledger
 
 
@@ -243,6 +253,33 @@ async def test_a_lost_watch_loses_nothing_that_happened_meanwhile(
     api.put(PODS, holder_json("new", card=1))
     api.forget_history()
     await followed.wait_for("what is true now", lambda: followed.used() == [0, 4])
+
+
+async def test_a_list_is_not_kept(api: FakeApi, client: KubeClient) -> None:
+    api.put(PODS, holder_json("a"))
+    ledger, health = Ledger(), WatchHealth("pods")
+    following = asyncio.create_task(watch_pods(client, ledger, health))
+    await asyncio.wait_for(health.until_applied(0), 5.0)
+    assert ledger.holder("uid-a")
+    lists = (each for each in gc.get_objects() if isinstance(each, list) and each)
+    assert [each for each in lists if isinstance(each[0], PodUpdate)] == []
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_of_what_is_listed_again_the_ledger_has_no_second_copy(
+    api: FakeApi, followed: FollowedLedger
+) -> None:
+    api.put(PODS, holder_json("a"))
+    await followed.wait_for("the pod", lambda: followed.used() == [4, 0])
+    pod, node = (json.dumps(each).encode() for each in (holder_json("a"), share_node_json("n1")))
+    ledger = followed.ledger
+    assert read_known_pod(ledger, pod).holder is ledger.holder("uid-a")
+    assert read_known_share_node(ledger, node) is ledger.share_node("n1")
+    moved = json.dumps(holder_json("a", card=1)).encode()
+    assert read_known_pod(ledger, moved) == read_pod(moved)
+    bare = json.dumps(pod_json("a", node="n1")).encode()
+    assert read_known_pod(ledger, bare) == PodUpdate("uid-a")
 
 
 async def test_a_node_opens_changes_and_closes(api: FakeApi, followed: FollowedLedger) -> None:

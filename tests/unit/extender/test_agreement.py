@@ -1,12 +1,12 @@
 """Who finds by a few comparisons that books agree never contradicts the auditor's rules."""
 
 import contextlib
-from dataclasses import replace
 from itertools import starmap
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.samples.extender import GI, asked, cordoning, holder, pod_update, reference, reporting, share_node
 
 from gpushare_core.audit.differences import node_differences
@@ -15,6 +15,7 @@ from gpushare_core.placement.modes import MODES, NODE_MODES
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_extender.decide.agreement import surely_agree
 from gpushare_extender.decide.books import node_books
+from gpushare_extender.ledger.booking import Booking, without_pod
 from gpushare_extender.ledger.holder import CardUnits, PodUpdate
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.share_node import ReportedHolder, ShareNode, ShareNodeCard
@@ -100,13 +101,12 @@ def corrupt(ledger: Ledger, *, what: str) -> Ledger:
     assert sums
     if what == "uses":
         sums._uses.clear()
-        sums._cards.clear()
     elif what == "booked":
-        sums._booked.setdefault("n1-0", {})["a"] = 5
+        sums._booked["n1-0"] = Booking("a", 5, without_pod(sums._booked.get("n1-0"), "a"))
     elif what == "holders":
         sums.holders.clear()
     elif what == "elsewhere":
-        sums._booked["n9-9"] = {"a": 1}
+        sums._booked["n9-9"] = Booking("a", 1)
     return ledger
 
 

@@ -1,12 +1,13 @@
 """Only the best of the nodes that fit are offered, as many as each policy says; equal ones take turns."""
 
+import dataclasses
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.samples.extender import asked, pod_request, pod_update, reference, share_node
 
 from gpushare_core.placement.card_choice import Strategy
@@ -131,7 +132,7 @@ def test_what_is_held_for_a_lesser_pod_is_taken_last() -> None:
     for card in range(2):
         lesser = reference(f"lesser{card}")
         ledger.hold(lesser, node="n1", request=pod_request(16), priority=1, until=9.0)
-    request = replace(pod_request(4), priority=2)
+    request = dataclasses.replace(pod_request(4), priority=2)
 
     def passing(names: list[str]) -> list[str]:
         return filter_nodes(ledger, names, uid="p", request=request, narrowing=NARROWED).passing

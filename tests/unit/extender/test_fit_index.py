@@ -1,18 +1,19 @@
 """What is remembered of nodes is what they would answer now, whatever has happened; and it does not grow."""
 
+import dataclasses
 import gc
 import weakref
 from collections.abc import Hashable
-from dataclasses import replace
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 from tests.samples.extender import asked, cordoning, pod_request, reference, reporting, share_node
 
-from gpushare_core.placement.card_choice import Strategy
-from gpushare_core.placement.modes import MODES, NODE_MODES
+from gpushare_core.placement.card_choice import Card, Strategy
+from gpushare_core.placement.modes import MODES, NODE_MODES, mode_serving
 from gpushare_core.placement.node_ranking import Candidate, ranking_key
 from gpushare_core.placement.requests import PodRequest, Request, ResourceClass, ResourceRequest
 from gpushare_extender.ledger.departures import DEPARTURE_SECONDS
@@ -44,6 +45,11 @@ def node_of(mode: str, name: str) -> ShareNode:
         return mixed(name)
     units = {"Memory": 8, "Slices": 2, "Exclusive": 1}[mode]
     return share_node(name, units, units, mode=MODES[mode], unit=UNITS[mode])
+
+
+def without_name(card: Card) -> Card:
+    """Returns ``card`` without what no answer depends on."""
+    return dataclasses.replace(card, uuid="")
 
 
 def without_index(ledger: Ledger, name: str, request: PodRequest) -> Hashable:
@@ -188,6 +194,21 @@ class IndexMachine(RuleBasedStateMachine):
             assert answers == self.ledger.answers(ASKED, request), (
                 "the same objects, as long as nothing changes"
             )
+
+    @invariant()
+    def there_is_room_for_what_the_cards_have_free(self) -> None:
+        for node in filter(None, map(self.ledger.node, NAMES)):
+            served = node.open_share_node.resources if node.open_share_node else {}
+            by_cards = [mode_serving(each).room(node.cards(each)) for each in served.values()]
+            assert [offered.room for offered in node.room() or ()] == by_cards
+
+    @invariant()
+    def nodes_that_are_alike_have_cards_that_are_alike(self) -> None:
+        cards: dict[Hashable, Hashable] = {}
+        for node in filter(None, map(self.ledger.node, NAMES)):
+            served = node.open_share_node.classes if node.open_share_node else ()
+            seen = [without_name(card) for each in served for card in node.cards(each)]
+            assert cards.setdefault(node.fingerprint(), (*seen,)) == (*seen,)
 
     @invariant()
     def equal_answers_are_one_object(self) -> None:

@@ -7,7 +7,7 @@ from tests.samples.extender import ANNOTATION, GI, annotation, pod_json
 
 from gpushare_core.books.allocation import Allocation, encode_allocation
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, read_pod
+from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, read_pod, unix_seconds
 
 
 def read(**annotations: str) -> PodUpdate:
@@ -37,7 +37,7 @@ def test_the_pod_as_a_whole_may_hold_less_than_its_containers_together() -> None
     lent = Allocation(node="n1", uid="uid-a", at="", unit="1Gi", containers=containers, cards={"G": 8})
     held = read(**{ANNOTATION: encode_allocation(lent)}).holder
     assert held is not None
-    assert held.cards == (("G", 8),)
+    assert held.cards == (CardUnits("G", 8),)
 
 
 def test_a_pod_without_our_annotation_holds_nothing() -> None:
@@ -68,3 +68,18 @@ def test_an_unreadable_unit_leaves_the_units_as_they_are() -> None:
     held = read(**{ANNOTATION: annotation(unit="much", c0=4)}).holder
     assert held is not None
     assert (held.unit_meaning, held.units_of("n1-0")) == (None, 4)
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        pytest.param("1970-01-02T00:00:00Z", 86400, id="as the API server writes it"),
+        pytest.param("", 0, id="nothing"),
+        pytest.param("yesterday", 0, id="no time"),
+        pytest.param("1970-01-02T00:00:00", 0, id="of no zone"),
+        pytest.param("0001-01-01T00:00:00+23:59", 0, id="before the first year"),
+        pytest.param("9999-12-31T23:59:59-23:59", 0, id="after the last year"),
+    ],
+)
+def test_when_a_pod_was_created(written: str, seconds: int) -> None:
+    assert unix_seconds(written) == seconds

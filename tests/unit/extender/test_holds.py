@@ -57,7 +57,7 @@ def test_bind_keeps_to_it_as_well() -> None:
     ledger = held()
     with pytest.raises(DoesNotFitError):
         ledger.reserve(reference("q"), node="n1", request=asked(1), priority=10)
-    assert ledger.reserve(reference("p"), node="n1", request=asked(16), priority=10).cards == (("n1-0", 16),)
+    assert ledger.reserve(reference("p"), node="n1", request=asked(16), priority=10).shares == {"n1-0": 16}
 
 
 def test_it_ends_when_the_pod_is_bound_and_its_units_count_once() -> None:
@@ -115,7 +115,7 @@ def test_another_for_the_same_pod_takes_its_place() -> None:
     ledger = ledger_with(16, 8)
     hold(ledger, units=16)
     hold(ledger, units=4)
-    assert [each.holder.cards for each in ledger.holds] == [(("n1-1", 4),)]
+    assert [each.holder.shares for each in ledger.holds] == [{"n1-1": 4}]
     assert passes(ledger, 16)
 
 

@@ -1,8 +1,7 @@
 """The ledger's sums: GPUShareNodes, allocations and reservations, whatever the order they come in."""
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 from tests.samples.extender import GI, RESOURCE, asked, holder, pod_update, reference, reporting, share_node
 
 from gpushare_core.placement.card_choice import Strategy
@@ -233,7 +232,7 @@ def test_a_closed_node_takes_no_pods(ledger: Ledger) -> None:
 def test_a_sick_card_is_not_chosen_and_its_pods_still_count(ledger: Ledger) -> None:
     ledger.set_pod(pod_update("a", c0=4))
     ledger.set_share_node(share_node("n1", 16, 16, sick=(0,)))
-    assert reserve(ledger, "b", 4).cards == (("n1-1", 4),)
+    assert reserve(ledger, "b", 4).shares == {"n1-1": 4}
     assert used(ledger) == [4, 4]
 
 
@@ -247,7 +246,7 @@ def test_a_sick_card_is_not_chosen_and_its_pods_still_count(ledger: Ledger) -> N
 def test_the_node_s_strategy_chooses(ledger: Ledger, strategy: Strategy, card: str) -> None:
     ledger.set_share_node(share_node("n1", strategy=strategy))
     ledger.set_pod(pod_update("a", c0=4))
-    assert reserve(ledger, "b", 4).cards == ((card, 4),)
+    assert reserve(ledger, "b", 4).shares == {card: 4}
 
 
 @pytest.mark.parametrize(
@@ -400,8 +399,8 @@ class TestReportedHolders:
         lender = ReportedHolder("lender", "default", "lender", units=16, least=8)
         two_containers = ReportedHolder("a", "default", "a", units=8, least=4)
         node = share_node("n1", 24)
-        card = dataclasses.replace(node.cards[0], allocated=16, holders=(lender, two_containers))
-        ledger.set_share_node(dataclasses.replace(node, cards=(card,)))
+        card = structs.replace(node.cards[0], allocated=16, holders=(lender, two_containers))
+        ledger.set_share_node(structs.replace(node, cards=(card,)))
         assert used(ledger) == [16]
         reserve(ledger, "b", 8)
         assert used(ledger) == [24]

@@ -6,6 +6,7 @@ from math import inf
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from tests.samples.extender import pod_update, reference, share_node
 
 from gpushare_core.dialects.aliyun import ALIYUN
@@ -17,7 +18,7 @@ from gpushare_extender.ledger.legacy_pods import LegacyPod
 from gpushare_extender.ledger.share_node import SERVED, ShareNode
 
 OURS = share_node("n1")
-SPEAKING = dataclasses.replace(OURS, dialect=ALIYUN, resources=SERVED[ALIYUN.name, "Memory"])
+SPEAKING = structs.replace(OURS, dialect=ALIYUN, resources=SERVED[ALIYUN.name, "Memory"])
 ASKED = {"a": 4, "b": 7, "c": 2}
 """Pod -> units; each claims more, of card 0."""
 

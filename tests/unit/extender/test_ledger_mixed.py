@@ -1,12 +1,12 @@
 """The ledger of a node in mode Mixed: a card serves one class at a time, and all when it is empty."""
 
-import dataclasses
 from datetime import UTC, datetime
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from tests.samples.extender import asked, pod_update, reference, reporting, share_node
 
 from gpushare_core.books.allocation import Allocation, encode_allocation
@@ -29,8 +29,8 @@ UNITS = {MEMORY: "1Gi", SLICE: "1/2 card", CARD: "1 card"}
 def mixed(*units: int, name: str = "n1") -> ShareNode:
     """Cards with two slices each, four of 86 units of memory if none is given."""
     node = share_node(name, *(units or (86, 86, 86, 86)), mode=NODE_MODES["Mixed"], unit=UNIT)
-    cards = (dataclasses.replace(card, offers={MEMORY: card.units, SLICE: 2, CARD: 1}) for card in node.cards)
-    return dataclasses.replace(node, cards=tuple(cards))
+    cards = (structs.replace(card, offers={MEMORY: card.units, SLICE: 2, CARD: 1}) for card in node.cards)
+    return structs.replace(node, cards=tuple(cards))
 
 
 def ledger_of(node: ShareNode | None = None) -> Ledger:
@@ -54,7 +54,7 @@ def offered(ledger: Ledger) -> tuple[int, int, int]:
 def reserve(ledger: Ledger, name: str, *requests: ResourceRequest) -> list[str]:
     """Returns the indices of the pod's cards."""
     holder = ledger.reserve(reference(name), node="n1", request=PodRequest(requests))
-    return [card.removeprefix("n1-") for card, _ in holder.cards]
+    return [card.removeprefix("n1-") for card in holder.shares]
 
 
 def test_the_published_table() -> None:
@@ -182,14 +182,14 @@ def test_memory_takes_the_card_that_is_large_enough_and_leaves_others_the_rest()
     ledger = ledger_of(mixed(16, 86))
     request = PodRequest((asked(1, CARD, container="side"), asked(60)))
     holder = ledger.reserve(reference("p"), node="n1", request=request)
-    assert dict(holder.cards) == {"n1-1": 60, "n1-0": 1}
+    assert holder.shares == {"n1-1": 60, "n1-0": 1}
 
 
 @pytest.mark.parametrize("lock", [SLICE, CARD])
 def test_a_card_that_the_plugin_reports_as_locked_is_nobody_elses(lock: ResourceClass) -> None:
     node = reporting(mixed(86), a=1)
     (card,) = node.cards
-    ledger = ledger_of(dataclasses.replace(node, cards=(dataclasses.replace(card, lock=lock),)))
+    ledger = ledger_of(structs.replace(node, cards=(structs.replace(card, lock=lock),)))
     with pytest.raises(DoesNotFitError):
         reserve(ledger, "m", asked(1))
 
@@ -231,7 +231,7 @@ def test_no_card_serves_two_classes_and_all_is_given_back(
                 assert not fits
             else:
                 assert fits
-                running[held.uid] = (resource, dict(held.cards))
+                running[held.uid] = (resource, held.shares)
         for card, size in (("n1-0", 8), ("n1-1", 8), ("n1-2", 4)):
             here = [(each, cards[card]) for each, cards in running.values() if card in cards]
             assert len({each for each, _ in here}) <= 1

@@ -4,11 +4,12 @@ Annotations are changed behind the extender's back, and repaired. Whatever the o
 twice, no running pod is forgotten, and in the end the sums are exactly what the cluster says.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
 from tests.samples.extender import RESOURCE, asked, reference, reporting, share_node
 
 from gpushare_core.audit.differences import node_differences
@@ -144,7 +145,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def an_abandoned_pod_is_bound_again(self, data: st.DataObject) -> None:
         uid = data.draw(st.sampled_from(sorted(self.abandoned - (self.bound - self.running.keys()))))
         before = self.sent[uid]
-        units = sum(units for _, units in before.cards)
+        units = sum(before.shares.values())
         try:
             holder = self.ledger.reserve(reference(uid, uid=uid), node=before.node, request=asked(units))
         except DoesNotFitError:
@@ -252,7 +253,7 @@ class LedgerMachine(RuleBasedStateMachine):
         not_bound = {uid: holder for uid, holder in self.sent.items() if uid not in settled}
         reported = {uid: holder for pods in self.reported.values() for uid, holder in pods.items()}
         for holder in {**reported, **self.running, **not_bound}.values():
-            for card, units in holder.cards:
+            for card, units in holder.shares.items():
                 used[card] = used.get(card, 0) + units
         assert all(units <= CARD for units in used.values()), used
 

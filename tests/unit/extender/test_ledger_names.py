@@ -1,7 +1,6 @@
 """The ledger goes by the names of extended resources: nodes of other dialects serve others."""
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from tests.samples.extender import RESOURCE, asked, share_node
 
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest

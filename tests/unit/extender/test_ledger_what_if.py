@@ -1,10 +1,9 @@
 """The sums of a node as they would be without some pods: the same as if those had never been there."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.samples.extender import asked, holder, pod_update, reference, reporting, share_node
 from tests.samples.preemption import mixed_node
 

@@ -1,9 +1,9 @@
 """Among the nodes that take a pod, the ones that keep whole cards free come first."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from tests.samples.extender import asked, reference, share_node
 
 from gpushare_core.placement.card_choice import Strategy
