@@ -98,6 +98,7 @@ class Listener:
                 self.log.warning("cannot accept connections: %s", error)
                 await asyncio.sleep(1.0)
             else:
+                _send_at_once(incoming)
                 self._admit(incoming)
                 await asyncio.sleep(0)  # those before it get on, too: a queue of strangers must not oust them
 
@@ -154,6 +155,15 @@ class Listener:
             self.log.warning("connection refused: %s", error)
         if connection in self._unproven:
             self._unproven[connection] = None
+
+
+def _send_at_once(accepted: socket.socket) -> None:
+    """An answer must not wait until the client has acknowledged the one before, up to 40 ms.
+
+    asyncio does the same, but not for a socket of which Python does not know that it is one of TCP, and of an
+    accepted one it does not. It may have ended already."""
+    with contextlib.suppress(OSError):
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 @contextlib.asynccontextmanager
