@@ -15,6 +15,7 @@ from gpushare_plugin.decide.injection import ContainerAnswer
 from gpushare_plugin.decide.preferred_allocation import NothingFitsError, PreferenceRequest
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.device_stream import DeviceStream
+from gpushare_plugin.kubelet.kubelet_calls import KubeletCalls
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.wire import preference_requests
 
@@ -54,12 +55,15 @@ class DevicePlugin:
         allocator: Allocator,
         stream: DeviceStream,
         *,
+        calls: KubeletCalls,
         called: Callable[[KubeletCall], None] = lambda _: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """``called`` is told of every call that takes units; ``clock`` is in steady seconds."""
+        """``calls``: where those that take units count as under way. ``called`` is told of each of them;
+        ``clock`` is in steady seconds."""
         self._allocator = allocator
         self._stream = stream
+        self._calls = calls
         self._called = called
         self._clock = clock
 
@@ -97,7 +101,8 @@ class DevicePlugin:
     def _measured(self, verb: str) -> Iterator[None]:
         begun, refusal = self._clock(), ""
         try:
-            yield
+            with self._calls.one():
+                yield
         except Exception as error:
             refusal = REFUSALS.get(type(error), DEFECT)
             raise

@@ -28,6 +28,7 @@ def state() -> NodeState:
     ("update", "remembered"),
     [
         pytest.param(METADATA, READ, id="metadata alone leave what was asked for"),
+        pytest.param(replace(METADATA, version=9), replace(READ, version=9), id="a version is no change"),
         pytest.param(
             replace(METADATA, deleting=True), replace(READ, deleting=True), id="deletion is a change"
         ),
@@ -37,7 +38,7 @@ def state() -> NodeState:
 def test_a_pod_is_remembered(state: NodeState, update: Pod, remembered: Pod) -> None:
     state.put_pod(update)
     assert state.pods == {READ.name: remembered}
-    assert state.changed.is_set()
+    assert state.changed.is_set() == (replace(remembered, version=READ.version) != READ)
 
 
 @pytest.mark.parametrize(
