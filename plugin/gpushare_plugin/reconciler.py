@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -77,6 +77,10 @@ NO_DEVICES = b""
 _log = logging.getLogger(__name__)
 
 
+async def _at_once() -> None:
+    pass
+
+
 @dataclass(slots=True, kw_only=True)
 class Reconciler:
     """One round is ``reconcile``; repeating it changes nothing."""
@@ -91,6 +95,8 @@ class Reconciler:
     open_source: Callable[[GPUShareNode], DeviceSource]
     meter: UseMeter
     events: EventWriter
+    give_way: Callable[[], Awaitable[None]] = _at_once
+    """Awaited between the steps of a round: a call of the kubelet's waits for one of them at most."""
     now: Callable[[], datetime] = utc_now
     clock: Callable[[], float] = time.monotonic
     """In steady seconds."""
@@ -118,9 +124,13 @@ class Reconciler:
             return True
         self.state.remember_record()
         await self._find_cards()
+        await self.give_way()
         offered = await self._offer()
+        await self.give_way()
         await self._repair_annotations()
+        await self.give_way()
         await self._measure()
+        await self.give_way()
         return await self.write_status() and offered
 
     def seconds_until_due(self) -> float | None:
@@ -263,8 +273,8 @@ class Reconciler:
 
     def _decide(self) -> Offering:
         snapshot = self._snapshot()
-        same = snapshot.share_node, snapshot.last_layout, snapshot.last_dialect, snapshot.assigned
-        equal = snapshot.cards, snapshot.assigned_known, snapshot.pods
+        same = snapshot.share_node, snapshot.last_dialect, snapshot.assigned
+        equal = snapshot.cards, snapshot.last_layout, snapshot.assigned_known, snapshot.pods
         return self._decided.to(same, equal, decide=lambda: decide_offering(snapshot))
 
     def _snapshot(self) -> Snapshot:
@@ -433,7 +443,7 @@ class Reconciler:
             assigned=state.assigned,
             cards=state.reading.cards if state.reading else (),
         )
-        return self._audit.look(given, now=self.clock())
+        return self._audit.look(given, now=self.clock(), admitting=self.reservations.remaining > 0)
 
     def _conditions(
         self,

@@ -165,8 +165,8 @@ def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
     assignment, stored = assigned.of(pod), assigned.stored_of(pod)
     if assignment is None or pod.request is None:
         return []
-    asking = pod.request.running_containers
-    return [name for name in asking if not assignment.has(name) and name not in stored]
+    asking, init = pod.request.containers, pod.request.init_containers
+    return [name for name in asking if not assignment.has(name) and name not in stored and name not in init]
 
 
 def forgotten_units(

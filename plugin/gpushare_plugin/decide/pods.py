@@ -114,7 +114,7 @@ Pods = Mapping[PodName, Pod]
 FINISHED = ("Succeeded", "Failed")
 """Phases of pods that the watch leaves out, so that nothing would make us forget such a pod."""
 LARGEST_KEPT = 4096
-"""Characters of an annotation that is remembered with what it says: hundreds of larger ones would be many MiB."""
+"""Characters of an annotation that is remembered with what it says: hundreds of larger ones would be MiBs."""
 MOST_LOAD = 1024
 """Characters of a load to simulate that are kept: anybody annotates pods, on nodes with real cards, too."""
 

@@ -1,8 +1,8 @@
 """The device plugin API v1beta1 over gRPC."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -71,10 +71,15 @@ class DevicePlugin:
         """GetDevicePluginOptions: we want to be asked which units to take."""
         return api.DevicePluginOptions(get_preferred_allocation_available=True)
 
-    async def list_and_watch(self, _: api.Empty, __: Context) -> AsyncIterator[bytes]:
-        """ListAndWatch: yields the list of devices, encoded, whenever it changes."""
-        async for message in self._stream.serve():
-            yield message
+    async def list_and_watch(self, _: api.Empty, context: Context) -> None:
+        """ListAndWatch: writes the list of devices, encoded, whenever it changes. Never returns.
+
+        gRPC would keep the last message that a generator gives it.
+        """
+        async with aclosing(self._stream.serve()) as messages:
+            async for message in messages:
+                await context.write(message)
+                del message
 
     async def preferred_allocation(
         self, request: Sequence[PreferenceRequest], context: Context

@@ -7,11 +7,15 @@ from contextlib import contextmanager, suppress
 from gpushare_plugin.kubelet.reservations import Reservations
 
 MOST_POSTPONED = 0.5
-"""Seconds for which other work waits for the kubelet to be done with admitting pods."""
+"""Seconds for which a round waits for the kubelet to be done with admitting pods."""
+MOST_INTERRUPTED = 0.1
+"""Seconds for which a round that has begun waits between two of its steps."""
+LISTENING = 0.001
+"""Seconds in which calls are taken notice of that came during the last step."""
 
 
 class KubeletCalls:
-    """Counts the calls that are under way."""
+    """Counts the calls that are under way. Pods come in bursts, and each waits for the one before it."""
 
     def __init__(self, reservations: Reservations) -> None:
         self._reservations = reservations
@@ -21,8 +25,7 @@ class KubeletCalls:
 
     @property
     def are_coming(self) -> bool:
-        """Whether a call is under way, or is sure to follow, or may follow at once as where pods come one
-        after the other."""
+        """Whether a call is under way, or another one of the same pod follows, or one of the next pod may."""
         return self._count > 0 or self._reservations.remaining > 0
 
     @contextmanager
@@ -44,3 +47,10 @@ class KubeletCalls:
                 while self.are_coming:
                     await self._over.wait()
                     await asyncio.sleep(self._reservations.remaining)
+
+    async def give_way(self, *, most: float = MOST_INTERRUPTED) -> None:
+        """Returns once those are answered that have come by now, or after ``most`` seconds."""
+        await asyncio.sleep(LISTENING)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(most):
+                await self._over.wait()

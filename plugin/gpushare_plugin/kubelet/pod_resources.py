@@ -103,8 +103,8 @@ class PodResources:
 
 
 class AnswerReader:
-    """Reads what answers of PodResources say of ``resources``, pods that are listed as before without decoding
-    them again: each admission brings an answer with all pods of the node."""
+    """Reads what answers of PodResources say of ``resources``: each admission brings one with all pods of the
+    node, and those that are listed as before are not decoded again."""
 
     def __init__(self, resources: Collection[str]) -> None:
         self._resources = frozenset(resources)
