@@ -124,13 +124,11 @@ class Reconciler:
             return True
         self.state.remember_record()
         await self._find_cards()
-        await self.give_way()
         offered = await self._offer()
-        await self.give_way()
-        await self._repair_annotations()
         await self.give_way()
         await self._measure()
         await self.give_way()
+        await self._repair_annotations()  # what the status counts is annotated by then
         return await self.write_status() and offered
 
     def seconds_until_due(self) -> float | None:
