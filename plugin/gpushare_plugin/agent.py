@@ -111,7 +111,6 @@ class Agent:
             open_source=open_source or sources.open,
             meter=UseMeter(self.state, ContainerNames(client), open_use=open_use or sources.open_use),
             events=EventWriter(client, settings.node, now=utc_now),
-            give_way=self._calls.give_way,
         )
         self._give_back = give_back
         self._stopping = False

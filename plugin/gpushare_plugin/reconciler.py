@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -77,10 +77,6 @@ NO_DEVICES = b""
 _log = logging.getLogger(__name__)
 
 
-async def _at_once() -> None:
-    pass
-
-
 @dataclass(slots=True, kw_only=True)
 class Reconciler:
     """One round is ``reconcile``; repeating it changes nothing."""
@@ -95,8 +91,6 @@ class Reconciler:
     open_source: Callable[[GPUShareNode], DeviceSource]
     meter: UseMeter
     events: EventWriter
-    give_way: Callable[[], Awaitable[None]] = _at_once
-    """Awaited between the steps of a round: a call of the kubelet's waits for one of them at most."""
     now: Callable[[], datetime] = utc_now
     clock: Callable[[], float] = time.monotonic
     """In steady seconds."""
@@ -125,10 +119,8 @@ class Reconciler:
         self.state.remember_record()
         await self._find_cards()
         offered = await self._offer()
-        await self.give_way()
+        await self._repair_annotations()
         await self._measure()
-        await self.give_way()
-        await self._repair_annotations()  # what the status counts is annotated by then
         return await self.write_status() and offered
 
     def seconds_until_due(self) -> float | None:
@@ -272,7 +264,8 @@ class Reconciler:
     def _decide(self) -> Offering:
         snapshot = self._snapshot()
         same = snapshot.share_node, snapshot.last_dialect, snapshot.assigned
-        equal = snapshot.cards, snapshot.last_layout, snapshot.assigned_known, snapshot.pods
+        pods = tuple(snapshot.pods.values())
+        equal = snapshot.cards, snapshot.last_layout, snapshot.assigned_known, pods
         return self._decided.to(same, equal, decide=lambda: decide_offering(snapshot))
 
     def _snapshot(self) -> Snapshot:
@@ -312,7 +305,7 @@ class Reconciler:
         pods = dict(self.state.pods)
         return self._allocations.to(
             (assignments.assigned,),
-            (assignments.layout, assignments.preferred, assignments.recorded, pods),
+            (assignments.layout, assignments.preferred, assignments.recorded, tuple(pods.values())),
             decide=lambda: every_allocation(assignments, pods),
         )
 
@@ -344,7 +337,7 @@ class Reconciler:
         pods = dict(self.state.pods)
         return self._planned.to(
             (assignments.assigned, dialect),
-            (assignments.layout, assignments.preferred, pods),
+            (assignments.layout, assignments.preferred, tuple(pods.values())),
             decide=lambda: plan_repairs(assignments, pods.values(), dialect, now=self.now()),
         )
 

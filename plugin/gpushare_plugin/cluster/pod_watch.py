@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 
 import msgspec
 
@@ -19,6 +20,8 @@ from gpushare_plugin.state import NodeState
 
 CONCURRENT_READS = 8
 """Specs that are read at the same time."""
+PATIENCE = 0.5
+"""Seconds for which a reading that is under way is waited for: its connection may be dead."""
 SPECS_TIMEOUT = 30.0
 """Seconds for reading the specs of all pods that have arrived."""
 
@@ -87,7 +90,9 @@ class PodWatch:
 
     async def _read_unless_under_way(self, name: PodName) -> None:
         if under_way := self._under_way.get(name):
-            await under_way.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE):
+                    await under_way.wait()
             if self._is_told(name):
                 return
         await self._read_spec(name)

@@ -8,10 +8,6 @@ from gpushare_plugin.kubelet.reservations import Reservations
 
 MOST_POSTPONED = 0.5
 """Seconds for which a round waits for the kubelet to be done with admitting pods."""
-MOST_INTERRUPTED = 0.1
-"""Seconds for which a round that has begun waits between two of its steps."""
-LISTENING = 0.001
-"""Seconds in which calls are taken notice of that came during the last step."""
 
 
 class KubeletCalls:
@@ -47,10 +43,3 @@ class KubeletCalls:
                 while self.are_coming:
                     await self._over.wait()
                     await asyncio.sleep(self._reservations.remaining)
-
-    async def give_way(self, *, most: float = MOST_INTERRUPTED) -> None:
-        """Returns once those are answered that have come by now, or after ``most`` seconds."""
-        await asyncio.sleep(LISTENING)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(most):
-                await self._over.wait()

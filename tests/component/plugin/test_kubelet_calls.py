@@ -26,7 +26,6 @@ async def is_over_at_once(waiting: Coroutine[Any, Any, None]) -> bool:
 async def test_without_calls_nothing_waits() -> None:
     calls, _ = new_calls()
     assert await is_over_at_once(calls.until_over(most=LONG))
-    assert await is_over_at_once(calls.give_way(most=LONG))
 
 
 async def test_a_round_waits_for_all_calls_under_way() -> None:
@@ -35,7 +34,6 @@ async def test_a_round_waits_for_all_calls_under_way() -> None:
         with calls.one():
             assert not await is_over_at_once(calls.until_over(most=LONG))
         assert not await is_over_at_once(calls.until_over(most=LONG))
-        assert not await is_over_at_once(calls.give_way(most=LONG))
     assert await is_over_at_once(calls.until_over(most=LONG))
 
 
@@ -49,15 +47,13 @@ async def test_a_call_that_failed_is_over() -> None:
     assert await is_over_at_once(calls.until_over(most=LONG))
 
 
-async def test_a_round_waits_for_the_second_call_of_a_container_and_a_step_does_not() -> None:
+async def test_a_round_waits_for_the_second_call_of_a_container() -> None:
     calls, reservations = new_calls()
     reservations.promise([1])
     assert not await is_over_at_once(calls.until_over(most=LONG))
-    assert await is_over_at_once(calls.give_way(most=LONG))
 
 
 async def test_a_call_that_never_ends_holds_up_nobody_for_ever() -> None:
     calls, _ = new_calls()
     with calls.one():
         assert await is_over_at_once(calls.until_over(most=0.01))
-        assert await is_over_at_once(calls.give_way(most=0.01))

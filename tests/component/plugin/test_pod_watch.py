@@ -12,6 +12,7 @@ from tests.samples.plugin import NODE, container, name_of, pod_json
 
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.paths import pod_path
+from gpushare_plugin.cluster import pod_watch
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.state import NodeState
 
@@ -114,3 +115,21 @@ async def test_a_reading_under_way_that_tells_nothing_of_the_pod_is_not_trusted(
     assert request
     assert request.total == 4
     assert _readings(api) == 2
+
+
+async def test_a_reading_that_hangs_is_not_waited_for_long(
+    api: PluginApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod_watch, "PATIENCE", 0.05)
+    api.put(PODS, pod_json("a", container(units=4)))
+    hanging = HeldBack()
+    api.fail("GET", pod_path(*ONE), hanging)
+    state = NodeState(NODE)
+    async with KubeClient(api.credentials()) as client, asyncio.timeout(10), asyncio.TaskGroup() as group:
+        watch = PodWatch(state, client, ended=lambda: None)
+        first = group.create_task(watch.read_specs([ONE], timeout=5))
+        await hanging.asked.wait()
+        await watch.read_specs([ONE], timeout=5)
+        assert state.pods[ONE].request
+        assert not first.done()
+        hanging.released.set()
