@@ -151,7 +151,10 @@ class Kubelet:
 
     def _shown(self, name: str, units: Iterable[str]) -> bytes:
         """One answer that has only this pod: answers one after the other are one that has all pods."""
-        held = [resources.ContainerDevices(resource_name=self.resource, device_ids=[unit]) for unit in units]
+        held = [
+            resources.ContainerDevices(resource_name=self.resource, device_ids=[unit])
+            for unit in sorted(units, key=hash)  # the real one lists them in no order
+        ]
         container = resources.ContainerResources(name="main", devices=held)
         pod = resources.PodResources(name=name, namespace="default", containers=[container])
         answer: bytes = resources.ListPodResourcesResponse(pod_resources=[pod]).SerializeToString()

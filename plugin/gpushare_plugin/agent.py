@@ -28,6 +28,7 @@ from gpushare_plugin.kubelet.assignment_reader import AssignmentReader
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile
 from gpushare_plugin.kubelet.device_plugin import DevicePlugin, grpc_handler
 from gpushare_plugin.kubelet.device_stream import DeviceStream
+from gpushare_plugin.kubelet.kubelet_calls import KubeletCalls
 from gpushare_plugin.kubelet.plugin_server import PluginServer
 from gpushare_plugin.kubelet.pod_resources import PodResources
 from gpushare_plugin.kubelet.registration import Registrar
@@ -88,6 +89,7 @@ class Agent:
         self._settings = settings
         self._streams = {name: DeviceStream() for name in RESOURCES}
         reservations = Reservations(asyncio.get_running_loop().time)
+        self._calls = KubeletCalls(reservations)
         self._assignment_reader = AssignmentReader(
             self.state,
             resources,
@@ -123,8 +125,9 @@ class Agent:
             resource=RESOURCES[name],
         )
         stream, socket = self._streams[name], self._settings.device_plugins / endpoint(name)
+        plugin = DevicePlugin(allocator, stream, calls=self._calls, called=self._metrics.called)
         return Registrar(
-            PluginServer(socket, grpc_handler(DevicePlugin(allocator, stream, called=self._metrics.called))),
+            PluginServer(socket, grpc_handler(plugin)),
             resource=name,
             stream=stream,
             notify=self._registration_changed,
@@ -245,6 +248,7 @@ class Agent:
         await self._assignment_reader.read()
         backoff = Backoff(most=BOOKKEEPING_RETRY)
         while True:
+            await self._calls.until_over()
             self.state.changed.clear()
             if await self._reconciler.reconcile():
                 backoff.reset()

@@ -43,6 +43,7 @@ from gpushare_plugin.decide.device_list import device_lists
 from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.excess import excess_conditions, excess_events
 from gpushare_plugin.decide.fault_events import fault_events
+from gpushare_plugin.decide.last_answer import LastAnswer
 from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.offering import (
@@ -58,6 +59,7 @@ from gpushare_plugin.decide.offering import (
     unreadable,
     without_cards,
 )
+from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.pods import read_metadata
 from gpushare_plugin.decide.reported_use import ReportedUse, recorded_use, reported_use
 from gpushare_plugin.decide.stand_ins import doubtful_units
@@ -101,6 +103,9 @@ class Reconciler:
     _differing: tuple[str, ...] = field(default=(), init=False)
     """Pods whose annotation could not be repaired in the last round."""
     _audit: NodeAudit = field(default_factory=NodeAudit, init=False)
+    _decided: LastAnswer[Offering] = field(default_factory=LastAnswer, init=False)
+    _planned: LastAnswer[Sequence[Repair]] = field(default_factory=LastAnswer, init=False)
+    _allocations: LastAnswer[Sequence[PodAllocation]] = field(default_factory=LastAnswer, init=False)
 
     async def reconcile(self) -> bool:
         """Looks at the cards, decides what to offer, repairs annotations, writes the status.
@@ -162,9 +167,10 @@ class Reconciler:
             return self._keep(without_cards(self.state.offering, unknown))
         offering = self._decide()
         changes_meaning = self._changes_meaning(offering)
-        if (changes_meaning or self._lacks_foreign()) and not await self._read_assigned():
-            return self._postpone(KUBELET_SILENT)
-        offering = self._decide()
+        if changes_meaning or self._lacks_foreign():
+            if not await self._read_assigned():
+                return self._postpone(KUBELET_SILENT)
+            offering = self._decide()
         if problem := await self._record(offering):
             return self._postpone(problem)
         if changes_meaning and not (await self._read_assigned() and self._is_still(offering)):
@@ -197,6 +203,7 @@ class Reconciler:
         before, self.state.offering = self.state.offering, offering
         if offering.layout:
             self.state.last_layout, self.state.last_dialect = offering.layout, offering.dialect
+            self.state.refresh_requests()
         self._send_changes(before)
 
     def _send_changes(self, before: Offering) -> None:
@@ -215,8 +222,7 @@ class Reconciler:
         assignments = self._node_assignments(offering)
         if assignments is None or not assignments.layout.is_mixed:
             return NO_LOCKS
-        pods = self.state.pods
-        return node_locks(assignments, pods, every_allocation(assignments, pods))
+        return node_locks(assignments, self.state.pods, self._every_allocation(assignments))
 
     async def _read_assigned(self) -> bool:
         """Returns whether it is known what is assigned right now.
@@ -256,7 +262,11 @@ class Reconciler:
         return dialect is not offering.dialect or not offering.layout.means_the_same(known)
 
     def _decide(self) -> Offering:
-        return decide_offering(self._snapshot())
+        snapshot = self._snapshot()
+        same = snapshot.share_node, snapshot.last_dialect, snapshot.assigned
+        pods = tuple(snapshot.pods.values())
+        equal = snapshot.cards, snapshot.last_layout, snapshot.assigned_known, pods
+        return self._decided.to(same, equal, decide=lambda: decide_offering(snapshot))
 
     def _snapshot(self) -> Snapshot:
         state = self.state
@@ -267,7 +277,7 @@ class Reconciler:
             last_dialect=state.last_dialect,
             assigned=state.assigned,
             assigned_known=state.assigned_known and not self._lacks_witness(),
-            pods=state.pods,
+            pods=dict(state.pods),
         )
 
     def _lacks_witness(self) -> bool:
@@ -289,6 +299,16 @@ class Reconciler:
             text = "offering %d units of %s on %d cards as %s"
             _log.info(text, layout.units, layout.unit.text, len(layout.cards), ", ".join(lists))
 
+    def _every_allocation(self, assignments: NodeAssignments | None) -> Sequence[PodAllocation]:
+        if assignments is None:
+            return ()
+        pods = dict(self.state.pods)
+        return self._allocations.to(
+            (assignments.assigned,),
+            (assignments.layout, assignments.preferred, assignments.recorded, tuple(pods.values())),
+            decide=lambda: every_allocation(assignments, pods),
+        )
+
     def _node_assignments(self, offering: Offering) -> NodeAssignments | None:
         """None before anything was offered: no unit can have been assigned by us."""
         state = self.state
@@ -302,14 +322,24 @@ class Reconciler:
         """
         offering = self.state.offering
         assignments = None if offering.layout_unknown else self._node_assignments(offering)
-        pods, dialect = self.state.pods.values(), self.state.last_dialect or offering.dialect
-        repairs = plan_repairs(assignments, pods, dialect, now=self.now()) if assignments else []
+        repairs = self._repairs(assignments, self.state.last_dialect or offering.dialect)
         try:
             problems = [(repair.pod, await self._apply(repair)) for repair in repairs]
         except UnreachableError as error:  # nor would it answer for the others, and each waits for seconds
             _log.warning("cannot set annotations right: %s", error)
             problems = [(repair.pod, "the API server does not answer") for repair in repairs]
         self._differing = tuple(f"{pod} ({problem})" for pod, problem in problems if problem)
+
+    def _repairs(self, assignments: NodeAssignments | None, dialect: Dialect) -> Sequence[Repair]:
+        """The time alone is no reason for one: what could not be written is tried again as it was."""
+        if assignments is None:
+            return ()
+        pods = dict(self.state.pods)
+        return self._planned.to(
+            (assignments.assigned, dialect),
+            (assignments.layout, assignments.preferred, tuple(pods.values())),
+            decide=lambda: plan_repairs(assignments, pods.values(), dialect, now=self.now()),
+        )
 
     async def _apply(self, repair: Repair) -> str:
         """Returns why it has to be tried again, or an empty text. Raises ``UnreachableError``."""
@@ -328,7 +358,7 @@ class Reconciler:
     async def _measure(self) -> None:
         offering = self.state.offering
         assignments = None if offering.layout_unknown else self._node_assignments(offering)
-        allocations = every_allocation(assignments, self.state.pods) if assignments else []
+        allocations = self._every_allocation(assignments)
         await self.meter.measure(offering.layout, allocations)
 
     async def write_status(self) -> bool:
@@ -357,6 +387,7 @@ class Reconciler:
             return None
         if self.state.share_node is share_node and not dry_run:
             self.state.share_node = written
+            self.state.refresh_requests()
         if not dry_run:
             await self.events.write(fault_events(share_node.status, status))
             await self._tell_excesses(share_node.status, status)
@@ -381,7 +412,7 @@ class Reconciler:
             conditions = self._conditions(share_node, offering, use, self._audited(offering, None))
             return kept_status(share_node, conditions, faults=faults, now=self.now())
         assignments = self._node_assignments(offering)
-        allocations = every_allocation(assignments, state.pods) if assignments else []
+        allocations = self._every_allocation(assignments)
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}
         status = node_status(
             share_node, offering, allocations, locks=locks, use=use, faults=faults, now=self.now()
@@ -403,7 +434,7 @@ class Reconciler:
             assigned=state.assigned,
             cards=state.reading.cards if state.reading else (),
         )
-        return self._audit.look(given, now=self.clock())
+        return self._audit.look(given, now=self.clock(), admitting=self.reservations.remaining > 0)
 
     def _conditions(
         self,

@@ -73,6 +73,8 @@ class NodeState:
     preferred: dict[str, PreferredCard] = field(default_factory=dict)
     """By pod UID."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _asked_names: frozenset[str] = frozenset()
+    """The ``names`` by which what ``pods`` ask of is told."""
 
     @property
     def strategy(self) -> Strategy:
@@ -107,29 +109,36 @@ class NodeState:
             node=self.name,
             assigned=self.assigned,
             layout=layout,
-            preferred=self.preferred,
+            preferred=dict(self.preferred),
             recorded=self._recorded_locks if layout.is_mixed else {},
         )
 
     def refresh_requests(self) -> None:
         """What pods ask of is another plugin's affair where the node's dialect does not have it."""
         names = self.names
-        self.pods = {name: pod.asking_for(names) for name, pod in self.pods.items()}
+        if names != self._asked_names:
+            self._asked_names = names
+            self.pods = {name: pod.asking_for(names) for name, pod in self.pods.items()}
+            self.changed.set()
 
     def put_pod(self, pod: Pod) -> None:
         """Stores what was read of ``pod``, unless it is older than what is known.
 
-        Watch and single readings overtake each other. Where only metadata are new the rest is kept.
+        Watch and single readings overtake each other. Where only metadata are new the rest is kept. That a
+        pod has another version alone changes nothing: its kubelet writes its status many times.
         """
         before = self.pods.get(pod.name)
         if before is not None and before.uid != pod.uid:
             if pod.version < before.version:
                 return
             self.drop_pod(before.name, before.uid)
+            before = None
         elif before is not None:
             pod = _newest(before, pod)
-        self.pods[pod.name] = pod.asking_for(self.names)
-        self.changed.set()
+        self.refresh_requests()
+        self.pods[pod.name] = pod = pod.asking_for(self._asked_names)
+        if before is None or replace(before, version=pod.version) != pod:
+            self.changed.set()
 
     def drop_pod(self, name: PodName, uid: str) -> None:
         """Forgets the pod, but not another one of the same name."""
@@ -137,6 +146,14 @@ class NodeState:
             del self.pods[name]
             self.preferred.pop(uid, None)
             self.changed.set()
+
+    def put_share_node(self, share_node: GPUShareNode | None, problem: str = "") -> None:
+        """Stores the GPUShareNode, or the one before with the ``problem`` for which the newest cannot be
+        read. The watch tells besides what was answered to a write."""
+        if (share_node, problem) != (self.share_node, self.share_node_problem):
+            self.share_node, self.share_node_problem = share_node, problem
+            self.changed.set()
+        self.refresh_requests()
 
     def put_pods(self, pods: Iterable[Pod]) -> None:
         """Stores a whole list, whatever was read before: a pod that is not in it is gone."""
@@ -154,6 +171,7 @@ class NodeState:
     def stand_by(self) -> None:
         """Forgets what was offered, and what pods had: another plugin serves the node, and records it."""
         self.offering, self.last_layout, self.last_dialect = Offering(postponed=STARTING), None, None
+        self.refresh_requests()
         self.measured = None
         self.preferred.clear()
         self.remembered, self.record_read = {}, False

@@ -160,6 +160,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_plugin.devices.simulation:_xid": "gpushare_plugin.devices.simulation:read_simulation",
     "gpushare_plugin.kubelet.checkpoint:_units": "gpushare_plugin.kubelet.checkpoint:stored_answers",
     "gpushare_plugin.kubelet.checkpoint:_decoded": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",
+    "gpushare_plugin.kubelet.checkpoint:_ours": "gpushare_plugin.kubelet.checkpoint:CheckpointFile.read",
     "gpushare_plugin.kubelet.wire:_take_devices": "gpushare_plugin.kubelet.pod_resources:read_assigned",
     "gpushare_plugin.kubelet.wire:_preference": "gpushare_plugin.kubelet.wire:preference_requests",
     "gpushare_plugin.kubelet.wire:_decoded": "gpushare_plugin.kubelet.pod_resources:read_assigned",

@@ -31,6 +31,9 @@ _SUFFIXES = {**_DECIMAL, **_BINARY}
 _MEMORY_DECIMAL = {suffix: _DECIMAL[suffix] for suffix in ("k", "M", "G", "T", "P")}
 _MEMORY_BINARY = {suffix: _BINARY[suffix] for suffix in ("Ki", "Mi", "Gi", "Ti", "Pi")}
 _MEMORY_BYTES = {suffix: int(_SUFFIXES[suffix]) for suffix in ("", *_MEMORY_DECIMAL, *_MEMORY_BINARY)}
+_DECIMAL_BYTES = [(suffix, _MEMORY_BYTES[suffix]) for suffix in reversed(_MEMORY_DECIMAL)]
+_BINARY_BYTES = [(suffix, _MEMORY_BYTES[suffix]) for suffix in reversed(_MEMORY_BINARY)]
+"""The largest first."""
 
 _QUANTITY = re.compile(r"([0-9]{1,40}(?:\.[0-9]{0,40})?)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?")
 
@@ -71,8 +74,10 @@ def format_memory(size: int, like: str = "1Gi") -> str:
     >>> format_memory(1536 * 10**6, like="1M")
     '1536M'
     """
-    family = _MEMORY_BINARY if like.endswith("i") else _MEMORY_DECIMAL
-    return _largest_suffix(Fraction(size), family) or str(size)
+    family = _BINARY_BYTES if like.endswith("i") else _DECIMAL_BYTES
+    dividing = (suffix for suffix, scale in family if size and size % scale == 0)
+    suffix = next(dividing, "")
+    return f"{size // _MEMORY_BYTES[suffix]}{suffix}"
 
 
 def sum_amounts(amounts: Iterable[str]) -> str:

@@ -66,11 +66,15 @@ class PodRequest:
     @property
     def parts(self) -> "tuple[PodRequest, ...]":
         """What the pod asks of each resource, as if it asked for nothing else."""
+        if len(self.resources) == 1:
+            return (self,)
         return tuple(replace(self, resources=(each,)) for each in self.resources)
 
     @property
     def crowded_containers(self) -> tuple[str, ...]:
         """Names of the containers that ask for several resources: nobody can give them that."""
+        if len(self.resources) < 2:
+            return ()
         asking = Counter(name for each in self.resources for name in each.containers)
         return tuple(name for name, count in asking.items() if count > 1)
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar, Protocol
 
 from gpushare_core.placement.quantity import MIB, parse_memory
@@ -159,6 +160,9 @@ class UnitFields:
     slices_per_card: int | None = None
 
 
+_USUAL_LENGTH = 32
+"""Characters of a unit that is remembered: anybody may have written a text."""
+
 _SLICE = re.compile("1/([1-9][0-9]?) card")
 
 
@@ -198,6 +202,16 @@ def parse_node_unit(text: str) -> NodeUnit:
 
 def readable_unit(text: str) -> Unit | None:
     """Returns the unit that has this ``text``, or None for what is none."""
+    return _known_unit(text) if len(text) <= _USUAL_LENGTH else _unit(text)
+
+
+@lru_cache(maxsize=64)
+def _known_unit(text: str) -> Unit | None:
+    """Annotations of all pods of a node name few units."""
+    return _unit(text)
+
+
+def _unit(text: str) -> Unit | None:
     try:
         return parse_unit(text)
     except ValueError:

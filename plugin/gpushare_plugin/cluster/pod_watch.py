@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 
 import msgspec
 
@@ -19,6 +20,8 @@ from gpushare_plugin.state import NodeState
 
 CONCURRENT_READS = 8
 """Specs that are read at the same time."""
+PATIENCE = 0.5
+"""Seconds for which a reading that is under way is waited for: its connection may be dead."""
 SPECS_TIMEOUT = 30.0
 """Seconds for reading the specs of all pods that have arrived."""
 
@@ -39,6 +42,8 @@ class PodWatch:
         self._client = client
         self._arrived = asyncio.Event()
         self._reads = asyncio.Semaphore(CONCURRENT_READS)
+        self._under_way: dict[PodName, asyncio.Event] = {}
+        """Pods that are being read -> set when that is over."""
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
@@ -65,13 +70,38 @@ class PodWatch:
                 backoff.reset()
 
     async def read_specs(self, names: Iterable[PodName], *, timeout: float) -> None:
-        """Reads these pods into the state, as far as that is possible within ``timeout`` seconds."""
+        """Reads these pods into the state, as far as that is possible within ``timeout`` seconds.
+
+        A pod that is being read already is not read twice: watch and kubelet tell of a new one at once.
+        """
+        await self._read_all(map(self._read_unless_under_way, names), timeout)
+
+    async def read_specs_anew(self, names: Iterable[PodName], *, timeout: float) -> None:
+        """As ``read_specs``, for what may have changed a moment ago, such as whether the pods run."""
+        await self._read_all(map(self._read_spec, names), timeout)
+
+    async def _read_all(self, readings: Iterable[Coroutine[None, None, None]], timeout: float) -> None:
         try:
             async with asyncio.timeout(timeout), asyncio.TaskGroup() as group:
-                for name in names:
-                    group.create_task(self._read_spec(name))
+                for reading in readings:
+                    group.create_task(reading)
         except TimeoutError:
             _log.warning("the API server is too slow to tell what the pods of this node ask for")
+
+    async def _read_unless_under_way(self, name: PodName) -> None:
+        if under_way := self._under_way.get(name):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE):
+                    await under_way.wait()
+            if self._is_told(name):
+                return
+        await self._read_spec(name)
+
+    def _is_told(self, name: PodName) -> bool:
+        """Whether the pod that has the name was read. One that is being deleted may have been followed by
+        another one since the reading began."""
+        pod = self._state.pods.get(name)
+        return pod is not None and pod.request is not None and not pod.deleting
 
     def _without_spec(self) -> list[PodName]:
         return [name for name, pod in self._state.pods.items() if pod.request is None]
@@ -88,6 +118,15 @@ class PodWatch:
             self._state.put_pod(pod)
 
     async def _read_spec(self, name: PodName) -> None:
+        self._under_way[name] = over = asyncio.Event()
+        try:
+            await self._read_into_state(name)
+        finally:
+            over.set()
+            if self._under_way.get(name) is over:
+                del self._under_way[name]
+
+    async def _read_into_state(self, name: PodName) -> None:
         watched = name in self._state.pods
         try:
             async with self._reads:

@@ -51,14 +51,11 @@ class ShareNodeWatch:
 
     def _store(self, item: Json | None) -> None:
         try:
-            self._state.share_node = GPUShareNode.from_json(item) if item else None
-            self._state.share_node_problem = ""
+            self._state.put_share_node(GPUShareNode.from_json(item) if item else None)
         except msgspec.ValidationError as error:
-            self._state.share_node_problem = str(error)
+            self._state.put_share_node(self._state.share_node, str(error))
             _log.error("this GPUShareNode cannot be read, going on as before: %s", error)
-        self._state.refresh_requests()
         self._keep_level()
-        self._state.changed.set()
 
     def _keep_level(self) -> None:
         share_node = self._state.share_node

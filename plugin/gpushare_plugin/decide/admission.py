@@ -108,6 +108,8 @@ def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool, resource: str
     if served and not assigned.forgotten_of(pod):
         seen |= request.init_containers
     lacking = {name: units for name, units in request.containers.items() if name not in seen}
+    if not lacking:
+        return
     running = request.running_containers
     if not (running and running.keys().isdisjoint(lacking)):
         yield from _asking(request, lacking, resource).values()

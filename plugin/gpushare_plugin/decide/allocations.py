@@ -148,8 +148,10 @@ def forgotten_containers(pod: Pod, assigned: AssignedDevices) -> list[str]:
     What was listed last may be of a pod with a part of its units: the annotation tells of the others.
     """
     forgotten = assigned.forgotten_of(pod)
-    known = forgotten.containers if forgotten else {}
     without = containers_without_units(pod, assigned) if pod.running else []
+    if forgotten is None and not without:
+        return []
+    known = forgotten.containers if forgotten else {}
     promised = pod.allocation.containers if pod.allocation else known if forgotten else None
     told = {*known, *(name for name in without if promised is None or name in promised)}
     return [name for name in assigned.pods[pod.name].containers if name in told] if told else []
@@ -163,8 +165,8 @@ def containers_without_units(pod: Pod, assigned: AssignedDevices) -> list[str]:
     assignment, stored = assigned.of(pod), assigned.stored_of(pod)
     if assignment is None or pod.request is None:
         return []
-    asking = pod.request.running_containers
-    return [name for name in asking if not assignment.has(name) and name not in stored]
+    asking, init = pod.request.containers, pod.request.init_containers
+    return [name for name in asking if not assignment.has(name) and name not in stored and name not in init]
 
 
 def forgotten_units(

@@ -64,9 +64,10 @@ def _repaired(
     held: PodAllocation, assignments: NodeAssignments, dialect: Dialect, now: datetime
 ) -> dict[str, str]:
     allocation = _allocation(held, assignments, now)
-    own = {dialect.allocation_annotation: encode_allocation(allocation)}
-    differs = not _agrees(held.pod.allocation, held, assignments)
-    return {**(own if differs else {}), **_spoken(held, allocation, assignments, dialect, now)}
+    own = {}
+    if not _agrees(held.pod.allocation, held, assignments):
+        own[dialect.allocation_annotation] = encode_allocation(allocation)
+    return {**own, **_spoken(held, allocation, assignments, dialect, now)}
 
 
 def _spoken(

@@ -38,6 +38,8 @@ TOO_MUCH = frozenset({Kind.OVER_CAPACITY, Kind.TWO_CLASSES, Kind.GRANTED_TWICE})
 """Kinds that a pod on its way never makes."""
 APART_SECONDS = 1.0
 """Between two audits, however much changes: of hundreds of thousands of units one takes a while."""
+APART_SECONDS_WHILE_ADMITTING = 5.0
+"""The same while the kubelet admits pods, who wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +67,13 @@ class NodeAudit:
     _pending: bool = field(default=False, init=False)
     """Whether something has changed since that was not audited yet."""
 
-    def look(self, given: AuditInput, *, now: float) -> list[Difference]:
-        """Returns what differs by ``given``; ``now``: in seconds of a steady clock."""
+    def look(self, given: AuditInput, *, now: float, admitting: bool = False) -> list[Difference]:
+        """Returns what differs by ``given``; ``now``: in seconds of a steady clock; ``admitting``: whether
+        the kubelet admits pods at this moment."""
         identity = _identity(given)
         self._pending = identity != self._audited
-        if self._pending and now >= self._at + APART_SECONDS:
+        apart = APART_SECONDS_WHILE_ADMITTING if admitting else APART_SECONDS
+        if self._pending and now >= self._at + apart:
             self._seen, self._audited = node_differences(node_books(given)), identity
             self._at, self._pending = now, False
         lasting = {each.identity for each in self.lasting.look(self._seen, now=now)}

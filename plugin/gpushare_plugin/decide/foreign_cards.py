@@ -23,10 +23,24 @@ def locate(
     stored = {uid: each for uid, each in entries.items() if each}
     located = replace(assigned, stored=stored, foreign_names=frozenset(names))
     listed = {
-        name: replace(each, foreign=_located(each, located, by_uid.get(each.uid), before, names))
+        name: _with_located(each, located, by_uid.get(each.uid), before, names)
         for name, each in assigned.pods.items()
     }
     return replace(located, pods=listed)
+
+
+def _with_located(
+    assignment: PodAssignment,
+    assigned: AssignedDevices,
+    pod: Pod | None,
+    before: AssignedDevices,
+    names: Collection[str],
+) -> PodAssignment:
+    """Hardly any pod has foreign units."""
+    stored = assigned.stored.get(assignment.uid, {}).values()
+    if not assignment.foreign and not any(entry.foreign for entry in stored):
+        return assignment
+    return replace(assignment, foreign=_located(assignment, assigned, pod, before, names))
 
 
 def _by_uid(assigned: AssignedDevices, pods: Pods) -> dict[str, Pod]:
@@ -43,6 +57,8 @@ def _located_entries(
 ) -> dict[str, CheckpointEntry]:
     located = {
         container: replace(entry, foreign=_annotated(container, entry.foreign, pod, names))
+        if entry.foreign
+        else entry
         for container, entry in entries.items()
     }
     return {container: entry for container, entry in located.items() if entry.numbers or entry.foreign}

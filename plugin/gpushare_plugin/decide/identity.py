@@ -54,7 +54,7 @@ def _identified(
         if len(every) > 1:
             yield from _apart([*every.values()], uids, [*former.values()], pod).items()
         else:
-            (only,) = (replace(each, uid=_uid(each, uids, former, pod)) for each in every.values())
+            (only,) = (each.with_uid(_uid(each, uids, former, pod)) for each in every.values())
             yield _key(only, former, pod), only
 
 

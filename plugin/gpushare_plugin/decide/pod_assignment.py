@@ -57,6 +57,12 @@ class PodAssignment:
         """Returns the assignment by the IDs that each container has; IDs that are not ours are left out."""
         return cls(name, {container: array("I", known_numbers(ids)) for container, ids in containers.items()})
 
+    def with_uid(self, uid: str) -> "PodAssignment":
+        """Returns the assignment of the pod that the kubelet knows by ``uid``."""
+        if uid == self.uid:
+            return self
+        return PodAssignment(self.name, self.containers, uid, self.foreign, self.names_of)
+
     @property
     def names(self) -> frozenset[str]:
         """Extended resources of which it has units of ours."""

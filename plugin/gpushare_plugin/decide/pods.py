@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -63,7 +64,8 @@ class Pod:
         """Returns the pod as one that asks for these extended resources alone."""
         if self.asked is None:
             return self
-        return replace(self, request=self.asked.of(names))
+        request = self.asked.of(names)
+        return self if request == self.request else replace(self, request=request)
 
     @property
     def allocation(self) -> Allocation | None:
@@ -71,10 +73,7 @@ class Pod:
 
         It names the UID that the API server knows, also in the mirror of a static pod.
         """
-        try:
-            return decode_allocation(self.annotation, uid=self.uid) if self.annotation else None
-        except MalformedAllocationError:
-            return None
+        return _allocation(self.annotation, self.uid) if self.annotation else None
 
     @property
     def annotated_cards(self) -> tuple[str, ...]:
@@ -92,10 +91,30 @@ class Pod:
             return None
 
 
+def _allocation(annotation: str, uid: str) -> Allocation | None:
+    is_usual = len(annotation) <= LARGEST_KEPT
+    return _known_allocation(annotation, uid) if is_usual else _decoded(annotation, uid)
+
+
+@lru_cache(maxsize=256)
+def _known_allocation(annotation: str, uid: str) -> Allocation | None:
+    """Each admission and each round looks at the annotations of all pods, several times."""
+    return _decoded(annotation, uid)
+
+
+def _decoded(annotation: str, uid: str) -> Allocation | None:
+    try:
+        return decode_allocation(annotation, uid=uid)
+    except MalformedAllocationError:
+        return None
+
+
 Pods = Mapping[PodName, Pod]
 
 FINISHED = ("Succeeded", "Failed")
 """Phases of pods that the watch leaves out, so that nothing would make us forget such a pod."""
+LARGEST_KEPT = 4096
+"""Characters of an annotation that is remembered with what it says: hundreds of larger ones would be MiBs."""
 MOST_LOAD = 1024
 """Characters of a load to simulate that are kept: anybody annotates pods, on nodes with real cards, too."""
 

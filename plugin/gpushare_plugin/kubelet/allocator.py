@@ -243,7 +243,7 @@ class Allocator:
             return admitted_by_arrival(state.assigned, state.pods, state.preferred, units, resource=self.name)
         unsure = pods_without_units(assigned, state.pods)
         if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
-            await self.pod_watch.read_specs(unsure, timeout=SPECS_TIMEOUT)
+            await self.pod_watch.read_specs_anew(unsure, timeout=SPECS_TIMEOUT)
         return admission_candidates(assigned, state.pods, state.preferred, units, resource=self.name)
 
     async def _listed(self, timeout: float) -> AssignedDevices:

@@ -6,6 +6,7 @@ Source: ``pkg/kubelet/cm/devicemanager/checkpoint`` of Kubernetes 1.36.
 
 from array import array
 from collections.abc import Collection, Iterator, Mapping
+from hashlib import blake2b
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ FILE = "kubelet_internal_checkpoint"
 """Its name in the kubelet's folder of device plugins."""
 LARGEST = 64 * 2**20
 """Bytes: that of a node with 256,000 units has 2 MiB."""
+DIGEST_SIZE = 16
+"""Bytes."""
 
 
 class _Resource(msgspec.Struct):
@@ -69,6 +72,8 @@ class CheckpointFile:
         self._file = device_plugins / FILE
         self._stamp: tuple[int, int, int, Collection[str]] | None = None
         self._entries: tuple[CheckpointEntry, ...] = ()
+        self._known: dict[bytes, CheckpointEntry] = {}
+        """By the digest of how they are written: those of the last file."""
 
     def read(self, names: Collection[str]) -> tuple[CheckpointEntry, ...]:
         """Returns the entries of the extended resources of all dialects.
@@ -85,7 +90,8 @@ class CheckpointFile:
             if stat.st_size > LARGEST:
                 raise CheckpointUnreadableError(f"{self._file} is larger than {LARGEST >> 20} MiB")
             if stamp != self._stamp:
-                self._entries = tuple(_decoded(self._file.read_bytes(), names))
+                known = dict(_decoded(self._file.read_bytes(), names, self._known))
+                self._known, self._entries = known, tuple(known.values())
                 self._stamp = stamp
         except OSError as error:
             raise CheckpointUnreadableError(f"{self._file}: {error.strerror or error}") from error
@@ -94,16 +100,28 @@ class CheckpointFile:
         return self._entries
 
 
-def _decoded(content: bytes, names: Collection[str]) -> Iterator[CheckpointEntry]:
+def _decoded(
+    content: bytes, names: Collection[str], known: Mapping[bytes, CheckpointEntry]
+) -> Iterator[tuple[bytes, CheckpointEntry]]:
+    """Yields each entry with the digest of how it is written; those that are ``known`` by it stand as they
+    were: with each admission the kubelet writes all of them."""
     for entry in _DECODER.decode(content).data.entries or ():
-        name = _RESOURCE.decode(entry).name
-        if not isinstance(name, str) or name not in RESOURCES:
-            continue
-        try:
-            yield _read_entry(_ENTRY.decode(entry), name)
-        except (DecodeError, *UNREADABLE_JSON):
-            if name in names:
-                raise
+        digest = blake2b(entry, digest_size=DIGEST_SIZE).digest()
+        if found := known.get(digest) or _ours(entry, names):
+            yield digest, found
+
+
+def _ours(entry: msgspec.Raw, names: Collection[str]) -> CheckpointEntry | None:
+    """Returns None of other plugins' resources, and of what cannot be read and need not be."""
+    name = _RESOURCE.decode(entry).name
+    if not isinstance(name, str) or name not in RESOURCES:
+        return None
+    try:
+        return _read_entry(_ENTRY.decode(entry), name)
+    except (DecodeError, *UNREADABLE_JSON):
+        if name in names:
+            raise
+        return None
 
 
 def _read_entry(entry: _Entry, name: str) -> CheckpointEntry:

@@ -1,8 +1,8 @@
 """The device plugin API v1beta1 over gRPC."""
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from gpushare_plugin.decide.injection import ContainerAnswer
 from gpushare_plugin.decide.preferred_allocation import NothingFitsError, PreferenceRequest
 from gpushare_plugin.kubelet.allocator import Allocator, NothingOfferedError
 from gpushare_plugin.kubelet.device_stream import DeviceStream
+from gpushare_plugin.kubelet.kubelet_calls import KubeletCalls
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.wire import preference_requests
 
@@ -54,12 +55,15 @@ class DevicePlugin:
         allocator: Allocator,
         stream: DeviceStream,
         *,
+        calls: KubeletCalls,
         called: Callable[[KubeletCall], None] = lambda _: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """``called`` is told of every call that takes units; ``clock`` is in steady seconds."""
+        """``calls``: where those that take units count as under way. ``called`` is told of each of them;
+        ``clock`` is in steady seconds."""
         self._allocator = allocator
         self._stream = stream
+        self._calls = calls
         self._called = called
         self._clock = clock
 
@@ -67,10 +71,15 @@ class DevicePlugin:
         """GetDevicePluginOptions: we want to be asked which units to take."""
         return api.DevicePluginOptions(get_preferred_allocation_available=True)
 
-    async def list_and_watch(self, _: api.Empty, __: Context) -> AsyncIterator[bytes]:
-        """ListAndWatch: yields the list of devices, encoded, whenever it changes."""
-        async for message in self._stream.serve():
-            yield message
+    async def list_and_watch(self, _: api.Empty, context: Context) -> None:
+        """ListAndWatch: writes the list of devices, encoded, whenever it changes. Never returns.
+
+        gRPC would keep the last message that a generator gives it.
+        """
+        async with aclosing(self._stream.serve()) as messages:
+            async for message in messages:
+                await context.write(message)
+                del message
 
     async def preferred_allocation(
         self, request: Sequence[PreferenceRequest], context: Context
@@ -97,7 +106,8 @@ class DevicePlugin:
     def _measured(self, verb: str) -> Iterator[None]:
         begun, refusal = self._clock(), ""
         try:
-            yield
+            with self._calls.one():
+                yield
         except Exception as error:
             refusal = REFUSALS.get(type(error), DEFECT)
             raise

@@ -1,7 +1,7 @@
 """Client of the kubelet's PodResources API: which units it has assigned to which containers."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.pod_assignment import PodAssignment, place
 from gpushare_plugin.decide.pods import PodName
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
-from gpushare_plugin.kubelet.wire import listed_pods
+from gpushare_plugin.kubelet.wire import PodMessage, pod_messages
 
 LIST = "/v1.PodResourcesLister/List"
 LARGEST_ANSWER = 64 * 2**20
@@ -39,7 +39,7 @@ class PodResources:
 
     def __init__(self, socket: Path, resources: Collection[str]) -> None:
         self._socket = socket
-        self._resources = frozenset(resources)
+        self._reader = AnswerReader(resources)
         self._latest = ""
         """Process that was seen last."""
 
@@ -69,7 +69,7 @@ class PodResources:
                 answer = await self._list()
                 if (process := self._process()) != before:
                     raise PodResourcesUnavailableError(f"{self._socket}: the kubelet restarts")
-                return replace(read_assigned(answer, self._resources), kubelet=process)
+                return replace(self._reader.read(answer), kubelet=process)
         except DecodeError as error:
             raise PodResourcesUnavailableError(
                 f"{self._socket}: an answer that is no list of pods: {error}"
@@ -102,18 +102,41 @@ class PodResources:
             await asyncio.sleep(BUSY_DELAY)
 
 
-def read_assigned(answer: bytes, resources: Collection[str]) -> AssignedDevices:
-    """Returns what ``answer``, a ``ListPodResourcesResponse``, says of ``resources``. No container has units
-    of two of them.
+class AnswerReader:
+    """Reads what answers of PodResources say of ``resources``: each admission brings one with all pods of the
+    node, and those that are listed as before are not decoded again."""
 
-    Two pods can have one name: a static pod, and one that took its name while it had no mirror.
+    def __init__(self, resources: Collection[str]) -> None:
+        self._resources = frozenset(resources)
+        self._known: dict[bytes, PodAssignment] = {}
+        """Of the last answer."""
+
+    def read(self, answer: bytes) -> AssignedDevices:
+        """Returns what ``answer``, a ``ListPodResourcesResponse``, says. No container has units of two of the
+        resources.
+
+        Two pods can have one name: a static pod, and one that took its name while it had no mirror.
+
+        Raises:
+            DecodeError: it is none.
+        """
+        before, self._known = self._known, {}
+        return AssignedDevices(place(self._read(each, before) for each in pod_messages(answer)))
+
+    def _read(self, message: PodMessage, before: Mapping[bytes, PodAssignment]) -> PodAssignment:
+        found = before.get(message.content)
+        if found is None:
+            pod = message.read(self._resources)
+            found = PodAssignment.of_devices(PodName(pod.namespace, pod.name), pod.containers)
+        if message.content:
+            self._known[message.content] = found
+        return found
+
+
+def read_assigned(answer: bytes, resources: Collection[str]) -> AssignedDevices:
+    """Returns what a single ``answer`` says, as ``AnswerReader``.
 
     Raises:
-        DecodeError: it is none.
+        DecodeError: it is no ``ListPodResourcesResponse``.
     """
-    return AssignedDevices(
-        place(
-            PodAssignment.of_devices(PodName(pod.namespace, pod.name), pod.containers)
-            for pod in listed_pods(answer, resources)
-        )
-    )
+    return AnswerReader(resources).read(answer)

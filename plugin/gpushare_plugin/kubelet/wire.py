@@ -52,19 +52,43 @@ class ListedPod(NamedTuple):
     """Container -> extended resource of ours -> what it has of it."""
 
 
-def listed_pods(answer: bytes, resources: Collection[str]) -> Iterator[ListedPod]:
-    """Yields the pods of ``answer``, a ``ListPodResourcesResponse``, with what they have of ``resources``.
+class PodMessage(NamedTuple):
+    """One pod in an answer, not decoded yet."""
+
+    answer: bytes
+    field: _Field
+    content: bytes
+    """All of it where it is short; else empty, for the kubelet lists units in another order each time."""
+
+    def read(self, resources: Collection[str]) -> ListedPod:
+        """Returns what the pod has of ``resources``. Raises ``DecodeError``."""
+        if self.content:
+            return _small_pod(self.content, resources)
+        return _pod(self.answer, self.field, resources)
+
+
+def pod_messages(answer: bytes) -> Iterator[PodMessage]:
+    """Yields the pods of ``answer``, a ``ListPodResourcesResponse``.
 
     Raises:
         DecodeError: it is none.
     """
     for each in _messages(answer, _whole(answer), _PODS):
         is_small = each.end - each.start <= SMALL
-        yield (_small_pod if is_small else _pod)(answer, each, resources)
+        yield PodMessage(answer, each, answer[each.start : each.end] if is_small else b"")
 
 
-def _small_pod(content: bytes, pod: _Field, resources: Collection[str]) -> ListedPod:
-    read = podresources_pb2.PodResources.FromString(content[pod.start : pod.end])
+def listed_pods(answer: bytes, resources: Collection[str]) -> Iterator[ListedPod]:
+    """Yields the pods of ``answer``, a ``ListPodResourcesResponse``, with what they have of ``resources``.
+
+    Raises:
+        DecodeError: it is none.
+    """
+    return (message.read(resources) for message in pod_messages(answer))
+
+
+def _small_pod(content: bytes, resources: Collection[str]) -> ListedPod:
+    read = podresources_pb2.PodResources.FromString(content)
     containers = {each.name: _by_resource(each, resources) for each in read.containers}
     return ListedPod(read.namespace, read.name, containers)
 

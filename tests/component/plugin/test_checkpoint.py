@@ -159,3 +159,27 @@ def test_another_format_is_said(tmp_path: Path, content: bytes) -> None:
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(CheckpointUnreadableError, match="No such file"):
         CheckpointFile(tmp_path).read(NAMES)
+
+
+def test_entries_that_stay_as_they_were_are_the_same_objects(tmp_path: Path) -> None:
+    """With each admission the kubelet writes all of them."""
+    one, other = entry({"0": ids(1)}, **VARIABLES), {**entry({"0": ids(2)}), "PodUID": "uid-b"}
+    file = CheckpointFile(tmp_path)
+    write(tmp_path, one)
+    (before,) = file.read(NAMES)
+    write(tmp_path, other, one)
+    added, after = file.read(NAMES)
+    assert after is before
+    assert (added.uid, [*added.numbers]) == ("uid-b", [2])
+    write(tmp_path, {**one, "DeviceIDs": {"0": ids(3)}})
+    (changed,) = file.read(NAMES)
+    assert [*changed.numbers] == [3]
+
+
+def test_what_could_not_be_read_is_looked_at_again_when_it_matters(tmp_path: Path) -> None:
+    """It was another plugin's; now it is ours, and the file is the same."""
+    write(tmp_path, {**entry({"0": ["x"]}, resource=FOREIGN), "AllocResp": "//"})
+    file = CheckpointFile(tmp_path)
+    assert file.read(NAMES) == ()
+    with pytest.raises(CheckpointUnreadableError):
+        file.read(NAMES | {FOREIGN})

@@ -1,6 +1,7 @@
 """The kubelet gets each list once, on the newest stream."""
 
 import asyncio
+import tracemalloc
 
 import pytest
 
@@ -13,9 +14,9 @@ async def test_the_end_of_an_older_stream_means_nothing() -> None:
     older, newer = stream.serve(), stream.serve()
     assert await anext(older) == b"list"
     assert await anext(newer) == b"list"
-    await older.aclose()  # type: ignore[attr-defined]
+    await older.aclose()
     assert stream.is_open
-    await newer.aclose()  # type: ignore[attr-defined]
+    await newer.aclose()
     assert not stream.is_open
 
 
@@ -32,3 +33,21 @@ async def test_an_older_stream_gets_no_more_lists_and_a_list_is_sent_once() -> N
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await anext(older)
+
+
+async def test_what_was_sent_is_not_kept() -> None:
+    """The list of 256,000 units has 4 MiB, a sixteenth of all that the process may have."""
+    message = b"".join(b"%08d" % number for number in range(2**19))
+    stream = DeviceStream()
+    tracemalloc.start()
+    try:
+        stream.offer(message)
+        served = stream.serve()
+        assert await anext(served) == message
+        waiting = asyncio.ensure_future(anext(served))
+        await asyncio.sleep(0)
+        kept, _ = tracemalloc.get_traced_memory()
+        assert kept < len(message) / 3
+        waiting.cancel()
+    finally:
+        tracemalloc.stop()

@@ -1,17 +1,24 @@
 """Pods that the kubelet knew first are looked up, as far as they still matter here."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 
 import pytest
-from tests.fakes.api_server import PODS
+from aiohttp import web
+from tests.fakes.api_server import PODS, Answer, json_answer, passing, status
 from tests.fakes.plugin_api import PluginApi, plugin_api
 from tests.samples.plugin import NODE, container, name_of, pod_json
 
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.paths import pod_path
+from gpushare_plugin.cluster import pod_watch
 from gpushare_plugin.cluster.pod_watch import PodWatch
 from gpushare_plugin.state import NodeState
 
 ONE = name_of("a")
+PREDECESSOR = pod_json("a", container(units=8), uid="before")
+PREDECESSOR["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
 
 
 @pytest.fixture
@@ -48,3 +55,81 @@ async def test_a_pod_of_another_node_is_not_remembered(api: PluginApi) -> None:
 
 async def test_a_pod_that_is_not_there_is_not_remembered(api: PluginApi) -> None:
     assert (await state_after_reading(api)).pods == {}
+
+
+@dataclass(slots=True)
+class HeldBack:
+    """A fault: the API server answers when ``released`` is set."""
+
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    answer: Answer = passing
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse | None:
+        self.asked.set()
+        await self.released.wait()
+        return await self.answer(request)
+
+
+async def _read_twice(api: PluginApi, first: HeldBack) -> NodeState:
+    """What is known after two readings, the second of which begins while the first is under way."""
+    api.fail("GET", pod_path(*ONE), first)
+    state = NodeState(NODE)
+    async with KubeClient(api.credentials()) as client, asyncio.timeout(10), asyncio.TaskGroup() as group:
+        watch = PodWatch(state, client, ended=lambda: None)
+        group.create_task(watch.read_specs([ONE], timeout=5))
+        await first.asked.wait()
+        second = group.create_task(watch.read_specs([ONE], timeout=5))
+        await asyncio.sleep(0)
+        assert not second.done()
+        first.released.set()
+    return state
+
+
+def _readings(api: PluginApi) -> int:
+    return sum(each.method == "GET" and each.path == pod_path(*ONE) for each in api.seen)
+
+
+async def test_a_pod_that_is_being_read_is_not_read_twice(api: PluginApi) -> None:
+    """The watch and the kubelet tell of a new pod at the same moment."""
+    api.put(PODS, pod_json("a", container(units=4)))
+    state = await _read_twice(api, HeldBack())
+    assert state.pods[ONE].request
+    assert _readings(api) == 1
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(status(404), id="it was not there yet"),
+        pytest.param(status(500), id="the API server had a problem"),
+        pytest.param(json_answer(PREDECESSOR), id="it had the name of one that is being deleted"),
+    ],
+)
+async def test_a_reading_under_way_that_tells_nothing_of_the_pod_is_not_trusted(
+    api: PluginApi, first: Answer
+) -> None:
+    api.put(PODS, pod_json("a", container(units=4)))
+    state = await _read_twice(api, HeldBack(answer=first))
+    request = state.pods[ONE].request
+    assert request
+    assert request.total == 4
+    assert _readings(api) == 2
+
+
+async def test_a_reading_that_hangs_is_not_waited_for_long(
+    api: PluginApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pod_watch, "PATIENCE", 0.05)
+    api.put(PODS, pod_json("a", container(units=4)))
+    hanging = HeldBack()
+    api.fail("GET", pod_path(*ONE), hanging)
+    state = NodeState(NODE)
+    async with KubeClient(api.credentials()) as client, asyncio.timeout(10), asyncio.TaskGroup() as group:
+        watch = PodWatch(state, client, ended=lambda: None)
+        first = group.create_task(watch.read_specs([ONE], timeout=5))
+        await hanging.asked.wait()
+        await watch.read_specs([ONE], timeout=5)
+        assert state.pods[ONE].request
+        assert not first.done()
+        hanging.released.set()

@@ -158,3 +158,19 @@ def test_the_next_audit_is_not_due_before_it_is_made() -> None:
     assert audit.seconds_until_due(now=begun + 0.5) == 0.5
     audit.look(given((OTHER_CARD,)), now=now)
     assert audit.seconds_until_due(now=now) == 5.0
+
+
+def test_while_pods_are_admitted_the_audit_waits_but_not_for_ever() -> None:
+    """It takes milliseconds, in which the kubelet waits for an answer."""
+    audit, smaller = NodeAudit(), given(cards=(card(0, memory=2 * 2**30), card(1)))
+    audit.look(given(), now=100.0)
+    assert audit.look(smaller, now=104.9, admitting=True) == []
+    assert audit.seconds_until_due(now=104.9) == 0
+    assert audit.look(smaller, now=105.0, admitting=True)
+
+
+def test_once_pods_are_admitted_the_audit_is_made_up_for() -> None:
+    audit, smaller = NodeAudit(), given(cards=(card(0, memory=2 * 2**30), card(1)))
+    audit.look(given(), now=100.0)
+    assert audit.look(smaller, now=102.0, admitting=True) == []
+    assert audit.look(smaller, now=102.1)

@@ -1,13 +1,14 @@
 """What PodResources list, as the plugin reads it."""
 
 import pytest
+from google.protobuf.message import DecodeError
 from tests.samples.plugin import by_name, container, ids, layout, node_assignments, pod, stored
 
 from gpushare_core.dialects.table import RESOURCES
 from gpushare_plugin.decide.allocations import every_allocation, orphans
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.identity import identify
-from gpushare_plugin.kubelet.pod_resources import read_assigned
+from gpushare_plugin.kubelet.pod_resources import AnswerReader, read_assigned
 from gpushare_plugin.kubelet.proto import podresources_pb2 as api
 
 MEMORY = "gpushare.io/memory"
@@ -48,3 +49,29 @@ def test_the_checkpoint_tells_two_pods_of_one_name_apart(asked: int, *, is_first
         "uid-static": {"GPU-0": 12},
         **({"uid-a": {"GPU-1": 2}} if asked else {}),
     }
+
+
+def test_answers_one_after_the_other_are_read_like_each_alone() -> None:
+    """What is listed as before is not decoded again; what is listed otherwise counts."""
+    reader = AnswerReader(RESOURCES)
+    first, second = listed(1, 2), api.PodResources(name="b", namespace="default")
+    for pods in (
+        [first],
+        [first, second],
+        [listed(1), second],
+        [second],
+        [],
+        [first, first],
+        [listed(*range(99))],
+    ):
+        answer = api.ListPodResourcesResponse(pod_resources=pods).SerializeToString()
+        assert reader.read(answer) == read_assigned(answer, RESOURCES)
+
+
+def test_an_answer_that_is_none_spoils_no_later_one() -> None:
+    reader = AnswerReader(RESOURCES)
+    answer = api.ListPodResourcesResponse(pod_resources=[listed(1, 2)]).SerializeToString()
+    before = reader.read(answer)
+    with pytest.raises(DecodeError):
+        reader.read(answer + b"\x0a\x7f")
+    assert reader.read(answer) == before

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.samples.plugin import NODE, container, name_of, pod
+from tests.samples.plugin import NODE, container, name_of, pod, share_node
 
 from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
@@ -28,6 +28,7 @@ def state() -> NodeState:
     ("update", "remembered"),
     [
         pytest.param(METADATA, READ, id="metadata alone leave what was asked for"),
+        pytest.param(replace(METADATA, version=9), replace(READ, version=9), id="a version is no change"),
         pytest.param(
             replace(METADATA, deleting=True), replace(READ, deleting=True), id="deletion is a change"
         ),
@@ -37,7 +38,7 @@ def state() -> NodeState:
 def test_a_pod_is_remembered(state: NodeState, update: Pod, remembered: Pod) -> None:
     state.put_pod(update)
     assert state.pods == {READ.name: remembered}
-    assert state.changed.is_set()
+    assert state.changed.is_set() == (replace(remembered, version=READ.version) != READ)
 
 
 @pytest.mark.parametrize(
@@ -124,3 +125,26 @@ def test_pod_resources_that_do_not_answer_are_a_change_once(state: NodeState) ->
     state.changed.clear()
     state.lose_pod_resources(AssignedDevices())
     assert not state.changed.is_set()
+
+
+def test_the_watch_tells_nothing_new_of_what_was_answered_to_a_write() -> None:
+    state = NodeState(NODE)
+    state.put_share_node(share_node())
+    assert state.changed.is_set()
+    state.changed.clear()
+    state.put_share_node(share_node())
+    assert not state.changed.is_set()
+    state.put_share_node(state.share_node, "spec.mode: unknown")
+    assert state.changed.is_set()
+    assert state.share_node_problem
+
+
+def test_what_pods_ask_for_follows_the_dialect_whoever_is_told_of_it_first() -> None:
+    """The answer to a write of ours sets another GPUShareNode than the watch."""
+    state = NodeState(NODE)
+    state.put_pod(READ)
+    state.share_node = share_node(dialect="aliyun.com")
+    state.put_pod(replace(pod("b", container(units=2)), version=1))
+    request = state.pods[READ.name].request
+    assert request is not None
+    assert request.containers == {}

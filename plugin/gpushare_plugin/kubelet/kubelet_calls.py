@@ -1,0 +1,45 @@
+"""Whether the kubelet waits for an answer of ours: its calls come before everything else."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from gpushare_plugin.kubelet.reservations import Reservations
+
+MOST_POSTPONED = 0.5
+"""Seconds for which a round waits for the kubelet to be done with admitting pods."""
+
+
+class KubeletCalls:
+    """Counts the calls that are under way. Pods come in bursts, and each waits for the one before it."""
+
+    def __init__(self, reservations: Reservations) -> None:
+        self._reservations = reservations
+        self._count = 0
+        self._over = asyncio.Event()
+        self._over.set()
+
+    @property
+    def are_coming(self) -> bool:
+        """Whether a call is under way, or another one of the same pod follows, or one of the next pod may."""
+        return self._count > 0 or self._reservations.remaining > 0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """While entered one call is under way."""
+        self._count += 1
+        self._over.clear()
+        try:
+            yield
+        finally:
+            self._count -= 1
+            if not self._count:
+                self._over.set()
+
+    async def until_over(self, *, most: float = MOST_POSTPONED) -> None:
+        """Returns once none is coming, or after ``most`` seconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(most):
+                while self.are_coming:
+                    await self._over.wait()
+                    await asyncio.sleep(self._reservations.remaining)
