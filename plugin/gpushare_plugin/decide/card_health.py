@@ -78,14 +78,16 @@ def examine(before: Health, reading: Reading, share_node: GPUShareNode, *, now: 
         fault = _cleared(before.faults.get(uuid), share_node, now)
         if _is_only_suspected(symptoms, suspected.get(uuid), now):
             symptoms = [each for each in symptoms if each.reason != CARD_ERROR]
-        elif not any(each.stands for each in symptoms):
-            fault = _without_symptoms(fault, uuid, reading, now)
+        elif fault and _is_proven(uuid, reading) and not any(each.stands for each in symptoms):
+            fault = _quiet(fault, now) if symptoms else _returned_if_due(_quiet(fault, now), now)
         for symptom in symptoms:
             quiet = _quiet_time(fault, symptom, rules)
             if fault and _is_nothing_new(fault, symptom, quiet=quiet, now=now):
                 fault = _in_its_words(fault, symptom)
             else:
                 fault = _fallen(uuid, fault, symptom, quiet=quiet, now=now)
+        if fault and not _is_told_of(uuid, reading):
+            fault = _not_quiet(fault)
         stands = any(each.stands for each in symptoms)
         if fault and (stands or not _is_forgotten(fault, missing.get(uuid), now)):
             faults[uuid] = fault
@@ -93,8 +95,11 @@ def examine(before: Health, reading: Reading, share_node: GPUShareNode, *, now: 
 
 
 def _named(before: Health, reading: Reading, share_node: GPUShareNode) -> list[str]:
+    """Returns also whom an event names that is not found any more; not whom people have taken out."""
     cards = (card.uuid for card in reading.cards)
-    return [*dict.fromkeys([*before.faults, *cards, *_held(share_node)])]
+    taken_out = {each.uuid for each in reading.left_out if each.healthy}
+    events = (event.uuid for event in reading.events if event.uuid and event.uuid not in taken_out)
+    return [*dict.fromkeys([*before.faults, *cards, *events, *_held(share_node)])]
 
 
 def _held(share_node: GPUShareNode) -> list[str]:
@@ -113,9 +118,10 @@ def _suspected(before: Health, reading: Reading, now: datetime) -> dict[str, dat
 
 
 def _missing(before: Health, reading: Reading, now: datetime) -> dict[str, datetime]:
-    """Returns the cards with a fault that are not found, and since when as far as this process knows."""
+    """Returns the cards with a fault that are not found, and since when: as far as this process knows, and
+    none where the driver cannot tell."""
     if reading.problem:
-        return dict(before.missing)
+        return {}
     found = {card.uuid for card in reading.cards}
     return {uuid: before.missing.get(uuid, now) for uuid in before.faults if uuid not in found}
 
@@ -214,25 +220,34 @@ def _quiet_time(before: CardFault | None, symptom: _Symptom, rules: CardHealth) 
     return max(quiet, timedelta(seconds=lasting))
 
 
-def _without_symptoms(
-    fault: CardFault | None, uuid: str, reading: Reading, now: datetime
-) -> CardFault | None:
-    """Returns the fault of a card of which nothing stands, as far as that is known."""
-    if fault is None:
-        return fault
+def _is_told_of(uuid: str, reading: Reading) -> bool:
+    """What is not there, or of a driver that does not answer, is not quiet."""
+    return reading.problem is None and _card(uuid, reading) is not None
+
+
+def _not_quiet(fault: CardFault) -> CardFault:
+    return fault if fault.cleared else msgspec.structs.replace(fault, quiet_since="")
+
+
+def _is_proven(uuid: str, reading: Reading) -> bool:
+    """Whether all is known of what stands."""
     card = _card(uuid, reading)
-    if card is None or reading.problem:  # what is not there, or cannot tell, is not quiet
-        return fault if fault.cleared else msgspec.structs.replace(fault, quiet_since="")
-    return fault if card.unproven else _quiet(fault, now)
+    return reading.problem is None and card is not None and not card.unproven
 
 
 def _quiet(fault: CardFault, now: datetime) -> CardFault:
+    """Returns the fault of a card of which nothing stands."""
     since = _moment(fault.quiet_since, now) if fault.quiet_since else now
     if since >= now:  # it is quiet from now on; or the clock was set back
         return msgspec.structs.replace(fault, quiet_since=rfc3339(now))
-    if not fault.cleared and now - since >= timedelta(seconds=fault.quiet_seconds):
-        return _returned(fault, ClearedBy.QUIET_TIME, now)
     return fault
+
+
+def _returned_if_due(fault: CardFault, now: datetime) -> CardFault:
+    quiet_for = now - _moment(fault.quiet_since, now)
+    if fault.cleared or quiet_for < timedelta(seconds=fault.quiet_seconds):
+        return fault
+    return _returned(fault, ClearedBy.QUIET_TIME, now)
 
 
 def _returned(fault: CardFault, by: ClearedBy, now: datetime) -> CardFault:
@@ -258,10 +273,11 @@ def _clearances(share_node: GPUShareNode) -> list[str]:
 
 
 def _is_forgotten(fault: CardFault, missing_since: datetime | None, now: datetime) -> bool:
-    """A card that was taken out is forgotten, too; one that is not found for a moment, as in a reset, is not."""
+    """A card that was taken out is forgotten, too; not one that is gone for a moment, as in a reset."""
     if fault.cleared and fault.quiet_since and now - _moment(fault.cleared, now) >= FORGOTTEN:
         return True
-    return missing_since is not None and now - missing_since >= FORGOTTEN
+    is_old = now - _moment(fault.last_seen, now) >= FORGOTTEN
+    return is_old and missing_since is not None and now - missing_since >= FORGOTTEN
 
 
 def _moment(text: str, otherwise: datetime) -> datetime:

@@ -149,6 +149,30 @@ def test_a_storm_of_xids_while_it_answers_with_errors_changes_the_status_every_t
     assert len(written) <= 6
 
 
+def test_an_xid_of_a_card_that_is_not_found_counts_when_it_is_back(ward: Ward) -> None:
+    ward.see(Reading(cards=(card(0),), events=(CardEvent("GPU-1", 79),)))
+    assert ward.until_healthy() == QUIET + 10
+
+
+def test_an_xid_of_a_card_that_people_have_taken_out_is_no_fault(ward: Ward) -> None:
+    out = LeftOutCard(index=1, uuid="GPU-1", reason="MIG")
+    ward.see(Reading(cards=(card(0),), left_out=(out,), events=(CardEvent("GPU-1", 79),)))
+    assert not ward.health.faults
+
+
+def test_the_quiet_time_after_an_xid_begins_when_the_driver_answers(ward: Ward) -> None:
+    ward.see(Reading(cards=(card(1),), events=(CardEvent("GPU-1", 79),), problem=HUNG))
+    assert not ward.look(after=2 * QUIET)
+    assert ward.until_healthy() == QUIET
+
+
+def test_an_event_when_it_was_about_to_return_is_no_relapse(ward: Ward) -> None:
+    ward.look(79)
+    ward.look(79, after=QUIET)
+    assert ward.fault.relapses == 0
+    assert ward.until_healthy() == QUIET
+
+
 def test_a_storm_after_the_policy_asks_for_a_longer_quiet_time_has_that(ward: Ward) -> None:
     ward.look(79)
     ward.rules = {"quietSeconds": 2 * QUIET}
@@ -350,6 +374,14 @@ def test_a_card_that_is_gone_for_a_moment_is_not_forgotten_however_old_its_fault
     ward.look(repair=RESET)
     ward.look(after=90_000, repair=RESET)
     ward.see(Reading(cards=(card(0),)))  # while it is reset
+    assert ward.until_healthy() == QUIET + 10
+
+
+def test_a_card_that_is_gone_is_not_forgotten_while_the_driver_does_not_answer(ward: Ward) -> None:
+    ward.look(79)
+    ward.see(Reading(cards=(card(0),)))
+    for _ in range(3):
+        ward.see(Reading(cards=(card(0),), problem=HUNG), after=86_400)
     assert ward.until_healthy() == QUIET + 10
 
 
