@@ -23,8 +23,8 @@ POLICY_KIND = "gpusharepolicy"
 def workers(backend: str) -> tuple[str, ...]:
     """Returns the real nodes that pods may go to, ``WORKER`` first.
 
-    The kube-scheduler of backend Dedicated has two replicas, and those on a node of a local cluster would share
-    its ports.
+    The kube-scheduler of backend Dedicated has two replicas, and those on one node of a local cluster would
+    share its ports.
     """
     return (WORKER, "gpu-2") if backend == "Dedicated" else (WORKER,)
 
