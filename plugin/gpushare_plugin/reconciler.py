@@ -386,8 +386,7 @@ class Reconciler:
             _log.warning("cannot write the status: %s", error, extra={"node": self.state.name})
             return None
         if self.state.share_node is share_node and not dry_run:
-            self.state.share_node = written
-            self.state.refresh_requests()
+            self.state.put_written(written)
         if not dry_run:
             await self.events.write(fault_events(share_node.status, status))
             await self._tell_excesses(share_node.status, status)

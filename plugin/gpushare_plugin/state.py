@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from gpushare_core.api.node_object import Devices, GPUShareNode
+import msgspec
+
+from gpushare_core.api.node_object import Devices, GPUShareNode, NodeStatus
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.dialects.table import DIALECTS
@@ -155,6 +157,17 @@ class NodeState:
             self.changed.set()
         self.refresh_requests()
 
+    def put_written(self, written: GPUShareNode) -> None:
+        """Stores the GPUShareNode as a write of its status was answered.
+
+        The answer may be the first to tell what people changed beside the status, and the last: a watch that
+        broke off meanwhile begins anew with the very same.
+        """
+        before, self.share_node = self.share_node, written
+        if before is None or _beside_status(before) != _beside_status(written):
+            self.changed.set()
+        self.refresh_requests()
+
     def put_pods(self, pods: Iterable[Pod]) -> None:
         """Stores a whole list, whatever was read before: a pod that is not in it is gone."""
         if not self.pods_known:
@@ -240,6 +253,12 @@ class NodeState:
         named = tuple(dict.fromkeys([*before.cards, *cards]))
         classes = {**before.classes, **dict.fromkeys(cards, resource)}
         self.preferred[uid] = PreferredCard(named, before.containers + 1, classes)
+
+
+def _beside_status(share_node: GPUShareNode) -> GPUShareNode:
+    """Returns what people and the operator say, to be compared."""
+    metadata = msgspec.structs.replace(share_node.metadata, resource_version="")
+    return msgspec.structs.replace(share_node, metadata=metadata, status=NodeStatus())
 
 
 def _newest(before: Pod, read: Pod) -> Pod:

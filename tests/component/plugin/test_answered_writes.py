@@ -1,0 +1,50 @@
+"""What the API server answers to a write of the status may be news itself."""
+
+import pytest
+from tests.fakes.books import Node, run_now
+from tests.fakes.books_cluster import Cluster
+
+from gpushare_core.api.names import CORDON_ANNOTATION
+from gpushare_core.api.node_object import GPUShareNode
+from gpushare_core.json_object import Json
+from gpushare_plugin.decide.conditions import RegistrationState
+
+NAME = "gpu-1"
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    made = Cluster()
+    made.add_node(NAME, 16, 16, spec={"mode": "Memory", "memoryUnit": "1Gi"})
+    return made
+
+
+def _write_another_status(node: Node) -> None:
+    node.reconciler.registration = lambda: RegistrationState(registered=False, message="away")
+    node.state.changed.clear()
+    assert run_now(node.reconciler.write_status())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"spec": {"reservedMemory": "1Gi"}}, id="the spec"),
+        pytest.param({"metadata": {"annotations": {CORDON_ANNOTATION: "1"}}}, id="a cordon"),
+    ],
+)
+def test_what_people_changed_meanwhile_is_looked_at_though_the_watch_has_nothing_newer(
+    cluster: Cluster, change: Json
+) -> None:
+    """A watch that broke off meanwhile lists what the write was answered, to the letter."""
+    before, node = cluster.share_nodes[NAME], cluster.nodes[NAME]
+    cluster.share_nodes[NAME] = before | {key: before[key] | each for key, each in change.items()}
+    _write_another_status(node)
+    node.state.put_share_node(GPUShareNode.from_json(cluster.share_nodes[NAME]))
+    assert node.state.changed.is_set()
+
+
+def test_a_status_that_is_answered_as_it_was_written_is_no_change(cluster: Cluster) -> None:
+    node = cluster.nodes[NAME]
+    _write_another_status(node)
+    node.state.put_share_node(GPUShareNode.from_json(cluster.share_nodes[NAME]))
+    assert not node.state.changed.is_set()
