@@ -107,7 +107,8 @@ class _Metadata(msgspec.Struct):
     namespace: str = ""
     uid: str = ""
     annotations: dict[str, str] | None = None
-    created: str = msgspec.field(name="creationTimestamp", default="")
+    created: str | None = msgspec.field(name="creationTimestamp", default=None)
+    """Null is how Go writes a time that is not set."""
 
 
 class _Pod(msgspec.Struct):
@@ -143,7 +144,7 @@ def _legacy(metadata: _Metadata) -> PodUpdate:
     pod = PodReference(metadata.namespace, metadata.name, metadata.uid)
     claims, problems = read_claims(annotations)
     message = f"pod {pod}: {'; '.join(problems)}" if problems else ""
-    legacy = LegacyPod(pod=pod, claims=claims, created=metadata.created) if claims else None
+    legacy = LegacyPod(pod=pod, claims=claims, created=metadata.created or "") if claims else None
     return PodUpdate(metadata.uid, message=message, legacy=legacy)
 
 
@@ -157,7 +158,7 @@ def _holder(metadata: _Metadata, text: str) -> Holder:
         node=sys.intern(allocation.node),
         cards=tuple(CardUnits(sys.intern(card), units) for card, units in allocation.held().items()),
         unit_meaning=unit_meaning(allocation.unit),
-        created=unix_seconds(metadata.created),
+        created=unix_seconds(metadata.created or ""),
         other_meanings=tuple(
             (sys.intern(card), meaning)
             for card, unit in allocation.other_units.items()

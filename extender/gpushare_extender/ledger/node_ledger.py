@@ -187,7 +187,8 @@ class NodeLedger:
         self._uses.clear()
         self._changed()
         cards = {card.uuid: card for card in reversed(share_node.cards)} if share_node else {}
-        for card in {*self._booked, *cards}:
+        held = (each.card for hold in self.holds.values() for each in hold.holder.cards)
+        for card in {*self._booked, *cards, *held}:
             self._set_use(card, self._use_of(card, cards.get(card)))
 
     def put(self, holder: Holder) -> None:

@@ -21,7 +21,7 @@ from gpushare_extender.ledger.fit_index import MOST_SHAPES, Fit, NodeState
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate
 from gpushare_extender.ledger.ledger import DoesNotFitError, Ledger
 from gpushare_extender.ledger.node_ledger import NodeLedger
-from gpushare_extender.ledger.share_node import ShareNode, unit_meaning
+from gpushare_extender.ledger.share_node import ShareNode, node_unit, unit_meaning
 
 NAMES = ["n1", "n2", "n3"]
 ASKED = [*NAMES, "nobody"]
@@ -45,6 +45,24 @@ def node_of(mode: str, name: str) -> ShareNode:
         return mixed(name)
     units = {"Memory": 8, "Slices": 2, "Exclusive": 1}[mode]
     return share_node(name, units, units, mode=MODES[mode], unit=UNITS[mode])
+
+
+def finer(present: ShareNode) -> ShareNode:
+    """Returns ``present`` with units of memory of half the size, where there are any."""
+    unit = present.unit.replace("1Gi", "512Mi")
+    known = node_unit(unit)
+    return replace(present, unit=unit, meanings=known.meanings if known else ())
+
+
+def from_scratch(node: NodeLedger) -> NodeLedger:
+    """Returns the sums of who sees at once what ``node`` has come to know bit by bit."""
+    fresh = NodeLedger(paused_reason=node.paused_reason)
+    fresh.set_share_node(node.share_node)
+    for holder in node.holders.values():
+        fresh.put(holder)
+    for hold in node.holds.values():
+        fresh.put_hold(hold)
+    return fresh
 
 
 def without_name(card: Card) -> Card:
@@ -107,6 +125,10 @@ class IndexMachine(RuleBasedStateMachine):
                 present, cards=(replace(card, lock=ResourceClass.SLICE), *present.cards[1:])
             ),
             "foreign use": lambda: reporting(present, 0, stranger=1),
+            "another card": lambda: replace(
+                present, cards=(replace(card, uuid=f"{present.name}-9"), *present.cards[1:])
+            ),
+            "of a finer unit": lambda: finer(present),
             "linked": lambda: replace(
                 present, cards=tuple(replace(each, numa_node=0, link_group=1) for each in present.cards)
             ),
@@ -149,12 +171,17 @@ class IndexMachine(RuleBasedStateMachine):
         }
         ends[data.draw(st.sampled_from(sorted(ends)))]()
 
-    @rule(name=st.sampled_from(NAMES), units=st.integers(1, 8), card=st.integers(0, 1))
-    def a_pod_is_seen(self, name: str, units: int, card: int) -> None:
+    @rule(
+        name=st.sampled_from(NAMES),
+        units=st.integers(1, 8),
+        card=st.integers(0, 1),
+        unit=st.sampled_from(["1Gi", "512Mi", "1/2 card", "1 card"]),
+    )
+    def a_pod_is_seen(self, name: str, units: int, card: int, unit: str) -> None:
         self.serial += 1
         uid = f"pod-{self.serial}"
         cards = (CardUnits(f"{name}-{card}", units),)
-        meaning = unit_meaning("1Gi")
+        meaning = unit_meaning(unit)
         holder = Holder(uid=uid, namespace="default", name=uid, node=name, cards=cards, unit_meaning=meaning)
         self.ledger.set_pod(PodUpdate(uid, holder))
         self.uids.append(uid)
@@ -180,9 +207,11 @@ class IndexMachine(RuleBasedStateMachine):
         self.now += DEPARTURE_SECONDS
         self.ledger.end_departures(now=self.now)
 
-    @rule()
-    def the_watch_lists_anew(self) -> None:
-        self.ledger.replace_pods([], begun=self.now)
+    @rule(data=st.data())
+    def the_watch_lists_anew(self, data: st.DataObject) -> None:
+        known = {uid: holder for uid in self.uids if (holder := self.ledger.holder(uid))}
+        left = data.draw(st.lists(st.sampled_from(sorted(known)), unique=True)) if known else []
+        self.ledger.replace_pods([PodUpdate(uid, known[uid]) for uid in left], begun=self.now)
         self.ledger.replace_share_nodes(self.share_nodes.values())
 
     @invariant()
@@ -194,6 +223,19 @@ class IndexMachine(RuleBasedStateMachine):
             assert answers == self.ledger.answers(ASKED, request), (
                 "the same objects, as long as nothing changes"
             )
+
+    @invariant()
+    def the_sums_are_those_of_who_sees_all_at_once(self) -> None:
+        for node in filter(None, map(self.ledger.node, NAMES)):
+            fresh = from_scratch(node)
+            assert [node.booked_of(card) for card in sorted(node.booked_cards)] == [
+                fresh.booked_of(card) for card in sorted(fresh.booked_cards)
+            ]
+            assert [node.cards(each) for each in (None, *ResourceClass)] == [
+                fresh.cards(each) for each in (None, *ResourceClass)
+            ]
+            assert (node.room(), node.free()) == (fresh.room(), fresh.free())
+            assert node.fingerprint() == fresh.fingerprint()
 
     @invariant()
     def there_is_room_for_what_the_cards_have_free(self) -> None:

@@ -71,6 +71,24 @@ def test_an_unreadable_unit_leaves_the_units_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
+    "annotations",
+    [
+        pytest.param({ANNOTATION: annotation(c0=4)}, id="ours"),
+        pytest.param(
+            {"volcano.sh/gpu-index": "0", "volcano.sh/predicate-time": "1"}, id="of a replaced system"
+        ),
+    ],
+)
+def test_a_time_that_is_not_set_keeps_no_pod_from_being_counted(annotations: dict[str, str]) -> None:
+    """One such pod would keep the whole list from being read, and all others with it."""
+    written = pod_json(annotations=annotations)
+    without = read_pod(json.dumps(written).encode())
+    written["metadata"]["creationTimestamp"] = None
+    assert read_pod(json.dumps(written).encode()) == without
+    assert without.holder or without.legacy
+
+
+@pytest.mark.parametrize(
     ("written", "seconds"),
     [
         pytest.param("1970-01-02T00:00:00Z", 86400, id="as the API server writes it"),

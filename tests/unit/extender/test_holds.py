@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.samples.extender import asked, holder, pod_request, reference, share_node
 from tests.samples.preemption import ledger_with, mixed_node
 
@@ -51,6 +52,19 @@ def test_who_may_have_what_is_held(uid: str, priority: int, *, fits: bool) -> No
 
 def test_what_is_in_use_still_is_not_there_for_the_pod_either() -> None:
     assert not passes(held(free=False), 16, uid="uid-p", priority=10)
+
+
+def test_what_is_held_counts_while_its_card_is_not_named() -> None:
+    """As it does where the hold comes after the GPUShareNode: the sums do not depend on what came first."""
+    ledger = held()
+    present = ledger.share_node("n1")
+    assert present
+    ledger.set_share_node(replace(present, cards=present.cards[1:]))
+    sums = ledger.node("n1")
+    assert sums
+    assert sums.lock_of("n1-0") is ResourceClass.MEMORY
+    ledger.end_hold("uid-p")
+    assert sums.lock_of("n1-0") is None
 
 
 def test_bind_keeps_to_it_as_well() -> None:
