@@ -58,6 +58,7 @@ class Server:
         self._keys = keys
         self.stop = asyncio.Event()
         self.stopped: asyncio.Task[None] | None = None
+        self.port = 0
 
     @contextlib.asynccontextmanager
     async def client(
@@ -71,9 +72,9 @@ class Server:
         ports = asyncio.get_running_loop().create_future()
         limits = ListenerLimits(patience or Patience())
         self.stopped = asyncio.create_task(self._serve(answering, limits, drain, ports))
-        port = await ports
+        self.port = await ports
         try:
-            async with connected(port, caller_tls(), window=window) as client:
+            async with connected(self.port, caller_tls(), window=window) as client:
                 yield client
         finally:
             self.stop.set()
@@ -262,6 +263,19 @@ class TestEnd:
             assert (await client.answer(number)).content == b"late"
             await client.until(lambda: client.closed, "the connection's end")
             assert client.last_answered == [number, number]  # may not grow; Go sends later ones elsewhere
+
+    async def test_who_comes_meanwhile_is_not_kept_waiting(self, server: Server) -> None:
+        """He was connected, and waited without an answer until all others had theirs."""
+        held = Held()
+        async with server.client(held) as client:
+            number = client.ask()
+            await asyncio.wait_for(held.until(1), 5)
+            server.stop.set()
+            await client.until(lambda: client.terminated, "the word that it ends")
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", server.port)
+            held.free.set()
+            assert (await client.answer(number)).content == b"late"
 
     async def test_it_does_not_wait_for_ever(self, server: Server) -> None:
         held = Held()
