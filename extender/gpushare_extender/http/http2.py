@@ -349,7 +349,7 @@ class Http2Requests(asyncio.Protocol):
 def _going_away(last: int) -> bytes:
     """Returns a GOAWAY after which ``last`` and those before it are answered still: with h2's own nothing can
     be sent any more. Source: RFC 9113, 4.1 and 6.8."""
-    length, kind, flags, stream, error = 8, 7, 0, 0, int(ErrorCodes.NO_ERROR)
+    length, kind, flags, stream, error = 8, 7, 0, 0, ErrorCodes.NO_ERROR
     return struct.pack(">HBBBLLL", length >> 8, length & 0xFF, kind, flags, stream, last, error)
 
 
