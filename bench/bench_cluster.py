@@ -1,4 +1,4 @@
-"""A local cluster of one real worker and many nodes that only exist as objects, without and with us."""
+"""A local cluster of few real workers and many nodes that only exist as objects, without and with us."""
 
 import asyncio
 import ssl
@@ -104,6 +104,10 @@ class BenchCluster:
             raise NotMeasuredError("the product is installed already")
         return bound(await schedule_throughput.measure(self.client, pods=pods, units=0))
 
+    @property
+    def _workers(self) -> tuple[str, ...]:
+        return installation.workers(self.setting.backend)
+
     async def install(self) -> None:
         """Returns with the product connected by the setting's backend."""
         self._installed = True
@@ -111,7 +115,7 @@ class BenchCluster:
 
     async def _install(self) -> None:
         """The worker takes the product's own programs."""
-        await self.thread(self.cluster.kubectl, "uncordon", installation.WORKER)
+        await self.thread(self.cluster.kubectl, "uncordon", *self._workers)
         await self.thread(installation.install, self.cluster, self.setting.backend)
 
     async def open_worker(self) -> None:
@@ -120,9 +124,9 @@ class BenchCluster:
         await self.thread(self.cluster.kubectl, "uncordon", installation.WORKER)
 
     async def close_worker(self) -> None:
-        """Returns when pods may not go to the real worker, with all of the product installed."""
+        """Returns when pods may not go to a real worker, with all of the product installed."""
         await self.install()
-        await self.thread(self.cluster.kubectl, "cordon", installation.WORKER)
+        await self.thread(self.cluster.kubectl, "cordon", *self._workers)
 
     async def only_objects(self) -> None:
         """Returns when the nodes that only exist as objects take shared pods, and no other node takes any."""
@@ -221,7 +225,8 @@ async def entered(setting: Setting, size: Size) -> AsyncIterator[BenchCluster]:
 
 
 def _start(cluster: LocalCluster, logs: Path, setting: Setting) -> None:
-    cluster.start(installation.config(logs, scheduler_flags=setting.scheduler_flags))
+    backend = setting.backend
+    cluster.start(installation.config(logs, backend=backend, scheduler_flags=setting.scheduler_flags))
     cluster.wait_ready()
     installation.install_crds(cluster)
-    cluster.kubectl("cordon", installation.WORKER)
+    cluster.kubectl("cordon", *installation.workers(backend))

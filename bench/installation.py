@@ -20,10 +20,19 @@ READY_SECONDS = 180
 POLICY_KIND = "gpusharepolicy"
 
 
-def config(folder: Path, *, scheduler_flags: Sequence[str] = ()) -> ClusterConfig:
-    """Returns one control plane and one worker; the API server's audit log is in ``folder``."""
+def workers(backend: str) -> tuple[str, ...]:
+    """Returns the real nodes that pods may go to, ``WORKER`` first.
+
+    The kube-scheduler of backend Dedicated has two replicas, and those on one node of a local cluster would
+    share its ports.
+    """
+    return (WORKER, "gpu-2") if backend == "Dedicated" else (WORKER,)
+
+
+def config(folder: Path, *, backend: str, scheduler_flags: Sequence[str] = ()) -> ClusterConfig:
+    """Returns one control plane and ``workers``; the API server's audit log is in ``folder``."""
     return ClusterConfig(
-        nodes=ClusterConfig.of_size(workers=1).nodes,
+        nodes=ClusterConfig.of_size(workers=len(workers(backend))).nodes,
         component_flags={
             "kube-apiserver": audit_log.flags(folder),
             # Nodes that only exist as objects never send a heartbeat.

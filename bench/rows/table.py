@@ -62,7 +62,7 @@ def _throughput(size: Size) -> Iterator[Stage[BenchCluster]]:
         dedicated = Setting(layout=layout, backend="Dedicated", scheduler_flags=UNLIMITED)
         yield _cluster(unlimited, "its client unlimited", size, _rows(size, nodes))
         yield _cluster(limited, "its client with its default of 50/s", size, [_shared(nodes)])
-        yield _cluster(dedicated, "the stock client unlimited", size, [_ordinary(nodes)])
+        yield _cluster(dedicated, "the stock client unlimited", size, _dedicated_rows(size, nodes))
 
 
 def _cluster(
@@ -89,9 +89,20 @@ def _rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
     if nodes == min(CANDIDATE_NODES, max(size.nodes)):
         yield Row("candidates", "How many nodes are offered", candidates.offers, HOUR / 2)
     if nodes == max(size.nodes):
-        yield Row("one-node", "One node fits", one_node.attempts, HOUR / 2)
+        yield _one_node()
     if size.churn_seconds and nodes == size.churn_nodes:
         yield Row("churn", "Churn", churn.churn, size.churn_seconds + HOUR / 2)
+
+
+def _dedicated_rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
+    """What another scheduler than the cluster's own makes different."""
+    yield _ordinary(nodes)
+    if nodes == max(size.nodes):
+        yield _one_node()
+
+
+def _one_node() -> Row[BenchCluster]:
+    return Row("one-node", "One node fits", one_node.attempts, HOUR / 2)
 
 
 def _ordinary(nodes: int) -> Row[BenchCluster]:

@@ -101,7 +101,16 @@ FUZZED_BY: dict[str, str] = {
     ),
     "gpushare_extender.decide.bound_pods:_seconds": "gpushare_extender.decide.bound_pods:PodList.pods",
     "gpushare_extender.http.server:_named": "gpushare_extender.http.server:ExtenderApi.filter",
-    "gpushare_extender.http.server:_port": "gpushare_extender.http.server:ExtenderApi.filter",
+    "gpushare_extender.http.http1:_port": "gpushare_extender.http.server:ExtenderApi.filter",
+    "gpushare_extender.http.http2:Http2Requests._open": (
+        "gpushare_extender.http.http2:Http2Requests.data_received"
+    ),
+    "gpushare_extender.http.http2:Http2Requests._send": (
+        "gpushare_extender.http.http2:Http2Requests.data_received"
+    ),
+    "gpushare_extender.http.http2:Http2Requests.connection_made": (
+        "gpushare_extender.http.http2:Http2Requests.data_received"
+    ),
     "gpushare_extender.ledger.holder:unix_seconds": "gpushare_extender.ledger.holder:read_pod",
     "gpushare_hostctl.decide.health_endpoint:_port": "gpushare_hostctl.decide.health_endpoint:find",
     "gpushare_hostctl.decide.manifest:_decode": "gpushare_hostctl.decide.manifest:parse",
@@ -173,6 +182,7 @@ OWN: dict[str, str] = {
     "gpushare_core.api.crd:drifted": "the files that the repository itself has",
     "gpushare_core.api.timestamps:read_rfc3339": "datetime.fromisoformat alone, whose ValueError is caught",
     "gpushare_core.audit.extender_report:encode_report": "bytes that were just encoded",
+    "gpushare_core.kube.credentials:RenewedToken.__call__": "a token, which is passed on as it is",
     "gpushare_core.books.allocation:encode_allocation": "bytes that were just encoded",
     "gpushare_core.kube.backoff:backoff_delay": "a number of ours",
     "gpushare_core.kube.follow:_Follow._watch_seconds": "a number of ours",

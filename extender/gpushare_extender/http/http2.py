@@ -47,9 +47,12 @@ MOST_UNTAKEN = 2**18
 _CONFIGURATION = H2Configuration(
     client_side=False,
     header_encoding=None,
+    validate_inbound_headers=False,
     validate_outbound_headers=False,
+    normalize_inbound_headers=False,
     normalize_outbound_headers=False,
 )
+"""Headers are passed on to nobody: method and path alone are read, and neither has to be there."""
 
 _log = logging.getLogger(__name__)
 

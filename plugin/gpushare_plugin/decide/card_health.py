@@ -33,10 +33,10 @@ ANSWER_QUIET = timedelta(seconds=10)
 """Quiet time at most of a card that answered with errors and nothing else: its answers are a proof."""
 LONGEST_QUIET = timedelta(days=1)
 FORGOTTEN = timedelta(days=1)
-"""After so long in health a new fault is the first one again."""
+"""After so long in health a new fault is the first one again; a card that is gone for so long has none."""
 STORM = timedelta(seconds=10)
 """Within it the same event again is none, and of a fault that lasts another one: there can be thousands a
-second, of several kinds."""
+second, of several kinds. One that asks for a longer quiet time than the fault has is always one."""
 
 Faults = Mapping[str, CardFault]
 """By the card's UUID; also of cards that have returned, until that is forgotten."""
@@ -49,6 +49,8 @@ class Health:
     faults: Faults = field(default_factory=dict)
     suspected: Mapping[str, datetime] = field(default_factory=dict)
     """Card UUID -> since when it answers with an error that may pass."""
+    missing: Mapping[str, datetime] = field(default_factory=dict)
+    """UUID of a card with a fault -> since when it is not found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +71,35 @@ def recorded_health(share_node: GPUShareNode) -> Health:
 def examine(before: Health, reading: Reading, share_node: GPUShareNode, *, now: datetime) -> Health:
     """Returns what is known of the cards after a ``reading``."""
     rules = share_node.spec.devices.health
-    suspected = _suspected(before, reading, now)
+    suspected, missing = _suspected(before, reading, now), _missing(before, reading, now)
     faults = {}
     for uuid in _named(before, reading, share_node):
         symptoms = [*_symptoms(uuid, reading, rules, share_node)]
         fault = _cleared(before.faults.get(uuid), share_node, now)
         if _is_only_suspected(symptoms, suspected.get(uuid), now):
             symptoms = [each for each in symptoms if each.reason != CARD_ERROR]
-        elif not any(each.stands for each in symptoms):
-            fault = _without_symptoms(fault, uuid, reading, now)
+        elif fault and _is_proven(uuid, reading) and not any(each.stands for each in symptoms):
+            fault = _quiet(fault, now) if symptoms else _returned_if_due(_quiet(fault, now), now)
         for symptom in symptoms:
-            if fault and _is_nothing_new(fault, symptom, now):
+            quiet = _quiet_time(fault, symptom, rules)
+            if fault and _is_nothing_new(fault, symptom, quiet=quiet, now=now):
                 fault = _in_its_words(fault, symptom)
             else:
-                fault = _fallen(uuid, fault, symptom, quiet=_quiet_time(fault, symptom, rules), now=now)
+                fault = _fallen(uuid, fault, symptom, quiet=quiet, now=now)
+        if fault and not _is_told_of(uuid, reading):
+            fault = _not_quiet(fault)
         stands = any(each.stands for each in symptoms)
-        if fault and (stands or not _is_forgotten(fault, uuid, reading, now)):
+        if fault and (stands or not _is_forgotten(fault, missing.get(uuid), now)):
             faults[uuid] = fault
-    return Health(faults, suspected)
+    return Health(faults, suspected, missing)
 
 
 def _named(before: Health, reading: Reading, share_node: GPUShareNode) -> list[str]:
+    """Returns also whom an event names that is not found any more; not whom people have taken out."""
     cards = (card.uuid for card in reading.cards)
-    return [*dict.fromkeys([*before.faults, *cards, *_held(share_node)])]
+    taken_out = {each.uuid for each in reading.left_out if each.healthy}
+    events = (event.uuid for event in reading.events if event.uuid and event.uuid not in taken_out)
+    return [*dict.fromkeys([*before.faults, *cards, *events, *_held(share_node)])]
 
 
 def _held(share_node: GPUShareNode) -> list[str]:
@@ -107,6 +115,15 @@ def _suspected(before: Health, reading: Reading, now: datetime) -> dict[str, dat
         for card in reading.cards
         if card.passing and not card.healthy
     }
+
+
+def _missing(before: Health, reading: Reading, now: datetime) -> dict[str, datetime]:
+    """Returns the cards with a fault that are not found, and since when: as far as this process knows, and
+    none where the driver cannot tell."""
+    if reading.problem:
+        return {}
+    found = {card.uuid for card in reading.cards}
+    return {uuid: before.missing.get(uuid, now) for uuid in before.faults if uuid not in found}
 
 
 def _is_only_suspected(symptoms: Iterable[_Symptom], since: datetime | None, now: datetime) -> bool:
@@ -143,12 +160,21 @@ def _absence(uuid: str, reading: Reading) -> Iterator[_Symptom]:
         yield _Symptom(CARD_ERROR, out.reason, quiet=ANSWER_QUIET)
 
 
-def _is_nothing_new(fault: CardFault, symptom: _Symptom, now: datetime) -> bool:
+def _is_nothing_new(fault: CardFault, symptom: _Symptom, *, quiet: timedelta, now: datetime) -> bool:
+    """``quiet``: for how long the card has to be quiet after the symptom."""
     if symptom.stands:  # also where an administrator has cleared it although it stands
         return fault.reason == symptom.reason and not fault.quiet_since
-    is_fresh = now - _moment(fault.since, now) < STORM  # then the words of each count
+    if fault.cleared or quiet > timedelta(seconds=fault.quiet_seconds):
+        return False
+    is_fresh = _is_in_storm(fault.since, now)  # then the words of each count
     is_known = fault.reason == symptom.reason or not fault.quiet_since or not is_fresh
-    return is_known and not fault.cleared and now - _moment(fault.last_seen, now) < STORM
+    return is_known and _is_in_storm(fault.last_seen, now)
+
+
+def _is_in_storm(stamp: str, now: datetime) -> bool:
+    """Nothing is that comes after a time that cannot be read, or before it: the clock was set back."""
+    moment = read_rfc3339(stamp)
+    return moment is not None and timedelta() <= now - moment < STORM
 
 
 def _in_its_words(fault: CardFault, symptom: _Symptom) -> CardFault:
@@ -194,25 +220,34 @@ def _quiet_time(before: CardFault | None, symptom: _Symptom, rules: CardHealth) 
     return max(quiet, timedelta(seconds=lasting))
 
 
-def _without_symptoms(
-    fault: CardFault | None, uuid: str, reading: Reading, now: datetime
-) -> CardFault | None:
-    """Returns the fault of a card of which nothing stands, as far as that is known."""
-    if fault is None:
-        return fault
+def _is_told_of(uuid: str, reading: Reading) -> bool:
+    """What is not there, or of a driver that does not answer, is not quiet."""
+    return reading.problem is None and _card(uuid, reading) is not None
+
+
+def _not_quiet(fault: CardFault) -> CardFault:
+    return fault if fault.cleared else msgspec.structs.replace(fault, quiet_since="")
+
+
+def _is_proven(uuid: str, reading: Reading) -> bool:
+    """Whether all is known of what stands."""
     card = _card(uuid, reading)
-    if card is None or reading.problem:  # what is not there, or cannot tell, is not quiet
-        return fault if fault.cleared else msgspec.structs.replace(fault, quiet_since="")
-    return fault if card.unproven else _quiet(fault, now)
+    return reading.problem is None and card is not None and not card.unproven
 
 
 def _quiet(fault: CardFault, now: datetime) -> CardFault:
+    """Returns the fault of a card of which nothing stands."""
     since = _moment(fault.quiet_since, now) if fault.quiet_since else now
     if since >= now:  # it is quiet from now on; or the clock was set back
         return msgspec.structs.replace(fault, quiet_since=rfc3339(now))
-    if not fault.cleared and now - since >= timedelta(seconds=fault.quiet_seconds):
-        return _returned(fault, ClearedBy.QUIET_TIME, now)
     return fault
+
+
+def _returned_if_due(fault: CardFault, now: datetime) -> CardFault:
+    quiet_for = now - _moment(fault.quiet_since, now)
+    if fault.cleared or quiet_for < timedelta(seconds=fault.quiet_seconds):
+        return fault
+    return _returned(fault, ClearedBy.QUIET_TIME, now)
 
 
 def _returned(fault: CardFault, by: ClearedBy, now: datetime) -> CardFault:
@@ -237,12 +272,12 @@ def _clearances(share_node: GPUShareNode) -> list[str]:
     return share_node.metadata.annotations.get(CLEAR_FAULT_ANNOTATION, "").replace(",", " ").split()
 
 
-def _is_forgotten(fault: CardFault, uuid: str, reading: Reading, now: datetime) -> bool:
-    """A card that was taken out is forgotten, too."""
-    if fault.cleared:
-        return bool(fault.quiet_since) and now - _moment(fault.cleared, now) >= FORGOTTEN
-    there = reading.problem or any(card.uuid == uuid for card in reading.cards)
-    return not there and now - _moment(fault.last_seen, now) >= FORGOTTEN
+def _is_forgotten(fault: CardFault, missing_since: datetime | None, now: datetime) -> bool:
+    """A card that was taken out is forgotten, too; not one that is gone for a moment, as in a reset."""
+    if fault.cleared and fault.quiet_since and now - _moment(fault.cleared, now) >= FORGOTTEN:
+        return True
+    is_old = now - _moment(fault.last_seen, now) >= FORGOTTEN
+    return is_old and missing_since is not None and now - missing_since >= FORGOTTEN
 
 
 def _moment(text: str, otherwise: datetime) -> datetime:

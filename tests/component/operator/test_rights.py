@@ -229,10 +229,32 @@ def test_the_annotations_of_every_dialect_are_protected(policy: str) -> None:
         for each in yaml.safe_load_all((MANIFEST.parent / file).read_text())
         if each["metadata"]["name"] == policy and each["kind"] == "ValidatingAdmissionPolicy"
     ]
-    (looked_at,) = [each["expression"] for each in spec["matchConditions"]]
+    looked_at = spec["matchConditions"][0]["expression"]
     prefixes = [key for key in quoted(looked_at) if key.endswith(("/", "_"))]
     unseen = [key for key in ANNOTATION_KEYS if key not in looked_at and not key.startswith(tuple(prefixes))]
     assert unseen == []
+
+
+def test_a_binding_that_is_let_through_at_once_is_one_that_the_validations_let_through() -> None:
+    file, policy = "admission-bindings.yaml", "gpushare-bindings"
+    (spec,) = [
+        each["spec"]
+        for each in yaml.safe_load_all((MANIFEST.parent / file).read_text())
+        if each["metadata"]["name"] == policy and each["kind"] == "ValidatingAdmissionPolicy"
+    ]
+    through = squeezed(spec["matchConditions"][1]["expression"])
+    account, allocation = (squeezed(each["expression"]) for each in spec["validations"])
+    account = account.partition("||variables.keys")[0].removeprefix("(").removesuffix(")")
+    annotations, beginning = (
+        squeezed(admission_variable(file, policy, name)) for name in ("annotations", "beginning")
+    )
+    begun = allocation.replace("variables.annotations", annotations).replace("variables.beginning", beginning)
+    assert through == f"!({account}&&({begun}))"
+
+
+def squeezed(expression: str) -> str:
+    """Without blanks: what is left says the same."""
+    return re.sub(r"\s", "", expression)
 
 
 def test_others_get_one_right_and_that_for_one_dialect() -> None:

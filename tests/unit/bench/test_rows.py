@@ -11,7 +11,7 @@ from bench.percentiles import Percentiles
 from bench.rows.candidates import Preferences, offer_figures, preferences
 from bench.rows.churn import Churn, churn_figures, without
 from bench.rows.load import failed_binds, is_refused, overcommitted, storm_figures
-from bench.rows.one_node import UNITS, is_bound
+from bench.rows.one_node import UNITS, Placed, attempt_figures, is_bound
 from bench.rows.plugin_node import COARSE, allocated, bound_pod
 from bench.rows.pods import latency_figures, write_figures
 from bench.rows.policy import bare_node, report
@@ -157,6 +157,23 @@ def test_what_kube_scheduler_says_of_a_pod() -> None:
     assert not is_refused({"spec": {}, "status": {}})
     assert is_bound({"spec": {"nodeName": "n"}})
     assert not is_bound({"spec": {}})
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        pytest.param(
+            [Placed(was_refused=False, attempts=1.0), Placed(was_refused=True, attempts=3.0)],
+            [1, 3.0],
+            id="counted",
+        ),
+        pytest.param([Placed(was_refused=False, attempts=None)] * 2, [2], id="watched"),
+    ],
+)
+def test_pods_that_were_refused_before_were_not_bound_at_once(found: list[Placed], told: list[float]) -> None:
+    figures = attempt_figures(found, nodes=1001)
+    assert [each.measured for each in figures] == told
+    assert figures[0].target == at_least(2)
 
 
 def test_no_node_of_the_usual_layout_takes_what_one_node_is_to_take() -> None:

@@ -64,7 +64,10 @@ def test_the_first_row_of_a_cluster_is_the_one_that_begins_without_us() -> None:
 
 
 def test_one_node_is_looked_for_among_the_most_nodes() -> None:
-    assert measured(FULL, "one-node") == ["5,000 nodes, backend KubeScheduler, its client unlimited"]
+    assert measured(FULL, "one-node") == [
+        "5,000 nodes, backend KubeScheduler, its client unlimited",
+        "5,000 nodes, backend Dedicated, the stock client unlimited",
+    ]
     assert measured(FULL, "churn") == ["1,000 nodes, backend KubeScheduler, its client unlimited"]
 
 

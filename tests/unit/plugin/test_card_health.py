@@ -1,95 +1,18 @@
 """Which cards are sick, and by which proof they return."""
 
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.samples.plugin import card, share_node
+from tests.samples.plugin import card
+from tests.samples.sick_cards import HUNG, LOST, ODD, QUIET, RESET, Ward
 
-from gpushare_core.api.names import CLEAR_FAULT_ANNOTATION
-from gpushare_core.api.node_object import CardFault, GPUShareNode
+from gpushare_core.api.node_object import CardFault
 from gpushare_core.api.served import Problem
-from gpushare_plugin.decide.card_health import (
-    Health,
-    clearance,
-    examine,
-    faults_of,
-    judged,
-    recorded_health,
-    seconds_until_due,
-)
+from gpushare_plugin.decide.card_health import Health, clearance, judged, seconds_until_due
 from gpushare_plugin.devices.card import CardEvent, LeftOutCard, Reading
-
-QUIET = 600
-RESET = Problem("RecoveryActionDue", "reset it")
-HUNG = Problem("DriverHung", "the driver does not answer")
-LOST: dict[str, Any] = {"healthy": False, "reason": "it is lost"}
-ODD: dict[str, Any] = {"healthy": False, "reason": "it is odd", "passing": True}
-
-
-@dataclass(slots=True)
-class Ward:
-    """Two cards and the time."""
-
-    health: Health = field(default_factory=Health)
-    now: datetime = datetime(2026, 11, 22, 10, tzinfo=UTC)
-    annotation: str = ""
-    held: tuple[str, ...] = ()
-    rules: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def share_node(self) -> GPUShareNode:
-        """As the API server has it, after the last look."""
-        cards = [
-            {
-                "index": 0,
-                "uuid": uuid,
-                "memory": "16Gi",
-                "units": 16,
-                "pods": [{"namespace": "default", "name": "a", "uid": "u", "container": "main", "units": 1}],
-            }
-            for uuid in self.held
-        ]
-        status = {"cards": cards, "faults": [fault.to_json() for fault in faults_of(self.health)]}
-        devices = {"source": "NVML", "health": self.rules}
-        node = share_node(status=status, devices=devices)
-        annotations = {CLEAR_FAULT_ANNOTATION: self.annotation}
-        return msgspec.structs.replace(
-            node, metadata=msgspec.structs.replace(node.metadata, annotations=annotations)
-        )
-
-    def look(self, *xids: int, after: float = 10, **of_second: Any) -> bool:
-        """Whether the second card is healthy, ``after`` seconds more; ``of_second``: how it is."""
-        events = tuple(CardEvent("GPU-1", xid) for xid in xids)
-        return self.see(Reading(cards=(card(0), replace(card(1), **of_second)), events=events), after=after)
-
-    def see(self, reading: Reading, *, after: float = 10) -> bool:
-        self.now += timedelta(seconds=after)
-        self.health = examine(self.health, reading, self.share_node, now=self.now)
-        cards = {each.uuid: each for each in judged(reading, self.health).cards}
-        assert cards.get("GPU-0", card(0)).healthy or reading.problem
-        second = cards.get("GPU-1")
-        return second is not None and second.healthy
-
-    def restart(self) -> None:
-        self.health = recorded_health(GPUShareNode.from_json(self.share_node.to_json()))
-
-    @property
-    def fault(self) -> CardFault:
-        (fault,) = self.health.faults.values()
-        return fault
-
-    def until_healthy(self, *, step: float = 10, **of_second: Any) -> float:
-        """Returns the seconds that it takes; a card that never returns fails the test."""
-        began = self.now
-        for _ in range(20_000):
-            if self.look(after=step, **of_second):
-                return (self.now - began).total_seconds()
-        pytest.fail("the card never returned")
 
 
 @pytest.fixture
@@ -192,6 +115,69 @@ def test_errors_after_an_xid_do_not_make_the_quiet_time_shorter(ward: Ward) -> N
     ward.look(79)
     ward.look(**LOST)
     assert ward.until_healthy() == QUIET + 10
+
+
+def test_an_xid_while_it_answers_with_errors_needs_the_quiet_time_of_an_xid(ward: Ward) -> None:
+    ward.look(**LOST)
+    ward.look(79, after=2, **LOST)  # the driver logs it a moment after the answers have become errors
+    assert ward.until_healthy() == QUIET + 10
+
+
+def test_an_xid_soon_after_errors_needs_the_quiet_time_of_an_xid(ward: Ward) -> None:
+    ward.look(**LOST)
+    ward.look(after=1)
+    ward.look(after=15, **LOST)
+    ward.look(48, after=1)
+    assert ward.fault.reason == "Xid48"
+    assert ward.until_healthy() == QUIET
+
+
+def test_an_xid_while_it_is_gone_needs_the_quiet_time_of_an_xid() -> None:
+    ward = Ward(held=("GPU-1",))
+    ward.see(Reading(cards=(card(0),)))
+    ward.see(Reading(cards=(card(0),), events=(CardEvent("GPU-1", 79),)), after=2)
+    assert ward.until_healthy() == QUIET + 10
+
+
+def test_a_storm_of_xids_while_it_answers_with_errors_changes_the_status_every_ten_seconds_at_most(
+    ward: Ward,
+) -> None:
+    written = set()
+    for _ in range(100):
+        ward.look(79, 119, after=0.5, **LOST)
+        written.add(msgspec.json.encode(ward.fault))
+    assert len(written) <= 6
+
+
+def test_an_xid_of_a_card_that_is_not_found_counts_when_it_is_back(ward: Ward) -> None:
+    ward.see(Reading(cards=(card(0),), events=(CardEvent("GPU-1", 79),)))
+    assert ward.until_healthy() == QUIET + 10
+
+
+def test_an_xid_of_a_card_that_people_have_taken_out_is_no_fault(ward: Ward) -> None:
+    out = LeftOutCard(index=1, uuid="GPU-1", reason="MIG")
+    ward.see(Reading(cards=(card(0),), left_out=(out,), events=(CardEvent("GPU-1", 79),)))
+    assert not ward.health.faults
+
+
+def test_the_quiet_time_after_an_xid_begins_when_the_driver_answers(ward: Ward) -> None:
+    ward.see(Reading(cards=(card(1),), events=(CardEvent("GPU-1", 79),), problem=HUNG))
+    assert not ward.look(after=2 * QUIET)
+    assert ward.until_healthy() == QUIET
+
+
+def test_an_event_when_it_was_about_to_return_is_no_relapse(ward: Ward) -> None:
+    ward.look(79)
+    ward.look(79, after=QUIET)
+    assert ward.fault.relapses == 0
+    assert ward.until_healthy() == QUIET
+
+
+def test_a_storm_after_the_policy_asks_for_a_longer_quiet_time_has_that(ward: Ward) -> None:
+    ward.look(79)
+    ward.rules = {"quietSeconds": 2 * QUIET}
+    ward.look(79, after=5)
+    assert ward.until_healthy() == 2 * QUIET
 
 
 def test_an_odd_answer_alone_is_nothing(ward: Ward) -> None:
@@ -377,8 +363,33 @@ def test_a_sick_card_is_not_quiet_while_it_is_gone(ward: Ward) -> None:
 
 def test_a_sick_card_that_is_gone_is_forgotten_after_a_day(ward: Ward) -> None:
     ward.look(79)
-    ward.see(Reading(cards=(card(0),)), after=90_000)
+    ward.see(Reading(cards=(card(0),)))
+    ward.see(Reading(cards=(card(0),)), after=86_000)
+    assert ward.health.faults
+    ward.see(Reading(cards=(card(0),)), after=400)
     assert not ward.health.faults
+
+
+def test_a_card_that_is_gone_for_a_moment_is_not_forgotten_however_old_its_fault_is(ward: Ward) -> None:
+    ward.look(repair=RESET)
+    ward.look(after=90_000, repair=RESET)
+    ward.see(Reading(cards=(card(0),)))  # while it is reset
+    assert ward.until_healthy() == QUIET + 10
+
+
+def test_a_card_that_is_gone_is_not_forgotten_while_the_driver_does_not_answer(ward: Ward) -> None:
+    ward.look(79)
+    ward.see(Reading(cards=(card(0),)))
+    for _ in range(3):
+        ward.see(Reading(cards=(card(0),), problem=HUNG), after=86_400)
+    assert ward.until_healthy() == QUIET + 10
+
+
+def test_a_card_that_is_gone_is_not_forgotten_for_a_restart_of_the_plugin(ward: Ward) -> None:
+    ward.look(79)
+    ward.restart()
+    ward.see(Reading(cards=(card(0),)), after=90_000)
+    assert ward.until_healthy() == QUIET + 10
 
 
 def test_a_card_that_is_left_out_and_held_is_not_gone() -> None:
@@ -420,6 +431,22 @@ def test_a_clock_that_was_wrong_delays_by_the_quiet_time_at_most(ward: Ward) -> 
     assert ward.until_healthy() <= QUIET + 10
 
 
+def test_an_event_after_the_clock_was_set_back_counts(ward: Ward) -> None:
+    ward.look(79)
+    ward.now -= timedelta(days=400)
+    ward.look()
+    ward.look(79, after=QUIET / 2)
+    assert ward.until_healthy() == QUIET
+
+
+def test_an_event_counts_where_it_cannot_be_read_when_the_one_before_it_was() -> None:
+    fault = CardFault(uuid="GPU-1", reason="Xid79", since="?", last_seen="?", quiet_seconds=QUIET)
+    ward = Ward(health=Health({"GPU-1": fault}))
+    ward.look()
+    ward.look(79, after=QUIET / 2)
+    assert ward.until_healthy() == QUIET
+
+
 def test_times_that_cannot_be_read_keep_the_card_sick_for_the_quiet_time() -> None:
     fault = CardFault(
         uuid="GPU-1", reason="Xid79", since="?", last_seen="?", quiet_since="?", quiet_seconds=60
@@ -427,54 +454,3 @@ def test_times_that_cannot_be_read_keep_the_card_sick_for_the_quiet_time() -> No
     ward = Ward(health=Health({"GPU-1": fault}))
     assert not ward.look()
     assert ward.until_healthy() == 60
-
-
-SEEN: dict[str, dict[str, Any]] = {"lost": LOST, "odd": ODD, "repair": {"repair": RESET}}
-ACTIONS = st.lists(
-    st.one_of(
-        st.tuples(st.just("xid"), st.sampled_from([13, 48, 79])),
-        st.tuples(st.just("lost"), st.none()),
-        st.tuples(st.just("odd"), st.none()),
-        st.tuples(st.just("repair"), st.none()),
-        st.tuples(st.just("hung"), st.none()),
-        st.tuples(st.just("fine"), st.none()),
-        st.tuples(st.just("restart"), st.none()),
-    ),
-    max_size=40,
-)
-
-
-@given(ACTIONS, st.lists(st.sampled_from([0.0, 0.5, 5.0, 30.0, 400.0]), min_size=40, max_size=40))
-def test_whatever_happens_it_is_sick_after_a_fault_and_returns_by_proof_alone(
-    actions: list[tuple[str, int | None]], pauses: list[float]
-) -> None:
-    ward = Ward()
-    last_bad: datetime | None = None
-    for (action, xid), pause in zip(actions, pauses, strict=False):
-        if action == "restart":
-            ward.restart()
-            continue
-        if action == "hung":
-            ward.see(Reading(cards=(replace(card(1), **LOST),), problem=HUNG), after=pause)
-            continue
-        seen = SEEN.get(action, {})
-        healthy = ward.look(*([xid] if xid else []), after=pause, **seen)
-        if action == "repair" or (xid and xid != 13):
-            last_bad = ward.now
-        if action in ("lost", "repair") or (xid and xid != 13):
-            assert not healthy
-        if last_bad and (ward.now - last_bad).total_seconds() < QUIET - 11:
-            assert not healthy
-    assert ward.until_healthy(step=60) <= 90_000
-
-
-@given(ACTIONS)
-def test_a_restart_at_any_time_makes_no_difference(actions: list[tuple[str, int | None]]) -> None:
-    one, other = Ward(), Ward()
-    for action, xid in actions:
-        if action == "odd":  # that is a suspicion, which begins anew
-            continue
-        seen = SEEN.get(action, {})
-        first, second = (ward.look(*([xid] if xid else []), after=30, **seen) for ward in (one, other))
-        assert first == second
-        other.restart()
