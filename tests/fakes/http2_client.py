@@ -8,17 +8,13 @@ from dataclasses import dataclass, field
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import (
-    ConnectionTerminated,
-    DataReceived,
-    Event,
-    ResponseReceived,
-    StreamEnded,
-    StreamReset,
-)
+from h2.events import DataReceived, Event, ResponseReceived, StreamEnded, StreamReset
 from h2.settings import SettingCodes
 
 SECONDS = 5.0
+HEAD = 9
+"""Bytes of a frame before what it carries. Source: RFC 9113, 4.1."""
+GOAWAY = 7
 
 
 @dataclass(slots=True)
@@ -41,6 +37,9 @@ class Http2Client:
         self.exchanges: dict[int, Exchange] = {}
         self.takes = True
         self.terminated = self.closed = False
+        self.last_answered: list[int] = []
+        """By each word that the connection ends."""
+        self._unread = b""
         self._changed = asyncio.Event()
 
     def open(self, method: str = "POST", path: str = "/", *, ends: bool = False) -> int:
@@ -95,7 +94,7 @@ class Http2Client:
         """Takes what comes until the connection is closed."""
         try:
             while data := await self._reader.read(65536):
-                for event in self.http2.receive_data(data):
+                for event in self.http2.receive_data(self._without_farewell(data)):
                     self._take(event)
                 self.flush()
                 self._changed.set()
@@ -103,6 +102,22 @@ class Http2Client:
             pass
         self.closed = True
         self._changed.set()
+
+    def _without_farewell(self, data: bytes) -> bytes:
+        """h2 takes nothing after the word that the connection ends. Others do, such as Go: what has come is
+        answered still."""
+        self._unread, kept = self._unread + data, b""
+        while len(self._unread) >= HEAD:
+            size = HEAD + int.from_bytes(self._unread[:3], "big")
+            if len(self._unread) < size:
+                break
+            frame, self._unread = self._unread[:size], self._unread[size:]
+            if frame[3] == GOAWAY:
+                self.terminated = True
+                self.last_answered.append(int.from_bytes(frame[HEAD : HEAD + 4], "big"))
+            else:
+                kept += frame
+        return kept
 
     def _take(self, event: Event) -> None:
         match event:
@@ -118,8 +133,6 @@ class Http2Client:
                 self.exchanges[event.stream_id].ended = True
             case StreamReset():
                 self.exchanges[event.stream_id].reset = int(event.error_code)
-            case ConnectionTerminated():
-                self.terminated = True
 
 
 @asynccontextmanager

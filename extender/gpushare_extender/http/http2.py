@@ -6,7 +6,8 @@ each would begin with a handshake, which costs both sides more than the rest of 
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import struct
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -40,6 +41,8 @@ LARGEST_FRAME = 2**18
 LARGEST_HEADERS = 2**14
 READ_WINDOW = 2**24
 """Bytes of requests that have not come in full, all streams together."""
+MOST_UNTAKEN = 2**18
+"""Bytes besides answers, such as acknowledgements, that a client lets lie while it asks for more of them."""
 
 _CONFIGURATION = H2Configuration(
     client_side=False,
@@ -110,14 +113,25 @@ class Http2Requests(asyncio.Protocol):
         self._streams: dict[int, _Stream] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_paused = self._is_draining = False
+        self._untaken = 0
+        """Bytes written since the client has ceased to read."""
+        self._last: int | None = None
+        """The last stream that is answered, once the client has been told."""
         self.over = asyncio.Event()
         """Is set when the connection has ended."""
 
     def drain(self) -> None:
-        """Takes no more requests, and ends the connection once those that have come are answered."""
+        """Takes no more requests, and ends the connection once those that have come are answered.
+
+        The client is told at once: one that is only refused tries again on the same connection, and Go's for
+        as long as its caller has patience.
+        """
         self._is_draining = True
         if not self._streams:
             self.end()
+        elif self._transport and self._last is None:
+            self._last = self._http2.highest_inbound_stream_id
+            self._transport.write(_going_away(self._last))
 
     # asyncio.Protocol
 
@@ -139,9 +153,7 @@ class Http2Requests(asyncio.Protocol):
             _log.debug("not HTTP/2: %s", error)
             self.end()
             return
-        for event in found:
-            if self._transport:
-                self._take(event)
+        self._take_all(found)
         for number in self._unfinished():
             self._begin_timer(number, self._limits.read)
         self._flush()
@@ -154,26 +166,33 @@ class Http2Requests(asyncio.Protocol):
         self._is_paused = True
 
     def resume_writing(self) -> None:
-        self._is_paused = False
+        self._is_paused, self._untaken = False, 0
         self._send_unsent()
-        self._flush()
 
     # What the client sends
 
-    def _take(self, event: Event) -> None:
+    def _take_all(self, events: list[Event]) -> None:
+        """For h2 a stream is over that was reset after what is told first: nothing can be said on it."""
+        if any(isinstance(each, ConnectionTerminated) for each in events):
+            self.end()
+            return
+        ended = {each.stream_id for each in events if isinstance(each, StreamReset)}
+        for number in ended:
+            self._close(number)
+        for event in events:
+            if self._transport:
+                self._take(event, ended)
+
+    def _take(self, event: Event, ended: Collection[int]) -> None:
         match event:
-            case RequestReceived():
+            case RequestReceived() if event.stream_id not in ended:
                 self._open(event.stream_id, dict(event.headers))
             case DataReceived():
                 self._receive(event.stream_id, event.data, event.flow_controlled_length)
             case StreamEnded():
                 self._finish_reading(event.stream_id)
-            case StreamReset():
-                self._close(event.stream_id)
             case WindowUpdated() | RemoteSettingsChanged():
                 self._send_unsent()
-            case ConnectionTerminated():
-                self.end()
 
     def _open(self, number: int, headers: Mapping[bytes, bytes]) -> None:
         if self._is_draining or len(self._tasks) >= MOST_ANSWERING:
@@ -199,7 +218,10 @@ class Http2Requests(asyncio.Protocol):
             self._refuse_as_too_large(number, stream)
 
     def _refuse_as_too_large(self, number: int, stream: _Stream) -> None:
+        """What comes of it from now on is not looked at, its end neither."""
         stream.parts.clear()
+        stream.is_read = True
+        stream.cancel_timer()
         self._give_window_back(number, stream)
         message = f"more than {self._limits.largest} bytes: is nodeCacheCapable set for this extender?"
         self._send(number, stream, error_answer(message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE))
@@ -211,8 +233,6 @@ class Http2Requests(asyncio.Protocol):
         stream.is_read = True
         stream.cancel_timer()
         self._give_window_back(number, stream)
-        if stream.length > self._limits.largest:
-            return
         call = Call(stream.method, stream.path, b"".join(stream.parts), self._port, self._is_proven)
         stream.parts.clear()
         task = asyncio.create_task(self._answer(number, stream, call))
@@ -252,9 +272,11 @@ class Http2Requests(asyncio.Protocol):
             self._close(number)
 
     def _send_unsent(self) -> None:
+        """One answer after the other: the transport may have enough after each."""
         for number, stream in [*self._streams.items()]:
-            if stream.unsent:
+            if stream.unsent and not self._is_paused:
                 self._send_rest(number, stream)
+                self._flush()
 
     def _send_rest(self, number: int, stream: _Stream) -> None:
         """As much as the client takes now."""
@@ -304,7 +326,7 @@ class Http2Requests(asyncio.Protocol):
         if transport is None:
             return
         with suppress(ProtocolError):
-            self._http2.close_connection()
+            self._http2.close_connection(last_stream_id=self._last)
         self._flush()
         self._forget()
         transport.close()
@@ -318,12 +340,30 @@ class Http2Requests(asyncio.Protocol):
 
     def _flush(self) -> None:
         data = self._http2.data_to_send()
-        if data and self._transport:
-            self._transport.write(data)
+        if not (data and self._transport):
+            return
+        self._untaken += len(data) if self._is_paused else 0
+        self._transport.write(data)
+        if self._untaken > MOST_UNTAKEN:
+            _log.debug("connection broken off: its client does not read what it asks for")
+            self._owner.abort()
+
+
+def _going_away(last: int) -> bytes:
+    """Returns a GOAWAY after which ``last`` and those before it are answered still: with h2's own nothing can
+    be sent any more. Source: RFC 9113, 4.1 and 6.8."""
+    length, kind, flags, stream, error = 8, 7, 0, 0, ErrorCodes.NO_ERROR
+    return struct.pack(">HBBBLLL", length >> 8, length & 0xFF, kind, flags, stream, last, error)
+
+
+class _Server(H2Connection):
+    MAX_CLOSED_STREAMS = 4096
+    """Those that h2 knows as closed, to tell what was late from what is wrong; by itself it keeps 7 MiB of
+    them for each connection."""
 
 
 def _server() -> H2Connection:
-    http2 = H2Connection(_CONFIGURATION)
+    http2 = _Server(_CONFIGURATION)
     values = {
         SettingCodes.MAX_CONCURRENT_STREAMS: MOST_STREAMS,
         SettingCodes.INITIAL_WINDOW_SIZE: READ_WINDOW,
@@ -332,4 +372,5 @@ def _server() -> H2Connection:
     }
     http2.local_settings = Settings(client=False, initial_values=values)
     http2.max_inbound_frame_size = LARGEST_FRAME
+    http2.decoder.max_header_list_size = LARGEST_HEADERS
     return http2

@@ -239,10 +239,14 @@ class _Protocols:
 
 @contextlib.asynccontextmanager
 async def _accepting(listener: Listener, bound: socket.socket) -> AsyncIterator[None]:
+    """At the end closes ``bound``: the kernel would go on to connect callers, and let them wait for nothing
+    as long as others are answered. kube-scheduler calls one extender at a time, and schedules nothing
+    meanwhile."""
     accepting = asyncio.create_task(listener.accept(bound))
     try:
         yield
     finally:
         accepting.cancel()
         await asyncio.wait({accepting})
+        bound.close()
         listener.close()

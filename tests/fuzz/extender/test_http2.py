@@ -1,7 +1,7 @@
 """HTTP/2 of whatever frames: each connection goes on, or ends in good order; nothing is raised."""
 
 import asyncio
-from typing import Any, cast
+from typing import cast
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -10,9 +10,7 @@ from hpack import Encoder
 from hyperframe.frame import (
     ContinuationFrame,
     DataFrame,
-    Frame,
     GoAwayFrame,
-    HeadersFrame,
     PingFrame,
     PriorityFrame,
     PushPromiseFrame,
@@ -22,14 +20,15 @@ from hyperframe.frame import (
 )
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.fakes.http2_wire import GOOD, PREFACE, Owner, Transport, headers_frame, wire
 from tests.fuzz.fuzzing import fuzzes
 
 from gpushare_extender.http.exchange import Answer, Call
 from gpushare_extender.http.http2 import Http2Requests, StreamLimits
 
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 LIMITS = StreamLimits(read=5.0, write=5.0, largest=1000)
-GOOD = [(":method", "POST"), (":scheme", "https"), (":authority", "x"), (":path", "/gpushare/filter")]
+START = PREFACE + wire(SettingsFrame(0))
+WHOLE = ["END_STREAM", "END_HEADERS"]
 
 numbers = st.sampled_from([0, 1, 3, 5, 7, 9, 2, 2**31 - 1])
 words = st.sampled_from(
@@ -47,11 +46,6 @@ flags = st.lists(st.sampled_from(["END_STREAM", "END_HEADERS", "PADDED", "PRIORI
 settings = st.dictionaries(st.sampled_from([1, 2, 3, 4, 5, 6, 8, 99]), st.integers(0, 2**31), max_size=3)
 amounts = st.sampled_from([1, 100, 65535, 2**31 - 1])
 
-
-def headers_frame(number: int, found: list[tuple[str, str]]) -> Frame:
-    return HeadersFrame(number or 1, data=Encoder().encode(found))
-
-
 frames = st.one_of(
     st.builds(headers_frame, numbers, lists),
     st.builds(lambda number, data: DataFrame(number or 1, data=data), numbers, st.binary(max_size=2000)),
@@ -64,14 +58,6 @@ frames = st.one_of(
     st.builds(lambda number: ContinuationFrame(number or 1, data=Encoder().encode(GOOD)), numbers),
     st.builds(lambda number: PushPromiseFrame(number or 1, promised_stream_id=2), numbers),
 )
-
-
-def wire(frame: Frame, named: list[str]) -> bytes:
-    frame.flags.clear()
-    for flag in named:
-        if flag in {each.name for each in frame.defined_flags}:
-            frame.flags.add(flag)
-    return frame.serialize()
 
 
 @st.composite
@@ -90,76 +76,43 @@ def conversations(draw: st.DrawFn) -> list[bytes]:
     return [bytes(changed[:cut]), bytes(changed[cut:])]
 
 
-class Transport:
-    """Where it is written to."""
-
-    def __init__(self) -> None:
-        self.written = b""
-        self.is_closed = False
-
-    def get_extra_info(self, _: str) -> Any:
-        return None
-
-    def write(self, data: bytes) -> None:
-        assert not self.is_closed
-        self.written += data
-
-    def close(self) -> None:
-        self.is_closed = True
-
-
-class Owner:
-    """Counts whether a request is on the connection."""
-
-    def __init__(self) -> None:
-        self.is_used = False
-
-    def request_read(self) -> None:
-        assert not self.is_used
-        self.is_used = True
-
-    def request_answered(self) -> None:
-        assert self.is_used
-        self.is_used = False
-
-    def abort(self) -> None:
-        raise AssertionError("nobody asked for it")
-
-
 async def answered(call: Call) -> Answer:
     await asyncio.sleep(0)
     return Answer(call.content * 100)
 
 
-async def spoken(parts: list[bytes]) -> Transport:
+async def spoken(parts: list[bytes], *, drains: bool = False) -> Transport:
     transport, owner = Transport(), Owner()
     requests = Http2Requests(answered, owner, LIMITS)
     requests.connection_made(cast("asyncio.Transport", transport))
     for part in parts:
         if part and not transport.is_closed:
             requests.data_received(part)
+            if drains:
+                requests.drain()
             requests.pause_writing()
             await asyncio.sleep(0)
             requests.resume_writing()
     for _ in range(20):
         await asyncio.sleep(0)
     requests.connection_lost(None)
+    assert not owner.is_broken_off
     return transport
 
 
 @fuzzes(Http2Requests.data_received)
-@given(conversations())
-@example([PREFACE, wire(SettingsFrame(0), []) + wire(headers_frame(1, GOOD), ["END_HEADERS"])])
+@given(conversations(), st.booleans())
+@example([PREFACE, wire(SettingsFrame(0)) + wire(headers_frame(1, GOOD), ["END_HEADERS"])], False)  # noqa: FBT003
+@example([START + wire(headers_frame(1, GOOD), WHOLE) * 2, b""], False)  # noqa: FBT003
 @example(
     [
-        PREFACE
-        + wire(SettingsFrame(0), [])
-        + wire(headers_frame(1, GOOD), ["END_STREAM", "END_HEADERS"]) * 2,
-        b"",
-    ]
+        START + wire(headers_frame(1, GOOD), WHOLE),
+        wire(headers_frame(3, GOOD), WHOLE) + wire(RstStreamFrame(3)),
+    ],
+    True,  # noqa: FBT003
 )
-def test_whatever_comes_nothing_is_raised(parts: list[bytes]) -> None:
-    asyncio.run(spoken(parts))
+def test_whatever_comes_nothing_is_raised(parts: list[bytes], drains: bool) -> None:  # noqa: FBT001
+    asyncio.run(spoken(parts, drains=drains))
 
 
 def test_a_good_request_is_answered_there() -> None:
