@@ -80,6 +80,9 @@ class StreamLimits:
     largest: int
 
 
+NOTHING = memoryview(b"")
+
+
 @dataclass(slots=True)
 class _Stream:
     """A request on its way in, then its answer on its way out."""
@@ -91,7 +94,7 @@ class _Stream:
     window: int = 0
     """Bytes that the client may not send because of it."""
     is_read: bool = False
-    unsent: bytes = b""
+    unsent: memoryview = NOTHING
     timer: asyncio.TimerHandle | None = None
 
     def cancel_timer(self) -> None:
@@ -265,7 +268,7 @@ class Http2Requests(asyncio.Protocol):
             (b"content-length", str(len(answer.content)).encode()),
         ]
         self._http2.send_headers(number, headers, end_stream=not content)
-        stream.unsent = content
+        stream.unsent = memoryview(content)
         if content:
             self._send_rest(number, stream)
         else:
@@ -285,7 +288,7 @@ class Http2Requests(asyncio.Protocol):
             if room <= 0:
                 break
             part, stream.unsent = stream.unsent[:room], stream.unsent[room:]
-            self._http2.send_data(number, part, end_stream=not stream.unsent)
+            self._http2.send_data(number, bytes(part), end_stream=not stream.unsent)
         if not stream.unsent:
             self._close(number)
         elif stream.timer is None:
