@@ -99,18 +99,20 @@ async def _placed(cluster: BenchCluster, name: str) -> Placed:
     """Raises ``TimeoutError`` where it is not bound at all."""
     counts = cluster.setting.backend == "KubeScheduler"
     before = await cluster.scheduler_metrics()
-    await cluster.client.create(paths.pods(NAMESPACE), pending_pod(name, units=UNITS))
     was_refused = await _until_bound(cluster.client, name)
     return Placed(was_refused=was_refused, attempts=await _counted(cluster, before) if counts else None)
 
 
 async def _until_bound(client: KubeClient, name: str) -> bool:
-    """Returns whether it was refused before."""
+    """Creates the pod once it is watched for. Returns whether it was refused before it was bound."""
     collection = Collection(paths.pods(NAMESPACE), field_selector=f"metadata.name={name}")
     refused = False
     try:
         async with asyncio.timeout(BOUND_SECONDS):
             async for event in follow(client, collection):
+                if isinstance(event, Listed) and not event.items:
+                    await client.create(paths.pods(NAMESPACE), pending_pod(name, units=UNITS))
+                    continue
                 pods = event.items if isinstance(event, Listed) else [event.item]
                 refused = refused or any(is_refused(pod) for pod in pods)
                 if any(is_bound(pod) for pod in pods):

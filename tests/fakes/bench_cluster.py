@@ -53,11 +53,14 @@ class Scheduler:
             if not pod.get("status"):
                 await self.client.merge(f"{path}/status", {"status": {"conditions": [REFUSED]}})
             return
+        if self.attempts > 1:
+            await self.client.merge(f"{path}/status", {"status": {"conditions": [REFUSED]}})
         index = len(self.bound) % self.layout.nodes
         self.bound[name] = node_name(index)
         card = card_uuid(index, len(self.bound) // self.layout.nodes % self.layout.cards)
         metadata = {"annotations": _annotations(pod, node_name(index), card, units)} if units else {}
-        await self.client.merge(path, {"metadata": metadata, "spec": {"nodeName": node_name(index)}})
+        bound = {"metadata": metadata, "spec": {"nodeName": node_name(index)}, "status": {"conditions": []}}
+        await self.client.merge(path, bound)
 
 
 def _units(pod: Json) -> int:

@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
+from msgspec.structs import replace
 from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, json_answer, passing, status
 from tests.fakes.extender_clock import FakeClock
 from tests.samples.extender import (
