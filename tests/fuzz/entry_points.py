@@ -101,14 +101,11 @@ FUZZED_BY: dict[str, str] = {
     ),
     "gpushare_extender.decide.bound_pods:_seconds": "gpushare_extender.decide.bound_pods:PodList.pods",
     "gpushare_extender.http.server:_named": "gpushare_extender.http.server:ExtenderApi.filter",
-    "gpushare_extender.http.http1:_port": "gpushare_extender.http.server:ExtenderApi.filter",
+    "gpushare_extender.http.connection:port_of": "gpushare_extender.http.server:ExtenderApi.filter",
     "gpushare_extender.http.http2:Http2Requests._open": (
         "gpushare_extender.http.http2:Http2Requests.data_received"
     ),
     "gpushare_extender.http.http2:Http2Requests._send": (
-        "gpushare_extender.http.http2:Http2Requests.data_received"
-    ),
-    "gpushare_extender.http.http2:Http2Requests.connection_made": (
         "gpushare_extender.http.http2:Http2Requests.data_received"
     ),
     "gpushare_extender.ledger.holder:unix_seconds": "gpushare_extender.ledger.holder:read_pod",

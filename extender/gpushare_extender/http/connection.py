@@ -34,6 +34,12 @@ def is_encrypted(transport: asyncio.BaseTransport) -> bool:
     return transport.get_extra_info("ssl_object") is not None
 
 
+def port_of(transport: asyncio.BaseTransport) -> int:
+    """Returns where the connection came in; 0 where that is not known any more."""
+    address = transport.get_extra_info("sockname")
+    return int(address[1]) if address else 0
+
+
 class Progress(Enum):
     """Of the requests on one connection."""
 

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from gpushare_extender.http.connection import Handler, is_encrypted, read_in_time
+from gpushare_extender.http.connection import Handler, is_encrypted, port_of, read_in_time
 from gpushare_extender.http.exchange import Answer, Answering, Call, error_answer
 
 SHORT_REQUEST = 1024
@@ -24,8 +24,9 @@ def closing_application(answering: Answering) -> web.Application:
 
 def _application(answering: Answering, middlewares: list[Middleware], largest: int) -> web.Application:
     async def answer(request: web.Request) -> web.Response:
-        is_proven = request.transport is not None and is_encrypted(request.transport)
-        call = Call(request.method, request.rel_url.raw_path, await request.read(), _port(request), is_proven)
+        transport = request.transport
+        port, is_proven = (port_of(transport), is_encrypted(transport)) if transport else (0, False)
+        call = Call(request.method, request.rel_url.raw_path, await request.read(), port, is_proven)
         return _response(await answering(call))
 
     app = web.Application(client_max_size=largest, middlewares=middlewares)
@@ -37,11 +38,6 @@ def _response(answer: Answer) -> web.Response:
     return web.Response(
         body=answer.content, status=answer.status, headers={"Content-Type": answer.content_type}
     )
-
-
-def _port(request: web.Request) -> int:
-    address = request.transport.get_extra_info("sockname") if request.transport else None
-    return int(address[1]) if address else 0
 
 
 @web.middleware

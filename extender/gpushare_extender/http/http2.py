@@ -29,7 +29,7 @@ from h2.events import (
 from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes, Settings
 
-from gpushare_extender.http.connection import is_encrypted
+from gpushare_extender.http.connection import is_encrypted, port_of
 from gpushare_extender.http.exchange import Answer, Answering, Call, error_answer
 
 MOST_STREAMS = 512
@@ -140,9 +140,7 @@ class Http2Requests(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        address = transport.get_extra_info("sockname")
-        self._port = int(address[1]) if address else 0
-        self._is_proven = is_encrypted(transport)
+        self._port, self._is_proven = port_of(transport), is_encrypted(transport)
         self._http2.initiate_connection()
         self._http2.increment_flow_control_window(READ_WINDOW)
         self._flush()

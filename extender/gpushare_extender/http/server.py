@@ -25,7 +25,7 @@ from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.decide.refused_pods import RefusedPods
 from gpushare_extender.http import http1
 from gpushare_extender.http.dialect_inspection import inspect_dialect
-from gpushare_extender.http.exchange import Answer, Answering, Call
+from gpushare_extender.http.exchange import Answer, Answering, Call, error_answer
 from gpushare_extender.http.exchange import json_answer as _json
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.inspection import Differing, inspect_all, inspect_node
@@ -164,9 +164,9 @@ class ExtenderApi:
             args = EXTENDER_ARGS.decode(call.content)
             names = args.node_names if args.node_names is not None else list(_named(args.nodes))
         except UNREADABLE_JSON as error:
-            return _json({"error": f"not the arguments of a prioritize: {error}"}, status=400)
+            return error_answer(f"not the arguments of a prioritize: {error}", 400)
         if args.pod is None:
-            return _json({"error": "not the arguments of a prioritize: no Pod"}, status=400)
+            return error_answer("not the arguments of a prioritize: no Pod", 400)
         self.offered.goes_on(args.pod.metadata.uid)
         asked = self._request(args.pod)
         scores = prioritize_nodes(self.ledger, names, asked) if asked.resources else dict.fromkeys(names, 0)
@@ -177,11 +177,11 @@ class ExtenderApi:
         try:
             args = PREEMPTION_ARGS.decode(call.content)
         except UNREADABLE_JSON as error:
-            return _json({"error": f"not the arguments of a preempt: {error}"}, status=400)
+            return error_answer(f"not the arguments of a preempt: {error}", 400)
         if args.pod is None:
-            return _json({"error": "not the arguments of a preempt: no Pod"}, status=400)
+            return error_answer("not the arguments of a preempt: no Pod", 400)
         if message := self.health.not_listed():
-            return _json({"error": message}, status=503)
+            return error_answer(message, 503)
         if self.offered.has_others(args.pod.metadata.uid, now=self.binder.timing.clock()):
             return _json(preemption_result({}))  # who refused those that it was offered may take the others
         return _json(preemption_result(await self._victims.complete(args.pod, args.proposals())))
@@ -211,7 +211,7 @@ class ExtenderApi:
         name = call.name
         if view := inspect_node(self.ledger, name, self.differing.get(name, ())):
             return _json(view)
-        return _json({"error": f"node {name} does not share GPU cards"}, status=404)
+        return error_answer(f"node {name} does not share GPU cards", 404)
 
     async def inspect_dialect(self, dialect: Dialect, _: Call) -> Answer:
         return _json(inspect_dialect(self.ledger, dialect))
