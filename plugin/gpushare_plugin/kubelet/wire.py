@@ -78,15 +78,6 @@ def pod_messages(answer: bytes) -> Iterator[PodMessage]:
         yield PodMessage(answer, each, answer[each.start : each.end] if is_small else b"")
 
 
-def listed_pods(answer: bytes, resources: Collection[str]) -> Iterator[ListedPod]:
-    """Yields the pods of ``answer``, a ``ListPodResourcesResponse``, with what they have of ``resources``.
-
-    Raises:
-        DecodeError: it is none.
-    """
-    return (message.read(resources) for message in pod_messages(answer))
-
-
 def _small_pod(content: bytes, resources: Collection[str]) -> ListedPod:
     read = podresources_pb2.PodResources.FromString(content)
     containers = {each.name: _by_resource(each, resources) for each in read.containers}

@@ -28,7 +28,7 @@ from gpushare_plugin.kubelet.checkpoint import FILE, CheckpointFile, CheckpointU
 from gpushare_plugin.kubelet.pod_resources import read_assigned
 from gpushare_plugin.kubelet.proto import deviceplugin_pb2 as api
 from gpushare_plugin.kubelet.proto import podresources_pb2 as resources_api
-from gpushare_plugin.kubelet.wire import listed_pods, preference_requests
+from gpushare_plugin.kubelet.wire import pod_messages, preference_requests
 
 REFUSALS = {grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.FAILED_PRECONDITION}
 RESPONSES = {"GetPreferredAllocation": api.PreferredAllocationResponse, "Allocate": api.AllocateResponse}
@@ -105,7 +105,8 @@ def test_what_pod_resources_say_is_counted_whatever_it_is(response: Any) -> None
 @given(kubelet.pod_resources)
 def test_runs_of_units_are_read_as_protobuf_reads_them(response: Any) -> None:
     named = [(pod.namespace, pod.name, pod.containers) for pod in response.pod_resources]
-    listed = [*listed_pods(response.SerializeToString(), frozenset(RESOURCES))]
+    messages = pod_messages(response.SerializeToString())
+    listed = [each.read(frozenset(RESOURCES)) for each in messages]
     assert [(pod.namespace, pod.name) for pod in listed] == [(space, name) for space, name, _ in named]
     for pod, (_, _, containers) in zip(listed, named, strict=True):
         assert {name: _sorted(devices) for name, devices in pod.containers.items()} == {
@@ -152,7 +153,7 @@ def _assigned(content: bytes) -> Any:
     """Returns what ``content`` says of ours: unit numbers, and IDs that name no unit."""
     return [
         (pod.namespace, pod.name, {name: _told(devices) for name, devices in pod.containers.items()})
-        for pod in listed_pods(content, frozenset(RESOURCES))
+        for pod in (each.read(frozenset(RESOURCES)) for each in pod_messages(content))
     ]
 
 
