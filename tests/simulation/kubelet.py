@@ -73,8 +73,8 @@ class SimulatedKubelet:
     """UID -> the pod, as the API server shows it."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
-    _over: dict[str, None] = field(default_factory=dict)
-    """Pods that were refused or have ended, whatever the API server knows by now."""
+    _over: dict[str, Json] = field(default_factory=dict)
+    """Pods that were refused or have ended, whatever the API server knows by now: UID -> their last status."""
     _leaving: dict[str, None] = field(default_factory=dict)
     """Pods that are being deleted from the API server."""
     synced: bool = False
@@ -180,6 +180,7 @@ class SimulatedKubelet:
                 self.bodies.pop(event.item["metadata"]["uid"], None)
             else:
                 self.bodies[event.item["metadata"]["uid"]] = event.item
+                self._report_end_again(event.item)
             self._forget_half_admitted()
             self.notify()
 
@@ -189,9 +190,15 @@ class SimulatedKubelet:
             pod = self.pods.get(uid)
             if pod is not None and pod.is_running and body["status"]["phase"] == "Pending":
                 self._spawn(self._report_running(pod))
-            if uid in self._over and not is_over(body):
-                ended = KnownPod(body, read_request(body["spec"], RESOURCES))
-                self._spawn(self._write_status(ended, {"phase": "Succeeded"}))
+            self._report_end_again(body)
+
+    def _report_end_again(self, body: Json) -> None:
+        """An earlier status may have come later than the last: the API server then shows a pod that runs where
+        none does. Source: ``needsReconcile`` of the kubelet's status manager."""
+        status = self._over.get(body["metadata"]["uid"])
+        if status is not None and not is_over(body):
+            ended = KnownPod(body, read_request(body["spec"], RESOURCES))
+            self._spawn(self._write_status(ended, status))
 
     def notify(self) -> None:
         self._changed.set()
@@ -263,9 +270,9 @@ class SimulatedKubelet:
         try:
             await self._give_all(pod)
         except (RefusedError, *REFUSALS) as error:
-            self._over[pod.uid] = None
-            del self.pods[pod.uid]
             failed = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": str(error)}
+            self._over[pod.uid] = failed
+            del self.pods[pod.uid]
             self._spawn(self._write_status(pod, failed))
             return
         pod.is_running = True
@@ -314,7 +321,7 @@ class SimulatedKubelet:
         except (RefusedError, *REFUSALS) as error:
             failed = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": str(error)}
             if is_static(pod.body):
-                self._over[pod.uid] = None
+                self._over[pod.uid] = failed
             self._spawn(self._write_status(pod, failed))
         pod.is_admitted_again = False
         self.notify()
@@ -437,7 +444,7 @@ class SimulatedKubelet:
             raise
         del self.pods[pod.uid]
         if not is_static(pod.body):  # its file may come back as it was
-            self._over[pod.uid] = None
+            self._over[pod.uid] = {"phase": "Succeeded"}
         if self.dice.random() < 0.5:
             self.write_checkpoint()
         self.notify()
@@ -463,7 +470,7 @@ class SimulatedKubelet:
     async def _finish(self, pod: KnownPod) -> None:
         """The API server hears of it when its containers have ended. Source: ``SyncTerminatedPod``."""
         await self._end(pod)
-        await self._write_status(pod, {"phase": "Succeeded"})
+        await self._write_status(pod, self._over.get(pod.uid, {"phase": "Succeeded"}))
 
     # Its books
 
