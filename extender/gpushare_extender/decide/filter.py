@@ -9,7 +9,7 @@ from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.candidates import Alike, Offer, alike, offer
 from gpushare_extender.ledger.fit_index import Answer, Fit
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.ledger.unfit_reason import Refusal, UnfitReason
+from gpushare_extender.ledger.unfit_reason import Refusal, UnfitReason, told
 
 _LAST = (sys.maxsize,)
 """A ranking key after all others."""
@@ -127,9 +127,9 @@ def _result(names: list[str], nodes: Alike, made: Offer) -> FilterResult:
         left_out=made.left_out,
         kinds={each.kind for each in reasons},
     )
-    for each in reasons:
+    for each, message in told(reasons).items():
         messages = result.failed if each.resolvable else result.unresolvable
-        messages.update(dict.fromkeys(nodes[each], each.message))
+        messages.update(dict.fromkeys(nodes[each], message))
     return result
 
 

@@ -1,6 +1,6 @@
 """Why a request does not fit a node: in words for people, and as one of few kinds for metrics. Pure."""
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -34,11 +34,20 @@ class UnfitReason:
     kind: Refusal
     resolvable: bool
     """Whether it would fit if other pods went."""
+    resource: str = ""
+    """Of which there is not enough; empty where the reason is another one."""
+    nearness: tuple[int, int] = (0, 0)
+    """The greater, the less is missing of ``resource``."""
+
+    @property
+    def alike(self) -> Hashable:
+        """Returns the same for reasons that differ in amounts alone."""
+        return (self.kind, self.resource) if self.resource else self.message
 
     @property
     def identity(self) -> Hashable:
         """Returns the same for reasons that say the same."""
-        return (self.message, self.kind, self.resolvable)
+        return (self.message, self.kind, self.resolvable, self.resource, self.nearness)
 
 
 NOT_TOGETHER = UnfitReason(
@@ -46,6 +55,20 @@ NOT_TOGETHER = UnfitReason(
 )
 """Each resource alone would fit, and no card serves two classes."""
 UNKNOWN_NODE = UnfitReason("node(s) that share no GPU cards", Refusal.NOT_SHARED, resolvable=False)
+
+
+def told(reasons: Collection[UnfitReason]) -> dict[UnfitReason, str]:
+    """Returns what kube-scheduler is told of the nodes with each of ``reasons``: where amounts do not suffice,
+    the amounts of the node that is nearest to a fit.
+
+    kube-scheduler counts nodes by their messages, and writes that into the pod: with amounts of each node the
+    sentence would be as long as the cluster is large, and another one after every bind. Each time it is
+    written kube-scheduler tries the pod once more.
+    """
+    nearest: dict[Hashable, UnfitReason] = {}
+    for each in sorted(reasons, key=lambda reason: (reason.nearness, reason.message)):
+        nearest[each.alike] = each
+    return {each: nearest[each.alike].message for each in reasons}
 
 
 def unfit_reason(request: Request, node: NodeRoom) -> UnfitReason:
@@ -67,4 +90,11 @@ def _resource_reason(request: ResourceRequest, node: NodeRoom) -> UnfitReason | 
         return None
     resolvable = request.total <= offered.room.possible
     kind = Refusal.NO_ROOM if resolvable else Refusal.CARDS_TOO_SMALL
-    return UnfitReason(offered.mode.explain(request.total, offered.room), kind, resolvable=resolvable)
+    room = offered.room
+    return UnfitReason(
+        offered.mode.explain(request.total, room),
+        kind,
+        resolvable=resolvable,
+        resource=request.name,
+        nearness=(room.greatest, room.possible) if resolvable else (room.possible, room.greatest),
+    )

@@ -52,6 +52,14 @@ def test_every_node_that_fails_says_why(ledger: Ledger) -> None:
     }
 
 
+def test_nodes_with_too_little_say_the_same_whatever_each_of_them_has(ledger: Ledger) -> None:
+    """kube-scheduler writes each message into the pod, with the number of nodes that say so."""
+    ledger.set_pod(pod_update("c", node="n1", c0=10, c1=5))
+    result = filter_nodes(ledger, ["n1", "n2"], uid="p", request=pod_request(14))
+    reason = "insufficient GPU memory in one card: asked 14, largest free 11"
+    assert result.failed == {"n1": reason, "n2": reason}
+
+
 def test_more_than_any_card_holds_fails_although_the_node_has_it(ledger: Ledger) -> None:
     result = filter_nodes(ledger, ["n1"], uid="p", request=pod_request(20))
     assert result.unresolvable == {
