@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from bench import machine_speed
 from bench.figures import Outcome, exit_code
 from bench.report import durations, markdown, summary
 from bench.rows.table import names as known_rows
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str]) -> int:
 def measure(chosen: Iterable[Stage[Any]]) -> int:
     """Prints each row once it is measured, and what came of all; also of those before an interruption."""
     begun, outcomes, interrupted = time.monotonic(), list[Outcome](), False
+    speed = machine_speed.loop_seconds()
 
     def tell(outcome: Outcome) -> None:
         outcomes.append(outcome)
@@ -43,6 +45,7 @@ def measure(chosen: Iterable[Stage[Any]]) -> int:
         interrupted = True
         print("\ninterrupted: the rows that are not shown are not measured")
     print(f"\n{summary(outcomes)}\n\nIt took {time.monotonic() - begun:.0f} s: {durations(outcomes)}.")
+    print(machine_speed.sentence(speed, machine_speed.loop_seconds()))
     return 1 if interrupted else exit_code(outcomes)
 
 

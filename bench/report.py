@@ -19,12 +19,12 @@ def markdown(outcome: Outcome) -> str:
 
 def summary(outcomes: Sequence[Outcome]) -> str:
     """Returns which targets are reached, which are missed, and what could not be measured."""
-    judged = [each for outcome in outcomes for each in outcome.figures if each.target]
-    missed = [each for each in judged if not each.reached]
+    judged = [(each, outcome) for outcome in outcomes for each in outcome.figures if each.target]
+    missed = [(each, outcome) for each, outcome in judged if not each.reached]
     unmeasured = [each for each in outcomes if not each.is_measured]
     lines = [
         f"{len(judged) - len(missed)} of {len(judged)} targets reached; {len(unmeasured)} rows not measured.",
-        *(f"- missed: {_sentence(each)}" for each in missed),
+        *(f"- missed: {_sentence(each)} ({outcome.row}, {outcome.stage})" for each, outcome in missed),
         *(f"- not measured: {each.row}, {each.stage}: {each.problem}" for each in unmeasured),
     ]
     return "\n".join(["## Summary", "", *lines])

@@ -33,7 +33,7 @@ def test_a_row_that_failed_says_why() -> None:
 def test_the_summary_counts_what_is_judged_and_names_the_rest() -> None:
     assert summary([SHARED, FAST, GONE]).splitlines()[2:] == [
         "1 of 2 targets reached; 1 rows not measured.",
-        "- missed: shared over plain: 0.34, target >= 0.8",
+        "- missed: shared over plain: 0.34, target >= 0.8 (shared, 100 nodes)",
         "- not measured: cpu, 1,000 nodes: TimeoutError: the cluster is not ready",
     ]
 
