@@ -8,7 +8,7 @@ from bench.bench_cluster import UNITS, BenchCluster, bound, median, rate
 from bench.cluster_objects import NAMESPACE, pending_pod
 from bench.concurrency import for_each
 from bench.figures import Figure, at_least, at_most, ratio
-from bench.prometheus_text import by_label
+from bench.prometheus_text import by_label, total
 from bench.schedule_throughput import Throughput, measure
 
 from gpushare_core.books.allocation import decode_allocation
@@ -24,6 +24,10 @@ TRIED_SECONDS = 600.0
 """Until every pod that does not fit was refused once."""
 BINDS = "gpushare_extender_binds_total"
 GOOD = "Bound"
+REST_SECONDS = 120
+QUIET_SECONDS = 10.0
+QUEUES = "scheduler_pending_pods"
+ATTEMPTS = "scheduler_schedule_attempts_total"
 UNFIT_UNITS = 17
 """More than a card has, and less than nodes have in sum: the extender is asked about each of them."""
 UNFIT_LABEL = "bench-unfit"
@@ -74,13 +78,16 @@ def overcommitted(pods: Iterable[Json], card_units: int) -> list[str]:
 
 
 async def pending(cluster: BenchCluster) -> list[Figure]:
-    """Shared pods while others wait that fit no card, each of them refused once already."""
+    """Shared pods while others wait that fit no card, each of them refused already and, where it comes to
+    that, no longer tried."""
     compared = await cluster.comparison()
     alone = median(compared.shared, rate)
     count = cluster.size.unfit
     try:
         await for_each(range(count), lambda index: _create_unfit(cluster.client, index))
         await asyncio.wait_for(_until_refused(cluster.client, count), TRIED_SECONDS)
+        await _until_at_rest(cluster)
+        again = await _attempts_a_second(cluster)
         runs = [
             bound(await measure(cluster.client, pods=cluster.size.pods, units=UNITS))
             for _ in range(cluster.size.repeats)
@@ -89,10 +96,37 @@ async def pending(cluster: BenchCluster) -> list[Figure]:
         await for_each(range(count), lambda index: _remove_unfit(cluster.client, index))
     beside = sorted(each.rate for each in runs)[len(runs) // 2]
     return [
+        Figure(f"attempts of {count:,} refused pods while nothing changes", again, "/s", at_most(0)),
         Figure("shared pods alone", alone, "pods/s"),
         Figure(f"shared pods beside {count:,} that do not fit", beside, "pods/s"),
         Figure("beside over alone", ratio(beside, alone, "beside over alone"), target=at_least(0.9)),
     ]
+
+
+async def _until_at_rest(cluster: BenchCluster) -> None:
+    """Returns when kube-scheduler tries no pod any more, or after ``REST_SECONDS``: it may never come to
+    that."""
+    for _ in range(REST_SECONDS):
+        if not waiting_to_be_tried(await cluster.scheduler_metrics()):
+            return
+        await asyncio.sleep(1.0)
+
+
+def waiting_to_be_tried(metrics: str) -> float:
+    """Returns how many pods kube-scheduler is about to try, by what it tells Prometheus."""
+    queues = by_label(metrics, QUEUES, "queue")
+    return queues.get("active", 0) + queues.get("backoff", 0)
+
+
+async def _attempts_a_second(cluster: BenchCluster) -> float:
+    before = attempts(await cluster.scheduler_metrics())
+    await asyncio.sleep(QUIET_SECONDS)
+    return (attempts(await cluster.scheduler_metrics()) - before) / QUIET_SECONDS
+
+
+def attempts(metrics: str) -> float:
+    """Returns how many attempts to schedule a pod have ended, by what it tells Prometheus."""
+    return total(metrics, ATTEMPTS)
 
 
 def _unfit_name(index: int) -> str:

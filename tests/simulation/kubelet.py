@@ -74,7 +74,7 @@ class SimulatedKubelet:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _tasks: dict["asyncio.Task[None]", None] = field(default_factory=dict)
     _over: dict[str, Json] = field(default_factory=dict)
-    """Pods that were refused or have ended, whatever the API server knows by now: UID -> their last status."""
+    """UID -> last status of pods that were refused or have ended, whatever the API server knows by now."""
     _leaving: dict[str, None] = field(default_factory=dict)
     """Pods that are being deleted from the API server."""
     synced: bool = False
@@ -193,7 +193,7 @@ class SimulatedKubelet:
             self._report_end_again(body)
 
     def _report_end_again(self, body: Json) -> None:
-        """An earlier status may have come later than the last: the API server then shows a pod that runs where
+        """An earlier status may have come later than the last: then the API server shows a pod that runs where
         none does. Source: ``needsReconcile`` of the kubelet's status manager."""
         status = self._over.get(body["metadata"]["uid"])
         if status is not None and not is_over(body):

@@ -21,6 +21,12 @@ _GROUP = "kubescheduler.config.k8s.io/"
 _KIND = "KubeSchedulerConfiguration"
 _LARGEST = 2**31 - 1
 """Of a number in a configuration. What is none at all, NaN, is not comparable either."""
+_LONGEST_BACKOFF = 60
+"""Seconds between two attempts of a pod of a dedicated kube-scheduler while others have to be scheduled.
+
+Pods that an extender has refused are tried again after every event of the cluster, such as any bind: with the
+usual 10 seconds some thousands of them take all attempts there are. While there is nobody else to schedule
+kube-scheduler does not wait for it (``SchedulerPopFromBackoffQ``, since 1.33)."""
 _HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it. Edits here are lost.\n"
 
 
@@ -119,7 +125,9 @@ class DedicatedProfile:
 def for_dedicated(profile: DedicatedProfile, extender: ExtenderEntry) -> bytes:
     """Returns the configuration of a kube-scheduler that has the extender, and pods of its name only.
 
-    It looks at every node: of those that fit by their sums a sample may hold none with room on one card.
+    It looks at every node. Of those that fit by their sums a sample may hold none with room on one card, and
+    each sample has other numbers of nodes to write into the pod that it refuses, which then is tried again
+    because it has changed.
     """
     document = {
         "apiVersion": f"{_GROUP}v1",
@@ -129,6 +137,7 @@ def for_dedicated(profile: DedicatedProfile, extender: ExtenderEntry) -> bytes:
             "resourceName": profile.scheduler_name,
             "resourceNamespace": profile.lease_namespace,
         },
+        "podMaxBackoffSeconds": _LONGEST_BACKOFF,
         "profiles": [{"schedulerName": profile.scheduler_name, "percentageOfNodesToScore": 100}],
         "extenders": [extender.to_mapping()],
     }

@@ -59,7 +59,10 @@ async def test_a_storm_is_looked_at_before_its_pods_go(cluster: PretendCluster) 
     assert await pods_of(cluster) == []
 
 
-async def test_pods_that_do_not_fit_wait_beside_the_others(cluster: PretendCluster) -> None:
+async def test_pods_that_do_not_fit_wait_beside_the_others(
+    cluster: PretendCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "QUIET_SECONDS", 0.05)
     figures = by_name(await load.pending(cluster))
     assert figures["beside over alone"].measured > 0
     assert not any(name.startswith("unfit") for name in cluster.scheduler.bound)

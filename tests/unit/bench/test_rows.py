@@ -10,7 +10,14 @@ from bench.figures import Figure, NotMeasuredError, at_least
 from bench.percentiles import Percentiles
 from bench.rows.candidates import Preferences, offer_figures, preferences
 from bench.rows.churn import Churn, churn_figures, without
-from bench.rows.load import failed_binds, is_refused, overcommitted, storm_figures
+from bench.rows.load import (
+    attempts,
+    failed_binds,
+    is_refused,
+    overcommitted,
+    storm_figures,
+    waiting_to_be_tried,
+)
 from bench.rows.one_node import UNITS, Placed, attempt_figures, is_bound
 from bench.rows.plugin_node import COARSE, allocated, bound_pod
 from bench.rows.pods import latency_figures, write_figures
@@ -207,3 +214,20 @@ def test_what_is_offered_is_compared_by_medians() -> None:
     assert of(figures, "16 offered: shared pods") == 90
     assert of(figures, "16 offered: of 60 that run where their image is") == 40
     assert of(figures, "plain pods: skew of 60 over 3 zones") == 1
+
+
+SCHEDULER = """
+scheduler_pending_pods{queue="active"} 3
+scheduler_pending_pods{queue="backoff"} 4
+scheduler_pending_pods{queue="unschedulable"} 90
+scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 10
+scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 7
+"""
+
+
+def test_pods_that_wait_for_an_event_are_not_about_to_be_tried() -> None:
+    assert waiting_to_be_tried(SCHEDULER) == 7
+
+
+def test_attempts_count_however_they_end() -> None:
+    assert attempts(SCHEDULER) == 17
