@@ -193,7 +193,7 @@ class SimulatedKubelet:
             self._report_end_again(body)
 
     def _report_end_again(self, body: Json) -> None:
-        """An earlier status may have come later than the last: then the API server shows a pod that runs where
+        """An earlier status may have come later than the last: the API server shows a pod that runs where
         none does. Source: ``needsReconcile`` of the kubelet's status manager."""
         status = self._over.get(body["metadata"]["uid"])
         if status is not None and not is_over(body):
