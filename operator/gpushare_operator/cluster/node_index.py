@@ -2,7 +2,8 @@
 
 A cluster has thousands of nodes, and one of them changes. A function that looks at the state of one node, and
 at nothing else that may change, is asked again only for a node whose state is another one; what it says of
-all nodes together is kept as sums, and as remarks of the few that are in some way special.
+all nodes together is kept as sums, as remarks of the few that are in some way special, and as the names of
+those of which the same is to be said.
 """
 
 import logging
@@ -26,6 +27,8 @@ class Entry(Generic[R_co]):
     """None for a node of which there is nothing to say."""
     amounts: Mapping[Hashable, int] = field(default_factory=dict)
     """What it adds to the sums."""
+    common: Hashable | None = None
+    """A remark that thousands of nodes may have in common, in place of one of its own."""
 
 
 class Look(Protocol[R_co]):
@@ -44,6 +47,8 @@ class NodeIndex(Generic[R]):
     look: Look[R]
     remarks: dict[str, R] = field(default_factory=dict)
     """Node name -> what is to be said of it, of those of which there is something."""
+    groups: dict[Any, dict[str, None]] = field(default_factory=dict)
+    """What several nodes have in common -> their names."""
     sums: dict[Hashable, int] = field(default_factory=dict)
     """Without those that are 0."""
     defects: dict[str, str] = field(default_factory=dict)
@@ -79,12 +84,22 @@ class NodeIndex(Generic[R]):
         old = self._entries.pop(name, NOTHING)
         self.remarks.pop(name, None)
         _add(self.sums, old.amounts, sign=-1)
+        self._leave(name, old.common)
         if new is None:
             return
         self._entries[name] = new
         _add(self.sums, new.amounts, sign=1)
         if new.remark is not None:
             self.remarks[name] = new.remark
+        if new.common is not None:
+            self.groups.setdefault(new.common, {})[name] = None
+
+    def _leave(self, name: str, group: Hashable | None) -> None:
+        if group is None:
+            return
+        self.groups[group].pop(name)
+        if not self.groups[group]:
+            del self.groups[group]
 
 
 def _changed(before: Mapping[str, NodeState], states: Mapping[str, NodeState]) -> Iterable[str]:

@@ -39,7 +39,7 @@ def books_agree(snapshot: Snapshot, nodes: PolicyNodes, now: datetime) -> Condit
     type_ = conditions.BOOKS_AGREE
     if differing := _differing(snapshot, nodes, now):
         return condition_false(type_, conditions.BOOKS_DIFFER, explained(differing))
-    unseen = {name: each.books_unseen for name, each in nodes.reports.items() if each.books_unseen}
+    unseen = nodes.said(lambda report: report.books_unseen)
     if unseen:
         message = f"what the kubelet has given out is not seen: {explained(unseen)}"
         return condition_unknown(type_, conditions.BOOKS_NOT_SEEN, message)
@@ -71,7 +71,7 @@ def seconds_until_reports_end(snapshot: Snapshot, now: datetime) -> float | None
 
 def _differing(snapshot: Snapshot, nodes: PolicyNodes, now: datetime) -> dict[str, str]:
     """Returns node -> what differs, by the first that says so: who sees most comes first."""
-    found = {name: each.differing for name, each in nodes.reports.items() if each.differing}
+    found = nodes.said(lambda report: report.differing)
     said = _said_by_extenders(snapshot, now)
     heard = {name: text for name, text in said.items() if nodes.is_sharing(name)}
     believed = {name: text for name, text in heard.items() if not why_unseen(nodes.states[name])}

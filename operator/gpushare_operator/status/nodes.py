@@ -44,11 +44,10 @@ def nodes_ready(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) ->
 
 def _late(nodes: PolicyNodes) -> dict[str, str]:
     """Returns node name -> what it is waited for."""
-    late = {name: each.why_not_ready for name, each in nodes.reports.items() if each.why_not_ready}
-    waiting = ((name, each.assignment.waits_for) for name, each in nodes.reports.items())
-    late.update({name: f"policy {other} is letting it go" for name, other in waiting if other})
-    defects = nodes.defects.items()
-    late.update({name: f"{DEFECT}: {why}" for name, why in defects})
+    late = nodes.said(lambda report: report.why_not_ready)
+    waiting = nodes.said(lambda report: report.assignment.waits_for)
+    late.update({name: f"policy {other} is letting it go" for name, other in waiting.items()})
+    late.update({name: f"{DEFECT}: {why}" for name, why in nodes.defects.items()})
     return late
 
 
@@ -68,10 +67,9 @@ def _idle_rules(snapshot: Snapshot, policy: PolicyObject, nodes: PolicyNodes) ->
 def _labels_of_others(policy: PolicyObject, nodes: PolicyNodes) -> str:
     """Returns a remark on nodes that the dialect's tools do not see: it may be meant so."""
     labels = DIALECTS[policy.spec.dialect].node_labels if policy.spec else {}
+    hidden_labels = nodes.said(lambda report: report.hidden_labels)
     hidden = {
-        f"{key}={value}": [
-            name for name, each in nodes.reports.items() if f"{key}={value}" in each.hidden_labels
-        ]
+        f"{key}={value}": [name for name, each in hidden_labels.items() if f"{key}={value}" in each]
         for key, value in labels.items()
     }
     return "".join(
@@ -176,8 +174,8 @@ def contested_problems(contested: Sequence[str]) -> list[Problem]:
 
 def _card_problems(nodes: PolicyNodes) -> list[Problem]:
     too_fine = nodes.messages(UNIT_TOO_FINE)
-    numbers = ((name, each.unhealthy_cards) for name, each in nodes.reports.items())
-    unhealthy = {name: counted(number, "card") for name, number in numbers if number}
+    numbers = nodes.said(lambda report: report.unhealthy_cards)
+    unhealthy = {name: counted(number, "card") for name, number in numbers.items()}
     problems = [
         Problem(conditions.UNIT_TOO_FINE, explained(too_fine)) if too_fine else None,
         Problem(conditions.CARDS_UNHEALTHY, f"unhealthy: {explained(unhealthy)}") if unhealthy else None,

@@ -43,7 +43,7 @@ def policy_status(
     nodes = policy_nodes(snapshot, policy, is_cut=is_cut)
     sums = totals(nodes.index.sums, policy.spec.memory_unit if policy.spec else "1Gi")
     scheduler = scheduler_configured(snapshot, policy, installation, now)
-    offered = {name: each.offered_by_others for name, each in nodes.reports.items() if each.offered_by_others}
+    offered = nodes.said(lambda report: report.offered_by_others)
     problems = [
         *api_problems(failures),
         *contested_problems(contested),

@@ -1,7 +1,8 @@
 """What a policy's status says of its nodes: looked at node by node, told of all of them together."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from gpushare_core.api.names import UNIT_CHANGE_BLOCKED, UNIT_TOO_FINE
 from gpushare_core.dialects.table import DIALECTS
@@ -16,6 +17,8 @@ from gpushare_operator.status.node_readiness import why_not_ready
 from gpushare_operator.status.other_plugins import offered_by_others
 from gpushare_operator.status.totals import READY, SHARING, amounts_of
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
 class MatchedRule:
@@ -26,14 +29,15 @@ class MatchedRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReport:
-    """What is special of a node that a policy asks for; empty texts where all is as it should be."""
+    """What is special of a node that a policy asks for; empty texts where all is as it should be. Nodes of
+    which the same is to be said have equal ones."""
 
     assignment: NodeAssignment
     why_not_ready: str = ""
     hidden_labels: tuple[str, ...] = ()
     """Labels of the dialect, ``KEY=VALUE``, of which somebody else has set another value."""
-    messages: Mapping[str, str] = field(default_factory=dict)
-    """Type -> message of the conditions that policies repeat, of those that are true."""
+    messages: tuple[tuple[str, str], ...] = ()
+    """Type and message of the conditions that policies repeat, of those that are true."""
     unhealthy_cards: int = 0
     offered_by_others: frozenset[str] = frozenset()
     differing: str = ""
@@ -51,7 +55,8 @@ class PolicyNodes:
 
     asked: Asked
     states: Mapping[str, NodeState]
-    index: NodeIndex[NodeReport]
+    index: NodeIndex[Any]
+    """Its groups are those of equal ``NodeReport``s."""
     defects: Mapping[str, str]
     """Node name -> why nothing is known of it, or nothing can be planned."""
     is_cut: bool = False
@@ -66,24 +71,27 @@ class PolicyNodes:
     def ready(self) -> int:
         return self.index.sums.get(READY, 0)
 
-    @property
-    def reports(self) -> Mapping[str, NodeReport]:
-        """Node name -> what is special of it."""
-        return self.index.remarks
+    def said(self, what: Callable[[NodeReport], T]) -> dict[str, T]:
+        """Returns node name -> ``what`` of its report, of those nodes where it is not empty.
+
+        It is asked once for all nodes of which the same is to be said: while plugins start, those are
+        thousands, and a status asks a dozen such questions.
+        """
+        groups = ((what(report), names) for report, names in self.index.groups.items())
+        return {name: answer for answer, names in groups if answer for name in names}
 
     @property
     def lost(self) -> Mapping[str, str]:
         """Node name -> the older policy that has it."""
-        given = ((name, each.assignment.lost_to) for name, each in self.reports.items())
-        return {name: winner for name, winner in given if winner}
+        return self.said(lambda report: report.assignment.lost_to)
 
     @property
     def kept(self) -> list[str]:
-        return [name for name, each in self.reports.items() if each.assignment.is_kept]
+        return list(self.said(lambda report: report.assignment.is_kept))
 
     def messages(self, type_: str) -> dict[str, str]:
         """Returns node name -> message, of the nodes for which the condition is true."""
-        return {name: each.messages[type_] for name, each in self.reports.items() if type_ in each.messages}
+        return self.said(lambda report: dict(report.messages).get(type_, ""))
 
     def is_sharing(self, name: str) -> bool:
         state = self.states.get(name)
@@ -110,15 +118,15 @@ class NodeReporter:
     planner: NodePlanner = field(compare=False)
     """For the same."""
 
-    def __call__(self, state: NodeState) -> Entry[NodeReport]:
+    def __call__(self, state: NodeState) -> Entry[Any]:
         assignment = assign_node(state, self.asked)
         matched: dict[Hashable, int] = dict.fromkeys(self._matched(state), 1)
         if not assignment.is_sharing:
             report = NodeReport(assignment=assignment)
-            return Entry(report if report.is_special else None, matched)
+            return _entry(report, matched)
         report = self._report(state, assignment)
         amounts = amounts_of(state.share, is_ready=not report.why_not_ready)
-        return Entry(report if report.is_special else None, {**matched, **amounts})
+        return _entry(report, {**matched, **amounts})
 
     def _matched(self, state: NodeState) -> Iterator[MatchedRule]:
         spec = self.asked.policy.spec
@@ -132,7 +140,7 @@ class NodeReporter:
             assignment=assignment,
             why_not_ready=why_not_ready(state) or self._why_not_told(state, assignment),
             hidden_labels=tuple(self._hidden_labels(state)),
-            messages=_messages(share) if share else {},
+            messages=tuple(_messages(share)) if share else (),
             unhealthy_cards=share.unhealthy_cards if share else 0,
             offered_by_others=offered_by_others(state),
             differing=said_of_books(share),
@@ -150,6 +158,12 @@ class NodeReporter:
                 yield f"{key}={value}"
 
 
-def _messages(share: ShareNodeObject) -> dict[str, str]:
-    conditions = ((type_, share.conditions.get(type_)) for type_ in REPEATED)
-    return {type_: each.message for type_, each in conditions if each and each.status == "True"}
+def _entry(report: NodeReport, amounts: Mapping[Hashable, int]) -> Entry[Any]:
+    return Entry(common=report if report.is_special else None, amounts=amounts)
+
+
+def _messages(share: ShareNodeObject) -> Iterator[tuple[str, str]]:
+    for type_ in REPEATED:
+        condition = share.conditions.get(type_)
+        if condition and condition.status == "True":
+            yield type_, condition.message or condition.reason

@@ -1,6 +1,7 @@
 """How messages name many things: they list a few and count the rest."""
 
 from collections.abc import Iterable, Mapping
+from heapq import nsmallest
 
 DEFECT = "a defect of the operator, see its log"
 SHOWN = 5
@@ -9,15 +10,14 @@ SHOWN = 5
 
 def listed(names: Iterable[str]) -> str:
     """Returns ``a, b, c and 4 more``."""
-    in_order = sorted(names)
-    return _shortened(", ".join(in_order[:SHOWN]), len(in_order))
+    all_names = list(names)
+    return _shortened(", ".join(nsmallest(SHOWN, all_names)), len(all_names))
 
 
 def explained(reasons: Mapping[str, str]) -> str:
     """Returns ``a: why; b: why and 4 more``, the rest without their reasons."""
-    in_order = sorted(reasons.items())
-    shown = "; ".join(f"{name}: {why}" for name, why in in_order[:SHOWN])
-    return _shortened(shown, len(in_order))
+    shown = "; ".join(f"{name}: {reasons[name]}" for name in nsmallest(SHOWN, reasons))
+    return _shortened(shown, len(reasons))
 
 
 def counted(number: int, noun: str) -> str:

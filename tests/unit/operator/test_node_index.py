@@ -298,6 +298,29 @@ def test_an_older_snapshot_is_answered_as_it_was() -> None:
     assert indexes.find(look, older.states).sums == {"nodes": 1}
 
 
+@dataclass(frozen=True)
+class Labelled:
+    """Says of nodes with the same labels the same."""
+
+    def __call__(self, state: NodeState) -> Entry[str]:
+        labels = state.node.labels if state.node else {}
+        return Entry(common=tuple(labels.items()) or None)
+
+
+def test_nodes_of_which_the_same_is_said_are_kept_together() -> None:
+    index, red = NodeIndex(Labelled()), (("is", "red"),)
+    first = snapshot(node("a", labels={"is": "red"}), node("b", labels={"is": "red"}), node("c"))
+    index.update(first.states)
+    assert {group: [*names] for group, names in index.groups.items()} == {red: ["a", "b"]}
+    index.update(snapshot(node("a", labels={"is": "blue"}), node("b", labels={"is": "red"})).states)
+    assert {group: [*names] for group, names in index.groups.items()} == {
+        red: ["b"],
+        (("is", "blue"),): ["a"],
+    }
+    index.update({})
+    assert index.groups == {}
+
+
 class Unwalked(States):
     """Fails whoever goes through all nodes."""
 
