@@ -35,7 +35,7 @@ from gpushare_operator.desired.names import Installation
 from gpushare_operator.repetitions import Repetitions
 from gpushare_operator.status.books import seconds_until_reports_end
 from gpushare_operator.status.events import events_for
-from gpushare_operator.status.policy import policy_status, same_but_for_sums
+from gpushare_operator.status.policy import can_wait, policy_status
 
 CLUSTER = "*"
 """Key of what all policies share. No object can be called so."""
@@ -46,7 +46,8 @@ SCHEDULERS = "*schedulers"
 """Key of looking at kube-schedulers, and at Volcano's configuration: whether they still have our edit."""
 SCHEDULERS_SECONDS = 30.0
 FIGURES_SECONDS = 1.0
-"""As often a status is written of which only the sums are new: in a large cluster they move all the time."""
+"""As often a status is written of which only sums and wording are new: in a large cluster they move all the
+time."""
 MOST_ACTIONS = 2000
 """Of one round; the next one follows at once. Rounds over 50,000 nodes would else last for minutes, in which
 no status is written and no other key has its turn, and after which the queue counts as stalled."""
@@ -239,7 +240,7 @@ class Reconciler:
         """Writes the status if it says something new, then posts the Events that follow from it. ``is_cut``:
         more is to be done than one round does.
 
-        Returns the seconds until a status may be written whose sums alone are new, if it had to wait.
+        Returns the seconds until a status may be written that can wait, if it had to.
         """
         snapshot, now = self.cache.snapshot(), self.now()
         policy = snapshot.policies.get(name)
@@ -256,7 +257,7 @@ class Reconciler:
         )
         if status == policy.status:
             return None
-        if same_but_for_sums(policy.status, status) and (wait := self._seconds_until_report(name, now)) > 0:
+        if can_wait(policy.status, status) and (wait := self._seconds_until_report(name, now)) > 0:
             return wait
         self._reported[name] = now
         if await self._applier().write_status(policy, status):
@@ -272,7 +273,7 @@ class Reconciler:
             self.enqueue_all()
 
     def _seconds_until_report(self, name: str, now: datetime) -> float:
-        """Returns how long sums have to wait. A clock that was set back makes nothing wait."""
+        """Returns how long a status has to wait that can. A clock that was set back makes nothing wait."""
         reported = self._reported.get(name)
         since = (now - reported).total_seconds() if reported else FIGURES_SECONDS
         return FIGURES_SECONDS - since if since >= 0 else 0.0

@@ -1,6 +1,6 @@
 """The status of a policy, made from a snapshot."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from datetime import datetime
 
 from gpushare_core.api.conditions import ConditionState, dated_conditions
@@ -65,13 +65,15 @@ def policy_status(
     )
 
 
-def same_but_for_sums(before: PolicyStatus, now: PolicyStatus) -> bool:
-    """Returns whether nobody has to know of ``now`` at once."""
-    return (before.observed_generation, before.backend, before.conditions) == (
-        now.observed_generation,
-        now.backend,
-        now.conditions,
-    )
+def can_wait(before: PolicyStatus, now: PolicyStatus) -> bool:
+    """Returns whether nobody has to know of ``now`` at once: only sums and wording are new, such as how many
+    nodes are waited for."""
+    return _decisive(before) == _decisive(now)
+
+
+def _decisive(status: PolicyStatus) -> Hashable:
+    conditions = tuple((each.type, each.status, each.reason) for each in status.conditions)
+    return (status.observed_generation, status.backend, conditions)
 
 
 def _conditions(

@@ -1,4 +1,4 @@
-"""How often a policy's status is written: sums once a second, conditions at once."""
+"""How often a policy's status is written: sums and wording once a second, conditions at once."""
 
 import asyncio
 import socket
@@ -44,10 +44,16 @@ def allocate(cluster: Cluster, units: int) -> None:
     cluster.api.change(paths.SHARE_NODES, "gpu-1", {"status": {"units": {"allocated": units}}})
 
 
-def fail(cluster: Cluster) -> None:
+def fail(cluster: Cluster, node: str = "gpu-1") -> None:
     """The kubelet of the node is away."""
     status = {"conditions": [{"type": "Ready", "status": "False"}]}
-    cluster.api.change(paths.NODES, "gpu-1", {"status": status})
+    cluster.api.change(paths.NODES, node, {"status": status})
+
+
+def nodes_ready(cluster: Cluster) -> str:
+    """What the condition NodesReady says."""
+    conditions = cluster.api.of(paths.POLICIES)["default"]["status"]["conditions"]
+    return str(next(each["message"] for each in conditions if each["type"] == "NodesReady"))
 
 
 def allocated(cluster: Cluster) -> int:
@@ -104,6 +110,24 @@ async def test_a_condition_does_not_wait() -> None:
     assert cluster.api.writes == [STATUS, STATUS]
     assert allocated(cluster) == 2
     assert not is_ready(cluster)
+
+
+async def test_a_condition_that_says_the_same_in_other_words_waits() -> None:
+    """While thousands of plugins start, how many are waited for was written ten times a second."""
+    cluster, operator = await in_force("gpu-1", "gpu-2", "gpu-3")
+    begun = operator.now
+    for number in (1, 2, 3):
+        fail(cluster, f"gpu-{number}")
+        await operator.resync()
+        operator.now = begun + timedelta(seconds=number / 10)
+        again = await operator.reconciler.work("default")
+    assert cluster.api.writes == [STATUS], "that the policy is Ready no more"
+    assert "gpu-3" not in nodes_ready(cluster)
+    assert again == pytest.approx(0.8), "the rest is written although nothing more happens"
+    operator.now = begun + timedelta(seconds=1.2)
+    await operator.reconciler.work("default")
+    assert cluster.api.writes == [STATUS, STATUS]
+    assert "gpu-3" in nodes_ready(cluster)
 
 
 async def test_a_clock_that_is_set_back_makes_no_sums_wait() -> None:
