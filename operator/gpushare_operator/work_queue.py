@@ -13,8 +13,30 @@ _log = logging.getLogger(__name__)
 Work = Callable[[str], Awaitable[float | None]]
 """Gets a key; returns after how many seconds it wants to be called again by itself, if at all."""
 
+STEADY_SECONDS = 0.4
+"""In a large cluster something changes all the time: so often a key is worked on then, and no oftener."""
+FREE_ROUNDS = 10
+"""So many rounds of a key may follow each other by the debounce alone: what a policy needs takes some of
+them, one after the other."""
 BEAT_SECONDS = 15.0
 """After which an idle queue still shows that it lives."""
+
+
+@dataclass(slots=True)
+class _Pace:
+    """How many rounds a key has had lately; one is forgotten every ``STEADY_SECONDS``."""
+
+    rounds: float = 0.0
+    last: float = float("-inf")
+
+    def rounds_at(self, now: float) -> float:
+        return max(0.0, self.rounds - (now - self.last) / STEADY_SECONDS)
+
+    def note(self, now: float) -> None:
+        self.rounds, self.last = self.rounds_at(now) + 1, now
+
+    def seconds_until_free(self, now: float) -> float:
+        return (self.rounds_at(now) - FREE_ROUNDS) * STEADY_SECONDS
 
 
 @dataclass(slots=True)
@@ -32,14 +54,22 @@ class WorkQueue:
     """When the queue last showed that it lives."""
     _due: dict[str, float] = field(default_factory=dict, init=False)
     _failures: dict[str, int] = field(default_factory=dict, init=False)
+    _paces: dict[str, _Pace] = field(default_factory=dict, init=False)
+    """Of keys that were worked on lately."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def add(self, key: str, *, delay: float | None = None) -> None:
-        """Plans work on ``key`` after ``delay`` (default ``debounce``), unless it is planned earlier."""
-        due = self.clock() + (self.debounce if delay is None else delay)
+        """Plans work on ``key`` after ``delay``, unless it is planned earlier. Without one that is the
+        debounce, which is longer for a key that has had many rounds lately."""
+        now = self.clock()
+        due = now + (self._debounce(key, now) if delay is None else delay)
         if due < self._due.get(key, float("inf")):
             self._due[key] = due
             self._changed.set()
+
+    def _debounce(self, key: str, now: float) -> float:
+        pace = self._paces.get(key)
+        return max(self.debounce, pace.seconds_until_free(now)) if pace else self.debounce
 
     @property
     def planned(self) -> int:
@@ -82,6 +112,7 @@ class WorkQueue:
 
     async def _work_on(self, key: str, work: Work) -> None:
         del self._due[key]
+        self._note_round(key)
         try:
             retry_after = await work(key)
         except Exception:
@@ -90,6 +121,11 @@ class WorkQueue:
         self._failures.pop(key, None)
         if retry_after is not None:
             self.add(key, delay=retry_after)
+
+    def _note_round(self, key: str) -> None:
+        now = self.clock()
+        self._paces = {name: pace for name, pace in self._paces.items() if pace.rounds_at(now)}
+        self._paces.setdefault(key, _Pace()).note(now)
 
     def _retry(self, key: str) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1

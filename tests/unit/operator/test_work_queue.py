@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from gpushare_operator import work_queue
-from gpushare_operator.work_queue import Work, WorkQueue
+from gpushare_operator.work_queue import FREE_ROUNDS, STEADY_SECONDS, Work, WorkQueue
 
 
 @dataclass
@@ -127,6 +127,62 @@ async def test_delays_grow_with_jitter_up_to_a_limit(caplog: pytest.LogCaptureFi
     await run_until(queue, worker, lambda: worker.done == ["a"])
     delays = [float(str(record.args[2])) for record in caplog.records if isinstance(record.args, tuple)]
     assert delays == [0.001, 0.002, 0.004, 0.008, 0.01, 0.01, 0.01, 0.01]
+
+
+@dataclass
+class Restless:
+    """Asks for its key again whenever it is worked on, as a cluster does in which something always changes;
+    the clock then stands where the key is due."""
+
+    queue: WorkQueue = field(init=False)
+    now: float = 0.0
+    begun: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.queue = WorkQueue(clock=lambda: self.now)
+
+    async def __call__(self, key: str) -> None:
+        self.begun.append(self.now)
+        self.queue.add(key)
+        self.now = self.queue._due[key]
+        await asyncio.sleep(0)
+
+    async def rounds(self, number: int) -> list[float]:
+        """Returns the seconds from each of so many more rounds to the next."""
+        before = len(self.begun)
+        await run_until(self.queue, self, lambda: len(self.begun) > before + number)
+        return [
+            round(after - first, 3)
+            for first, after in itertools.pairwise(self.begun[before : before + number])
+        ]
+
+
+async def test_a_key_that_changes_all_the_time_is_worked_on_less_often() -> None:
+    """It was ten times a second, each time for all of a large cluster."""
+    restless = Restless()
+    restless.queue.add("a")
+    restless.now = 0.1
+    gaps = await restless.rounds(60)
+    assert gaps[:FREE_ROUNDS] == [0.1] * FREE_ROUNDS
+    assert gaps[-20:] == [STEADY_SECONDS] * 20
+
+
+async def test_a_key_that_has_been_calm_is_worked_on_at_once_again() -> None:
+    restless = Restless()
+    restless.queue.add("a")
+    restless.now = 0.1
+    await restless.rounds(60)
+    restless.now += 60
+    assert (await restless.rounds(FREE_ROUNDS + 1))[1:] == [0.1] * (FREE_ROUNDS - 1)
+
+
+async def test_one_key_that_changes_all_the_time_slows_no_other_one() -> None:
+    restless = Restless()
+    restless.queue.add("a")
+    restless.now = 0.1
+    await restless.rounds(60)
+    restless.queue.add("b")
+    assert restless.queue._due["b"] == restless.now + restless.queue.debounce
 
 
 async def test_an_idle_queue_shows_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
