@@ -199,6 +199,11 @@ async def missing(client: KubeClient, count: int) -> str:
     status = (await client.get(f"{paths.POLICIES}/{NAME}")).get("status") or {}
     if (enabled := (status.get("nodes") or {}).get("enabled", 0)) != count:
         return f"its status counts {enabled} of {count} nodes"
+    # To count thousands of objects costs the API server as much as a hundred writes: not before the last is
+    # there.
+    last = await client.get(f"{paths.NODES}/{_node_name(count - 1)}")
+    if last["metadata"]["labels"].get(POLICY_LABEL) != NAME:
+        return "the last of the nodes is not labelled"
     share_nodes = await _count(client, paths.SHARE_NODES, "")
     if share_nodes < count:
         return f"{share_nodes} of {count} GPUShareNodes are there"
