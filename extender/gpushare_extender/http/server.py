@@ -23,6 +23,7 @@ from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import PreemptionQueue, Preemptor
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.decide.refused_pods import RefusedPods
+from gpushare_extender.decide.sampled_pods import SampledPods
 from gpushare_extender.http import http1
 from gpushare_extender.http.dialect_inspection import inspect_dialect
 from gpushare_extender.http.exchange import Answer, Answering, Call, error_answer
@@ -69,6 +70,7 @@ class ExtenderApi:
     ending: EndingPods = field(default_factory=EndingPods, kw_only=True)
     offered: OfferedPods = field(default_factory=OfferedPods, kw_only=True)
     """Is to be told by the binder of pods that are bound."""
+    sampled: SampledPods = field(default_factory=SampledPods, kw_only=True)
     metrics: ExtenderMetrics = field(
         default_factory=lambda: ExtenderMetrics(CollectorRegistry()), kw_only=True
     )
@@ -141,10 +143,14 @@ class ExtenderApi:
             self.binder.expected.put(uid, request, proven=self.ledger.resources if is_proven else None)
             self.refused.settled(uid)
             self.preemptors.settled(uid)
+            self.sampled.settled(uid)
         elif request.resources:
             self.metrics.refused(result.kinds)
             self.refused.refused(uid, request)
             self._remember(pod, request, names, result)
+            return self.sampled.searched(
+                result, ledger=self.ledger, uid=uid, request=request, offered=len(names), now=now
+            )
         return result
 
     def _remember(self, pod: Pod, request: PodRequest, names: list[str], result: FilterResult) -> None:
