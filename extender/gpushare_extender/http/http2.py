@@ -7,7 +7,7 @@ each would begin with a handshake, which costs both sides more than the rest of 
 import asyncio
 import logging
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -236,9 +236,7 @@ class Http2Requests(asyncio.Protocol):
         self._give_window_back(number, stream)
         call = Call(stream.method, stream.path, b"".join(stream.parts), self._port, self._is_proven)
         stream.parts.clear()
-        task = asyncio.create_task(self._answer(number, stream, call))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._answer(number, stream, call)
 
     def _give_window_back(self, number: int, stream: _Stream) -> None:
         if stream.window:
@@ -247,13 +245,34 @@ class Http2Requests(asyncio.Protocol):
 
     # What is answered
 
-    async def _answer(self, number: int, stream: _Stream, call: Call) -> None:
+    def _answer(self, number: int, stream: _Stream, call: Call) -> None:
+        """At once, or by a task where something has to be waited for."""
         try:
-            answer = await self._answering(call)
-        except Exception:
-            _log.exception("%s %s is not answered", call.method, call.path)
-            self._give_up(number)
+            answer = self._answering(call)
+        except Exception as error:
+            self._fail(number, call, error)
             return
+        if isinstance(answer, Answer):
+            self._send_now(number, stream, answer)
+            return
+        task = asyncio.create_task(self._answer_later(number, stream, call, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer_later(
+        self, number: int, stream: _Stream, call: Call, answer: Awaitable[Answer]
+    ) -> None:
+        try:
+            self._send_now(number, stream, await answer)
+        except Exception as error:
+            self._fail(number, call, error)
+
+    def _fail(self, number: int, call: Call, error: Exception) -> None:
+        _log.error("%s %s is not answered", call.method, call.path, exc_info=error)
+        self._give_up(number)
+
+    def _send_now(self, number: int, stream: _Stream, answer: Answer) -> None:
+        """Without effect where nobody waits for it any more."""
         if self._streams.get(number) is stream:
             self._send(number, stream, answer)
             self._flush()
