@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Protocol, cast
 
-from h2.config import H2Configuration
-from h2.connection import H2Connection
-from h2.errors import ErrorCodes
-from h2.events import (
+from jh2.config import H2Configuration
+from jh2.connection import H2Connection
+from jh2.errors import ErrorCodes
+from jh2.events import (
     ConnectionTerminated,
     DataReceived,
     Event,
@@ -26,8 +26,8 @@ from h2.events import (
     StreamReset,
     WindowUpdated,
 )
-from h2.exceptions import ProtocolError
-from h2.settings import SettingCodes, Settings
+from jh2.exceptions import ProtocolError
+from jh2.settings import SettingCodes, Settings
 
 from gpushare_extender.http.connection import is_encrypted, port_of
 from gpushare_extender.http.exchange import Answer, Answering, Call, error_answer
@@ -376,7 +376,7 @@ def _going_away(last: int) -> bytes:
     return struct.pack(">HBBBLLL", length >> 8, length & 0xFF, kind, flags, stream, last, error)
 
 
-class _Server(H2Connection):
+class _Server(H2Connection):  # type: ignore[misc]  # it has no types
     MAX_CLOSED_STREAMS = 4096
     """Those that h2 knows as closed, to tell what was late from what is wrong; by itself it keeps 7 MiB of
     them for each connection."""
