@@ -241,6 +241,7 @@ class _Connection(asyncio.Protocol):
         elif self._answer and not self._answer.done():
             self.is_reusable = self._parser.should_keep_alive()
             self._answer.set_result(HttpAnswer(status, b"".join(self._parts)))
+            self._parts = []  # else a page of a list would be kept as long as the connection
 
     def _break(self, why: str) -> None:
         self.is_reusable = False
