@@ -5,6 +5,7 @@ here, so that with backend Dedicated it is watched whether a pod was ever refuse
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,6 +55,7 @@ def attempt_figures(found: Sequence["Placed"], *, nodes: int) -> list[Figure]:
     return [
         Figure(f"bound at the first attempt {fitting}", at_once, "pods", at_least(len(found))),
         *([Figure(f"attempts {fitting}: most", max(counted))] if counted else []),
+        Figure("create to bound: longest", max(each.seconds for each in found), "s"),
     ]
 
 
@@ -63,6 +65,8 @@ class Placed:
 
     was_refused: bool
     attempts: float | None
+    seconds: float
+    """From create to bound."""
 
 
 def _held() -> Layout:
@@ -99,8 +103,11 @@ async def _placed(cluster: BenchCluster, name: str) -> Placed:
     """Raises ``TimeoutError`` where it is not bound at all."""
     counts = cluster.setting.backend == "KubeScheduler"
     before = await cluster.scheduler_metrics()
+    begun = time.monotonic()
     was_refused = await _until_bound(cluster.client, name)
-    return Placed(was_refused=was_refused, attempts=await _counted(cluster, before) if counts else None)
+    seconds = time.monotonic() - begun
+    attempts = await _counted(cluster, before) if counts else None
+    return Placed(was_refused=was_refused, attempts=attempts, seconds=seconds)
 
 
 async def _until_bound(client: KubeClient, name: str) -> bool:

@@ -61,7 +61,8 @@ def _throughput(size: Size) -> Iterator[Stage[BenchCluster]]:
         limited = Setting(layout=layout)
         dedicated = Setting(layout=layout, backend="Dedicated", scheduler_flags=UNLIMITED)
         yield _cluster(unlimited, "its client unlimited", size, _rows(size, nodes))
-        yield _cluster(limited, "its client with its default of 50/s", size, [_shared(nodes)])
+        if nodes in size.limited:
+            yield _cluster(limited, "its client with its default of 50/s", size, [_shared(nodes)])
         yield _cluster(dedicated, "the stock client unlimited", size, _dedicated_rows(size, nodes))
 
 

@@ -6,13 +6,16 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, TypeVar
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
+from aiohttp.http import SERVER_SOFTWARE
 
 from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.kube.credentials import Credentials
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
+from gpushare_core.kube.http_calls import HttpAnswer, HttpCalls, HttpServer, NotConnectedError
 
 T = TypeVar("T")
 
@@ -78,11 +81,15 @@ class KubeClient:
     async def __aenter__(self) -> "KubeClient":
         connector = aiohttp.TCPConnector(ssl=self._credentials.tls, limit=self._connections)
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=True)
+        credentials = self._credentials
+        server = HttpServer.at(credentials.server, credentials.tls, credentials.server_name)
+        self._calls = HttpCalls(server, self._connections)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._calls.close()
         await self._session.close()
 
     async def get(self, path: str) -> Json:
@@ -163,30 +170,52 @@ class KubeClient:
             raise UnreachableError(f"watch {request.path}: {_reason(error)}") from error
 
     async def _exchange(self, request: Request) -> bytes:
-        timeout = aiohttp.ClientTimeout(total=request.timeout or self._timeout)
+        exchange = self._exchange_by_proxy if self._credentials.proxy else self._exchange_directly
         try:
-            async with self._open(request, timeout) as response:
-                return _accepted(response.status, await response.read())
-        except aiohttp.ClientConnectorError as error:
+            answer = await exchange(request)
+        except (aiohttp.ClientConnectorError, NotConnectedError) as error:
             raise NotSentError(f"{request}: {_reason(error)}") from error
         except _FAILURES as error:
             raise UnreachableError(f"{request}: {_reason(error)}") from error
+        return _accepted(answer.status, answer.content)
+
+    async def _exchange_directly(self, request: Request) -> HttpAnswer:
+        """Raises ``NotConnectedError`` or ``OSError``."""
+        query = f"?{urlencode(request.params)}" if request.params else ""
+        headers = {"User-Agent": SERVER_SOFTWARE, **self._headers(request)}
+        message = self._calls.server.message(request.method, request.path + query, headers, _content(request))
+        return await self._calls.call(
+            message, seconds=request.timeout or self._timeout, is_repeatable=request.method == "GET"
+        )
+
+    async def _exchange_by_proxy(self, request: Request) -> HttpAnswer:
+        """Raises ``aiohttp.ClientError`` or ``OSError``."""
+        timeout = aiohttp.ClientTimeout(total=request.timeout or self._timeout)
+        async with self._open(request, timeout) as response:
+            return HttpAnswer(response.status, await response.read())
 
     def _open(self, request: Request, timeout: aiohttp.ClientTimeout) -> Any:
-        headers = {"Accept": request.accept, "Content-Type": request.content_type}
-        if token := self._credentials.token():
-            scheme = "" if token.startswith("Basic ") else "Bearer "
-            headers["Authorization"] = scheme + token.strip()
         return self._session.request(
             request.method,
             self._credentials.server + request.path,
-            data=None if request.body is None else msgspec.json.encode(request.body),
+            data=_content(request),
             params=request.params,
-            headers=headers,
+            headers=self._headers(request),
             timeout=timeout,
             server_hostname=self._credentials.server_name,
             proxy=self._credentials.proxy,
         )
+
+    def _headers(self, request: Request) -> dict[str, str]:
+        headers = {"Accept": request.accept, "Content-Type": request.content_type}
+        if token := self._credentials.token():
+            scheme = "" if token.startswith("Basic ") else "Bearer "
+            headers["Authorization"] = scheme + token.strip()
+        return headers
+
+
+def _content(request: Request) -> bytes | None:
+    return None if request.body is None else msgspec.json.encode(request.body)
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

@@ -1,10 +1,9 @@
 """The bind verb: chooses a card, reserves its units, writes the Binding, and books the outcome."""
 
 import asyncio
-import contextlib
 import dataclasses
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -143,8 +142,11 @@ class Binder:
         extra = {"pod": str(pod), "node": node}
         answer_due = self.timing.clock() + self.timing.answer_within
         try:
-            async with self._slot():
+            await self._take_slot()
+            try:
                 await self._bind(pod, node, answer_due=answer_due)
+            finally:
+                self._slots.release()
         except (NotBoundError, NotHeldError) as error:
             _log.info("not bound: %s", error, extra=extra)
             refused = isinstance(error, NotBoundError)
@@ -156,13 +158,15 @@ class Binder:
         _log.debug("bound", extra=extra)  # the pod and its Event tell it, and a line costs like a filter
         return (BindResult.BOUND, "")
 
-    @contextlib.asynccontextmanager
-    async def _slot(self) -> AsyncIterator[None]:
+    async def _take_slot(self) -> None:
         """While a bind waits for its slot nothing has been reserved or sent.
 
         Raises:
             NotBoundError: half of the caller's patience is over, and the bind itself needs the other.
         """
+        if not self._slots.locked():
+            await self._slots.acquire()
+            return
         try:
             async with asyncio.timeout(self.timing.answer_within / 2):
                 await self._slots.acquire()
@@ -170,10 +174,6 @@ class Binder:
             raise NotBoundError(
                 f"the API server is slow: {self.parallel} binds wait for it already"
             ) from None
-        try:
-            yield
-        finally:
-            self._slots.release()
 
     async def _bind(self, pod: PodReference, node: str, *, answer_due: float) -> None:
         if self._is_bound(pod, node):

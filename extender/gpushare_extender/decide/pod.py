@@ -4,12 +4,16 @@ Whole pods are large, and every filter brings one.
 """
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 import msgspec
 
 from gpushare_core.json_object import Json
 from gpushare_core.placement.requests import PodRequest, ResourceClass, read_request
 from gpushare_extender.ledger.pod_reference import PodReference
+
+LONGEST_KNOWN = 2048
+"""Bytes of what is decoded of a spec: longer ones are not remembered."""
 
 
 class Resources(msgspec.Struct, omit_defaults=True):
@@ -87,5 +91,14 @@ class Pod(msgspec.Struct):
 
     def request(self, resources: Mapping[str, ResourceClass]) -> PodRequest:
         """Returns what the pod asks of the extended ``resources``, and of CPU and memory besides."""
-        spec: Json = msgspec.to_builtins(self.spec)
-        return read_request(spec, resources)
+        spec, ours = msgspec.json.encode(self.spec), tuple(resources.items())
+        return (_known_request if len(spec) <= LONGEST_KNOWN else _request)(spec, ours)
+
+
+def _request(spec: bytes, resources: tuple[tuple[str, ResourceClass], ...]) -> PodRequest:
+    decoded: Json = msgspec.json.decode(spec)
+    return read_request(decoded, dict(resources))
+
+
+_known_request = lru_cache(maxsize=64)(_request)
+"""Pods of one burst ask for the same, and each of them at every verb."""

@@ -27,7 +27,8 @@ def _application(answering: Answering, middlewares: list[Middleware], largest: i
         transport = request.transport
         port, is_proven = (port_of(transport), is_encrypted(transport)) if transport else (0, False)
         call = Call(request.method, request.rel_url.raw_path, await request.read(), port, is_proven)
-        return _response(await answering(call))
+        answer = answering(call)
+        return _response(answer if isinstance(answer, Answer) else await answer)
 
     app = web.Application(client_max_size=largest, middlewares=middlewares)
     app.router.add_route("*", "/{path:.*}", answer)

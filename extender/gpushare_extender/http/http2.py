@@ -7,16 +7,16 @@ each would begin with a handshake, which costs both sides more than the rest of 
 import asyncio
 import logging
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Protocol, cast
 
-from h2.config import H2Configuration
-from h2.connection import H2Connection
-from h2.errors import ErrorCodes
-from h2.events import (
+from jh2.config import H2Configuration
+from jh2.connection import H2Connection
+from jh2.errors import ErrorCodes
+from jh2.events import (
     ConnectionTerminated,
     DataReceived,
     Event,
@@ -26,8 +26,8 @@ from h2.events import (
     StreamReset,
     WindowUpdated,
 )
-from h2.exceptions import ProtocolError
-from h2.settings import SettingCodes, Settings
+from jh2.exceptions import ProtocolError
+from jh2.settings import SettingCodes, Settings
 
 from gpushare_extender.http.connection import is_encrypted, port_of
 from gpushare_extender.http.exchange import Answer, Answering, Call, error_answer
@@ -236,9 +236,7 @@ class Http2Requests(asyncio.Protocol):
         self._give_window_back(number, stream)
         call = Call(stream.method, stream.path, b"".join(stream.parts), self._port, self._is_proven)
         stream.parts.clear()
-        task = asyncio.create_task(self._answer(number, stream, call))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._answer(number, stream, call)
 
     def _give_window_back(self, number: int, stream: _Stream) -> None:
         if stream.window:
@@ -247,13 +245,34 @@ class Http2Requests(asyncio.Protocol):
 
     # What is answered
 
-    async def _answer(self, number: int, stream: _Stream, call: Call) -> None:
+    def _answer(self, number: int, stream: _Stream, call: Call) -> None:
+        """At once, or by a task where something has to be waited for."""
         try:
-            answer = await self._answering(call)
-        except Exception:
-            _log.exception("%s %s is not answered", call.method, call.path)
-            self._give_up(number)
+            answer = self._answering(call)
+        except Exception as error:
+            self._fail(number, call, error)
             return
+        if isinstance(answer, Answer):
+            self._send_now(number, stream, answer)
+            return
+        task = asyncio.create_task(self._answer_later(number, stream, call, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer_later(
+        self, number: int, stream: _Stream, call: Call, answer: Awaitable[Answer]
+    ) -> None:
+        try:
+            self._send_now(number, stream, await answer)
+        except Exception as error:
+            self._fail(number, call, error)
+
+    def _fail(self, number: int, call: Call, error: Exception) -> None:
+        _log.error("%s %s is not answered", call.method, call.path, exc_info=error)
+        self._give_up(number)
+
+    def _send_now(self, number: int, stream: _Stream, answer: Answer) -> None:
+        """Without effect where nobody waits for it any more."""
         if self._streams.get(number) is stream:
             self._send(number, stream, answer)
             self._flush()
@@ -357,7 +376,7 @@ def _going_away(last: int) -> bytes:
     return struct.pack(">HBBBLLL", length >> 8, length & 0xFF, kind, flags, stream, last, error)
 
 
-class _Server(H2Connection):
+class _Server(H2Connection):  # type: ignore[misc]  # it has no types
     MAX_CLOSED_STREAMS = 4096
     """Those that h2 knows as closed, to tell what was late from what is wrong; by itself it keeps 7 MiB of
     them for each connection."""

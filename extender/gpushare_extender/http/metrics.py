@@ -1,7 +1,7 @@
 """What Prometheus reads of the extender: how long kube-scheduler waits, what is refused, what is bound."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from types import MappingProxyType
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -81,17 +81,24 @@ class ExtenderMetrics:
     def measured(self, answering: Answering) -> Answering:
         """Returns ``answering``, with what kube-scheduler calls measured by the clock."""
 
-        async def answer(call: Call) -> Answer:
+        def answer(call: Call) -> Answer | Awaitable[Answer]:
             seconds = self._verbs.get(call.path)
             if seconds is None:
-                return await answering(call)
+                return answering(call)
             begun = self._clock()
-            try:
-                return await answering(call)
-            finally:
-                seconds.observe(self._clock() - begun)
+            answer = answering(call)
+            if not isinstance(answer, Answer):
+                return self._measured_later(answer, seconds, begun)
+            seconds.observe(self._clock() - begun)
+            return answer
 
         return answer
+
+    async def _measured_later(self, answer: Awaitable[Answer], seconds: Histogram, begun: float) -> Answer:
+        try:
+            return await answer
+        finally:
+            seconds.observe(self._clock() - begun)
 
 
 def show_figures(

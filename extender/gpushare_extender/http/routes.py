@@ -1,7 +1,7 @@
 """Which method and path is answered by what."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class Routes:
             table = self._below_path if path.endswith("/") else self._by_path
             table.setdefault(path, {})[method] = answering
 
-    async def answer(self, call: Call) -> Answer:
+    def answer(self, call: Call) -> Answer | Awaitable[Answer]:
         """Returns what the route of ``call`` answers; 404, 405 and 500 are told as JSON.
 
         A defect of ours must not break the connection: others are answered on it.
@@ -37,10 +37,10 @@ class Routes:
         if isinstance(answering, Answer):
             return answering
         try:
-            return await answering(call)
+            answer = answering(call)
         except Exception as error:
-            _log.exception("%s %s failed", call.method, call.path)
-            return error_answer(f"internal error of the extender: {error!r}", 500)
+            return _defect(call, error)
+        return answer if isinstance(answer, Answer) else _later(call, answer)
 
     def _found(self, call: Call) -> Answering | Answer:
         methods = self._by_path.get(call.path) or self._below(call.path)
@@ -52,6 +52,18 @@ class Routes:
     def _below(self, path: str) -> dict[str, Answering] | None:
         folder, _, name = path.rpartition("/")
         return self._below_path.get(f"{folder}/") if name else None
+
+
+async def _later(call: Call, answer: Awaitable[Answer]) -> Answer:
+    try:
+        return await answer
+    except Exception as error:
+        return _defect(call, error)
+
+
+def _defect(call: Call, error: Exception) -> Answer:
+    _log.error("%s %s failed", call.method, call.path, exc_info=error)
+    return error_answer(f"internal error of the extender: {error!r}", 500)
 
 
 def _refusal(status: HTTPStatus) -> Answer:

@@ -1,7 +1,7 @@
 """The extender's routes. Scheduler calls are answered with status 200, errors inside, as it expects."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,6 +23,7 @@ from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import PreemptionQueue, Preemptor
 from gpushare_extender.decide.prioritize import prioritize_nodes
 from gpushare_extender.decide.refused_pods import RefusedPods
+from gpushare_extender.decide.sampled_pods import SampledPods
 from gpushare_extender.http import http1
 from gpushare_extender.http.dialect_inspection import inspect_dialect
 from gpushare_extender.http.exchange import Answer, Answering, Call, error_answer
@@ -69,6 +70,7 @@ class ExtenderApi:
     ending: EndingPods = field(default_factory=EndingPods, kw_only=True)
     offered: OfferedPods = field(default_factory=OfferedPods, kw_only=True)
     """Is to be told by the binder of pods that are bound."""
+    sampled: SampledPods = field(default_factory=SampledPods, kw_only=True)
     metrics: ExtenderMetrics = field(
         default_factory=lambda: ExtenderMetrics(CollectorRegistry()), kw_only=True
     )
@@ -100,36 +102,36 @@ class ExtenderApi:
             *(Route("GET", path, self.version) for path in sorted(versions)),
         ]
 
-    async def filter(self, call: Call) -> Answer:
+    def filter(self, call: Call) -> Answer | Awaitable[Answer]:
         try:
             args = EXTENDER_ARGS.decode(call.content)
             self.called(call.port)
-            return _json(await self._filter(args, is_proven=call.is_proven))
+            result = self._filter(args, is_proven=call.is_proven)
         except UNREADABLE_JSON as error:
             return _json(ExtenderFilterResult(error=f"not the arguments of a filter: {error}"))
+        if args.pod and args.pod.nominated_node and _is_empty(result):
+            return self._unless_given_up(args.pod, result)
+        return _json(result)
 
-    async def _filter(self, args: ExtenderArgs, *, is_proven: bool) -> ExtenderFilterResult:
+    def _filter(self, args: ExtenderArgs, *, is_proven: bool) -> ExtenderFilterResult:
         if args.pod is None:
             return ExtenderFilterResult(error="not the arguments of a filter: no Pod")
         if message := self.health.not_listed():
             return ExtenderFilterResult(error=message)
         items = _named(args.nodes) if args.node_names is None else {}
         result = self._filter_names(args.node_names or list(items), args.pod, is_proven=is_proven)
-        if not result.passing and (message := await self._given_up(args.pod)):
-            return ExtenderFilterResult(error=message)
         if args.node_names is not None:
             return _filter_result(result, node_names=result.passing)
         return _filter_result(result, nodes=NodeItems([items[name] for name in result.passing]))
 
-    async def _given_up(self, pod: Pod) -> str:
-        """Returns why a pod that fits nowhere is not to be nominated any longer; empty where it may be. An
+    async def _unless_given_up(self, pod: Pod, result: ExtenderFilterResult) -> Answer:
+        """Answers ``result`` of a pod that fits nowhere, or why it is not to be nominated any longer: an
         error of ours makes kube-scheduler take the nomination back, and try the pod again."""
-        if not pod.nominated_node:
-            return ""
         binder = self.binder
         reader = NodePodReader(binder.client, timeout=NOMINATION_SECONDS)
         nominations = Nominations(self.ledger, reader, self.ending, binder.timing.clock)
-        return await nominations.given_up(pod, self._request(pod))
+        message = await nominations.given_up(pod, self._request(pod))
+        return _json(ExtenderFilterResult(error=message) if message else result)
 
     def _filter_names(self, names: list[str], pod: Pod, *, is_proven: bool) -> FilterResult:
         request, uid, now = self._request(pod), pod.metadata.uid, self.binder.timing.clock()
@@ -141,10 +143,14 @@ class ExtenderApi:
             self.binder.expected.put(uid, request, proven=self.ledger.resources if is_proven else None)
             self.refused.settled(uid)
             self.preemptors.settled(uid)
+            self.sampled.settled(uid)
         elif request.resources:
             self.metrics.refused(result.kinds)
             self.refused.refused(uid, request)
             self._remember(pod, request, names, result)
+            return self.sampled.searched(
+                result, ledger=self.ledger, uid=uid, request=request, offered=len(names), now=now
+            )
         return result
 
     def _remember(self, pod: Pod, request: PodRequest, names: list[str], result: FilterResult) -> None:
@@ -158,7 +164,7 @@ class ExtenderApi:
         """Returns what the caller says that the pod requests: good for an answer, not for a bind."""
         return pod.request(self.ledger.resources)
 
-    async def prioritize(self, call: Call) -> Answer:
+    def prioritize(self, call: Call) -> Answer:
         """Status 400 makes the scheduler go on without scores: a worse node beats no node."""
         try:
             args = EXTENDER_ARGS.decode(call.content)
@@ -242,6 +248,11 @@ def _named(nodes: NodeItems | None) -> dict[str, msgspec.Raw]:
     """Returns whole nodes by their names."""
     items = nodes.items if nodes else None
     return {NAMED_NODE.decode(item).metadata.name: item for item in items or ()}
+
+
+def _is_empty(result: ExtenderFilterResult) -> bool:
+    """Returns whether no node passes."""
+    return not (result.error or result.node_names or (result.nodes and result.nodes.items))
 
 
 def _filter_result(

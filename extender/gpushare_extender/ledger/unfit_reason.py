@@ -58,7 +58,7 @@ UNKNOWN_NODE = UnfitReason("node(s) that share no GPU cards", Refusal.NOT_SHARED
 
 
 def told(reasons: Collection[UnfitReason]) -> dict[UnfitReason, str]:
-    """Returns what kube-scheduler is told of the nodes with each of ``reasons``: where amounts do not suffice,
+    """Returns what kube-scheduler is told of nodes with each of ``reasons``: where amounts do not suffice,
     the amounts of the node that is nearest to a fit.
 
     kube-scheduler counts nodes by their messages, and writes that into the pod: with amounts of each node the

@@ -49,7 +49,7 @@ ALIVE_SECONDS = 5.0
 PROTECTED_SECONDS = 60.0
 """A pod that may not be evicted is not tried again for so long."""
 SAMPLED_ATTEMPTS = 5
-"""How often kube-scheduler is woken first where it may not have offered all nodes."""
+"""How often nothing is evicted yet where kube-scheduler may not have offered all nodes."""
 
 _log = logging.getLogger(__name__)
 
@@ -100,8 +100,10 @@ class Preemptions:
             _log.exception("preemption failed", extra={"pod": str(preemptor.pod)})
 
     async def _preempt(self, preemptor: Preemptor) -> None:
-        if self._fits_somewhere(preemptor):
+        if self._fits_offered(preemptor):
             self.would_fit(preemptor.pod.uid)
+        elif self._may_fit_others(preemptor):
+            return  # kube-scheduler is made to look at these by other means (``SampledPods``)
         elif (names := self._next_nodes(preemptor)) and await self._is_there(preemptor):
             budgets = await self._reader.budgets()
             evictions = await self._evictions(preemptor, names, budgets)
@@ -125,10 +127,16 @@ class Preemptions:
     # Looking
 
     def _fits_somewhere(self, preemptor: Preemptor) -> bool:
-        """Returns whether the pod fits a node that it was offered, or may be offered in another sample."""
+        return self._fits_offered(preemptor) or self._may_fit_others(preemptor)
+
+    def _fits_offered(self, preemptor: Preemptor) -> bool:
+        return bool(passing_nodes(self.ledger, preemptor.nodes, preemptor.request))
+
+    def _may_fit_others(self, preemptor: Preemptor) -> bool:
+        """Returns whether the pod may yet be offered nodes that it fits: kube-scheduler looks at some of many
+        at a time."""
         sampled = preemptor.may_be_sampled and preemptor.attempts <= SAMPLED_ATTEMPTS
-        names = self._greatest(preemptor) if sampled else preemptor.nodes
-        return bool(passing_nodes(self.ledger, names, preemptor.request))
+        return sampled and bool(passing_nodes(self.ledger, self._greatest(preemptor), preemptor.request))
 
     def _greatest(self, preemptor: Preemptor) -> Mapping[str, int]:
         """Returns the nodes that serve what the pod asks for, and the greatest amount that fits each."""

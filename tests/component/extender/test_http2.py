@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,18 @@ CANCELLED = int(ErrorCodes.CANCEL)
 
 async def echo(call: Call) -> Answer:
     return Answer(call.method.encode() + b" " + call.path.encode() + b" " + call.content)
+
+
+def echo_at_once(call: Call) -> Answer:
+    return Answer(call.method.encode() + b" " + call.path.encode() + b" " + call.content)
+
+
+def broken_at_once(_: Call) -> Answer:
+    raise RuntimeError("a defect")
+
+
+async def broken(_: Call) -> Answer:
+    raise RuntimeError("a defect")
 
 
 class Held:
@@ -132,6 +144,21 @@ class TestAnswers:
             for number, each in numbers.items():
                 assert (await client.answer(number)).content == str(each).encode()
 
+    async def test_what_needs_no_waiting_is_answered_at_once(self, server: Server) -> None:
+        async with server.client(echo_at_once) as client:
+            numbers = {client.ask(content=str(each).encode()): each for each in range(50)}
+            for number, each in numbers.items():
+                assert (await client.answer(number)).content.endswith(b" %d" % each)
+
+    @pytest.mark.parametrize("defect", [broken, broken_at_once])
+    async def test_a_defect_costs_its_own_answer_alone(self, server: Server, defect: Answering) -> None:
+        def answer(call: Call) -> Answer | Awaitable[Answer]:
+            return defect(call) if call.path == "/defect" else echo(call)
+
+        async with server.client(answer) as client:
+            assert (await client.answer(client.ask("POST", "/defect", b""))).reset == CANCELLED
+            assert (await client.answer(client.ask())).status == 200
+
     async def test_a_question_by_head_has_no_content(self, server: Server) -> None:
         async with server.client() as client:
             exchange = await client.answer(client.ask("HEAD", "/", b""))
@@ -158,19 +185,19 @@ class TestAnswers:
             pytest.param("GET", "/nowhere", 404, id="no such path"),
             pytest.param("GET", "/a", 405, id="another method"),
             pytest.param("POST", "/a", 500, id="a defect"),
+            pytest.param("POST", "/c", 500, id="a defect at once"),
             pytest.param("GET", "/b/n%201", 200, id="a name"),
             pytest.param("GET", "/b/", 404, id="no name"),
             pytest.param("GET", "/b/x/y", 404, id="two names"),
         ],
     )
     async def test_routes(self, server: Server, method: str, path: str, expected: int) -> None:
-        async def broken(_: Call) -> Answer:
-            raise RuntimeError("a defect")
-
         async def named(call: Call) -> Answer:
             return Answer(call.name.encode())
 
-        routes = Routes([Route("POST", "/a", broken), Route("GET", "/b/", named)])
+        routes = Routes(
+            [Route("POST", "/a", broken), Route("POST", "/c", broken_at_once), Route("GET", "/b/", named)]
+        )
         async with server.client(routes.answer) as client:
             exchange = await client.answer(client.ask(method, path, b""))
             assert exchange.status == expected

@@ -22,7 +22,7 @@ from gpushare_core.kube.lease_holder import NotHeldError
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod import Pod
-from gpushare_extender.decide.preemption_queue import EvictionRate, PreemptionQueue, Preemptor
+from gpushare_extender.decide.preemption_queue import SAMPLE, EvictionRate, PreemptionQueue, Preemptor
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.preempt.preemptions import HOLD_SECONDS, Preemptions
 
@@ -255,6 +255,15 @@ async def test_nobody_is_evicted_for_a_pod_that_fits_meanwhile(world: World) -> 
     world.remove_pod("x")
     await world.run_for(2.0)
     assert (world.calls(), world.woken) == ([], ["uid-p"])
+
+
+async def test_nobody_is_evicted_yet_for_a_pod_that_may_be_offered_another_node(world: World) -> None:
+    """kube-scheduler looks at some of many nodes at a time; nobody else is woken for that."""
+    world.ledger.set_share_node(share_node("n2"))
+    preemptor = Preemptor(reference("p"), requested("p", 10, 10), 10, ("n1",), SAMPLE)
+    world.preemptions.preemptors.refused(preemptor, now=world.clock())
+    await world.run_for(2.0)
+    assert (world.calls(), world.woken, preemptor.attempts) == ([], [], 1)
 
 
 async def test_kube_scheduler_is_left_alone_while_it_evicts(world: World) -> None:

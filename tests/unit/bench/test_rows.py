@@ -170,11 +170,14 @@ def test_what_kube_scheduler_says_of_a_pod() -> None:
     ("found", "told"),
     [
         pytest.param(
-            [Placed(was_refused=False, attempts=1.0), Placed(was_refused=True, attempts=3.0)],
-            [1, 3.0],
+            [
+                Placed(was_refused=False, attempts=1.0, seconds=0.1),
+                Placed(was_refused=True, attempts=3.0, seconds=0.4),
+            ],
+            [1, 3.0, 0.4],
             id="counted",
         ),
-        pytest.param([Placed(was_refused=False, attempts=None)] * 2, [2], id="watched"),
+        pytest.param([Placed(was_refused=False, attempts=None, seconds=0.1)] * 2, [2, 0.1], id="watched"),
     ],
 )
 def test_pods_that_were_refused_before_were_not_bound_at_once(found: list[Placed], told: list[float]) -> None:

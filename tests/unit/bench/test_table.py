@@ -48,13 +48,17 @@ def test_quick_measures_all_but_what_tells_nothing_in_small() -> None:
 
 
 @pytest.mark.parametrize("size", [pytest.param(QUICK, id="quick"), pytest.param(FULL, id="full")])
-def test_shared_pods_are_measured_with_both_clients_and_ordinary_ones_with_both_backends(size: Size) -> None:
+def test_shared_pods_are_measured_without_limits_and_ordinary_ones_with_both_backends(size: Size) -> None:
     shared, ordinary = measured(size, "shared"), measured(size, "ordinary")
     for nodes in size.nodes:
         clients = [each for each in shared if each.startswith(f"{nodes:,} nodes, backend KubeScheduler")]
-        assert ["unlimited" in each for each in clients] == [True, False]
+        assert ["unlimited" in each for each in clients] == [True] + [False] * (nodes in size.limited)
         backends = [each for each in ordinary if each.startswith(f"{nodes:,} nodes")]
         assert ["Dedicated" in each for each in backends] == [False, True]
+
+
+def test_shared_pods_are_measured_with_the_default_client_as_well_at_size_full() -> None:
+    assert "100 nodes, backend KubeScheduler, its client with its default of 50/s" in measured(FULL, "shared")
 
 
 def test_the_first_row_of_a_cluster_is_the_one_that_begins_without_us() -> None:

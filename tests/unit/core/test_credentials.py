@@ -71,6 +71,9 @@ def test_a_server_is_trusted_blindly_only_where_the_kubeconfig_says_so(tmp_path:
         ),
         pytest.param(json.dumps(kubeconfig(user={"client-certificate": "/no/such"})), id="no certificate"),
         pytest.param(json.dumps(kubeconfig(cluster={"server": None})), id="no server"),
+        pytest.param(json.dumps(kubeconfig(cluster={"server": "10.0.0.1:6443"})), id="no scheme"),
+        pytest.param(json.dumps(kubeconfig(cluster={"server": "https://[::1"})), id="no host"),
+        pytest.param(json.dumps(kubeconfig(cluster={"server": "https://api:x"})), id="no port"),
     ],
 )
 def test_an_unusable_kubeconfig_is_named(tmp_path: Path, content: str) -> None:

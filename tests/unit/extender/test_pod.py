@@ -33,3 +33,21 @@ def test_an_amount_nobody_can_read_does_not_keep_the_pod_from_running() -> None:
 )
 def test_a_spec_without_containers_requests_nothing(spec: PodSpec) -> None:
     assert Pod(spec=spec).request(GPUSHARE.resources) == PodRequest(cpu="0", memory="0")
+
+
+def test_what_was_read_is_known_to_the_next_pod_that_asks_for_the_same() -> None:
+    assert request_of(container_json("a", 4)) is request_of(container_json("a", 4))
+    assert request_of(container_json("a", 4)) != request_of(container_json("b", 4))
+
+
+def test_what_was_read_is_good_for_the_same_resources_only() -> None:
+    pod = msgspec.convert({"spec": {"containers": [container_json("a", 4)]}}, Pod)
+    assert pod.request(GPUSHARE.resources).total == 4
+    assert pod.request({}).total == 0
+    assert pod.request({RESOURCE: ResourceClass.SLICE}).resources[0].resource is ResourceClass.SLICE
+
+
+def test_pods_with_many_containers_are_not_remembered() -> None:
+    containers = [container_json(f"c{number}", 1) for number in range(100)]
+    assert request_of(*containers) == request_of(*containers)
+    assert request_of(*containers) is not request_of(*containers)

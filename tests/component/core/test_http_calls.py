@@ -1,0 +1,239 @@
+"""Calls over kept connections, against sockets that do what servers and proxies do."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from gpushare_core.kube.http_calls import BrokenError, HttpCalls, HttpServer, NotConnectedError
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@dataclass
+class Peer:
+    """Reads requests without a body; ``behaviours``: one for each connection, the last one for all others."""
+
+    behaviours: list[Behaviour]
+    requests: list[bytes] = field(default_factory=list)
+    connections: int = 0
+    open: int = 0
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        behaviour = self.behaviours[min(self.connections, len(self.behaviours) - 1)]
+        self.connections += 1
+        self.open += 1
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            await behaviour(reader, writer)
+        writer.close()
+        async with self.changed:
+            self.open -= 1
+            self.changed.notify_all()
+
+    async def request(self, reader: asyncio.StreamReader) -> None:
+        self.requests.append(await reader.readuntil(b"\r\n\r\n"))
+
+    def answering(self, *answers: bytes) -> Behaviour:
+        """Answers one request with each, then waits for the other side to end the connection."""
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            for each in answers:
+                await self.request(reader)
+                writer.write(each)
+            await reader.read()
+
+        return answer
+
+    def ending(self, *answers: bytes) -> Behaviour:
+        """The same, and ends it by itself."""
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            for each in answers:
+                await self.request(reader)
+                writer.write(each)
+
+        return answer
+
+    async def all_ended(self) -> None:
+        async with asyncio.timeout(10), self.changed:
+            await self.changed.wait_for(lambda: not self.open)
+
+
+@contextlib.asynccontextmanager
+async def calls_to(peer: Peer, *, most: int = 4, idle: float = 60.0) -> AsyncIterator[HttpCalls]:
+    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    calls = HttpCalls(HttpServer.at(f"http://127.0.0.1:{port}", ssl.create_default_context()), most, idle)
+    try:
+        yield calls
+    finally:
+        calls.close()
+        await peer.all_ended()
+        server.close()
+        await server.wait_closed()
+
+
+def peer_with(*behaviours: Callable[[Peer], Behaviour]) -> Peer:
+    peer = Peer([])
+    peer.behaviours.extend(each(peer) for each in behaviours)
+    return peer
+
+
+def get(calls: HttpCalls, path: str = "/a") -> bytes:
+    return calls.server.message("GET", path, {}, None)
+
+
+async def test_calls_one_after_another_share_a_connection() -> None:
+    peer = peer_with(lambda it: it.answering(FINE, FINE, FINE))
+    async with calls_to(peer) as calls:
+        for _ in range(3):
+            assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+    assert (peer.connections, len(peer.requests)) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("sent", "content"),
+    [
+        pytest.param(
+            b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
+            b"abc",
+            id="in chunks",
+        ),
+        pytest.param(
+            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\nx",
+            b"x",
+            id="after an interim answer",
+        ),
+        pytest.param(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n", b"", id="empty"),
+    ],
+)
+async def test_an_answer_is_complete_however_it_is_written(sent: bytes, content: bytes) -> None:
+    peer = peer_with(lambda it: it.answering(sent, FINE))
+    async with calls_to(peer) as calls:
+        assert await calls.call(get(calls), seconds=5) == (201, content)
+        assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+    assert peer.connections == 1
+
+
+async def test_an_answer_of_a_proxy_may_end_with_the_connection() -> None:
+    refusal = b"HTTP/1.0 503 Service Unavailable\r\nContent-Type: text/html\r\n\r\n<p>away"
+    peer = peer_with(lambda it: it.ending(refusal), lambda it: it.answering(FINE))
+    async with calls_to(peer) as calls:
+        assert await calls.call(get(calls), seconds=5) == (503, b"<p>away")
+        assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+    assert peer.connections == 2
+
+
+async def test_a_server_that_ends_the_connection_after_its_answer_is_believed() -> None:
+    last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+    peer = peer_with(lambda it: it.answering(last), lambda it: it.answering(FINE))
+    async with calls_to(peer) as calls:
+        for _ in range(2):
+            assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+    assert peer.connections == 2
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Le", id="half the headers"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", id="half the content"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{}", id="half a chunk"),
+        pytest.param(b"SSH-2.0-OpenSSH_9.6\r\n", id="another protocol"),
+    ],
+)
+async def test_what_is_no_complete_answer_is_none(sent: bytes) -> None:
+    peer = peer_with(lambda it: it.ending(sent))
+    async with calls_to(peer) as calls:
+        with pytest.raises(BrokenError):
+            await calls.call(get(calls), seconds=5)
+    assert len(peer.requests) == 1, "it was sent once"
+
+
+async def test_what_may_be_repeated_is_sent_again_where_a_kept_connection_ends() -> None:
+    peer = peer_with(lambda it: it.ending(FINE, b""), lambda it: it.answering(FINE))
+    async with calls_to(peer) as calls:
+        for _ in range(2):
+            assert await calls.call(get(calls), seconds=5, is_repeatable=True) == (200, b"{}")
+    assert (peer.connections, len(peer.requests)) == (2, 3)
+
+
+async def test_what_may_not_be_repeated_is_not() -> None:
+    peer = peer_with(lambda it: it.ending(FINE, b""), lambda it: it.answering(FINE))
+    async with calls_to(peer) as calls:
+        await calls.call(get(calls), seconds=5)
+        with pytest.raises(BrokenError):
+            await calls.call(get(calls), seconds=5)
+    assert len(peer.requests) == 2
+
+
+async def test_what_nobody_has_asked_for_is_no_answer_to_the_next_call() -> None:
+    forged = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
+    peer = peer_with(lambda it: it.answering(FINE + forged), lambda it: it.answering(FINE))
+    async with calls_to(peer) as calls:
+        with contextlib.suppress(BrokenError):
+            assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+        assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+    assert peer.connections == 2
+
+
+async def test_an_answer_that_comes_too_late_is_no_answer_to_the_next_call() -> None:
+    peer = peer_with(lambda it: it.answering(b""), lambda it: it.answering(FINE))
+    async with calls_to(peer) as calls:
+        with pytest.raises(TimeoutError):
+            await calls.call(get(calls), seconds=0.2)
+        assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+    assert peer.connections == 2
+
+
+async def test_not_more_go_on_at_a_time_than_allowed() -> None:
+    peer = peer_with(lambda it: it.answering(FINE, FINE, FINE, FINE))
+    async with calls_to(peer, most=2) as calls:
+        found = await asyncio.gather(*(calls.call(get(calls), seconds=5) for _ in range(8)))
+    assert found == [(200, b"{}")] * 8
+    assert peer.connections <= 2
+
+
+async def test_connections_that_nobody_uses_are_ended() -> None:
+    peer = peer_with(lambda it: it.answering(FINE))
+    async with calls_to(peer, idle=0.05) as calls:
+        await asyncio.gather(*(calls.call(get(calls), seconds=5) for _ in range(3)))
+        await peer.all_ended()
+    assert peer.connections == 3
+
+
+async def test_without_a_connection_nothing_was_sent(unused_tcp_port: int) -> None:
+    server = HttpServer.at(f"http://127.0.0.1:{unused_tcp_port}", ssl.create_default_context())
+    with pytest.raises(NotConnectedError):
+        await HttpCalls(server, 1).call(server.message("GET", "/", {}, None), seconds=5)
+
+
+def test_a_request_is_written_as_http_wants_it() -> None:
+    server = HttpServer.at("https://[::1]:6443/clusters/a/", ssl.create_default_context(), "kubernetes")
+    assert (server.host, server.port, server.name) == ("::1", 6443, "kubernetes")
+    assert server.message("POST", "/api/v1/x y?a=b", {"Accept": "*/*"}, b"{}") == (
+        b"POST /clusters/a/api/v1/x%20y?a=b HTTP/1.1\r\n"
+        b"Host: [::1]:6443\r\nAccept: */*\r\nContent-Length: 2\r\n\r\n{}"
+    )
+
+
+@pytest.mark.parametrize("text", ["a\r\nX: y", "a\nX: y", "a\rX"])
+def test_nothing_makes_two_headers_of_one(text: str) -> None:
+    server = HttpServer.at("http://api", ssl.create_default_context())
+    with pytest.raises(ValueError, match="one line"):
+        server.message("GET", "/", {"Authorization": text}, None)
+    assert text.encode() not in server.message("GET", f"/{text}", {}, None)
+
+
+@pytest.mark.parametrize("url", ["", "api:6443", "ftp://api", "https://"])
+def test_what_is_no_url_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="no URL"):
+        HttpServer.at(url, ssl.create_default_context())
