@@ -117,6 +117,7 @@ async def test_a_policy_is_not_ready_where_a_node_could_not_be_told(cluster: Clu
     cluster.api.refuse = lambda write: f"{paths.SHARE_NODES}/{NODES[4]}" in write
     cluster.api.change(paths.POLICIES, "default", {"spec": {"memoryUnit": "256Mi"}})
     for _ in range(6):
+        operator.now += timedelta(seconds=1)  # how many are ready is told once a second
         await operator.resync()
         await operator.work("default")
         for step in cluster.steps():
