@@ -185,6 +185,7 @@ OWN: dict[str, str] = {
     "gpushare_core.kube.follow:_Follow._watch_seconds": "a number of ours",
     "gpushare_core.metrics:Gauge.at": "a number of ours",
     "gpushare_extender.bind.lease:BindLease.__post_init__": "a constant",
+    "gpushare_extender.decide.pod:_request": "bytes that were just encoded, of what was decoded before",
     "gpushare_extender.main:_address": "an argument that the operator writes",
     "gpushare_extender.main:_own_namespace": "a file that the kubelet writes for the pod",
     "gpushare_hostctl.decide.manifest:add": "an index of the parsed document",
