@@ -40,6 +40,7 @@ HEARING = 2.0
 """Seconds after its start within which it asks the API server for its pods; PodResources answer before."""
 SETTLED = 1.0
 """Seconds after an Allocate in which all books have it that will."""
+SUCCEEDED: Json = {"phase": "Succeeded"}
 RUNNING: Json = {"phase": "Running", "startTime": "2026-11-21T10:00:00Z"}
 
 
@@ -444,7 +445,7 @@ class SimulatedKubelet:
             raise
         del self.pods[pod.uid]
         if not is_static(pod.body):  # its file may come back as it was
-            self._over[pod.uid] = {"phase": "Succeeded"}
+            self._over[pod.uid] = SUCCEEDED
         if self.dice.random() < 0.5:
             self.write_checkpoint()
         self.notify()
@@ -470,7 +471,7 @@ class SimulatedKubelet:
     async def _finish(self, pod: KnownPod) -> None:
         """The API server hears of it when its containers have ended. Source: ``SyncTerminatedPod``."""
         await self._end(pod)
-        await self._write_status(pod, self._over.get(pod.uid, {"phase": "Succeeded"}))
+        await self._write_status(pod, SUCCEEDED)
 
     # Its books
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+
+from gpushare_core.kube.http_calls import checked_server
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 LONGEST_KUBECONFIG = 2**20
@@ -114,9 +115,7 @@ def _server(cluster: Mapping[str, Any]) -> str:
     server = _text(cluster, "server")
     if not server:
         raise ValueError("the cluster has no server")
-    parts = urlsplit(server)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
-        raise ValueError(f"{server!r} is no URL of a server")
+    checked_server(server)
     return server
 
 

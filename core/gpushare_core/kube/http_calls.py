@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 import httptools
 
@@ -17,6 +17,14 @@ IDLE_SECONDS = 15.0
 """A connection is kept for so long without a call: those of one burst cost memory."""
 _PATH = "/%:@!$&'()*+,;=~"
 """What is left as it is of a path; callers quote names by themselves."""
+
+
+def checked_server(url: str) -> tuple[str, SplitResult]:
+    """Returns the host in ``url``, and its parts. Raises ``ValueError`` for what is no URL of a server."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError(f"{url!r} is no URL of a server")
+    return parts.hostname, parts
 
 
 class NotConnectedError(Exception):
@@ -51,12 +59,10 @@ class HttpServer:
     @classmethod
     def at(cls, url: str, tls: ssl.SSLContext, name: str | None = None) -> "HttpServer":
         """Raises ``ValueError`` for what is no URL of a server."""
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r} is no URL of a server")
+        host, parts = checked_server(url)
         is_encrypted = parts.scheme == "https"
         return cls(
-            host=parts.hostname,
+            host=host,
             port=parts.port or (443 if is_encrypted else 80),
             authority=parts.netloc.rpartition("@")[2],
             folder=parts.path.rstrip("/"),

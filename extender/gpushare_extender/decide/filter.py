@@ -81,6 +81,11 @@ def passing_nodes(ledger: Ledger, names: Iterable[str], request: PodRequest) -> 
     return [name for name, each in zip(passing, answers, strict=True) if isinstance(each, Fit)]
 
 
+def fits_some_node(ledger: Ledger, request: PodRequest) -> bool:
+    """Returns whether some node takes ``request``, whichever are offered."""
+    return bool(passing_nodes(ledger, ledger.greatest[request.resources[0].name], request))
+
+
 def _past_holds(
     ledger: Ledger, names: Sequence[str], answers: Sequence[Answer], *, uid: str, request: PodRequest
 ) -> list[Answer]:

@@ -22,6 +22,11 @@ SAMPLE = 100
 """kube-scheduler offers all nodes that it finds fit, if they are fewer: its ``minFeasibleNodesToFind``."""
 
 
+def may_be_sampled(offered: int) -> bool:
+    """Returns whether there may be more nodes that are fit than the ``offered`` ones."""
+    return offered >= SAMPLE
+
+
 @dataclass(slots=True)
 class Preemptor:
     """A pod that fits none of the nodes that kube-scheduler finds fit."""
@@ -50,7 +55,7 @@ class Preemptor:
     @property
     def may_be_sampled(self) -> bool:
         """Whether there may be nodes that it was not offered though they are fit."""
-        return self.offered >= SAMPLE
+        return may_be_sampled(self.offered)
 
     def is_stale(self, *, now: float) -> bool:
         """Whether the nodes may not be fit any more for reasons that only kube-scheduler knows."""

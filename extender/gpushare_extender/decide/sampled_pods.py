@@ -10,8 +10,8 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.decide.filter import FilterResult, passing_nodes
-from gpushare_extender.decide.preemption_queue import SAMPLE
+from gpushare_extender.decide.filter import FilterResult, fits_some_node
+from gpushare_extender.decide.preemption_queue import may_be_sampled
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal
 
@@ -41,12 +41,11 @@ class SampledPods:
     ) -> FilterResult:
         """Returns what to answer for a pod that fits none of ``offered`` nodes: ``result``, in other words
         than at the refusal before if it is to be tried again."""
-        nodes = ledger.greatest[request.resources[0].name]
         is_crowded = Refusal.CROWDED_CONTAINER in result.kinds
-        if offered < SAMPLE or is_crowded or not passing_nodes(ledger, nodes, request):
+        if is_crowded or not may_be_sampled(offered) or not fits_some_node(ledger, request):
             self.settled(uid)
             return result
-        refusal = self._refused(uid, now=now)
+        nodes, refusal = ledger.greatest[request.resources[0].name], self._refused(uid, now=now)
         return _with(result, refusal) if refusal <= ROUNDS * (len(nodes) // offered + 1) else result
 
     def settled(self, uid: str) -> None:

@@ -19,7 +19,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.bound_pods import BoundPod
 from gpushare_extender.decide.disruption_budgets import Budget
 from gpushare_extender.decide.ending_pods import EndingPods
-from gpushare_extender.decide.filter import passing_nodes
+from gpushare_extender.decide.filter import fits_some_node, passing_nodes
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_events import PodEvent, preempted, preempting, refused
 from gpushare_extender.decide.preemption_queue import (
@@ -136,7 +136,7 @@ class Preemptions:
         """Returns whether the pod may yet be offered nodes that it fits: kube-scheduler looks at some of many
         at a time."""
         sampled = preemptor.may_be_sampled and preemptor.attempts <= SAMPLED_ATTEMPTS
-        return sampled and bool(passing_nodes(self.ledger, self._greatest(preemptor), preemptor.request))
+        return sampled and fits_some_node(self.ledger, preemptor.request)
 
     def _greatest(self, preemptor: Preemptor) -> Mapping[str, int]:
         """Returns the nodes that serve what the pod asks for, and the greatest amount that fits each."""

@@ -22,20 +22,20 @@ REFUSED = int(ErrorCodes.REFUSED_STREAM)
 CANCELLED = int(ErrorCodes.CANCEL)
 
 
-async def echo(call: Call) -> Answer:
-    return Answer(call.method.encode() + b" " + call.path.encode() + b" " + call.content)
-
-
 def echo_at_once(call: Call) -> Answer:
     return Answer(call.method.encode() + b" " + call.path.encode() + b" " + call.content)
+
+
+async def echo(call: Call) -> Answer:
+    return echo_at_once(call)
 
 
 def broken_at_once(_: Call) -> Answer:
     raise RuntimeError("a defect")
 
 
-async def broken(_: Call) -> Answer:
-    raise RuntimeError("a defect")
+async def broken(call: Call) -> Answer:
+    return broken_at_once(call)
 
 
 class Held:
@@ -276,14 +276,21 @@ class TestLimits:
             await client.until(lambda: client.closed, "the connection's end")
 
 
+@contextlib.asynccontextmanager
+async def ending(server: Server, held: Held) -> AsyncIterator[tuple[Http2Client, int]]:
+    """A client that was told that the connection ends, and its request that is held."""
+    async with server.client(held) as client:
+        number = client.ask()
+        await asyncio.wait_for(held.until(1), 5)
+        server.stop.set()
+        await client.until(lambda: client.terminated, "the word that it ends")
+        yield client, number
+
+
 class TestEnd:
     async def test_what_has_come_is_answered_and_no_more_is_taken(self, server: Server) -> None:
         held = Held()
-        async with server.client(held) as client:
-            number = client.ask()
-            await asyncio.wait_for(held.until(1), 5)
-            server.stop.set()
-            await client.until(lambda: client.terminated, "the word that it ends")
+        async with ending(server, held) as (client, number):
             refused = await client.answer(client.ask())
             assert refused.reset == REFUSED
             held.free.set()
@@ -294,11 +301,7 @@ class TestEnd:
     async def test_who_comes_meanwhile_is_not_kept_waiting(self, server: Server) -> None:
         """He was connected, and waited without an answer until all others had theirs."""
         held = Held()
-        async with server.client(held) as client:
-            number = client.ask()
-            await asyncio.wait_for(held.until(1), 5)
-            server.stop.set()
-            await client.until(lambda: client.terminated, "the word that it ends")
+        async with ending(server, held) as (client, number):
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection("127.0.0.1", server.port)
             held.free.set()
