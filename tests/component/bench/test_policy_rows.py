@@ -49,14 +49,20 @@ async def test_a_policy_is_applied_when_status_share_nodes_and_labels_are_there(
     await bare.create(paths.POLICIES, policy.policy())
     assert await policy.missing(bare, COUNT) == f"its status counts 0 of {COUNT} nodes"
     await bare.merge(f"{paths.POLICIES}/{policy.NAME}/status", {"status": {"nodes": {"enabled": COUNT}}})
+    assert await policy.missing(bare, COUNT) == "the last of the nodes is not labelled"
+    first, *between, last = [node["metadata"]["name"] for node in await items(bare, paths.NODES)]
+    await take_into_the_policy(bare, [last])
     assert await policy.missing(bare, COUNT) == f"0 of {COUNT} GPUShareNodes are there"
-    for node in await items(bare, paths.NODES):
-        await bare.create(paths.SHARE_NODES, {"metadata": {"name": node["metadata"]["name"]}})
-    assert await policy.missing(bare, COUNT) == f"0 of {COUNT} nodes are labelled"
-    for node in await items(bare, paths.NODES):
-        labels = {"metadata": {"labels": {POLICY_LABEL: policy.NAME}}}
-        await bare.merge(f"{paths.NODES}/{node['metadata']['name']}", labels)
+    for name in (first, *between, last):
+        await bare.create(paths.SHARE_NODES, {"metadata": {"name": name}})
+    assert await policy.missing(bare, COUNT) == f"1 of {COUNT} nodes are labelled"
+    await take_into_the_policy(bare, [first, *between])
     assert await policy.missing(bare, COUNT) == ""
+
+
+async def take_into_the_policy(client: KubeClient, names: list[str]) -> None:
+    for name in names:
+        await client.merge(f"{paths.NODES}/{name}", {"metadata": {"labels": {POLICY_LABEL: policy.NAME}}})
 
 
 async def test_changes_come_evenly_and_go_round(bare: KubeClient) -> None:
