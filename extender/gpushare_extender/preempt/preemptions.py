@@ -9,7 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import backoff_delay
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -229,7 +228,7 @@ class Preemptions:
             return False
         if await self._is_nominated(present):
             preemptor.left_until = self.timing.clock() + SCHEDULER_EVICTS_SECONDS
-        asked = present.request(RESOURCES)
+        asked = present.request(self.ledger.resources)
         return asked == preemptor.request and present.priority == preemptor.priority
 
     async def _is_nominated(self, pod: Pod) -> bool:

@@ -58,6 +58,22 @@ async def test_a_pod_that_asks_for_nothing_of_ours_is_not_our_business(caller: S
     assert answer == {"n3": {"Pods": [{"UID": "uid-z"}], "NumPDBViolations": 0}}
 
 
+@pytest.mark.parametrize(
+    ("units", "answer"),
+    [
+        pytest.param(None, {"n3": {"Pods": [{"UID": "uid-z"}], "NumPDBViolations": 0}}, id="nothing else"),
+        pytest.param(10, Y_GOES, id="cards of ours besides"),
+    ],
+)
+async def test_what_is_another_plugins_now_is_not_our_business(
+    caller: SchedulerCaller, units: int | None, answer: Json
+) -> None:
+    """``nvidia.com/gpu`` is ours only while a node serves it."""
+    pod = preemptor(units=units)
+    pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
+    assert await preempt(caller, pod, **({"n1": ["uid-y"]} if units else {"n3": ["uid-z"]})) == answer
+
+
 async def test_a_scheduler_that_sends_whole_pods_is_answered_as_well(caller: SchedulerCaller) -> None:
     victims = {"n1": {"Pods": [pod_json("y", node="n1")], "NumPDBViolations": 0}}
     body = {"Pod": preemptor(), "NodeNameToVictims": victims, "NodeNameToMetaVictims": None}

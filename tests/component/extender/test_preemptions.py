@@ -154,6 +154,15 @@ async def test_the_least_important_pod_goes_and_the_card_is_held(world: World) -
     assert world.notes() == [("Preempted", "y"), ("Preempting", "p")]
 
 
+async def test_what_the_pod_asks_of_another_plugin_does_not_matter(world: World) -> None:
+    """``nvidia.com/gpu`` is ours only while a node serves it, and the filter has not counted it."""
+    pod = preemptor_json()
+    pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
+    world.api.put(PODS, pod)
+    world.refuse()
+    await world.until("y to go", lambda: world.evicted() == ["y"])
+
+
 async def test_kube_scheduler_is_woken_when_the_victim_is_gone(world: World) -> None:
     world.refuse()
     await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
