@@ -12,6 +12,7 @@ from gpushare_extender.decide.sampled_pods import (
     ATTEMPT_SECONDS,
     REMEMBERED_SECONDS,
     SAME_NODES,
+    SPARED_SECONDS,
     SampledPods,
 )
 from gpushare_extender.ledger.ledger import Ledger
@@ -139,6 +140,15 @@ def test_a_pod_that_is_tried_again_needs_no_victims_at_this_attempt(ledger: Ledg
     while is_tried_again(pods, ledger, FULL[:150], now=6.0):
         pass
     assert not pods.is_to_try_again("p", now=6.0)
+
+
+def test_a_pod_does_not_spare_others_for_ever(ledger: Ledger) -> None:
+    """Wherever it may not go nodes have room again and again."""
+    pods, samples = SampledPods(), cycle(SAMPLES)
+    for second in range(60):
+        ledger.set_share_node(share_node(f"more-{second}", 16))
+        assert is_tried_again(pods, ledger, next(samples), now=float(second))
+        assert pods.is_to_try_again("p", now=float(second)) is (second <= SPARED_SECONDS)
 
 
 @pytest.mark.parametrize(
