@@ -145,6 +145,7 @@ class Preemptions:
         self, preemptor: Preemptor, names: Sequence[str], budgets: Sequence[Budget]
     ) -> list[Eviction]:
         lists = await asyncio.gather(*map(self._reader.pods, names))
+        self._forget_old()
         for name, pods in zip(names, lists, strict=True):
             self._lowest[name] = (
                 self.timing.clock(),
@@ -152,6 +153,12 @@ class Preemptions:
             )
         found = (self._find(preemptor, name, pods, budgets) for name, pods in zip(names, lists, strict=True))
         return [eviction for eviction in found if eviction]
+
+    def _forget_old(self) -> None:
+        """What is not believed any more says nothing, and its nodes and pods may be gone."""
+        now = self.timing.clock()
+        self._lowest = {name: at for name, at in self._lowest.items() if now - at[0] <= LOWEST_SECONDS}
+        self._protected = {uid: until for uid, until in self._protected.items() if until > now}
 
     def _next_nodes(self, preemptor: Preemptor) -> list[str]:
         """Returns those with the most room on a card first, others each time."""

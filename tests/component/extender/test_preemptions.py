@@ -24,7 +24,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import SAMPLE, EvictionRate, PreemptionQueue, Preemptor
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.preempt.preemptions import HOLD_SECONDS, Preemptions
+from gpushare_extender.preempt.preemptions import HOLD_SECONDS, LOWEST_SECONDS, Preemptions
 
 EVICTION = "/api/v1/namespaces/default/pods/{}/eviction"
 
@@ -313,6 +313,17 @@ async def test_nodes_without_lesser_pods_are_not_read_again_and_again(world: Wor
         world.refuse(name=name, priority=1)
     await world.run_for(40.0)
     assert len(world.api.requests("GET", PODS)) == 1
+
+
+async def test_nodes_that_are_gone_are_forgotten(world: World) -> None:
+    """A cluster that scales has other nodes every day."""
+    for name in ("n1", "n2", "n3"):
+        world.ledger.set_share_node(share_node(name, 8))
+        preemptor = Preemptor(reference("p"), requested("p", 10, 10), 10, (name,), 1)
+        world.preemptions.preemptors.settled("uid-p")
+        world.preemptions.preemptors.refused(preemptor, now=world.clock())
+        await world.run_for(LOWEST_SECONDS + 1.0)
+    assert [*world.preemptions._lowest] == ["n3"]
 
 
 async def test_only_the_holder_of_the_lease_evicts() -> None:
