@@ -105,10 +105,10 @@ class NodePauses:
         seconds = backoff_delay(count, first=FIRST_PAUSE, most=LONGEST_PAUSE)
         self._until[bind.node] = self.timing.clock() + seconds
         message = (
-            f"node takes no pods for {seconds:.0f} s: its kubelet rejected pod {bind.pod} ({reason}), "
+            f"node takes no pods for {seconds:.0f} s: its kubelet rejected one ({reason}), "
             "the gpushare plugin there may be away"
-        )
-        _log.warning("%s", message, extra={"node": bind.node})
+        )  # which one concerns none of the pods that are told this
+        _log.warning("%s", message, extra={"node": bind.node, "pod": str(bind.pod)})
         self.ledger.pause(bind.node, message)
 
     def _resume(self, node: str) -> None:

@@ -81,6 +81,15 @@ def passing_nodes(ledger: Ledger, names: Iterable[str], request: PodRequest) -> 
     return [name for name, each in zip(passing, answers, strict=True) if isinstance(each, Fit)]
 
 
+def fitting_nodes(ledger: Ledger, *, uid: str, request: PodRequest) -> set[str]:
+    """Returns the nodes that take the pod with ``request``, whichever are offered, also where units are held
+    for it, or for a lesser one."""
+    fitting = passing_nodes(ledger, ledger.greatest[request.resources[0].name], request)
+    held = ledger.holds.nodes()
+    answers = _past_holds(ledger, [*held], ledger.answers(held, request), uid=uid, request=request)
+    return {*fitting, *(name for name, each in zip(held, answers, strict=True) if isinstance(each, Fit))}
+
+
 def fits_some_node(ledger: Ledger, request: PodRequest) -> bool:
     """Returns whether some node takes ``request``, whichever are offered."""
     return bool(passing_nodes(ledger, ledger.greatest[request.resources[0].name], request))

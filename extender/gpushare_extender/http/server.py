@@ -149,7 +149,7 @@ class ExtenderApi:
             self.refused.refused(uid, request)
             self._remember(pod, request, names, result)
             return self.sampled.searched(
-                result, ledger=self.ledger, uid=uid, request=request, offered=len(names), now=now
+                result, ledger=self.ledger, uid=uid, request=request, names=names, now=now
             )
         return result
 
@@ -188,8 +188,9 @@ class ExtenderApi:
             return error_answer("not the arguments of a preempt: no Pod", 400)
         if message := self.health.not_listed():
             return error_answer(message, 503)
-        if self.offered.has_others(args.pod.metadata.uid, now=self.binder.timing.clock()):
-            return _json(preemption_result({}))  # who refused those that it was offered may take the others
+        uid, now = args.pod.metadata.uid, self.binder.timing.clock()
+        if self.offered.has_others(uid, now=now) or self.sampled.is_to_try_again(uid, now=now):
+            return _json(preemption_result({}))  # it fits nodes that it was not offered at this attempt
         return _json(preemption_result(await self._victims.complete(args.pod, args.proposals())))
 
     @property

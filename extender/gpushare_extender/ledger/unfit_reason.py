@@ -1,5 +1,6 @@
 """Why a request does not fit a node: in words for people, and as one of few kinds for metrics. Pure."""
 
+from collections import Counter
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -45,6 +46,11 @@ class UnfitReason:
         return (self.kind, self.resource) if self.resource else self.message
 
     @property
+    def brief(self) -> str:
+        """The message, of a closed node without what may be of that node alone, such as its cards' names."""
+        return self.message.partition(": ")[0] if self.kind is Refusal.NODE_CLOSED else self.message
+
+    @property
     def identity(self) -> Hashable:
         """Returns the same for reasons that say the same."""
         return (self.message, self.kind, self.resolvable, self.resource, self.nearness)
@@ -55,11 +61,13 @@ NOT_TOGETHER = UnfitReason(
 )
 """Each resource alone would fit, and no card serves two classes."""
 UNKNOWN_NODE = UnfitReason("node(s) that share no GPU cards", Refusal.NOT_SHARED, resolvable=False)
+MOST_IN_FULL = 3
+"""Of the reasons why nodes are closed that begin alike: where there are more, each is told in brief."""
 
 
 def told(reasons: Collection[UnfitReason]) -> dict[UnfitReason, str]:
     """Returns what kube-scheduler is told of nodes with each of ``reasons``: where amounts do not suffice,
-    the amounts of the node that is nearest to a fit.
+    the amounts of the node that is nearest to a fit, and of many closed nodes nothing of each alone.
 
     kube-scheduler counts nodes by their messages, and writes that into the pod: with amounts of each node the
     sentence would be as long as the cluster is large, and another one after every bind. Each time it is
@@ -68,7 +76,11 @@ def told(reasons: Collection[UnfitReason]) -> dict[UnfitReason, str]:
     nearest: dict[Hashable, UnfitReason] = {}
     for each in sorted(reasons, key=lambda reason: (reason.nearness, reason.message)):
         nearest[each.alike] = each
-    return {each: nearest[each.alike].message for each in reasons}
+    by_brief = Counter(each.brief for each in reasons if each.kind is Refusal.NODE_CLOSED)
+    return {
+        each: each.brief if by_brief[each.brief] > MOST_IN_FULL else nearest[each.alike].message
+        for each in reasons
+    }
 
 
 def unfit_reason(request: Request, node: NodeRoom) -> UnfitReason:

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.backoff import backoff_delay
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
@@ -146,6 +145,7 @@ class Preemptions:
         self, preemptor: Preemptor, names: Sequence[str], budgets: Sequence[Budget]
     ) -> list[Eviction]:
         lists = await asyncio.gather(*map(self._reader.pods, names))
+        self._forget_old()
         for name, pods in zip(names, lists, strict=True):
             self._lowest[name] = (
                 self.timing.clock(),
@@ -153,6 +153,12 @@ class Preemptions:
             )
         found = (self._find(preemptor, name, pods, budgets) for name, pods in zip(names, lists, strict=True))
         return [eviction for eviction in found if eviction]
+
+    def _forget_old(self) -> None:
+        """What is not believed any more says nothing, and its nodes and pods may be gone."""
+        now = self.timing.clock()
+        self._lowest = {name: at for name, at in self._lowest.items() if now - at[0] <= LOWEST_SECONDS}
+        self._protected = {uid: until for uid, until in self._protected.items() if until > now}
 
     def _next_nodes(self, preemptor: Preemptor) -> list[str]:
         """Returns those with the most room on a card first, others each time."""
@@ -229,7 +235,7 @@ class Preemptions:
             return False
         if await self._is_nominated(present):
             preemptor.left_until = self.timing.clock() + SCHEDULER_EVICTS_SECONDS
-        asked = present.request(RESOURCES)
+        asked = present.request(self.ledger.resources)
         return asked == preemptor.request and present.priority == preemptor.priority
 
     async def _is_nominated(self, pod: Pod) -> bool:

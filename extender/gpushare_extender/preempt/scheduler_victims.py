@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.placement.requests import PodRequest
 from gpushare_extender.decide.disruption_budgets import Budget
@@ -41,7 +40,7 @@ class SchedulerVictims:
         Nodes on which nothing helps are not among them. While units are held for the pod there is none: what
         it needs is on its way.
         """
-        request = pod.request(RESOURCES)
+        request = pod.request(self.ledger.resources)
         if not request.resources:
             return dict(proposals)
         if self.ledger.holds.of(pod.metadata.uid):

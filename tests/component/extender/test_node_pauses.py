@@ -95,7 +95,7 @@ REASONS = ["UnexpectedAdmissionError", "OutOfgpushare.io/memory", "OutOfgpushare
 async def test_a_rejected_pod_pauses_its_node(setting: Setting, reason: str) -> None:
     await setting.reject("a", reason)
     assert setting.refusal() == (
-        f"node takes no pods for 5 s: its kubelet rejected pod default/a ({reason}), "
+        f"node takes no pods for 5 s: its kubelet rejected one ({reason}), "
         "the gpushare plugin there may be away"
     )
     setting.api.put(PODS, pod_json("b", units=1))

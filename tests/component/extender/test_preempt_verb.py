@@ -10,6 +10,7 @@ from tests.samples.extender import asked, holder_json, pod_json, pod_update, ref
 from tests.samples.preemption import budget_json
 
 from gpushare_core.json_object import Json
+from gpushare_extender.decide.sampled_pods import SAME_NODES
 from gpushare_extender.http.server import ExtenderApi
 from gpushare_extender.preempt.scheduler_victims import MOST_NODES
 
@@ -57,6 +58,22 @@ async def test_a_pod_that_asks_for_nothing_of_ours_is_not_our_business(caller: S
     assert answer == {"n3": {"Pods": [{"UID": "uid-z"}], "NumPDBViolations": 0}}
 
 
+@pytest.mark.parametrize(
+    ("units", "answer"),
+    [
+        pytest.param(None, {"n3": {"Pods": [{"UID": "uid-z"}], "NumPDBViolations": 0}}, id="nothing else"),
+        pytest.param(10, Y_GOES, id="cards of ours besides"),
+    ],
+)
+async def test_what_is_another_plugins_now_is_not_our_business(
+    caller: SchedulerCaller, units: int | None, answer: Json
+) -> None:
+    """``nvidia.com/gpu`` is ours only while a node serves it."""
+    pod = preemptor(units=units)
+    pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
+    assert await preempt(caller, pod, **({"n1": ["uid-y"]} if units else {"n3": ["uid-z"]})) == answer
+
+
 async def test_a_scheduler_that_sends_whole_pods_is_answered_as_well(caller: SchedulerCaller) -> None:
     victims = {"n1": {"Pods": [pod_json("y", node="n1")], "NumPDBViolations": 0}}
     body = {"Pod": preemptor(), "NodeNameToVictims": victims, "NodeNameToMetaVictims": None}
@@ -100,6 +117,21 @@ async def test_while_nodes_are_left_out_that_it_fits_nothing_is_evicted_for_it(
     assert len((await caller.post("/gpushare/filter", body))["NodeNames"]) == 16
     assert await preempt(caller, n1=["uid-y"]) == {}
     assert len((await caller.post("/gpushare/filter", body))["NodeNames"]) == 20
+    assert await preempt(caller, n1=["uid-y"]) == Y_GOES
+
+
+async def test_while_nodes_are_looked_for_that_it_fits_nothing_is_evicted_for_it(
+    caller: SchedulerCaller, extender: ExtenderApi
+) -> None:
+    """kube-scheduler has looked at some of many nodes, none of which has room on one card."""
+    full = [f"full-{number}" for number in range(100)]
+    for share in (*(share_node(name, 8) for name in full), share_node("room", 16)):
+        extender.ledger.set_share_node(share)
+    body = {"Pod": preemptor(), "NodeNames": [*full, "n1"]}
+    for _ in range(SAME_NODES):
+        assert "others" in (await caller.post("/gpushare/filter", body))["FailedNodes"]["n1"]
+        assert await preempt(caller, n1=["uid-y"]) == {}
+    assert "others" not in (await caller.post("/gpushare/filter", body))["FailedNodes"]["n1"]
     assert await preempt(caller, n1=["uid-y"]) == Y_GOES
 
 

@@ -24,7 +24,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import SAMPLE, EvictionRate, PreemptionQueue, Preemptor
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.preempt.preemptions import HOLD_SECONDS, Preemptions
+from gpushare_extender.preempt.preemptions import HOLD_SECONDS, LOWEST_SECONDS, Preemptions
 
 EVICTION = "/api/v1/namespaces/default/pods/{}/eviction"
 
@@ -152,6 +152,15 @@ async def test_the_least_important_pod_goes_and_the_card_is_held(world: World) -
     assert world.evicted() == ["y"]
     assert world.held == [("uid-p", (("n1-1", 10),))]
     assert world.notes() == [("Preempted", "y"), ("Preempting", "p")]
+
+
+async def test_what_the_pod_asks_of_another_plugin_does_not_matter(world: World) -> None:
+    """``nvidia.com/gpu`` is ours only while a node serves it, and the filter has not counted it."""
+    pod = preemptor_json()
+    pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
+    world.api.put(PODS, pod)
+    world.refuse()
+    await world.until("y to go", lambda: world.evicted() == ["y"])
 
 
 async def test_kube_scheduler_is_woken_when_the_victim_is_gone(world: World) -> None:
@@ -304,6 +313,17 @@ async def test_nodes_without_lesser_pods_are_not_read_again_and_again(world: Wor
         world.refuse(name=name, priority=1)
     await world.run_for(40.0)
     assert len(world.api.requests("GET", PODS)) == 1
+
+
+async def test_nodes_that_are_gone_are_forgotten(world: World) -> None:
+    """A cluster that scales has other nodes every day."""
+    for name in ("n1", "n2", "n3"):
+        world.ledger.set_share_node(share_node(name, 8))
+        preemptor = Preemptor(reference("p"), requested("p", 10, 10), 10, (name,), 1)
+        world.preemptions.preemptors.settled("uid-p")
+        world.preemptions.preemptors.refused(preemptor, now=world.clock())
+        await world.run_for(LOWEST_SECONDS + 1.0)
+    assert [*world.preemptions._lowest] == ["n3"]
 
 
 async def test_only_the_holder_of_the_lease_evicts() -> None:

@@ -60,6 +60,25 @@ def test_nodes_with_too_little_say_the_same_whatever_each_of_them_has(ledger: Le
     assert result.failed == {"n1": reason, "n2": reason}
 
 
+@pytest.mark.parametrize(
+    ("count", "reasons"),
+    [
+        pytest.param(3, {f"not registered: no card: GPU-{index}" for index in range(3)}, id="few: in full"),
+        pytest.param(300, {"not registered"}, id="many: what they have in common"),
+    ],
+)
+def test_closed_nodes_make_no_sentence_as_long_as_the_cluster_is_large(
+    ledger: Ledger, count: int, reasons: set[str]
+) -> None:
+    names = [f"closed-{index}" for index in range(count)]
+    for index, name in enumerate(names):
+        reason = f"not registered: no card: GPU-{index}"
+        ledger.set_share_node(share_node(name, closed_reason=reason))
+    result = filter_nodes(ledger, names, uid="p", request=pod_request(1))
+    assert {*result.unresolvable.values()} == reasons
+    assert [*result.unresolvable] == names
+
+
 def test_more_than_any_card_holds_fails_although_the_node_has_it(ledger: Ledger) -> None:
     result = filter_nodes(ledger, ["n1"], uid="p", request=pod_request(20))
     assert result.unresolvable == {
