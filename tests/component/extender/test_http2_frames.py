@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
+from hpack import Encoder
 from hyperframe.frame import (
     DataFrame,
     GoAwayFrame,
+    HeadersFrame,
     PingFrame,
     RstStreamFrame,
     SettingsFrame,
@@ -166,8 +168,7 @@ async def test_more_headers_than_are_taken_are_not_decoded() -> None:
     """
     conversation = Conversation(Transport())
     await conversation.begin()
-    frame = headers_frame(3, GOOD)
-    frame.data = b"\x20" * LARGEST_HEADERS + frame.data
+    frame = HeadersFrame(3, data=b"\x20" * LARGEST_HEADERS + Encoder().encode(GOOD))
     await conversation.say(wire(frame, ["END_HEADERS", "END_STREAM"]))
     assert len(conversation.answers.calls) == 1
     assert conversation.transport.is_closed
