@@ -159,28 +159,28 @@ class KubeClient:
             ApiError: the watch was refused.
             UnreachableError: the connection broke, or nothing came for ``idle`` seconds.
         """
-        timeout = aiohttp.ClientTimeout(total=None, sock_read=idle)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._timeout, sock_read=idle)
         try:
             async with self._open(request, timeout) as response:
                 if response.status != HTTPStatus.OK:
                     raise _refusal(response.status, await response.read())
                 async for line in _lines(response.content):
                     yield line
-        except _FAILURES as error:
+        except (*_FAILURES, ValueError) as error:
             raise UnreachableError(f"watch {request.path}: {_reason(error)}") from error
 
     async def _exchange(self, request: Request) -> bytes:
         exchange = self._exchange_by_proxy if self._credentials.proxy else self._exchange_directly
         try:
             answer = await exchange(request)
-        except (aiohttp.ClientConnectorError, NotConnectedError) as error:
+        except (aiohttp.ClientConnectorError, NotConnectedError, ValueError) as error:
             raise NotSentError(f"{request}: {_reason(error)}") from error
         except _FAILURES as error:
             raise UnreachableError(f"{request}: {_reason(error)}") from error
         return _accepted(answer.status, answer.content)
 
     async def _exchange_directly(self, request: Request) -> HttpAnswer:
-        """Raises ``NotConnectedError`` or ``OSError``."""
+        """Raises ``NotConnectedError``, ``OSError``, or ``ValueError`` for what cannot be sent."""
         query = f"?{urlencode(request.params)}" if request.params else ""
         headers = {"User-Agent": SERVER_SOFTWARE, **self._headers(request)}
         message = self._calls.server.message(request.method, request.path + query, headers, _content(request))
@@ -189,26 +189,33 @@ class KubeClient:
         )
 
     async def _exchange_by_proxy(self, request: Request) -> HttpAnswer:
-        """Raises ``aiohttp.ClientError`` or ``OSError``."""
+        """Raises ``aiohttp.ClientError``, ``OSError``, or ``ValueError`` for what cannot be sent."""
         timeout = aiohttp.ClientTimeout(total=request.timeout or self._timeout)
         async with self._open(request, timeout) as response:
             return HttpAnswer(response.status, await response.read())
 
     def _open(self, request: Request, timeout: aiohttp.ClientTimeout) -> Any:
+        """Redirects are not followed: a write would become a GET, whose answer looks as if all were done."""
         return self._session.request(
             request.method,
-            self._credentials.server + request.path,
+            self._credentials.server.rstrip("/") + request.path,
             data=_content(request),
             params=request.params,
             headers=self._headers(request),
             timeout=timeout,
             server_hostname=self._credentials.server_name,
             proxy=self._credentials.proxy,
+            allow_redirects=False,
         )
 
     def _headers(self, request: Request) -> dict[str, str]:
+        """Raises ``NotSentError`` where the token cannot be read."""
         headers = {"Accept": request.accept, "Content-Type": request.content_type}
-        if token := self._credentials.token():
+        try:
+            token = self._credentials.token()
+        except OSError as error:
+            raise NotSentError(f"{request}: no token: {_reason(error)}") from error
+        if token:
             scheme = "" if token.startswith("Basic ") else "Bearer "
             headers["Authorization"] = scheme + token.strip()
         return headers

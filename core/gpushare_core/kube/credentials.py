@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpushare_core.kube.http_calls import checked_server
+from gpushare_core.kube.http_calls import checked_host, checked_server
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 LONGEST_KUBECONFIG = 2**20
@@ -79,6 +79,7 @@ def in_cluster(environment: Mapping[str, str] = os.environ, folder: Path = SERVI
 
 def from_kubeconfig(path: Path) -> Credentials:
     """Returns what the current context of ``path`` says: a token or a client certificate (no exec plugins).
+    Files in it may be named from where it lies, as kubectl reads it.
 
     Raises:
         NoCredentialsError: the file lacks what is needed.
@@ -90,13 +91,12 @@ def from_kubeconfig(path: Path) -> Credentials:
         context = _named(config["contexts"], config["current-context"])["context"]
         cluster = _named(config["clusters"], context["cluster"])["cluster"]
         user = _named(config["users"], context["user"])["user"]
-        token = _text(user, "token")
         return Credentials(
             server=_server(cluster),
-            tls=_tls(cluster, user),
-            token=lambda: token,
-            server_name=_text(cluster, "tls-server-name"),
-            proxy=_text(cluster, "proxy-url"),
+            tls=_tls(cluster, user, path.parent),
+            token=_token(user, path.parent),
+            server_name=checked_host(_text(cluster, "tls-server-name") or "") or None,
+            proxy=_proxy(cluster),
         )
     except (OSError, StopIteration, yaml_edit.YamlEditError, *yaml_edit.UNREADABLE_YAML) as error:
         raise NoCredentialsError(f"{path} is no usable kubeconfig: {error!r}") from error
@@ -119,6 +119,22 @@ def _server(cluster: Mapping[str, Any]) -> str:
     return server
 
 
+def _proxy(cluster: Mapping[str, Any]) -> str | None:
+    """Raises ``ValueError`` for one that is not of HTTP, such as SOCKS: we speak no other."""
+    proxy = _text(cluster, "proxy-url")
+    if proxy:
+        checked_server(proxy)
+    return proxy
+
+
+def _token(user: Mapping[str, Any], folder: Path) -> TokenSource:
+    """A file goes before a token beside it, as in client-go."""
+    if file := _text(user, "tokenFile"):
+        return RenewedToken(folder / file)
+    token = _text(user, "token")
+    return lambda: token
+
+
 def _text(entry: Mapping[str, Any], name: str) -> str | None:
     text = entry.get(name)
     if not isinstance(text, str | None):
@@ -126,13 +142,13 @@ def _text(entry: Mapping[str, Any], name: str) -> str | None:
     return text
 
 
-def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSLContext:
-    authority = _material(cluster, "certificate-authority")
+def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any], folder: Path) -> ssl.SSLContext:
+    authority = _material(cluster, "certificate-authority", folder)
     tls = ssl.create_default_context(cadata=authority.decode() if authority else None)
     if cluster.get("insecure-skip-tls-verify"):
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-    if certificate := _material(user, "client-certificate"):
-        _load_client(tls, certificate + b"\n" + (_material(user, "client-key") or b""))
+    if certificate := _material(user, "client-certificate", folder):
+        _load_client(tls, certificate + b"\n" + (_material(user, "client-key", folder) or b""))
     return tls
 
 
@@ -143,7 +159,7 @@ def _load_client(tls: ssl.SSLContext, chain: bytes) -> None:
         tls.load_cert_chain(file.name)
 
 
-def _material(entry: Mapping[str, Any], name: str) -> bytes | None:
+def _material(entry: Mapping[str, Any], name: str, folder: Path) -> bytes | None:
     if data := entry.get(f"{name}-data"):
         return base64.b64decode(data)
-    return Path(entry[name]).read_bytes() if entry.get(name) else None
+    return (folder / entry[name]).read_bytes() if entry.get(name) else None

@@ -15,6 +15,9 @@ import httptools
 
 IDLE_SECONDS = 15.0
 """A connection is kept for so long without a call: those of one burst cost memory."""
+NEXT_ADDRESS_SECONDS = 0.25
+"""After which the next address of a host is tried besides (RFC 8305): else one of several servers that is
+switched off would cost every call all of its time."""
 _PATH = "/%:@!$&'()*+,;=~"
 """What is left as it is of a path; callers quote names by themselves."""
 
@@ -24,7 +27,16 @@ def checked_server(url: str) -> tuple[str, SplitResult]:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         raise ValueError(f"{url!r} is no URL of a server")
-    return parts.hostname, parts
+    return checked_host(parts.hostname), parts
+
+
+def checked_host(name: str) -> str:
+    """Returns ``name``. Raises ``ValueError`` where no host can be called so."""
+    try:
+        name.encode("idna")  # as every connection does
+    except UnicodeError as error:
+        raise ValueError(f"{name!r} is no URL of a server, nor of its host: {error}") from error
+    return name
 
 
 class NotConnectedError(Exception):
@@ -99,6 +111,7 @@ class HttpCalls:
     _idle: "dict[_Connection, float]" = field(default_factory=dict, init=False)
     """Since when each has had no call; the one that was used last comes last, and is used next."""
     _sweeping: asyncio.TimerHandle | None = field(default=None, init=False)
+    _is_closed: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.most)
@@ -113,17 +126,26 @@ class HttpCalls:
             NotConnectedError: nothing was sent.
             OSError: no complete answer came in so many ``seconds``; whether the server has acted is unknown.
         """
-        async with asyncio.timeout(seconds), self._slots:
-            if self._idle:
-                try:
-                    return await self._call_on(self._idle.popitem()[0], message)
-                except BrokenError:
-                    if not is_repeatable:
-                        raise
-            return await self._call_on(await self._connect(), message)
+        connection = None
+        try:
+            async with asyncio.timeout(seconds), self._slots:
+                if self._idle:
+                    connection = self._idle.popitem()[0]
+                    try:
+                        return await self._call_on(connection, message)
+                    except BrokenError:
+                        if not is_repeatable:
+                            raise
+                connection = await self._connect()
+                return await self._call_on(connection, message)
+        except TimeoutError as error:
+            if connection is None:
+                raise NotConnectedError(f"no connection within {seconds:g} s") from error
+            raise
 
     def close(self) -> None:
-        """Ends the connections that are kept."""
+        """Ends the connections that are kept; those of calls under way end with them."""
+        self._is_closed = True
         if self._sweeping:
             self._sweeping.cancel()
         for connection in [*self._idle]:
@@ -134,7 +156,7 @@ class HttpCalls:
         try:
             return await connection.call(message)
         finally:
-            if connection.is_reusable:
+            if connection.is_reusable and not self._is_closed:
                 self._keep(connection)
             else:
                 connection.close()
@@ -149,6 +171,7 @@ class HttpCalls:
                 server.port,
                 ssl=server.tls,
                 server_hostname=name,
+                happy_eyeballs_delay=NEXT_ADDRESS_SECONDS,
             )
         except OSError as error:
             raise NotConnectedError(f"{type(error).__name__}: {error}") from error
@@ -185,14 +208,14 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[HttpAnswer] | None = None
         self._parts: list[bytes] = []
-        self._has_headers = False
+        self._has_headers = self._says_length = False
         self.is_reusable = False
         """Whether the last answer was complete and the server goes on."""
 
     async def call(self, message: bytes) -> HttpAnswer:
-        """Raises ``BrokenError``."""
+        """Raises ``NotConnectedError`` or ``BrokenError``."""
         if self._transport is None:
-            raise BrokenError("the server has ended the connection")
+            raise NotConnectedError("the server has ended the connection")
         self._answer = asyncio.get_running_loop().create_future()
         self._parts, self._has_headers, self.is_reusable = [], False, False
         self._transport.write(message)
@@ -203,8 +226,9 @@ class _Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Without waiting for the other side: nothing is under way that anybody waits for."""
-        if self._transport:
-            self._transport.abort()
+        transport, self._transport = self._transport, None
+        if transport:
+            transport.abort()
 
     # asyncio.Protocol
 
@@ -215,24 +239,31 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._break(f"no answer of HTTP/1.1: {error.__context__ or error}")
 
     def eof_received(self) -> None:
-        """An answer that does not say how long it is ends with the connection: those of some proxies."""
-        if self._answer and self._has_headers and not self._parser.should_keep_alive():
+        """An answer that does not say how long it is ends with the connection: those of some proxies.
+
+        From now on nobody is to send anything on it: by TLS it is lost only some steps later.
+        """
+        if self._has_headers and not self._says_length:
             self.on_message_complete()
+        self._break("the server has ended the connection")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
         self._break(f"the server has ended the connection{f': {exc}' if exc else ''}")
-        self._lost(self)
 
     # httptools
 
     def on_message_begin(self) -> None:
         if self._answer is None or self._answer.done():
             raise BrokenError("an answer that nobody has asked for")
+        self._has_headers = self._says_length = False
+
+    def on_header(self, name: bytes, _: bytes) -> None:
+        if name.lower() in (b"content-length", b"transfer-encoding"):
+            self._says_length = True
 
     def on_headers_complete(self) -> None:
         self._has_headers = True
@@ -254,3 +285,4 @@ class _Connection(asyncio.Protocol):
         if self._answer and not self._answer.done():
             self._answer.set_exception(BrokenError(why))
         self.close()
+        self._lost(self)

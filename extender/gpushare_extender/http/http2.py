@@ -26,7 +26,8 @@ from jh2.events import (
     StreamReset,
     WindowUpdated,
 )
-from jh2.exceptions import ProtocolError
+from jh2.exceptions import DenialOfServiceError, ProtocolError
+from jh2.hyperframe.frame import Frame, HeadersFrame
 from jh2.settings import SettingCodes, Settings
 
 from gpushare_extender.http.connection import is_encrypted, port_of
@@ -380,6 +381,14 @@ class _Server(H2Connection):  # type: ignore[misc]  # it has no types
     MAX_CLOSED_STREAMS = 4096
     """Those that h2 knows as closed, to tell what was late from what is wrong; by itself it keeps 7 MiB of
     them for each connection."""
+
+    def _receive_headers_frame(self, frame: HeadersFrame) -> tuple[list[Frame], list[Event]]:
+        """Its decoder decodes all before it looks at their size: 16 MiB of them keep everybody waiting for
+        seconds."""
+        if len(frame.data) > LARGEST_HEADERS:
+            raise DenialOfServiceError(f"{len(frame.data)} bytes of headers")
+        received: tuple[list[Frame], list[Event]] = super()._receive_headers_frame(frame)
+        return received
 
 
 def _server() -> H2Connection:

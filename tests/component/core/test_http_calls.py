@@ -5,8 +5,11 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
+from tests.fakes.black_hole import black_hole
+from tests.fakes.extender_keys import KeyFolder, caller_tls
 
 from gpushare_core.kube.http_calls import BrokenError, HttpCalls, HttpServer, NotConnectedError
 
@@ -67,10 +70,13 @@ class Peer:
 
 
 @contextlib.asynccontextmanager
-async def calls_to(peer: Peer, *, most: int = 4, idle: float = 60.0) -> AsyncIterator[HttpCalls]:
-    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    calls = HttpCalls(HttpServer.at(f"http://127.0.0.1:{port}", ssl.create_default_context()), most, idle)
+async def calls_to(
+    peer: Peer, *, most: int = 4, idle: float = 60.0, keys: KeyFolder | None = None
+) -> AsyncIterator[HttpCalls]:
+    """Encrypted where there are ``keys``."""
+    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=keys.files.load() if keys else None)
+    url = f"{'https' if keys else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    calls = HttpCalls(HttpServer.at(url, caller_tls()), most, idle)
     try:
         yield calls
     finally:
@@ -147,15 +153,29 @@ async def test_a_server_that_ends_the_connection_after_its_answer_is_believed() 
         pytest.param(b"HTTP/1.1 200 OK\r\nContent-Le", id="half the headers"),
         pytest.param(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", id="half the content"),
         pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{}", id="half a chunk"),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 9\r\n\r\n{}",
+            id="half of the last content",
+        ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
+            id="a chunk that is not the last",
+        ),
+        pytest.param(b"HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\n{}", id="half the content, as of old"),
         pytest.param(b"SSH-2.0-OpenSSH_9.6\r\n", id="another protocol"),
+        pytest.param(
+            b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+            id="another protocol from now on",
+        ),
     ],
 )
-async def test_what_is_no_complete_answer_is_none(sent: bytes) -> None:
+async def test_what_is_no_complete_answer_is_none(sent: bytes, caplog: pytest.LogCaptureFixture) -> None:
     peer = peer_with(lambda it: it.ending(sent))
     async with calls_to(peer) as calls:
         with pytest.raises(BrokenError):
             await calls.call(get(calls), seconds=5)
     assert len(peer.requests) == 1, "it was sent once"
+    assert not caplog.records
 
 
 async def test_what_may_be_repeated_is_sent_again_where_a_kept_connection_ends() -> None:
@@ -192,6 +212,64 @@ async def test_an_answer_that_comes_too_late_is_no_answer_to_the_next_call() -> 
             await calls.call(get(calls), seconds=0.2)
         assert await calls.call(get(calls), seconds=5) == (200, b"{}")
     assert peer.connections == 2
+
+
+async def test_nothing_is_sent_on_a_connection_that_was_seen_to_end(tmp_path: Path) -> None:
+    """By TLS it was lost only some steps later, and the call on it failed as if it might have been heard."""
+    keys = KeyFolder(tmp_path)
+    keys.write("first")
+    peer = peer_with(lambda it: it.ending(FINE))
+    async with calls_to(peer, keys=keys) as calls:
+        for _ in range(20):
+            assert await calls.call(get(calls), seconds=5) == (200, b"{}")
+    assert peer.connections == 20
+
+
+async def test_who_waits_too_long_for_his_turn_has_sent_nothing() -> None:
+    peer = peer_with(lambda it: it.answering(b""))
+    async with calls_to(peer, most=1) as calls:
+        first = asyncio.create_task(calls.call(get(calls), seconds=0.5))
+        await asyncio.sleep(0)
+        with pytest.raises(NotConnectedError):
+            await calls.call(get(calls), seconds=0.1)
+        with pytest.raises(TimeoutError):
+            await first
+    assert len(peer.requests) == 1
+
+
+async def test_nor_has_who_waits_too_long_for_a_connection() -> None:
+    with black_hole() as (host, port):
+        server = HttpServer.at(f"http://{host}:{port}", ssl.create_default_context())
+        with pytest.raises(NotConnectedError):
+            await HttpCalls(server, 1).call(server.message("POST", "/", {}, b"{}"), seconds=0.1)
+
+
+async def test_an_address_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    peer = peer_with(lambda it: it.answering(FINE))
+    async with calls_to(peer) as calls:
+        with black_hole() as dead:
+            loop = asyncio.get_running_loop()
+            alive = calls.server.host, calls.server.port
+            found = [next(iter(await loop.getaddrinfo(*each, type=1))) for each in (dead, alive)]
+
+            async def addresses(*_: object, **__: object) -> object:
+                return found
+
+            monkeypatch.setattr(loop, "getaddrinfo", addresses)
+            several = HttpCalls(HttpServer.at("http://api.example:1", ssl.create_default_context()), 1)
+            assert await several.call(get(several), seconds=5) == (200, b"{}")
+            several.close()
+
+
+async def test_nothing_is_kept_once_they_are_closed() -> None:
+    peer = peer_with(lambda it: it.answering(FINE))
+    async with calls_to(peer) as calls:
+        under_way = asyncio.create_task(calls.call(get(calls), seconds=5))
+        await asyncio.sleep(0)
+        calls.close()
+        assert await under_way == (200, b"{}")
+        await peer.all_ended()
+    assert peer.connections == 1
 
 
 async def test_not_more_go_on_at_a_time_than_allowed() -> None:
@@ -233,7 +311,9 @@ def test_nothing_makes_two_headers_of_one(text: str) -> None:
     assert text.encode() not in server.message("GET", f"/{text}", {}, None)
 
 
-@pytest.mark.parametrize("url", ["", "api:6443", "ftp://api", "https://"])
+@pytest.mark.parametrize(
+    "url", ["", "api:6443", "ftp://api", "https://", "https://a..b", f"https://{'a' * 64}"]
+)
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="no URL"):
         HttpServer.at(url, ssl.create_default_context())

@@ -10,9 +10,16 @@ import msgspec
 import pytest
 from aiohttp import web
 from tests.fakes.api_server import PODS, Answer, FakeApi, cut, fake_api, status, stream
+from tests.fakes.black_hole import black_hole
 
 from gpushare_core.kube.client import JSON, KubeClient, Request
-from gpushare_core.kube.credentials import TOKEN_SECONDS, Credentials, RenewedToken, in_cluster
+from gpushare_core.kube.credentials import (
+    TOKEN_SECONDS,
+    Credentials,
+    RenewedToken,
+    TokenSource,
+    in_cluster,
+)
 from gpushare_core.kube.errors import ApiError, NotSentError, UnreachableError
 
 
@@ -136,6 +143,45 @@ async def test_a_password_goes_out_as_it_is(api: FakeApi) -> None:
     assert api.seen[0].token == password
 
 
+async def test_a_write_that_is_sent_elsewhere_is_not_done(api: FakeApi) -> None:
+    """By a proxy it was followed, as a GET: a Binding looked as if it had been written."""
+
+    async def elsewhere(_: web.Request) -> web.Response:
+        return web.Response(status=302, headers={"Location": PODS})
+
+    api.fail("POST", PODS, elsewhere)
+    through_itself = replace(api.credentials(), proxy=api.credentials().server)
+    async with KubeClient(through_itself) as client:
+        with pytest.raises(ApiError) as caught:
+            await client.create(PODS, {})
+    assert caught.value.status == 302
+    assert [each.method for each in api.seen] == ["POST"]
+
+
+async def test_a_server_may_be_named_with_a_slash_at_its_end(api: FakeApi) -> None:
+    with_slash = replace(api.credentials(), server=api.credentials().server + "/")
+    api.fail("GET", PODS, stream({"a": 1}), watch=True)
+    async with KubeClient(with_slash) as client:
+        await client.get(PODS)
+        assert await lines_of(client) == [b'{"a": 1}']
+    assert [each.path for each in api.seen] == [PODS, PODS]
+
+
+def _no_token() -> str:
+    raise FileNotFoundError("token")
+
+
+@pytest.mark.parametrize("token", [_no_token, lambda: "two\nlines"], ids=["unreadable", "of two lines"])
+@pytest.mark.parametrize("is_watch", [False, True], ids=["call", "watch"])
+async def test_without_a_usable_token_nothing_is_sent(
+    api: FakeApi, token: TokenSource, *, is_watch: bool
+) -> None:
+    async with KubeClient(replace(api.credentials(), token=token)) as client:
+        with pytest.raises(UnreachableError if is_watch else NotSentError, match=PODS):
+            await (lines_of(client) if is_watch else client.create(PODS, {}))
+    assert not api.seen
+
+
 def test_a_service_account_token_renewed_on_disk_is_used(tmp_path: Path) -> None:
     authority = ssl.get_default_verify_paths().cafile
     (tmp_path / "ca.crt").write_bytes(Path(authority).read_bytes() if authority else b"")
@@ -176,3 +222,12 @@ async def test_a_silent_stream_is_given_up(api: FakeApi, client: KubeClient) -> 
     api.version = 1  # nothing to tell
     with pytest.raises(UnreachableError, match=PODS):
         await lines_of(client, idle=0.1)
+
+
+async def test_a_stream_does_not_wait_for_a_connection_as_long_as_the_kernel_does() -> None:
+    """Two minutes, in which another server of the cluster might have been asked."""
+    with black_hole() as (host, port):
+        nobody = Credentials(f"http://{host}:{port}", ssl.create_default_context(), lambda: None)
+        async with asyncio.timeout(5), KubeClient(nobody, timeout=0.1) as client:
+            with pytest.raises(UnreachableError, match=PODS):
+                await lines_of(client, idle=60.0)

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
+from hpack import Encoder
 from hyperframe.frame import (
     DataFrame,
     GoAwayFrame,
+    HeadersFrame,
     PingFrame,
     RstStreamFrame,
     SettingsFrame,
@@ -16,7 +18,7 @@ from hyperframe.frame import (
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, SlowTransport, Transport, headers_frame, wire
 
 from gpushare_extender.http.exchange import Answer, Call
-from gpushare_extender.http.http2 import MOST_UNTAKEN, Http2Requests, StreamLimits
+from gpushare_extender.http.http2 import LARGEST_HEADERS, MOST_UNTAKEN, Http2Requests, StreamLimits
 
 LARGEST = 1000
 LENGTH = 5000
@@ -157,6 +159,19 @@ class TestWhatComesTogether:
         await conversation.go_on()
         assert conversation.heard() == LENGTH
         assert not conversation.transport.is_closed
+
+
+async def test_more_headers_than_are_taken_are_not_decoded() -> None:
+    """Decoding 16 MiB of them kept everybody waiting for 8 s, only to find that they are too many.
+
+    These say next to nothing: each byte sets the size of the table of headers. Source: RFC 7541, 6.3.
+    """
+    conversation = Conversation(Transport())
+    await conversation.begin()
+    frame = HeadersFrame(3, data=b"\x20" * LARGEST_HEADERS + Encoder().encode(GOOD))
+    await conversation.say(wire(frame, ["END_HEADERS", "END_STREAM"]))
+    assert len(conversation.answers.calls) == 1
+    assert conversation.transport.is_closed
 
 
 class TestUntaken:

@@ -1,10 +1,12 @@
 """How the API server is found, and what is said when it cannot be."""
 
 import json
+import shutil
 import ssl
 from pathlib import Path
 
 import pytest
+from tests.fakes.extender_keys import PAIRS
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.credentials import (
@@ -43,6 +45,16 @@ def test_a_kubeconfig_may_name_a_proxy_and_what_the_certificate_says(tmp_path: P
     assert (found.server_name, found.proxy) == ("kubernetes", "http://127.0.0.1:3128")
 
 
+def test_files_in_a_kubeconfig_are_named_from_where_it_lies(tmp_path: Path) -> None:
+    shutil.copy(PAIRS / "first" / "ca.pem", tmp_path / "ca.pem")
+    (tmp_path / "token").write_text("in a file")
+    user = {"token": "beside it", "tokenFile": "token"}
+    path = written(tmp_path, json.dumps(kubeconfig(cluster={"certificate-authority": "ca.pem"}, user=user)))
+    found = from_kubeconfig(path)
+    assert found.token() == "in a file"
+    assert len(found.tls.get_ca_certs()) == 1
+
+
 def test_a_kubeconfig_may_have_many_clusters(tmp_path: Path) -> None:
     here = kubeconfig(user={"token": "secret"})
     others = [{"name": f"other-{number}", "user": {"token": "x" * 5000}} for number in range(60)]
@@ -74,6 +86,11 @@ def test_a_server_is_trusted_blindly_only_where_the_kubeconfig_says_so(tmp_path:
         pytest.param(json.dumps(kubeconfig(cluster={"server": "10.0.0.1:6443"})), id="no scheme"),
         pytest.param(json.dumps(kubeconfig(cluster={"server": "https://[::1"})), id="no host"),
         pytest.param(json.dumps(kubeconfig(cluster={"server": "https://api:x"})), id="no port"),
+        pytest.param(json.dumps(kubeconfig(cluster={"server": "https://a..b"})), id="no name of a host"),
+        pytest.param(json.dumps(kubeconfig(cluster={"tls-server-name": ".a"})), id="no name of a server"),
+        pytest.param(
+            json.dumps(kubeconfig(cluster={"proxy-url": "socks5://127.0.0.1:1"})), id="a proxy of SOCKS"
+        ),
     ],
 )
 def test_an_unusable_kubeconfig_is_named(tmp_path: Path, content: str) -> None:
