@@ -20,13 +20,13 @@ class _Names:
     mirrors, and that of its file where it has none: books change from one to the other at other moments."""
 
     kubelet_uids: Mapping[str, str]
-    """UID that the API server has -> that of the kubelet."""
+    """UID that the API server has, or had -> that of the kubelet."""
     known: frozenset[str]
-    """Every UID that the API server or the kubelet has."""
+    """These, and every UID that the kubelet has."""
 
     @classmethod
-    def of(cls, before: NodeBooks, after: NodeBooks) -> "_Names":
-        own = {**kubelet_uids(before), **kubelet_uids(after)}
+    def of(cls, before: NodeBooks, after: NodeBooks, mirrors: Mapping[str, str]) -> "_Names":
+        own = {**mirrors, **kubelet_uids(before), **kubelet_uids(after)}
         stored = {key.pod.uid for books in (before, after) for key in books.checkpoint or ()}
         listed = {each.key.pod.uid for books in (before, after) for each in books.resources or ()}
         return cls(own, frozenset({*own, *stored, *listed}))
@@ -40,19 +40,24 @@ class _Names:
         return sum(units for key, units in counted if pod.uid == key.uid or pod == self.of_kubelet(key))
 
     def at_most(self, counted: Counted, pod: PodKey) -> int:
-        """As ``surely``, with those of a pod of that name which nobody has any more: of a mirror that is
+        """As ``surely``, with those of a pod of that name which nobody has: of a mirror that has come and
         gone no other book says whose it was."""
         counted = [*counted]
         gone = (units for key, units in counted if key[:2] == pod[:2] and key.uid not in self.known)
         return self.surely(counted, pod) + sum(gone)
 
 
-def early_releases(before: NodeBooks, after: NodeBooks) -> Iterator[Difference]:
-    """Yields what a book counted ``before`` and does not ``after``, while the kubelet holds it all along."""
+def early_releases(
+    before: NodeBooks, after: NodeBooks, *, mirrors: Mapping[str, str]
+) -> Iterator[Difference]:
+    """Yields what a book counted ``before`` and does not ``after``, while the kubelet holds it all along.
+
+    ``mirrors``: UID of mirrors that were seen at any time -> that of the kubelet.
+    """
     units = unit_map(after.share_node) or unit_map(before.share_node)
     if units is None:
         return
-    names = _Names.of(before, after)
+    names = _Names.of(before, after, mirrors)
     earlier = {
         (names.of_kubelet(each.key.pod), each.key.container, tuple(each.numbers)) for each in holdings(before)
     }

@@ -88,6 +88,24 @@ def two_classes_while_the_kubelet_is_silent(scene: Scene) -> None:
     scene.settle()
 
 
+def believe_the_last_answer_alone(patch: Patch) -> None:
+    patch.setattr(assignment_reader, "with_stored", lambda assigned, *_: assigned)
+
+
+def a_kubelet_falls_silent_when_it_has_admitted_a_pod(scene: Scene) -> None:
+    """It has answered last when it was about to, and the pod is deleted by force."""
+    scene.node_with(16)
+    pod = scene.promise(4)
+    scene.admit(pod)
+    scene.node.kubelet.silent = True
+    scene.look()
+    scene.delete_by_force(pod)
+    scene.look()
+    scene.node.kubelet.silent = False
+    scene.release()
+    scene.settle()
+
+
 def believe_a_kubelet_that_has_lost_its_checkpoint(patch: Patch) -> None:
     patch.setattr(assignment_reader, "forgotten", lambda *_: {})
 
@@ -267,6 +285,15 @@ KUBELET_CURES: Sequence[Cure] = (
         provoke=a_pod_is_deleted_by_force_between_its_containers_admissions,
         kind=Kind.OVER_COUNTED,
         card="n1-0",
+    ),
+    Cure(
+        name="what-was-given-just-before-a-silence",
+        was="A pod deleted by force right after a kubelet had admitted it and gone away had nothing any more",
+        take_out=believe_the_last_answer_alone,
+        provoke=a_kubelet_falls_silent_when_it_has_admitted_a_pod,
+        kind=Kind.RELEASED_EARLY,
+        card="n1-0",
+        pod="default/pod-1",
     ),
     Cure(
         name="one-class-a-card-in-silence",

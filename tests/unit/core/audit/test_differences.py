@@ -631,16 +631,15 @@ def static(*, mirror: str, status: str, ledger: str, held: bool = True) -> NodeB
     """Books of a static pod whose mirror has that UID, and of the UIDs by which others count it. Where
     nothing is said, there is no mirror, or a book counts nothing."""
     books = World("Memory", (8,), (memory_pod("a", 0, 0, 4),)).books()
-    pods = {
-        mirror: replace(each, key=PodKey("default", "a", mirror), kubelet_uid=FILE, annotations={})
-        for each in (books.pods or {}).values()
-        if mirror
-    }
+    shown = replace(
+        (books.pods or {})[UID], key=PodKey("default", "a", mirror), kubelet_uid=FILE, annotations={}
+    )
     stored = {
         ContainerKey(PodKey("", "", FILE), key.container): each
         for key, each in (books.checkpoint or {}).items()
     }
     own = ContainerKey(PodKey("default", "a", status), "main")
+    pods = {mirror: shown} if mirror else {}
     books = replace(books, pods=pods, checkpoint=stored if held else {}, environments=None)
     books = books if held else replace(books, resources=())
     books = status_card(books, 0, holders=(StatusHolder(key=own, units=4),) if status else ())
@@ -698,6 +697,13 @@ def test_units_of_a_static_pod_that_nobody_counts_any_more_are_named(before: str
         (Kind.RELEASED_EARLY, "default/a", FILE),
         (Kind.RELEASED_EARLY, "default/a", FILE),
     ]
+
+
+def test_units_that_were_counted_for_a_mirror_that_is_gone_are_named() -> None:
+    before = static(mirror="", status="uid-a", ledger="uid-a")
+    after = static(mirror="", status="", ledger="")
+    assert len(released_early(before, after, mirrors={"uid-a": FILE})) == 2
+    assert released_early(before, after, mirrors={"uid-a": "uid-of-the-file-before"}) == []
 
 
 def test_units_that_are_counted_for_another_pod_of_the_name_are_named() -> None:
