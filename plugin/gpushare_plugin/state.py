@@ -233,16 +233,15 @@ class NodeState:
             self.refresh_requests()
             self.changed.set()
 
-    def lose_pod_resources(self, stored: AssignedDevices) -> None:
-        """PodResources do not answer: what they showed last stays.
+    def lose_pod_resources(self, assigned: AssignedDevices) -> None:
+        """PodResources do not answer: what they showed last stays, with what the checkpoint says of it.
 
-        Before they ever answered all that is ``stored`` in the checkpoint counts as assigned.
+        Before they ever showed a pod all that is stored in the checkpoint is what is ``assigned``.
         """
-        if not self.assigned.pods:
-            known = self.assigned_known or not stored.checkpoint_problem
-            if (stored, known) != (self.assigned, self.assigned_known):
-                self.assigned, self.assigned_known = stored, known
-                self.changed.set()
+        known = self.assigned_known or not assigned.checkpoint_problem
+        if (assigned, known) != (self.assigned, self.assigned_known):
+            self.assigned, self.assigned_known = assigned, known
+            self.changed.set()
         if self.pod_resources_available:
             self.pod_resources_available = False
             self.changed.set()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tests.simulation.forgotten import forgotten_by, still_different, unexpected, unsaid, with_forgotten
 from tests.simulation.known_pod import KnownPod
+from tests.simulation.kubelet import SimulatedKubelet
 from tests.simulation.operations import BY_NAME, FAULTS, QUIET, Step
 from tests.simulation.static_pods import is_static
 from tests.simulation.virtual_time import run as run_in_virtual_time
@@ -17,6 +18,7 @@ from tests.simulation.world import World
 from gpushare_core.audit.books import NodeBooks
 from gpushare_core.audit.difference import Difference, Kind
 from gpushare_core.audit.differences import node_differences, released_early
+from gpushare_core.audit.holdings import kubelet_uids
 from gpushare_plugin.agent import PERIOD
 
 AGREE_WITHIN = 5.0
@@ -66,8 +68,12 @@ class Run:
     steps: Sequence[Step]
     outcome: Outcome = field(default_factory=Outcome)
     _before: dict[str, dict[str, tuple[NodeBooks, ...]]] = field(default_factory=dict)
-    _known: dict[str, list[KnownPod]] = field(default_factory=dict)
-    """Node -> the pods that its kubelet had at the look before."""
+    _static: dict[str, dict[str, KnownPod]] = field(default_factory=dict)
+    """Node -> UID -> the static pod that its kubelet had last under that UID."""
+    _mirrors: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Node -> UID of every mirror that was seen there -> that of its static pod."""
+    _returned: dict[str, set[str]] = field(default_factory=dict)
+    """Node -> static pods that have come back since it was quiet."""
     _had_faults: bool = True
     _audited: dict[tuple[str, str, int], tuple[NodeBooks, list[Difference]]] = field(default_factory=dict)
     """Extender and node -> what was audited last, and what was different there."""
@@ -108,6 +114,9 @@ class Run:
         before, books = self._before.get(asked), world.books(world.extenders[asked])
         after = {name: self._pictures(world, each) for name, each in books.nodes.items()}
         self._before = {asked: after}
+        for name, each in world.nodes.items():
+            self._note_returned(name, each.kubelet)
+            self._note_mirrors(books.nodes[name])
         found: list[Difference] = []
         for node, pictures in after.items():
             if before is not None and before[node] == pictures:
@@ -119,17 +128,26 @@ class Run:
             found += [each for each in at_once if each.kind is not Kind.ENVIRONMENT_DIFFERS]
             found += self._standing(node, (each for each in at_once if each.kind is Kind.ENVIRONMENT_DIFFERS))
             if before is not None:
-                found += self._released(world, node, released_early(before[node][-1], pictures[-1]))
-        self._known = {name: [*node.kubelet.pods.values()] for name, node in world.nodes.items()}
+                found += self._released(node, before[node][-1], pictures[-1])
         self._refuse(found, "at once")
 
-    def _released(self, world: World, node: str, found: Iterable[Difference]) -> list[Difference]:
-        """Returns those of ``found`` that are of pods which the kubelet has had all along: a file that comes
-        back makes another pod with the same UID."""
-        known = [id(each) for each in self._known.get(node, ())]
-        every = world.nodes[node].kubelet.pods.values()
-        come = {"/".join(each.name) for each in every if id(each) not in known and is_static(each.body)}
-        return [each for each in found if each.pod not in come]
+    def _note_returned(self, node: str, kubelet: SimulatedKubelet) -> None:
+        present = {uid: pod for uid, pod in kubelet.pods.items() if is_static(pod.body)}
+        before = self._static.setdefault(node, {})
+        again = ("/".join(pod.name) for uid, pod in present.items() if before.get(uid, pod) is not pod)
+        self._returned.setdefault(node, set()).update(again)
+        before |= present
+
+    def _note_mirrors(self, books: NodeBooks) -> None:
+        mirrors = {uid: own for uid, own in kubelet_uids(books).items() if uid != own}
+        self._mirrors.setdefault(books.node, {}).update(mirrors)
+
+    def _released(self, node: str, before: NodeBooks, after: NodeBooks) -> list[Difference]:
+        """Not of pods that have come back: a file that comes back makes another pod with the same UID, and
+        what the first one had is free when a book has heard of its end, even if that is after the other one
+        was admitted."""
+        found = released_early(before, after, mirrors=self._mirrors[node])
+        return [each for each in found if each.pod not in self._returned[node]]
 
     def _pictures(self, world: World, books: NodeBooks) -> tuple[NodeBooks, ...]:
         """Returns the books as they are and, where a kubelet has forgotten units, as if it had not."""
@@ -166,6 +184,7 @@ class Run:
             await self._quiet(world)
             return
         self._refuse(self._disagreements(world), f"after {AGREE_WITHIN} s of quiet")
+        self._returned.clear()
         self.outcome.agreed_after.append(last - since)
 
     async def _until_quiet(self, world: World) -> float:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from gpushare_core.audit.agreement import accounts, disagreements, orphan_marks, two_kubelet_books
 from gpushare_core.audit.books import Books, NodeBooks, ShareNodeBook
@@ -26,6 +27,8 @@ from gpushare_core.audit.sums import kubelet_locks, status_locks, status_sums, u
 from gpushare_core.audit.unit_map import UnitMap, unit_map
 from gpushare_core.audit.without_units import without_units
 from gpushare_core.audit.wording import list_text
+
+NO_MIRRORS: Mapping[str, str] = MappingProxyType({})
 
 
 def differences(books: Books) -> list[Difference]:
@@ -140,13 +143,16 @@ def status_differences(share_node: ShareNodeBook) -> list[Difference]:
     return sorted(_of_status(NodeBooks(node=share_node.name, share_node=share_node)))
 
 
-def released_early(before: NodeBooks, after: NodeBooks) -> list[Difference]:
+def released_early(
+    before: NodeBooks, after: NodeBooks, *, mirrors: Mapping[str, str] = NO_MIRRORS
+) -> list[Difference]:
     """Returns the units that a book counted ``before`` and does not ``after``, although the kubelet holds
     them for the same container all along.
 
-    In each the kubelet's books have to be read last.
+    In each the kubelet's books have to be read last. ``mirrors``: by the pods that were seen earlier, what
+    ``kubelet_uids`` says of them: a book may count a static pod under the UID of a mirror that is gone.
     """
-    return sorted(early_releases(before, after))
+    return sorted(early_releases(before, after, mirrors=mirrors))
 
 
 def seen_twice(before: Iterable[Difference], after: Iterable[Difference]) -> list[Difference]:

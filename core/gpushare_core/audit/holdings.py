@@ -138,6 +138,11 @@ def stored_of(books: NodeBooks, pod: PodBook) -> dict[str, StoredContainer]:
     return {key.container: each for key, each in (books.checkpoint or {}).items() if key.pod.uid == uid}
 
 
+def kubelet_uids(books: NodeBooks) -> dict[str, str]:
+    """Returns UID that the API server has -> that by which the kubelet knows the pod, or would."""
+    return {pod.key.uid: pod.kubelet_uid or pod.key.uid for pod in (books.pods or {}).values()}
+
+
 @dataclass(frozen=True, slots=True)
 class _Names:
     """Which pod it is that a book of the kubelet's shows."""
@@ -169,7 +174,7 @@ class _Names:
                 **{(pod.key.namespace, pod.key.name): pod.key for pod in pods},
             },
             stored_uids=stored,
-            kubelet_uids={pod.key.uid: pod.kubelet_uid or pod.key.uid for pod in pods},
+            kubelet_uids=kubelet_uids(books),
         )
 
     def key_of(self, listed: ListedContainer) -> ContainerKey:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, by_pod
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers, by_pod
 from gpushare_plugin.decide.foreign_units import ForeignUnits
 from gpushare_plugin.decide.pod_assignment import PodAssignment, place
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
@@ -43,6 +43,28 @@ def identify(
     return replace(
         listed, pods=identified, stored={uid: each for uid, each in stored.items() if uid in active}
     )
+
+
+def with_stored(
+    assigned: AssignedDevices, stored: Mapping[str, StoredContainers], pods: Pods
+) -> AssignedDevices:
+    """Returns what was ``assigned`` last with what the checkpoint says by now of the same pods.
+
+    While PodResources do not answer the last answer stays, and may be of a moment at which a pod was being
+    admitted. What the checkpoint says no more stays, too: it may be lost.
+    """
+    named = {name: _named(each, stored, pods.get(name)) for name, each in assigned.pods.items()}
+    active = {each.uid for each in named.values()} & stored.keys()
+    told = {uid: stored[uid] for uid in active}
+    return replace(assigned, pods=named, stored={**assigned.stored, **told})
+
+
+def _named(
+    assignment: PodAssignment, stored: Mapping[str, StoredContainers], pod: Pod | None
+) -> PodAssignment:
+    """The API server may have told of the pod only after it was listed."""
+    is_stored = not assignment.uid and pod is not None and pod.kubelet_uid in stored
+    return assignment.with_uid(pod.kubelet_uid) if pod and is_stored else assignment
 
 
 def _identified(

@@ -82,7 +82,8 @@ def with_unshown(
 
     ``stored``: all that the checkpoint says, of pods that have ended, too. Of a pod that may be shown it
     counts also where the pod was not listed before. Anybody can annotate a pod as the mirror of another one:
-    a kubelet that has heard of all lists every static pod that it has.
+    a kubelet that has heard of all lists every static pod that it has, and of one that is listed already only
+    what is ``listed`` counts, or what it has forgotten would look as if it had it still.
     """
     kept = {
         name: each
@@ -91,7 +92,7 @@ def with_unshown(
     }
     awaited = (pod for pod in pods.values() if shown.may_follow(pod.name, known=not pod.static_uid))
     following = {pod.kubelet_uid for pod in awaited}
-    uids = following.union(each.uid for each in kept.values())
+    uids = following.union(each.uid for each in kept.values()) - {each.uid for each in listed.pods.values()}
     told = {uid: stored.get(uid) or before.stored.get(uid, {}) for uid in uids}
     return replace(
         listed,

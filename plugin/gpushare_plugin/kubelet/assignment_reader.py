@@ -11,7 +11,7 @@ from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import by_pod
 from gpushare_plugin.decide.foreign_cards import locate
 from gpushare_plugin.decide.forgotten_pods import forgotten, still_remembered
-from gpushare_plugin.decide.identity import identify
+from gpushare_plugin.decide.identity import identify, with_stored
 from gpushare_plugin.decide.shown_pods import with_unshown
 from gpushare_plugin.kubelet.checkpoint import CheckpointFile, CheckpointUnreadableError
 from gpushare_plugin.kubelet.pod_resources import PodResources, PodResourcesUnavailableError
@@ -86,6 +86,8 @@ class AssignmentReader:
             level = logging.WARNING if available else logging.DEBUG  # once, not every time
             _log.log(level, "the kubelet's books cannot be read: %s", error)
             stored, state = self._read_checkpoint(), self._state
+            if state.assigned.pods:
+                stored = with_stored(state.assigned, stored.stored, state.pods)
             state.lose_pod_resources(locate(stored, state.assigned, state.pods, state.dialect_names))
 
     async def read_during_call(self, *, timeout: float) -> AssignedDevices:

@@ -1,7 +1,8 @@
 """More of what was mended: what kubelets admit container by container, in silence, or without knowing it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from tests.component.audit.cures import Cure, Patch, nothing
@@ -10,12 +11,17 @@ from tests.fakes.books import LONG, Pod, run_now
 from tests.samples.plugin import container
 from tests.samples.pod_shapes import CARD, MEMORY, SLICE
 
+from gpushare_core.api.names import MIRROR_ANNOTATION
 from gpushare_core.audit.difference import Kind
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_plugin import state
 from gpushare_plugin.decide import allocations
+from gpushare_plugin.decide.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.checkpoint import StoredContainers
+from gpushare_plugin.decide.pods import Pods
 from gpushare_plugin.decide.preferred_allocation import NothingFitsError
+from gpushare_plugin.decide.shown_pods import ShownPods, with_unshown
 from gpushare_plugin.kubelet import allocator, assignment_reader
 
 
@@ -82,6 +88,24 @@ def two_classes_while_the_kubelet_is_silent(scene: Scene) -> None:
     scene.settle()
 
 
+def believe_the_last_answer_alone(patch: Patch) -> None:
+    patch.setattr(assignment_reader, "with_stored", lambda assigned, *_: assigned)
+
+
+def a_kubelet_falls_silent_when_it_has_admitted_a_pod(scene: Scene) -> None:
+    """It has answered last when it was about to, and the pod is deleted by force."""
+    scene.node_with(16)
+    pod = scene.promise(4)
+    scene.admit(pod)
+    scene.node.kubelet.silent = True
+    scene.look()
+    scene.delete_by_force(pod)
+    scene.look()
+    scene.node.kubelet.silent = False
+    scene.release()
+    scene.settle()
+
+
 def believe_a_kubelet_that_has_lost_its_checkpoint(patch: Patch) -> None:
     patch.setattr(assignment_reader, "forgotten", lambda *_: {})
 
@@ -116,6 +140,43 @@ def it_forgets_a_pod_without_annotation(scene: Scene) -> None:
     the_kubelet_starts_without_its_checkpoint(scene)
     scene.run_past_the_extender(16)
     scene.look()
+    end(scene, pod)
+
+
+def believe_whoever_says_to_be_a_mirror(patch: Patch) -> None:
+    def of_whoever_may_follow(
+        listed: AssignedDevices,
+        before: AssignedDevices,
+        shown: ShownPods,
+        pods: Pods,
+        *,
+        stored: Mapping[str, StoredContainers],
+    ) -> AssignedDevices:
+        known = with_unshown(listed, before, shown, pods, stored=stored)
+        awaited = (pod for pod in pods.values() if shown.may_follow(pod.name, known=not pod.static_uid))
+        uids = {pod.kubelet_uid for pod in awaited} & before.stored.keys()
+        return replace(known, stored={**{uid: before.stored[uid] for uid in uids}, **known.stored})
+
+    patch.setattr(assignment_reader, "with_unshown", of_whoever_may_follow)
+
+
+def it_forgets_a_pod_and_another_one_says_to_be_its_mirror(scene: Scene) -> None:
+    """The kubelet never starts that one, and has not heard of all when the plugin looks."""
+    scene.node_with(16)
+    annotated, pod = scene.run(4), a_pod_without_annotation(scene)
+    forged = scene.create(0)
+    forged.body["metadata"]["annotations"][MIRROR_ANNOTATION] = pod.uid
+    scene.cluster.bind_past_the_extender(forged, scene.node.name)
+    scene.node.kubelet.lose_checkpoint()
+    scene.node.kubelet.restart()
+    scene.node.kubelet.unheard.discard(pod.name)
+    scene.look()
+    scene.node.kubelet.unheard.clear()
+    scene.cluster.leave(forged)
+    scene.look()
+    scene.run_past_the_extender(12)
+    scene.look()
+    scene.delete_by_force(annotated)
     end(scene, pod)
 
 
@@ -186,6 +247,14 @@ KUBELET_CURES: Sequence[Cure] = (
         card="n1-0",
     ),
     Cure(
+        name="no-mirror-but-that-which-is-listed",
+        was="Who said to be the mirror of a pod that its kubelet forgot made the plugin forget it: 20 of 16",
+        take_out=believe_whoever_says_to_be_a_mirror,
+        provoke=it_forgets_a_pod_and_another_one_says_to_be_its_mirror,
+        kind=Kind.OVER_CAPACITY,
+        card="n1-0",
+    ),
+    Cure(
         name="the-record-of-what-a-kubelet-forgot",
         was="The same where the plugin was restarted, too: nobody read the record (issue 10)",
         take_out=believe_no_record,
@@ -216,6 +285,15 @@ KUBELET_CURES: Sequence[Cure] = (
         provoke=a_pod_is_deleted_by_force_between_its_containers_admissions,
         kind=Kind.OVER_COUNTED,
         card="n1-0",
+    ),
+    Cure(
+        name="what-was-given-just-before-a-silence",
+        was="A pod deleted by force right after a kubelet had admitted it and gone away had nothing any more",
+        take_out=believe_the_last_answer_alone,
+        provoke=a_kubelet_falls_silent_when_it_has_admitted_a_pod,
+        kind=Kind.RELEASED_EARLY,
+        card="n1-0",
+        pod="default/pod-1",
     ),
     Cure(
         name="one-class-a-card-in-silence",

@@ -80,6 +80,28 @@ def test_static_pods_and_their_mirrors(mode: str) -> None:
     run(mode, 1, STATIC)
 
 
+def test_a_static_pod_that_nobody_counts_without_its_mirror_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cure = next(each for each in CURES if each.name == "orphans-are-in-the-status")
+    cure.take_out(monkeypatch)
+    files = [Step(0.1, "write_file", node, node) for node in range(3)]
+    with pytest.raises(DifferentError, match=r"ReleasedEarly.* for default/static-"):
+        run("Memory", 1, [*files, Step(0.0, QUIET, 0, 0), *(Step(0.5, "delete_mirror", 0, 0),) * 3])
+
+
+FAILED_ONCE = [
+    pytest.param("Exclusive", 1818, 210, id="a mirror comes and goes; a forged one makes a pod forgotten"),
+    pytest.param("Mixed", 77, 180, id="a static pod comes back before the status has heard of its end"),
+    pytest.param("Exclusive", 5005, 135, id="a pod is deleted whose kubelet went away as it was admitted"),
+]
+
+
+@pytest.mark.parametrize(("mode", "seed", "operations"), FAILED_ONCE)
+def test_what_has_failed_once_does_not_again(mode: str, seed: int, operations: int) -> None:
+    run(mode, seed, draw(seed, operations))
+
+
 def test_what_is_different_is_found_and_made_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run sees a cure that is taken out, as the auditor does."""
     cure = next(each for each in CURES if each.name == "orphans-are-in-the-status")

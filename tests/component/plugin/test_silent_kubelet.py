@@ -27,3 +27,21 @@ def test_what_pods_have_is_in_use_although_nobody_can_list_it() -> None:
     scene.settle()
     assert holders(scene) == [(4, ["pod-1"])]
     assert scene.seen == []
+
+
+def test_what_was_given_just_before_the_silence_stays_in_use_when_its_pod_is_deleted() -> None:
+    """The last answer is of the moment at which the pod was being admitted: the checkpoint has its units."""
+    scene = Scene()
+    node = scene.node_with(16)
+    pod = scene.promise(8)
+    scene.admit(pod)
+    node.kubelet.silent = True
+    node.look()
+    scene.delete_by_force(pod)
+    node.look()
+    assert holders(scene) == [(8, ["pod-1"])]
+    node.kubelet.silent = False
+    scene.release()
+    scene.settle()
+    assert holders(scene) == [(0, [])]
+    assert scene.seen == []

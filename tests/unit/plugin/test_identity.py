@@ -9,7 +9,7 @@ from tests.samples.plugin import assigned, by_name, container, layout, name_of, 
 from gpushare_plugin.decide.allocations import orphans
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry
-from gpushare_plugin.decide.identity import identify
+from gpushare_plugin.decide.identity import identify, with_stored
 from gpushare_plugin.decide.pods import Pods
 
 LISTED = assigned(a={"main": [0, 1]})
@@ -82,3 +82,24 @@ def test_orphans_are_pods_with_units_that_the_api_does_not_have() -> None:
     assert [each.uid for each in orphans(found, by_name(POD))] == ["x"]
     assert orphans(known_as("uid-a"), by_name(POD)) == []
     assert orphans(LISTED, by_name(POD)) == []
+
+
+BEING_ADMITTED = assigned(a={"main": []}, b={"main": [8, 9]})
+"""What was listed last before PodResources fell silent."""
+
+
+def test_what_is_stored_in_silence_counts_of_the_pods_that_were_listed() -> None:
+    checkpoint = stored(layout(), a={"main": [0, 1]}, gone={"main": [4]})
+    found = with_stored(BEING_ADMITTED, checkpoint, by_name(POD))
+    assert [each.uid for each in orphans(found, {})] == ["uid-a", ""], "the API server may forget it now"
+    assert found.stored == stored(layout(), a={"main": [0, 1]})
+
+
+def test_what_a_checkpoint_says_no_more_stays_in_silence() -> None:
+    known = with_stored(BEING_ADMITTED, stored(layout(), a={"main": [0, 1]}), by_name(POD))
+    assert with_stored(known, {}, by_name(POD)) == known
+
+
+def test_a_pod_that_takes_a_listed_ones_name_in_silence_is_not_taken_for_that() -> None:
+    known = with_stored(BEING_ADMITTED, stored(layout(), a={"main": [0, 1]}), by_name(POD))
+    assert with_stored(known, stored(layout(), other={"main": [4]}), by_name(SUCCESSOR)) == known

@@ -32,7 +32,13 @@ from gpushare_core.audit.books import (
 )
 from gpushare_core.audit.claims import claims
 from gpushare_core.audit.difference import Kind, Rule
-from gpushare_core.audit.differences import differences, node_differences, seen_twice, status_differences
+from gpushare_core.audit.differences import (
+    differences,
+    node_differences,
+    released_early,
+    seen_twice,
+    status_differences,
+)
 from gpushare_core.books.allocation import decode_allocation, encode_allocation
 from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.placement.requests import PodRequest, ResourceClass, ResourceRequest
@@ -616,3 +622,93 @@ def test_a_listed_pod_that_no_other_book_knows() -> None:
     found = node_differences(replace(MEMORY, resources=[*(MEMORY.resources or ()), unknown]))
     assert {each.kind for each in found} == {Kind.UNCOUNTED, Kind.SHARES_DIFFER}
     assert "2 of GPU-0" in found[-1].sentence or "2 of GPU-0" in found[0].sentence
+
+
+FILE = "uid-of-the-file"
+
+
+def static(*, mirror: str, status: str, ledger: str, held: bool = True) -> NodeBooks:
+    """Books of a static pod whose mirror has that UID, and of the UIDs by which others count it. Where
+    nothing is said, there is no mirror, or a book counts nothing."""
+    books = World("Memory", (8,), (memory_pod("a", 0, 0, 4),)).books()
+    shown = replace(
+        (books.pods or {})[UID], key=PodKey("default", "a", mirror), kubelet_uid=FILE, annotations={}
+    )
+    stored = {
+        ContainerKey(PodKey("", "", FILE), key.container): each
+        for key, each in (books.checkpoint or {}).items()
+    }
+    own = ContainerKey(PodKey("default", "a", status), "main")
+    pods = {mirror: shown} if mirror else {}
+    books = replace(books, pods=pods, checkpoint=stored if held else {}, environments=None)
+    books = books if held else replace(books, resources=())
+    books = status_card(books, 0, holders=(StatusHolder(key=own, units=4),) if status else ())
+    share = LedgerShare(pod=PodKey("default", "a", ledger), units=4)
+    return ledger_card(books, 0, shares=(share,) if ledger else ())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            static(mirror="", status=FILE, ledger=FILE),
+            static(mirror="", status="uid-b", ledger="uid-b"),
+            id="the status is of a mirror that has come and gone",
+        ),
+        pytest.param(
+            static(mirror="uid-a", status="uid-a", ledger="uid-a"),
+            static(mirror="", status="uid-a", ledger="uid-a"),
+            id="the mirror goes",
+        ),
+        pytest.param(
+            static(mirror="", status="uid-a", ledger="uid-a"),
+            static(mirror="uid-b", status=FILE, ledger="uid-b"),
+            id="a mirror comes",
+        ),
+        pytest.param(
+            static(mirror="uid-a", status="uid-a", ledger="uid-a"),
+            static(mirror="uid-b", status="uid-b", ledger="uid-b"),
+            id="a mirror is made anew",
+        ),
+        pytest.param(
+            static(mirror="uid-a", status="uid-a", ledger="uid-a"),
+            static(mirror="", status="", ledger="", held=False),
+            id="its containers end",
+        ),
+    ],
+)
+def test_a_static_pod_is_counted_under_any_of_its_uids(before: NodeBooks, after: NodeBooks) -> None:
+    assert released_early(before, after) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("", "", id="without a mirror"),
+        pytest.param("uid-a", "", id="its mirror goes"),
+        pytest.param("", "uid-b", id="a mirror comes"),
+        pytest.param("uid-a", "uid-b", id="its mirror is made anew"),
+    ],
+)
+def test_units_of_a_static_pod_that_nobody_counts_any_more_are_named(before: str, after: str) -> None:
+    counted = static(mirror=before, status=before or FILE, ledger=before or FILE)
+    found = released_early(counted, static(mirror=after, status="", ledger=""))
+    assert [(each.kind, each.pod, each.uid) for each in found] == [
+        (Kind.RELEASED_EARLY, "default/a", FILE),
+        (Kind.RELEASED_EARLY, "default/a", FILE),
+    ]
+
+
+def test_units_that_were_counted_for_a_mirror_that_is_gone_are_named() -> None:
+    before = static(mirror="", status="uid-a", ledger="uid-a")
+    after = static(mirror="", status="", ledger="")
+    assert len(released_early(before, after, mirrors={"uid-a": FILE})) == 2
+    assert released_early(before, after, mirrors={"uid-a": "uid-of-the-file-before"}) == []
+
+
+def test_units_that_are_counted_for_another_pod_of_the_name_are_named() -> None:
+    """It has what the kubelet gives it, and not what the one before it had."""
+    before = static(mirror="uid-a", status="uid-a", ledger="uid-a")
+    after = static(mirror="uid-z", status="uid-z", ledger="uid-z")
+    after = pod(after, "uid-z", kubelet_uid="uid-z")
+    assert {each.kind for each in released_early(before, after)} == {Kind.RELEASED_EARLY}
