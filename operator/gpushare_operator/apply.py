@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import singledispatchmethod
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Any, Protocol
 
 from gpushare_core.api.policy import PolicyStatus
@@ -36,11 +38,12 @@ from gpushare_operator.decide.actions import (
     WriteVolcanoConfig,
     describe,
 )
+from gpushare_operator.desired.share_nodes import share_node_patch
 from gpushare_operator.status.events import EVENT_NAMESPACE
 from gpushare_operator.status.wording import DEFECT
 
-CONCURRENT_CALLS = 16
-"""Thousands of nodes may need a label."""
+CONCURRENT_CALLS = 32
+"""Thousands of nodes may need a label. As many as the client has connections."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,13 +70,24 @@ class Failure:
     """Whether the error is one of ours: nobody has answered."""
 
     @property
-    def is_conflict(self) -> bool:
-        """Returns whether the snapshot was old: then nothing is wrong."""
-        return isinstance(self.error, ApiError) and self.error.is_conflict
+    def is_outdated(self) -> bool:
+        """Returns whether the snapshot was old: then nothing is wrong. A node that went meanwhile is one."""
+        if not isinstance(self.error, ApiError):
+            return False
+        return self.error.is_conflict or (self.error.is_not_found and _is_of_known_object(self.action))
 
     def __str__(self) -> str:
         why = f"{DEFECT}: {self.error!r}" if self.is_defect else str(self.error)
         return f"{describe(self.action)}: {why}"
+
+
+@dataclass(slots=True)
+class Performed:
+    """What came of actions."""
+
+    tried: list[Action] = field(default_factory=list)
+    """Of the others there was no time for."""
+    failures: list[Failure] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +97,23 @@ class Applier:
     writer: Writer
     cache: Cache
     namespace: str
+    clock: Callable[[], float] = time.monotonic
 
-    async def perform(self, actions: Iterable[Action]) -> list[Failure]:
-        """Tries every action, those of one kind at the same time; returns what failed."""
-        failures: list[Failure] = []
+    async def perform(self, actions: Iterable[Action], *, seconds: float = math.inf) -> Performed:
+        """Tries every action, those of one kind at the same time; after so many ``seconds`` none is begun."""
+        performed, ends = Performed(), self.clock() + seconds
         for _, group in groupby(actions, key=type):
-            failures += await self._attempt_all(group)
-        return failures
+            await self._attempt_all(takewhile(lambda _: self.clock() < ends, group), performed)
+        return performed
 
-    async def _attempt_all(self, actions: Iterable[Action]) -> list[Failure]:
-        failures: list[Failure] = []
-        waiting = iter(actions)
-
+    async def _attempt_all(self, actions: Iterator[Action], performed: Performed) -> None:
         async def attempt_next() -> None:
-            failures.extend([failed for action in waiting if (failed := await self._attempt(action))])
+            for action in actions:
+                performed.tried.append(action)
+                if failed := await self._attempt(action):
+                    performed.failures.append(failed)
 
         await asyncio.gather(*(attempt_next() for _ in range(CONCURRENT_CALLS)))
-        return failures
 
     async def write_status(self, policy: PolicyObject, status: PolicyStatus) -> bool:
         """Returns whether the policy was there to take it."""
@@ -147,7 +161,13 @@ class Applier:
 
     @_do.register
     async def _(self, action: ApplyShareNode) -> None:
-        answer = self.writer.apply(f"{paths.SHARE_NODES}/{action.node}", action.body)
+        # Nobody else writes its spec, so who owns which field says nothing new: server-side apply, which costs
+        # the API server half as much again, is not needed.
+        if action.uid:
+            patch = share_node_patch(action.body, action.uid)
+            answer = self.writer.merge(f"{paths.SHARE_NODES}/{action.node}", patch)
+        else:
+            answer = self.writer.create(paths.SHARE_NODES, action.body)
         await self._keep(kinds.SHARE_NODES, answer)
 
     @_do.register
@@ -246,6 +266,17 @@ async def _tolerate(tolerated: Callable[[ApiError], bool], call: Awaitable[Any])
     except ApiError as error:
         if not tolerated(error):
             raise
+
+
+def _is_of_known_object(action: Action) -> bool:
+    """Returns whether it changes an object that was there, which only its being gone can keep from it."""
+    match action:
+        case ApplyShareNode():
+            return bool(action.uid)
+        case LabelNode() | ClearCapacity() | SetCounts() | RemoveStartupTaint() | SetFinalizers():
+            return True
+        case _:
+            return False
 
 
 def _is_conflict(error: ApiError) -> bool:

@@ -95,7 +95,8 @@ class NodePlanner:
     def _apply_share_node(self, state: NodeState, rule: int) -> Iterator[ApplyShareNode]:
         policy, (spec, spec_hash) = self.asked.policy, self._specs[rule]
         if not _is_current(state.share, policy, spec, spec_hash):
-            yield ApplyShareNode(state.name, share_node(policy, state.name, spec, spec_hash))
+            uid = state.share.uid if state.share else ""
+            yield ApplyShareNode(state.name, share_node(policy, state.name, spec, spec_hash), uid)
 
     @cached_property
     def _specs(self) -> Sequence[tuple[Json, str]]:
@@ -138,7 +139,9 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
     asked = asked_of(snapshot, policy)
     nodes = snapshot.index(NodePlanner(asked), subject=policy.name)
     plugin = _run_plugin(snapshot, policy, installation) if nodes.sums.get(SHARING) else ()
-    return Plan((*plugin, *_in_order(nodes.remarks)))
+    # The plugin last: while it is there, each label that comes has the DaemonSet controller go through all
+    # nodes and start a pod, which takes from the API server what the labels of the other nodes need.
+    return Plan((*_in_order(nodes.remarks), *plugin))
 
 
 def _in_order(by_node: Mapping[str, NodeActions]) -> Iterator[Action]:

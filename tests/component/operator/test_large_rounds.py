@@ -7,6 +7,7 @@ from tests.component.operator.test_app import CARDS
 from tests.fakes.operator_cluster import Cluster, Operator, converge
 
 from gpushare_core.api.names import MODE_LABEL, POLICY_LABEL
+from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
 from gpushare_operator import reconcile
@@ -65,7 +66,7 @@ async def test_a_server_that_refuses_everything_is_left_to_the_backoff(
     async def refuse(path: str, _: object) -> None:
         raise ApiError(500, "InternalError", path)
 
-    monkeypatch.setattr(cluster.api, "apply", refuse)
+    monkeypatch.setattr(cluster.api, "create", refuse)
     operator.asked.clear()
     with pytest.raises(UnfinishedError):
         await operator.reconciler.work("default")
@@ -83,6 +84,30 @@ async def test_nodes_that_are_refused_do_not_keep_the_others_from_their_turn(clu
         await operator.work("default")
         operator.now += timedelta(seconds=60)
     assert sorted(cluster.api.of(paths.SHARE_NODES)) == sorted(NODES[MOST:])
+
+
+async def test_a_round_ends_in_time_however_slow_the_writes_are(cluster: Cluster) -> None:
+    """It had its number of writes. With an admission webhook that hangs that was twenty minutes, in which no
+    other policy had its turn; after five the process counted as dead."""
+    operator, whole, seconds = Operator(cluster), cluster.api.create, 0.0
+
+    async def slowly(path: str, body: Json) -> Json:
+        nonlocal seconds
+        seconds += reconcile.ROUND_SECONDS
+        return await whole(path, body)
+
+    cluster.api.create = slowly  # type: ignore[method-assign]
+    operator.reconciler.clock = lambda: seconds
+    await operator.resync()
+    await operator.work("default")
+    for number in range(1, len(NODES) + 1):
+        operator.asked.clear()
+        await operator.work("default")
+        assert len(cluster.api.of(paths.SHARE_NODES)) == number
+        assert operator.asked >= {"default", CLUSTER}, "the rest is asked for, and others have their turn"
+        assert is_ready(cluster)["Ready"] == "False"
+    await converge(cluster, operator)
+    assert is_ready(cluster) == READY
 
 
 def is_ready(cluster: Cluster) -> dict[str, str]:
