@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 from itertools import groupby, takewhile
@@ -44,6 +44,10 @@ from gpushare_operator.status.wording import DEFECT
 
 CONCURRENT_CALLS = 32
 """Thousands of nodes may need a label. As many as the client has connections."""
+
+MOST_LINES = 50
+"""Of one kind of action in one round, in a log of level info. Of thousands of labels each was a line, which was
+a seventh of what they cost."""
 
 _log = logging.getLogger(__name__)
 
@@ -102,15 +106,22 @@ class Applier:
     async def perform(self, actions: Iterable[Action], *, seconds: float = math.inf) -> Performed:
         """Tries every action, those of one kind at the same time; after so many ``seconds`` none is begun."""
         performed, ends = Performed(), self.clock() + seconds
-        for _, group in groupby(actions, key=type):
-            await self._attempt_all(takewhile(lambda _: self.clock() < ends, group), performed)
+        for kind, group in groupby(actions, key=type):
+            alike = list(group)
+            level = logging.INFO if len(alike) <= MOST_LINES else logging.DEBUG
+            before = len(performed.tried) - len(performed.failures)
+            waiting = takewhile(lambda _: self.clock() < ends, alike)
+            await self._attempt_all(waiting, performed, level)
+            if level == logging.DEBUG:
+                done = len(performed.tried) - len(performed.failures) - before
+                _log.info("%d times %s, first and last: %s", done, kind.__name__, _ends(alike))
         return performed
 
-    async def _attempt_all(self, actions: Iterator[Action], performed: Performed) -> None:
+    async def _attempt_all(self, actions: Iterator[Action], performed: Performed, level: int) -> None:
         async def attempt_next() -> None:
             for action in actions:
                 performed.tried.append(action)
-                if failed := await self._attempt(action):
+                if failed := await self._attempt(action, level):
                     performed.failures.append(failed)
 
         await asyncio.gather(*(attempt_next() for _ in range(CONCURRENT_CALLS)))
@@ -137,7 +148,8 @@ class Applier:
                     continue  # It was posted before the status could be written.
                 _log.warning("cannot post an event: %s", error, extra={"policy": policy})
 
-    async def _attempt(self, action: Action) -> Failure | None:
+    async def _attempt(self, action: Action, level: int) -> Failure | None:
+        """``level``: of the log line that says what was done."""
         try:
             await self._do(action)
         except (ApiError, UnreachableError) as error:
@@ -146,7 +158,8 @@ class Applier:
             # It must keep neither other objects from what is due to them, nor the status from saying so.
             _log.exception("a defect, trying to %s", describe(action), extra=_log_keys(action))
             return Failure(action, error, is_defect=True)
-        _log.info("%s", describe(action), extra=_log_keys(action))
+        if _log.isEnabledFor(level):
+            _log.log(level, "%s", describe(action), extra=_log_keys(action))
         return None
 
     @singledispatchmethod
@@ -161,8 +174,8 @@ class Applier:
 
     @_do.register
     async def _(self, action: ApplyShareNode) -> None:
-        # Nobody else writes its spec, so who owns which field says nothing new: server-side apply, which costs
-        # the API server half as much again, is not needed.
+        # Nobody else writes its spec, so who owns which field says nothing new: server-side apply, which
+        # costs the API server half as much again, is not needed.
         if action.uid:
             patch = share_node_patch(action.body, action.uid)
             answer = self.writer.merge(f"{paths.SHARE_NODES}/{action.node}", patch)
@@ -266,6 +279,10 @@ async def _tolerate(tolerated: Callable[[ApiError], bool], call: Awaitable[Any])
     except ApiError as error:
         if not tolerated(error):
             raise
+
+
+def _ends(actions: Sequence[Action]) -> str:
+    return f"{describe(actions[0])}; {describe(actions[-1])}"
 
 
 def _is_of_known_object(action: Action) -> bool:

@@ -52,7 +52,7 @@ async def test_what_a_newer_crd_has_filled_in_stays() -> None:
 
 
 @pytest.mark.parametrize("is_anew", [True, False])
-async def test_one_that_went_meanwhile_is_made_anew_and_nothing_counts_as_refused(is_anew: bool) -> None:
+async def test_one_that_went_meanwhile_is_made_anew_and_nothing_counts_as_refused(*, is_anew: bool) -> None:
     """Somebody has deleted it, and maybe made another one of that name, since the operator looked."""
     cluster, operator = await with_policy(SLICES)
     share = cluster.api.of(paths.SHARE_NODES)["gpu-1"]

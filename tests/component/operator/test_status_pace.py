@@ -226,7 +226,9 @@ async def test_what_nothing_was_done_for_is_not_called_observed(monkeypatch: pyt
 
     async def merge(path: str, body: Json) -> Json:
         if path.endswith("/nodes/gpu-1"):
-            operator.reconciler.cache.observe(POLICIES, cluster.api.change(paths.POLICIES, "default", {"spec": rest}))
+            operator.reconciler.cache.observe(
+                POLICIES, cluster.api.change(paths.POLICIES, "default", {"spec": rest})
+            )
         return await whole(path, body)
 
     monkeypatch.setattr(cluster.api, "merge", merge)
