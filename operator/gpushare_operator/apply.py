@@ -46,8 +46,8 @@ CONCURRENT_CALLS = 32
 """Thousands of nodes may need a label. As many as the client has connections."""
 
 MOST_LINES = 50
-"""Of one kind of action in one round, in a log of level info. Of thousands of labels each was a line, which was
-a seventh of what they cost."""
+"""Of one kind of action in one round, in a log of level info. Of thousands of labels each was a line, for a
+seventh of what they cost."""
 
 _log = logging.getLogger(__name__)
 

@@ -28,7 +28,12 @@ def test_covers(actual: Any, desired: Any, *, covered: bool) -> None:
 
 def test_what_many_objects_have_in_common_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[Any] = []
-    monkeypatch.setattr(drift, "covers", lambda *pair: compared.append(pair) or covers(*pair))
+
+    def counted(*pair: Any) -> bool:
+        compared.append(pair)
+        return covers(*pair)
+
+    monkeypatch.setattr(drift, "covers", counted)
     comparisons, wanted, same, other = drift.Comparisons(), {"a": 1}, {"a": 1, "b": 2}, {"a": 2}
     for _ in range(3):
         assert comparisons.covers(same, wanted)
