@@ -138,7 +138,8 @@ class MemoryCluster:
             machine.labels = _merged(machine.labels, patch["metadata"].get("labels") or {})
         elif collection == paths.SHARE_NODES:
             former = self._shares.get(name)
-            self._shares[name] = _Share(patch, 0, former.allocated if former else None)
+            applied = _merged(former.applied, patch) if former else patch
+            self._shares[name] = _Share(applied, 0, former.allocated if former else None)
         else:
             kept = self._others.setdefault(collection, {})
             defaults = {"metadata": {"uid": UID.format(self._version), "generation": 1}}

@@ -1,6 +1,7 @@
 """The operator's loop: take a snapshot, decide what is due, apply it, and write the policy's status."""
 
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -36,6 +37,7 @@ from gpushare_operator.repetitions import Repetitions
 from gpushare_operator.status.books import seconds_until_reports_end
 from gpushare_operator.status.events import events_for
 from gpushare_operator.status.policy import can_wait, policy_status
+from gpushare_operator.work_queue import PartlyFailedError
 
 CLUSTER = "*"
 """Key of what all policies share. No object can be called so."""
@@ -51,6 +53,11 @@ time."""
 MOST_ACTIONS = 2000
 """Of one round; the next one follows at once. Rounds over 50,000 nodes would else last for minutes, in which
 no status is written and no other key has its turn, and after which the queue counts as stalled."""
+ROUND_SECONDS = 5.0
+"""In which the actions of one round begin, for the same reasons: an admission webhook that hangs takes ten
+seconds for each write."""
+SHOWN_FAILURES = 10
+"""Of one round, in the log."""
 VOLCANO_SECONDS = 10.0
 """Where Volcano's configuration or a kube-scheduler of our own matters: a little more to read."""
 
@@ -68,11 +75,11 @@ class Api(Writer, Protocol):
     ) -> AsyncIterator[Page]: ...
 
 
-class UnfinishedError(Exception):
+class UnfinishedError(PartlyFailedError):
     """Some actions failed; the key is to be tried again."""
 
-    def __init__(self, failures: Sequence[Failure]) -> None:
-        super().__init__("; ".join(str(failure) for failure in failures))
+    def __init__(self, failures: Sequence[Failure], retry_after: float | None) -> None:
+        super().__init__("; ".join(str(failure) for failure in failures[:SHOWN_FAILURES]), retry_after)
 
 
 @dataclass(slots=True)
@@ -90,6 +97,8 @@ class Reconciler:
     """Where no policy says another one."""
     repetitions: Repetitions = field(default_factory=Repetitions)
     server_versions: ServerVersions = field(default_factory=ServerVersions)
+    clock: Callable[[], float] = time.monotonic
+    """Of durations, in seconds."""
     _reported: dict[str, datetime] = field(default_factory=dict, init=False)
     """Policy -> when its status was written last."""
 
@@ -196,7 +205,7 @@ class Reconciler:
         outcome = await self._perform(CLUSTER, snapshot, plan)
         if self.repetitions.errors(CLUSTER) != before:
             self.enqueue_all()  # Their conditions are where a person reads it.
-        self._conclude(outcome)
+        self._conclude(outcome, plan.retry_after)
         return _earliest(plan.retry_after, outcome.retry_after)
 
     def _keep_log_level(self, snapshot: Snapshot) -> None:
@@ -213,11 +222,11 @@ class Reconciler:
             return None
         plan = plan_policy(snapshot, policy, self.installation, self.now())
         outcome = await self._perform(name, snapshot, plan)
-        unreported = await self._report(name, is_cut=outcome.is_cut)
+        unreported = await self._report(policy, is_cut=outcome.is_cut)
         if unreported and outcome.failures:
             self._enqueue_later(name)  # the backoff of what failed may be longer
-        self._conclude(outcome)
         stale = seconds_until_reports_end(snapshot, self.now())
+        self._conclude(outcome, _earliest(plan.retry_after, stale))
         return _earliest(plan.retry_after, outcome.retry_after, unreported, stale)
 
     async def _perform(self, key: str, snapshot: Snapshot, plan: Plan) -> "_Outcome":
@@ -226,26 +235,31 @@ class Reconciler:
         due = self.repetitions.due(plan.actions, self.now(), most=MOST_ACTIONS)
         contested = [action for action in due.actions if self.repetitions.is_contested(action)]
         rivals = {target(action): rival(snapshot, action) for action in contested}
-        failures = await self._applier().perform(due.actions)
-        errors = {target(failure.action): str(failure) for failure in failures if not failure.is_conflict}
-        for action in due.actions:
+        performed = await self._applier().perform(due.actions, seconds=ROUND_SECONDS)
+        failures, tried = performed.failures, performed.tried
+        errors = {target(failure.action): str(failure) for failure in failures if not failure.is_outdated}
+        for action in tried:
             at = target(action)
             self.repetitions.note(key, action, self.now(), error=errors.get(at, ""), rival=rivals.get(at, ""))
-        if len(failures) < len(due.actions):
+        if len(failures) < len(tried):
             # Another one may wait for it, and so does the rest, whatever comes of the status.
             self.enqueue_all()
-        return _Outcome(failures=failures, retry_after=due.retry_after, is_cut=due.is_cut)
+        is_cut = due.is_cut or len(tried) < len(due.actions)
+        return _Outcome(failures=failures, retry_after=due.retry_after, is_cut=is_cut)
 
-    async def _report(self, name: str, *, is_cut: bool) -> float | None:
+    async def _report(self, planned: PolicyObject, *, is_cut: bool) -> float | None:
         """Writes the status if it says something new, then posts the Events that follow from it. ``is_cut``:
         more is to be done than one round does.
 
+        It speaks of the policy as it was ``planned``: of one that was changed meanwhile nothing is done yet.
+
         Returns the seconds until a status may be written that can wait, if it had to.
         """
-        snapshot, now = self.cache.snapshot(), self.now()
-        policy = snapshot.policies.get(name)
-        if policy is None:
+        snapshot, now, name = self.cache.snapshot(), self.now(), planned.name
+        present = snapshot.policies.get(name)
+        if present is None or present.uid != planned.uid:
             return None
+        policy = replace(planned, status=present.status, resource_version=present.resource_version)
         status = policy_status(
             snapshot,
             policy,
@@ -278,13 +292,13 @@ class Reconciler:
         since = (now - reported).total_seconds() if reported else FIGURES_SECONDS
         return FIGURES_SECONDS - since if since >= 0 else 0.0
 
-    def _conclude(self, outcome: "_Outcome") -> None:
-        """Raises for failures."""
+    def _conclude(self, outcome: "_Outcome", retry_after: float | None) -> None:
+        """Raises for failures; what else is due in so many seconds does not wait for the backoff."""
         if outcome.failures:
-            raise UnfinishedError(outcome.failures)
+            raise UnfinishedError(outcome.failures, retry_after)
 
     def _applier(self) -> Applier:
-        return Applier(self.api, self.cache, self.installation.namespace)
+        return Applier(self.api, self.cache, self.installation.namespace, self.clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

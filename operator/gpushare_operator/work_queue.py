@@ -22,6 +22,15 @@ BEAT_SECONDS = 15.0
 """After which an idle queue still shows that it lives."""
 
 
+class PartlyFailedError(Exception):
+    """Raised by work of which something failed, and the rest is due again by itself after ``retry_after``
+    seconds, if at all: that does not wait for the backoff."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 @dataclass(slots=True)
 class _Pace:
     """How many rounds a key has had lately; one is forgotten every ``STEADY_SECONDS``."""
@@ -36,7 +45,8 @@ class _Pace:
         self.rounds, self.last = self.rounds_at(now) + 1, now
 
     def seconds_until_free(self, now: float) -> float:
-        return (self.rounds_at(now) - FREE_ROUNDS) * STEADY_SECONDS
+        """Never more than ``STEADY_SECONDS``, however many rounds a key has asked for by itself."""
+        return min(1.0, self.rounds_at(now) - FREE_ROUNDS) * STEADY_SECONDS
 
 
 @dataclass(slots=True)
@@ -115,10 +125,11 @@ class WorkQueue:
         self._note_round(key)
         try:
             retry_after = await work(key)
-        except Exception:
+        except Exception as error:
             self._retry(key)
-            return
-        self._failures.pop(key, None)
+            retry_after = error.retry_after if isinstance(error, PartlyFailedError) else None
+        else:
+            self._failures.pop(key, None)
         if retry_after is not None:
             self.add(key, delay=retry_after)
 

@@ -43,7 +43,7 @@ class MemoryApi:
     fuse: int | None = None
     """Writes that still go through before the writer is killed."""
     refuse: Callable[[str], bool] = lambda _: False
-    """Of a write: whether it is answered with 500."""
+    """Of a write, with the name of what it creates: whether it is answered with 500."""
     refusal: str = "refused by the test"
     rewrite: Callable[[str, Json], None] = lambda *_: None
     """Gets collection and object before it is stored, and may change it, as an admission webhook may."""
@@ -91,7 +91,7 @@ class MemoryApi:
         return self.change(collection, name, body, manager=FIELD_MANAGER)
 
     async def create(self, path: str, body: Json) -> Json:
-        self._write("create", path)
+        self._write("create", path, body["metadata"]["name"])
         if body["metadata"]["name"] in self.of(path):
             raise ApiError(409, "AlreadyExists", body["metadata"]["name"])
         return copy.deepcopy(self.put(path, dict(body)))
@@ -165,12 +165,12 @@ class MemoryApi:
             if key in wanted and wanted[key] != held[key]:
                 raise ApiError(409, "Conflict", f"{key} of {name}")
 
-    def _write(self, verb: str, path: str) -> None:
+    def _write(self, verb: str, path: str, name: str = "") -> None:
         if self.fuse is not None:
             if self.fuse == 0:
                 raise KilledError
             self.fuse -= 1
-        if self.refuse(f"{verb} {path}"):
+        if self.refuse(f"{verb} {path}/{name}" if name else f"{verb} {path}"):
             raise ApiError(500, "InternalError", self.refusal)
         self.writes.append(f"{verb} {path}")
 

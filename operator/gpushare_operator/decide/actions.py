@@ -23,10 +23,12 @@ class SetFinalizers:
 
 @dataclass(frozen=True, slots=True)
 class ApplyShareNode:
-    """Create or change a GPUShareNode."""
+    """Create a GPUShareNode, or change the one that has ``uid``: each is refused where the other is due."""
 
     node: str
     body: Json
+    uid: str = ""
+    """Empty: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,8 @@ def digest(action: Action) -> bytes:
     asked: Action = action
     if isinstance(action, SetFinalizers | WriteVolcanoConfig | RemoveStartupTaint):
         asked = replace(action, resource_version="")
+    elif isinstance(action, ApplyShareNode):
+        asked = replace(action, uid="")
     return hashlib.blake2b(msgspec.json.encode(asked, order="sorted"), digest_size=16).digest()
 
 

@@ -32,7 +32,7 @@ from gpushare_operator.decide.node_labels import (
 from gpushare_operator.decide.policy_problems import is_served
 from gpushare_operator.decide.teardown import Scope, plan_teardown
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set
-from gpushare_operator.desired.drift import covers, has_drifted
+from gpushare_operator.desired.drift import Comparisons, has_drifted
 from gpushare_operator.desired.names import Installation, plugin_name
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.pod_template import digest
@@ -42,6 +42,11 @@ SHARING = "sharing"
 """Counts the nodes that share their cards under the policy."""
 SHARED: Entry[Any] = Entry(amounts={SHARING: 1})
 """Of a node that has all that it needs, as most have."""
+
+
+TOGETHER = 1000
+"""Nodes that go through all stages before the next ones begin. Each has its GPUShareNode and its labels in
+one round then, and is looked at once for both."""
 
 
 class Stage(IntEnum):
@@ -94,8 +99,24 @@ class NodePlanner:
 
     def _apply_share_node(self, state: NodeState, rule: int) -> Iterator[ApplyShareNode]:
         policy, (spec, spec_hash) = self.asked.policy, self._specs[rule]
-        if not _is_current(state.share, policy, spec, spec_hash):
-            yield ApplyShareNode(state.name, share_node(policy, state.name, spec, spec_hash))
+        if not self._is_current(state.share, rule):
+            uid = state.share.uid if state.share else ""
+            yield ApplyShareNode(state.name, share_node(policy, state.name, spec, spec_hash), uid)
+
+    def _is_current(self, share: ShareNodeObject | None, rule: int) -> bool:
+        """Returns whether there is nothing to apply: one that is going is made anew when it is gone.
+
+        A newer CRD may fill in fields that this version does not know: they are not its own to take away.
+        """
+        if share is None or share.deleting:
+            return share is not None
+        spec, spec_hash = self._specs[rule]
+        is_ours = share.owners == (self.asked.policy.uid,) and share.spec_hash == spec_hash
+        return is_ours and self._comparisons.covers(share.spec, spec)
+
+    @cached_property
+    def _comparisons(self) -> Comparisons:
+        return Comparisons()
 
     @cached_property
     def _specs(self) -> Sequence[tuple[Json, str]]:
@@ -103,16 +124,6 @@ class NodePlanner:
         rules = self.asked.policy.spec.nodes if self.asked.policy.spec else ()
         specs = (share_node_spec(self.asked.policy, rule) for rule in rules)
         return [(spec, digest(spec)) for spec in specs]
-
-
-def _is_current(share: ShareNodeObject | None, policy: PolicyObject, spec: Json, spec_hash: str) -> bool:
-    """Returns whether there is nothing to apply: one that is going is made anew when it is gone.
-
-    A newer CRD may fill in fields that this version does not know: they are not its own to take away.
-    """
-    if share is None or share.deleting:
-        return share is not None
-    return share.owners == (policy.uid,) and share.spec_hash == spec_hash and covers(share.spec, spec)
 
 
 def _release(state: NodeState, policy: str) -> Iterator[tuple[Stage, Iterable[Action]]]:
@@ -138,15 +149,18 @@ def plan_policy(snapshot: Snapshot, policy: PolicyObject, installation: Installa
     asked = asked_of(snapshot, policy)
     nodes = snapshot.index(NodePlanner(asked), subject=policy.name)
     plugin = _run_plugin(snapshot, policy, installation) if nodes.sums.get(SHARING) else ()
-    return Plan((*plugin, *_in_order(nodes.remarks)))
+    # The plugin last: while it is there, each label that comes has the DaemonSet controller go through all
+    # nodes and start a pod, which takes from the API server what the labels of the other nodes need.
+    return Plan((*_in_order(nodes.remarks), *plugin))
 
 
 def _in_order(by_node: Mapping[str, NodeActions]) -> Iterator[Action]:
     """Yields stage after stage: the applier makes calls of one kind at the same time."""
     in_order = [actions for _, actions in sorted(by_node.items())]
-    for stage in Stage:
-        for actions in in_order:
-            yield from actions.get(stage, ())
+    for begin in range(0, len(in_order), TOGETHER):
+        for stage in Stage:
+            for actions in in_order[begin : begin + TOGETHER]:
+                yield from actions.get(stage, ())
 
 
 def _add_finalizer(policy: PolicyObject) -> Plan:

@@ -56,3 +56,16 @@ def share_node(policy: PolicyObject, node: str, spec: Json, spec_hash: str) -> J
         },
         "spec": spec,
     }
+
+
+def share_node_patch(body: Json, uid: str) -> Json:
+    """Returns the merge patch that makes of the GPUShareNode with ``uid`` what ``body`` says.
+
+    Fields that this version knows and that are not asked for any more are taken out by name; those that it
+    does not know stay: a newer CRD has filled them in.
+    """
+    metadata = {**body["metadata"], "uid": uid}
+    return {**body, "metadata": metadata, "spec": {**_LEFT_OUT, **body["spec"]}}
+
+
+_LEFT_OUT: Json = {field.alias: None for field in NodeSpec.model_fields.values() if field.alias}

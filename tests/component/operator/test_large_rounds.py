@@ -1,5 +1,6 @@
 """A round does only so much: others have their turn, and the queue shows that it lives."""
 
+import logging
 from datetime import timedelta
 
 import pytest
@@ -7,9 +8,11 @@ from tests.component.operator.test_app import CARDS
 from tests.fakes.operator_cluster import Cluster, Operator, converge
 
 from gpushare_core.api.names import MODE_LABEL, POLICY_LABEL
+from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
-from gpushare_operator import reconcile
+from gpushare_operator import apply, reconcile
+from gpushare_operator.decide import policy_plan
 from gpushare_operator.reconcile import CLUSTER, UnfinishedError
 
 NODES = tuple(f"gpu-{number}" for number in range(5))
@@ -65,7 +68,7 @@ async def test_a_server_that_refuses_everything_is_left_to_the_backoff(
     async def refuse(path: str, _: object) -> None:
         raise ApiError(500, "InternalError", path)
 
-    monkeypatch.setattr(cluster.api, "apply", refuse)
+    monkeypatch.setattr(cluster.api, "create", refuse)
     operator.asked.clear()
     with pytest.raises(UnfinishedError):
         await operator.reconciler.work("default")
@@ -83,6 +86,56 @@ async def test_nodes_that_are_refused_do_not_keep_the_others_from_their_turn(clu
         await operator.work("default")
         operator.now += timedelta(seconds=60)
     assert sorted(cluster.api.of(paths.SHARE_NODES)) == sorted(NODES[MOST:])
+
+
+async def test_what_is_written_of_many_nodes_at_once_is_one_line_of_the_log(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(reconcile, "MOST_ACTIONS", 2000)
+    monkeypatch.setattr(apply, "MOST_LINES", len(NODES) - 1)
+    caplog.set_level(logging.INFO)
+    await converge(cluster)
+    lines = [record.getMessage() for record in caplog.records]
+    (line,) = [each for each in lines if "GPUShareNode gpu-" in each]
+    assert line.startswith("5 times ApplyShareNode, first and last: apply GPUShareNode gpu-0; apply")
+
+
+async def test_a_node_has_its_share_node_and_its_labels_in_one_round(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was looked at after all GPUShareNodes of a large cluster, and again after all labels."""
+    monkeypatch.setattr(reconcile, "MOST_ACTIONS", 4)
+    monkeypatch.setattr(policy_plan, "TOGETHER", 2)
+    operator = Operator(cluster)
+    await operator.resync()
+    for _ in range(2):
+        await operator.work("default")
+    labelled = {name for name in NODES if POLICY_LABEL in labels_of(cluster, name)}
+    assert labelled == set(cluster.api.of(paths.SHARE_NODES)) == {"gpu-0", "gpu-1"}
+
+
+async def test_a_round_ends_in_time_however_slow_the_writes_are(cluster: Cluster) -> None:
+    """It had its number of writes. With an admission webhook that hangs that was twenty minutes, in which no
+    other policy had its turn; after five the process counted as dead."""
+    operator, whole, seconds = Operator(cluster), cluster.api.create, 0.0
+
+    async def slowly(path: str, body: Json) -> Json:
+        nonlocal seconds
+        seconds += reconcile.ROUND_SECONDS
+        return await whole(path, body)
+
+    cluster.api.create = slowly  # type: ignore[method-assign]
+    operator.reconciler.clock = lambda: seconds
+    await operator.resync()
+    await operator.work("default")
+    for number in range(1, len(NODES) + 1):
+        operator.asked.clear()
+        await operator.work("default")
+        assert len(cluster.api.of(paths.SHARE_NODES)) == number
+        assert operator.asked >= {"default", CLUSTER}, "the rest is asked for, and others have their turn"
+        assert is_ready(cluster)["Ready"] == "False"
+    await converge(cluster, operator)
+    assert is_ready(cluster) == READY
 
 
 def is_ready(cluster: Cluster) -> dict[str, str]:

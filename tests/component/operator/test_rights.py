@@ -74,6 +74,8 @@ def whole_life(**extra: Any) -> list[str]:
     cards = {"source": "Simulated", "simulated": [{"count": 1, "memory": "16Gi"}]}
     cluster.add_policy("default", {"names": ["gpu-1"], "devices": cards}, **extra)
     asyncio.run(converge(cluster))
+    cluster.api.change(paths.POLICIES, "default", {"spec": {"plugin": {"logLevel": "debug"}}})
+    asyncio.run(converge(cluster))
     cluster.delete_policy("default")
     asyncio.run(converge(cluster))
     assert cluster.api.of(paths.POLICIES) == {}

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 from tests.component.operator.test_app import CARDS, SECONDS, is_ready, running, until
-from tests.fakes.operator_cluster import Cluster, Operator, converge
+from tests.fakes.operator_cluster import DAEMON_SETS, Cluster, Operator, converge
 from tests.fakes.operator_server import Server
 
 from gpushare_core.api.names import MODE_LABEL
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.errors import ApiError
+from gpushare_operator.cluster.kinds import POLICIES
 from gpushare_operator.decide.actions import ClearCapacity, LabelNode
-from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, Reconciler
+from gpushare_operator.reconcile import CLUSTER, SCHEDULERS, Reconciler, UnfinishedError
 
 STATUS = f"merge {paths.POLICIES}/default/status"
 
@@ -158,8 +159,8 @@ async def test_a_defect_at_one_write_keeps_no_other_node_from_its_labels(
         *(LabelNode(name, uids[name], {"x": "y"}) for name in names),
         ClearCapacity("gpu-1", uids["gpu-1"], ("gpushare.io/memory",)),
     ]
-    failures = await operator.reconciler._applier().perform(actions)
-    assert {str(failure).partition(" {")[0] for failure in failures} == {
+    performed = await operator.reconciler._applier().perform(actions)
+    assert {str(failure).partition(" {")[0] for failure in performed.failures} == {
         "label node gpu-3",
         "label node gpu-20",
     }
@@ -215,6 +216,53 @@ async def test_a_spec_that_changes_while_the_status_is_written_is_followed(
     operator.asked.clear()
     await operator.work("default")
     assert operator.asked == {"default", CLUSTER}
+
+
+async def test_what_nothing_was_done_for_is_not_called_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spec that came while a round was under way: its status called it observed, and the policy Ready."""
+    cluster, operator = await in_force("gpu-1")
+    whole = cluster.api.merge
+    rest = {"plugin": {"runtimeClassName": "nvidia"}}
+
+    async def merge(path: str, body: Json) -> Json:
+        if path.endswith("/nodes/gpu-1"):
+            operator.reconciler.cache.observe(
+                POLICIES, cluster.api.change(paths.POLICIES, "default", {"spec": rest})
+            )
+        return await whole(path, body)
+
+    monkeypatch.setattr(cluster.api, "merge", merge)
+    cluster.api.change(paths.NODES, "gpu-1", {"metadata": {"labels": {MODE_LABEL: "Slices"}}})
+    allocate(cluster, 1)
+    await operator.resync()
+    operator.asked.clear()
+    await operator.work("default")
+    observed = cluster.api.of(paths.POLICIES)["default"]["status"]["observedGeneration"]
+    assert (observed, runtime_class(cluster)) == (1, ""), "the plugins are as the former spec says"
+    assert "default" in operator.asked
+    await operator.work("default")
+    observed = cluster.api.of(paths.POLICIES)["default"]["status"]["observedGeneration"]
+    assert (observed, runtime_class(cluster)) == (2, "nvidia")
+
+
+def runtime_class(cluster: Cluster) -> str:
+    """Returns what the plugins of the policy run with."""
+    plugin = cluster.api.of(DAEMON_SETS)["gpushare-plugin-default"]
+    return str(plugin["spec"]["template"]["spec"].get("runtimeClassName", ""))
+
+
+async def test_a_node_that_goes_while_it_is_labelled_is_no_trouble() -> None:
+    """The policy was Degraded by an error of the API server's, with an Event, until the next round."""
+    cluster, operator = await in_force("gpu-1", "gpu-2")
+    for name in ("gpu-1", "gpu-2"):
+        cluster.api.change(paths.NODES, name, {"metadata": {"labels": {MODE_LABEL: "Slices"}}})
+    await operator.resync()
+    cluster.api.remove(paths.NODES, "gpu-2")
+    with pytest.raises(UnfinishedError):
+        await operator.reconciler.work("default")
+    conditions = cluster.api.of(paths.POLICIES)["default"]["status"]["conditions"]
+    assert {each["status"] for each in conditions if each["type"] == "Degraded"} == {"False"}
+    assert not [write for write in cluster.api.writes if "events" in write]
 
 
 async def test_a_defect_at_one_write_keeps_no_sums_from_the_status(

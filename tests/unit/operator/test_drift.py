@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gpushare_operator.cluster.readers import read_daemon_set
+from gpushare_operator.desired import drift
 from gpushare_operator.desired.drift import covers, has_drifted
 
 
@@ -23,6 +24,29 @@ from gpushare_operator.desired.drift import covers, has_drifted
 )
 def test_covers(actual: Any, desired: Any, *, covered: bool) -> None:
     assert covers(actual, desired) is covered
+
+
+def test_what_many_objects_have_in_common_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[Any] = []
+
+    def counted(*pair: Any) -> bool:
+        compared.append(pair)
+        return covers(*pair)
+
+    monkeypatch.setattr(drift, "covers", counted)
+    comparisons, wanted, same, other = drift.Comparisons(), {"a": 1}, {"a": 1, "b": 2}, {"a": 2}
+    for _ in range(3):
+        assert comparisons.covers(same, wanted)
+        assert not comparisons.covers(other, wanted)
+    assert len(compared) == 2
+
+
+def test_comparisons_are_not_kept_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drift, "MOST_COMPARISONS", 3)
+    comparisons = drift.Comparisons()
+    for number in range(10):
+        assert comparisons.covers({"a": number}, {"a": number})
+        assert len(comparisons._found) <= 3
 
 
 def test_kind_and_version_do_not_count_since_lists_leave_them_out() -> None:

@@ -52,23 +52,23 @@ def test_a_new_policy_gets_the_finalizer_before_anything_is_touched() -> None:
 def test_labels_come_after_all_share_nodes_so_that_each_kind_is_written_at_the_same_time() -> None:
     seen = snapshot(policy("default", rule("gpu-1", "gpu-2")), node("gpu-1"), node("gpu-2"))
     assert class_names(policy_actions(seen)) == [
+        "ApplyShareNode",
+        "ApplyShareNode",
+        "LabelNode",
+        "LabelNode",
         "ApplyDaemonSet",
-        "ApplyShareNode",
-        "ApplyShareNode",
-        "LabelNode",
-        "LabelNode",
     ]
 
 
 def test_a_selected_node_gets_plugin_share_node_and_labels() -> None:
     first, second, third = policy_actions(snapshot(policy(), node("gpu-1"), node("gpu-2")))
-    assert isinstance(first, ApplyDaemonSet)
-    assert first.name == "gpushare-plugin-default"
-    assert isinstance(second, ApplyShareNode)
-    assert second.node == "gpu-1"
-    assert second.body["spec"]["memoryUnit"] == "1Gi"
-    assert second.body["metadata"]["ownerReferences"][0]["uid"] == "uid-default"
-    assert third == LabelNode("gpu-1", "uid-gpu-1", LABELS)
+    assert isinstance(first, ApplyShareNode)
+    assert first.node == "gpu-1"
+    assert first.body["spec"]["memoryUnit"] == "1Gi"
+    assert first.body["metadata"]["ownerReferences"][0]["uid"] == "uid-default"
+    assert second == LabelNode("gpu-1", "uid-gpu-1", LABELS)
+    assert isinstance(third, ApplyDaemonSet)
+    assert third.name == "gpushare-plugin-default"
 
 
 def test_a_policy_in_force_needs_nothing() -> None:
@@ -198,8 +198,8 @@ def test_what_stays_in_force_is_still_put_right(edited: Any) -> None:
         serving(policy(), "gpu-1"), policy(spec=edited), node("gpu-1"), plugins(policy(), body={})
     )
     assert policy_actions(seen) == [
-        ApplyDaemonSet("gpushare-plugin-default", plugins(policy()).body),
         LabelNode("gpu-1", "uid-gpu-1", LABELS),
+        ApplyDaemonSet("gpushare-plugin-default", plugins(policy()).body),
     ]
 
 

@@ -8,6 +8,7 @@ from tests.samples.operator import NOW
 from gpushare_operator.decide.actions import (
     Action,
     ApplyDaemonSet,
+    ApplyShareNode,
     CapacityLeft,
     ClearCapacity,
     DeleteJob,
@@ -35,6 +36,18 @@ def attempts(action: Action, seconds: float, *, error: str = "") -> tuple[int, R
 def test_a_fight_costs_eight_attempts_in_the_first_minute_and_twelve_an_hour_later() -> None:
     assert attempts(APPLY, 60)[0] == 8
     assert attempts(APPLY, 3600)[0] - attempts(APPLY, 1800)[0] == 6
+
+
+def test_one_who_makes_the_object_anew_each_time_is_fought_no_faster() -> None:
+    """Each time it has another uid, and the same is asked of it."""
+    repetitions, number = Repetitions(), 0
+    for tenth in range(600):
+        now, action = NOW + timedelta(seconds=tenth / 10), ApplyShareNode("gpu-1", {}, f"uid-{tenth}")
+        if repetitions.due([action], now).actions:
+            repetitions.note("default", action, now)
+            number += 1
+    assert number == 8
+    assert repetitions.contested("default")
 
 
 def test_a_server_that_refuses_is_asked_once_a_minute() -> None:

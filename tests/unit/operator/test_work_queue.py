@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from gpushare_operator import work_queue
-from gpushare_operator.work_queue import FREE_ROUNDS, STEADY_SECONDS, Work, WorkQueue
+from gpushare_operator.work_queue import FREE_ROUNDS, STEADY_SECONDS, PartlyFailedError, Work, WorkQueue
 
 
 @dataclass
@@ -183,6 +183,37 @@ async def test_one_key_that_changes_all_the_time_slows_no_other_one() -> None:
     await restless.rounds(60)
     restless.queue.add("b")
     assert restless.queue._due["b"] == restless.now + restless.queue.debounce
+
+
+async def test_a_key_that_asked_for_itself_often_is_worked_on_soon_when_something_changes() -> None:
+    """Each round that it had asked for put off the next change by 0.4 s: a minute of them by minutes."""
+    now, done = 0.0, list[str]()
+
+    async def work(key: str) -> float | None:
+        nonlocal now
+        now += 0.05
+        done.append(key)
+        return 0.0 if len(done) < 1000 else None
+
+    queue = WorkQueue(clock=lambda: now)
+    queue.add("a", delay=0)
+    await run_until(queue, work, lambda: len(done) == 1000)
+    queue.add("a")
+    assert queue._due["a"] <= now + STEADY_SECONDS
+
+
+async def test_what_is_due_by_itself_does_not_wait_for_the_backoff_of_what_failed() -> None:
+    queue = fast_queue()
+    queue.first_backoff = 3600
+    tries: list[str] = []
+
+    async def work(key: str) -> None:
+        tries.append(key)
+        if len(tries) == 1:
+            raise PartlyFailedError("the test's failure", retry_after=0.001)
+
+    queue.add("a")
+    await run_until(queue, work, lambda: len(tries) == 2)
 
 
 async def test_an_idle_queue_shows_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
