@@ -36,7 +36,7 @@ class CheckpointEntry:
     """Of the pod, as the kubelet knows it."""
     container: str
     numbers: "array[int]"
-    """Ascending."""
+    """Ascending, each once."""
     resource: ResourceClass = ResourceClass.MEMORY
     cards: tuple[StoredCard, ...] = ()
     """In the order of their units; empty where the stored answer names none."""
@@ -66,7 +66,7 @@ class StoredUnits:
     name: str
     """Of the extended resource."""
     numbers: "array[int]"
-    """Ascending."""
+    """Ascending, each once."""
     foreign: tuple[ForeignUnits, ...] = ()
 
 

@@ -123,7 +123,7 @@ def _told_uid(assignment: PodAssignment, uids: Mapping[Units, str], before: Iter
 
 def _units(container: str, numbers: "array[int]", foreign: Iterable[ForeignUnits]) -> Iterator[Units]:
     if numbers:
-        yield container, "", min(numbers), len(numbers)
+        yield container, "", numbers[0], len(numbers)
     for each in foreign:
         yield container, *each.key
 
