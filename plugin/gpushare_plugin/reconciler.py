@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -22,12 +22,14 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.allocations import (
-    every_allocation,
+    PodAllocations,
+    allocations_of,
     forgotten_allocations,
     forgotten_strangers,
     node_locks,
+    with_orphans,
 )
-from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
+from gpushare_plugin.decide.annotation_repairs import Repair, RepairPlanner
 from gpushare_plugin.decide.assigned_devices import NodeAssignments
 from gpushare_plugin.decide.books import AuditInput, NodeAudit
 from gpushare_plugin.decide.card_health import (
@@ -60,7 +62,8 @@ from gpushare_plugin.decide.offering import (
     without_cards,
 )
 from gpushare_plugin.decide.pod_allocation import PodAllocation
-from gpushare_plugin.decide.pods import read_metadata
+from gpushare_plugin.decide.pod_answers import PodAnswers
+from gpushare_plugin.decide.pods import Pods, read_metadata
 from gpushare_plugin.decide.reported_use import ReportedUse, recorded_use, reported_use
 from gpushare_plugin.decide.stand_ins import doubtful_units
 from gpushare_plugin.decide.status import kept_status, node_status, with_conditions
@@ -105,7 +108,9 @@ class Reconciler:
     _audit: NodeAudit = field(default_factory=NodeAudit, init=False)
     _decided: LastAnswer[Offering] = field(default_factory=LastAnswer, init=False)
     _planned: LastAnswer[Sequence[Repair]] = field(default_factory=LastAnswer, init=False)
+    _planner: RepairPlanner = field(default_factory=RepairPlanner, init=False)
     _allocations: LastAnswer[Sequence[PodAllocation]] = field(default_factory=LastAnswer, init=False)
+    _of_pods: PodAnswers[PodAllocations] = field(default_factory=PodAnswers, init=False)
 
     async def reconcile(self) -> bool:
         """Looks at the cards, decides what to offer, repairs annotations, writes the status.
@@ -122,6 +127,25 @@ class Reconciler:
         await self._repair_annotations()
         await self._measure()
         return await self.write_status() and offered
+
+    async def prepare(self, give_way: Callable[[], Awaitable[None]]) -> None:
+        """Works out what the next round is likely to ask for, and awaits ``give_way`` in between: the kubelet
+        need not wait for all of it. Nothing is made true here, and what changes meanwhile the round works
+        out anew."""
+        if self.state.share_node is None or self.registration().displaced:
+            return
+        self._decide()
+        await give_way()
+        assignments = self._certain_assignments()
+        self._repairs(assignments, self.state.last_dialect or self.state.offering.dialect)
+        await give_way()
+        self._every_allocation(self._certain_assignments())
+        await give_way()
+
+    def _certain_assignments(self) -> NodeAssignments | None:
+        """None also where it is not known whether IDs mean the cards that containers were told."""
+        offering = self.state.offering
+        return None if offering.layout_unknown else self._node_assignments(offering)
 
     def seconds_until_due(self) -> float | None:
         """Returns the seconds until a round may find something by time alone, such as a card fit or sick, or
@@ -306,7 +330,12 @@ class Reconciler:
         return self._allocations.to(
             (assignments.assigned,),
             (assignments.layout, assignments.preferred, assignments.recorded, tuple(pods.values())),
-            decide=lambda: every_allocation(assignments, pods),
+            decide=lambda: with_orphans(self._allocations_of(assignments, pods), assignments, pods),
+        )
+
+    def _allocations_of(self, assignments: NodeAssignments, pods: Pods) -> Sequence[PodAllocations]:
+        return self._of_pods.of(
+            pods.values(), assignments, decide=lambda pod: allocations_of(pod, assignments)
         )
 
     def _node_assignments(self, offering: Offering) -> NodeAssignments | None:
@@ -320,9 +349,8 @@ class Reconciler:
 
         Never from a layout of which it is not known whether its IDs mean the cards that containers were told.
         """
-        offering = self.state.offering
-        assignments = None if offering.layout_unknown else self._node_assignments(offering)
-        repairs = self._repairs(assignments, self.state.last_dialect or offering.dialect)
+        dialect = self.state.last_dialect or self.state.offering.dialect
+        repairs = self._repairs(self._certain_assignments(), dialect)
         try:
             problems = [(repair.pod, await self._apply(repair)) for repair in repairs]
         except UnreachableError as error:  # nor would it answer for the others, and each waits for seconds
@@ -338,7 +366,7 @@ class Reconciler:
         return self._planned.to(
             (assignments.assigned, dialect),
             (assignments.layout, assignments.preferred, tuple(pods.values())),
-            decide=lambda: plan_repairs(assignments, pods.values(), dialect, now=self.now()),
+            decide=lambda: self._planner.plan(assignments, pods.values(), dialect, now=self.now()),
         )
 
     async def _apply(self, repair: Repair) -> str:
@@ -356,10 +384,8 @@ class Reconciler:
         return ""
 
     async def _measure(self) -> None:
-        offering = self.state.offering
-        assignments = None if offering.layout_unknown else self._node_assignments(offering)
-        allocations = self._every_allocation(assignments)
-        await self.meter.measure(offering.layout, allocations)
+        allocations = self._every_allocation(self._certain_assignments())
+        await self.meter.measure(self.state.offering.layout, allocations)
 
     async def write_status(self) -> bool:
         """Returns whether the status is as it has to be."""

@@ -28,6 +28,8 @@ def identify(
     ended since it was written. (One that has ended, whose units were an ordinary init container's alone and
     whose name another pod has now, cannot be told from that.)
 
+    What is as it was ``before`` is the same object: then what follows from it is not worked out again.
+
     Of two pods of one name it is the one that the API server has. The other one keeps the key that ``place``
     gave it while a kubelet that was restarted lists it alone: the first may follow.
     """
@@ -54,8 +56,11 @@ def _identified(
         if len(every) > 1:
             yield from _apart([*every.values()], uids, [*former.values()], pod).items()
         else:
-            (only,) = (each.with_uid(_uid(each, uids, former, pod)) for each in every.values())
-            yield _key(only, former, pod), only
+            (found,) = every.values()
+            only = found.with_uid(_uid(found, uids, former, pod))
+            key = _key(only, former, pod)
+            known = former.get(key)
+            yield key, known if known and known == only else only
 
 
 def _by_name(assigned: AssignedDevices) -> dict[PodName, dict[PodName, PodAssignment]]:
