@@ -42,11 +42,9 @@ from gpushare_plugin.decide.card_health import (
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.cordon import NO_CORDON, cordoned, kept_units, read_cordon
 from gpushare_plugin.decide.device_list import device_lists
-from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.excess import excess_conditions, excess_events
 from gpushare_plugin.decide.fault_events import fault_events
 from gpushare_plugin.decide.last_answer import LastAnswer
-from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.offering import (
     KUBELET_SILENT,
@@ -55,6 +53,7 @@ from gpushare_plugin.decide.offering import (
     Offering,
     Snapshot,
     decide_offering,
+    is_recorded,
     known_dialect,
     known_layout,
     postponed,
@@ -110,6 +109,8 @@ class Reconciler:
     _planned: LastAnswer[Sequence[Repair]] = field(default_factory=LastAnswer, init=False)
     _planner: RepairPlanner = field(default_factory=RepairPlanner, init=False)
     _allocations: LastAnswer[Sequence[PodAllocation]] = field(default_factory=LastAnswer, init=False)
+    _told: LastAnswer[NodeStatus] = field(default_factory=LastAnswer, init=False)
+    """The status, its conditions apart."""
     _of_pods: PodAnswers[PodAllocations] = field(default_factory=PodAnswers, init=False)
 
     async def reconcile(self) -> bool:
@@ -265,7 +266,7 @@ class Reconciler:
         at before anything that was recorded is overwritten.
         """
         share_node, layout = self.state.share_node, offering.layout
-        if layout is None or share_node is None or _is_recorded(offering, share_node):
+        if layout is None or share_node is None or is_recorded(offering, share_node):
             return None
         async with self._writing:
             status = self._status(share_node, offering)
@@ -273,7 +274,7 @@ class Reconciler:
                 written = await self._write(share_node, status, dry_run=dry_run)
                 if written is None:
                     return NOT_RECORDED
-                if not _is_recorded(offering, written):
+                if not is_recorded(offering, written):
                     return NOT_KEPT
         return None
 
@@ -433,14 +434,18 @@ class Reconciler:
         state, use = self.state, self._use(share_node)
         faults = faults_of(state.health or recorded_health(share_node))
         waits = offering.layout is not None and bool(state.unshown_holders)
-        if offering.layout_unknown or (waits and _is_recorded(offering, share_node)):
+        if offering.layout_unknown or (waits and is_recorded(offering, share_node)):
             conditions = self._conditions(share_node, offering, use, self._audited(offering, None))
             return kept_status(share_node, conditions, faults=faults, now=self.now())
         assignments = self._node_assignments(offering)
         allocations = self._every_allocation(assignments)
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}
-        status = node_status(
-            share_node, offering, allocations, locks=locks, use=use, faults=faults, now=self.now()
+        status = self._told.to(
+            (share_node, allocations),
+            (offering, locks, use, faults),
+            decide=lambda: node_status(
+                share_node, offering, allocations, locks=locks, use=use, faults=faults, now=self.now()
+            ),
         )
         conditions = self._conditions(share_node, offering, use, self._audited(offering, status))
         return with_conditions(status, share_node, conditions, now=self.now())
@@ -488,11 +493,3 @@ class Reconciler:
             cordon=state.cordon,
             excess=excess_conditions(share_node.spec, state.measured, use),
         )
-
-
-def _is_recorded(offering: Offering, share_node: GPUShareNode) -> bool:
-    """Whether the status says what the IDs mean that are offered, and by which names they go."""
-    status, layout = share_node.status, offering.layout
-    if layout is None or recorded_dialect(status) is not offering.dialect:
-        return layout is None
-    return layout.means_the_same(recorded_layout(status))

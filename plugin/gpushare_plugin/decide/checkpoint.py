@@ -91,7 +91,8 @@ def read_answer(
         cards=tuple(
             StoredCard(
                 uuid=uuid,
-                numbers=units.numbers[place * each : (place + 1) * each],
+                # A single card shares them: of 256,000 units each copy is a megabyte.
+                numbers=units.numbers[place * each : (place + 1) * each] if len(uuids) > 1 else units.numbers,
                 index=_number(variables.get(Dialect.index_variable), place),
                 memory=_number(variables.get(Dialect.memory_variable), place) or 0,
                 card_memory=_number(variables.get(Dialect.card_memory_variable), place) or 0,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, by_pod
+from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers, by_pod
 from gpushare_plugin.decide.foreign_units import ForeignUnits
 from gpushare_plugin.decide.pod_assignment import PodAssignment, place
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
@@ -40,11 +40,24 @@ def identify(
         for entry in each.values()
         for key in _units(entry.container, entry.numbers, entry.foreign)
     }
-    identified = dict(_identified(listed, uids, before, pods))
+    identified = {
+        key: each if before.pods.get(key) is each else _sharing(each, stored.get(each.uid, {}))
+        for key, each in _identified(listed, uids, before, pods)
+    }
     active = {assignment.uid for assignment in identified.values()}
     return replace(
         listed, pods=identified, stored={uid: each for uid, each in stored.items() if uid in active}
     )
+
+
+def _sharing(assignment: PodAssignment, stored: StoredContainers) -> PodAssignment:
+    """Returns ``assignment`` with the numbers that the checkpoint has, where these are the same: of 256,000
+    units a second array takes a megabyte."""
+    containers = {
+        name: entry.numbers if (entry := stored.get(name)) and entry.numbers == numbers else numbers
+        for name, numbers in assignment.containers.items()
+    }
+    return replace(assignment, containers=containers)
 
 
 def _identified(

@@ -82,3 +82,17 @@ def test_orphans_are_pods_with_units_that_the_api_does_not_have() -> None:
     assert [each.uid for each in orphans(found, by_name(POD))] == ["x"]
     assert orphans(known_as("uid-a"), by_name(POD)) == []
     assert orphans(LISTED, by_name(POD)) == []
+
+
+def test_what_is_as_it_was_is_the_same_object_and_has_its_numbers_once() -> None:
+    checkpoint = entries(a={"main": [0, 1]})
+    first = identify(LISTED, checkpoint, AssignedDevices(), by_name(POD))
+    again = identify(assigned(a={"main": [0, 1]}), checkpoint, first, by_name(POD))
+    assert again.pods[name_of("a")] is first.pods[name_of("a")]
+    assert first.pods[name_of("a")].containers["main"] is checkpoint[0].numbers
+
+
+def test_other_units_under_the_same_name_are_told() -> None:
+    first = identify(LISTED, (), AssignedDevices(), by_name(POD))
+    again = identify(assigned(a={"main": [0, 2]}), (), first, by_name(POD))
+    assert [*again.pods[name_of("a")].containers["main"]] == [0, 2]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 from typing import NamedTuple
 
 from hypothesis import given
@@ -147,6 +148,12 @@ def assignments_of(state: State) -> NodeAssignments:
     return NodeAssignments(node=NODE, assigned=devices, layout=meaning, preferred=card_of)
 
 
+def asked(
+    answers: PodAnswers[PodAllocations], pods: Sequence[Pod], assignments: NodeAssignments
+) -> list[PodAllocations]:
+    return answers.of(pods, assignments, decide=lambda pod: allocations_of(pod, assignments))
+
+
 @given(STATES, STATES, st.permutations(FIELDS))
 def test_what_is_remembered_is_what_would_be_decided_anew(
     first: State, last: State, order: list[str]
@@ -157,9 +164,7 @@ def test_what_is_remembered_is_what_would_be_decided_anew(
         pods = by_name(*(pod_of(n, each) for n, each in zip(NAMES, state.pods, strict=True) if each.asked))
         planned = planner.plan(assignments, pods.values(), dialect, now=NOW)
         assert planned == plan_repairs(assignments, pods.values(), dialect, now=NOW)
-        of_pods = remembered.of(
-            pods.values(), assignments, decide=lambda pod, given=assignments: allocations_of(pod, given)
-        )
+        of_pods = asked(remembered, [*pods.values()], assignments)
         assert with_orphans(of_pods, assignments, pods) == every_allocation(assignments, pods)
 
 
@@ -179,15 +184,17 @@ def test_a_pod_of_which_nothing_has_changed_is_not_decided_again() -> None:
 
 
 def test_what_is_not_settled_is_decided_again() -> None:
-    answers, decided = PodAnswers[str](), list[str]()
-    for _ in range(2):
-        answers.of(
-            [pod("a", container("main", 2))],
-            assignments_of_units(a=[0, 1]),
-            decide=lambda pod: decided.append(pod.uid) or pod.uid,
-            settled=lambda _: False,
-        )
-    assert len(decided) == 2
+    answers, numbers = PodAnswers[int](), count()
+
+    def decide(_: Pod) -> int:
+        return next(numbers)
+
+    def is_settled(number: int) -> bool:
+        return number > 0
+
+    asking, assignments = [pod("a", container("main", 2))], assignments_of_units(a=[0, 1])
+    found = [answers.of(asking, assignments, decide=decide, settled=is_settled) for _ in range(3)]
+    assert found == [[0], [1], [1]]
 
 
 def test_a_card_that_was_preferred_since_counts_for_an_init_container() -> None:
@@ -195,10 +202,12 @@ def test_a_card_that_was_preferred_since_counts_for_an_init_container() -> None:
     before = assignments_of_units(a=[])
     after = replace(before, preferred={starting.uid: PreferredCard(("GPU-1",))})
     answers, found = PodAnswers[PodAllocations](), list[PodAllocations]()
-    for given in (before, after):
-        found += answers.of([starting], given, decide=lambda pod, given=given: allocations_of(pod, given))
+    for known in (before, after):
+        found += asked(answers, [starting], known)
     assert found == [allocations_of(starting, before), allocations_of(starting, after)]
-    assert found[1].admitted is not None and found[1].admitted.cards == {"GPU-1": 2}
+    assert found[0].admitted is None
+    assert found[1].admitted is not None
+    assert found[1].admitted.cards == {"GPU-1": 2}
 
 
 def assignments_of_units(**pods: list[int]) -> NodeAssignments:
