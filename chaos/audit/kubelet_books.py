@@ -62,7 +62,7 @@ def held(resource: str, ids: Iterable[str]) -> HeldUnits:
             numbers.append(decode_id(each))
         except UnknownUnitError:
             foreign += 1
-    return HeldUnits(resource=resource, numbers=tuple(sorted(numbers)), foreign=foreign)
+    return HeldUnits(resource=resource, numbers=tuple(sorted({*numbers})), foreign=foreign)
 
 
 def _told(answer: str) -> SeenCards | None:

@@ -250,6 +250,7 @@ class Agent:
         while True:
             await self._calls.until_over()
             self.state.changed.clear()
+            await self._reconciler.prepare(self._calls.give_way)
             if await self._reconciler.reconcile():
                 backoff.reset()
                 due = self._reconciler.seconds_until_due()

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
@@ -22,12 +22,14 @@ from gpushare_core.kube.errors import ApiError, UnreachableError
 from gpushare_core.kube.paths import SHARE_NODES, pod_path
 from gpushare_plugin.cluster.event_writer import EventWriter
 from gpushare_plugin.decide.allocations import (
-    every_allocation,
+    PodAllocations,
+    allocations_of,
     forgotten_allocations,
     forgotten_strangers,
     node_locks,
+    with_orphans,
 )
-from gpushare_plugin.decide.annotation_repairs import Repair, plan_repairs
+from gpushare_plugin.decide.annotation_repairs import Repair, RepairPlanner
 from gpushare_plugin.decide.assigned_devices import NodeAssignments
 from gpushare_plugin.decide.books import AuditInput, NodeAudit
 from gpushare_plugin.decide.card_health import (
@@ -40,11 +42,9 @@ from gpushare_plugin.decide.card_health import (
 from gpushare_plugin.decide.conditions import AnnotationState, RegistrationState, node_conditions
 from gpushare_plugin.decide.cordon import NO_CORDON, cordoned, kept_units, read_cordon
 from gpushare_plugin.decide.device_list import device_lists
-from gpushare_plugin.decide.dialect_change import recorded_dialect
 from gpushare_plugin.decide.excess import excess_conditions, excess_events
 from gpushare_plugin.decide.fault_events import fault_events
 from gpushare_plugin.decide.last_answer import LastAnswer
-from gpushare_plugin.decide.layout import recorded_layout
 from gpushare_plugin.decide.locks import NO_LOCKS, Locks
 from gpushare_plugin.decide.offering import (
     KUBELET_SILENT,
@@ -53,6 +53,7 @@ from gpushare_plugin.decide.offering import (
     Offering,
     Snapshot,
     decide_offering,
+    is_recorded,
     known_dialect,
     known_layout,
     postponed,
@@ -60,7 +61,8 @@ from gpushare_plugin.decide.offering import (
     without_cards,
 )
 from gpushare_plugin.decide.pod_allocation import PodAllocation
-from gpushare_plugin.decide.pods import read_metadata
+from gpushare_plugin.decide.pod_answers import PodAnswers
+from gpushare_plugin.decide.pods import Pods, read_metadata
 from gpushare_plugin.decide.reported_use import ReportedUse, recorded_use, reported_use
 from gpushare_plugin.decide.stand_ins import doubtful_units
 from gpushare_plugin.decide.status import kept_status, node_status, with_conditions
@@ -105,7 +107,11 @@ class Reconciler:
     _audit: NodeAudit = field(default_factory=NodeAudit, init=False)
     _decided: LastAnswer[Offering] = field(default_factory=LastAnswer, init=False)
     _planned: LastAnswer[Sequence[Repair]] = field(default_factory=LastAnswer, init=False)
+    _planner: RepairPlanner = field(default_factory=RepairPlanner, init=False)
     _allocations: LastAnswer[Sequence[PodAllocation]] = field(default_factory=LastAnswer, init=False)
+    _told: LastAnswer[NodeStatus] = field(default_factory=LastAnswer, init=False)
+    """The status, its conditions apart."""
+    _of_pods: PodAnswers[PodAllocations] = field(default_factory=PodAnswers, init=False)
 
     async def reconcile(self) -> bool:
         """Looks at the cards, decides what to offer, repairs annotations, writes the status.
@@ -122,6 +128,25 @@ class Reconciler:
         await self._repair_annotations()
         await self._measure()
         return await self.write_status() and offered
+
+    async def prepare(self, give_way: Callable[[], Awaitable[None]]) -> None:
+        """Works out what the next round is likely to ask for, and awaits ``give_way`` in between: the kubelet
+        need not wait for all of it. Nothing is made true here, and what changes meanwhile the round works
+        out anew."""
+        if self.state.share_node is None or self.registration().displaced:
+            return
+        self._decide()
+        await give_way()
+        assignments = self._certain_assignments()
+        self._repairs(assignments, self.state.last_dialect or self.state.offering.dialect)
+        await give_way()
+        self._every_allocation(self._certain_assignments())
+        await give_way()
+
+    def _certain_assignments(self) -> NodeAssignments | None:
+        """None also where it is not known whether IDs mean the cards that containers were told."""
+        offering = self.state.offering
+        return None if offering.layout_unknown else self._node_assignments(offering)
 
     def seconds_until_due(self) -> float | None:
         """Returns the seconds until a round may find something by time alone, such as a card fit or sick, or
@@ -241,7 +266,7 @@ class Reconciler:
         at before anything that was recorded is overwritten.
         """
         share_node, layout = self.state.share_node, offering.layout
-        if layout is None or share_node is None or _is_recorded(offering, share_node):
+        if layout is None or share_node is None or is_recorded(offering, share_node):
             return None
         async with self._writing:
             status = self._status(share_node, offering)
@@ -249,7 +274,7 @@ class Reconciler:
                 written = await self._write(share_node, status, dry_run=dry_run)
                 if written is None:
                     return NOT_RECORDED
-                if not _is_recorded(offering, written):
+                if not is_recorded(offering, written):
                     return NOT_KEPT
         return None
 
@@ -306,7 +331,12 @@ class Reconciler:
         return self._allocations.to(
             (assignments.assigned,),
             (assignments.layout, assignments.preferred, assignments.recorded, tuple(pods.values())),
-            decide=lambda: every_allocation(assignments, pods),
+            decide=lambda: with_orphans(self._allocations_of(assignments, pods), assignments, pods),
+        )
+
+    def _allocations_of(self, assignments: NodeAssignments, pods: Pods) -> Sequence[PodAllocations]:
+        return self._of_pods.of(
+            pods.values(), assignments, decide=lambda pod: allocations_of(pod, assignments)
         )
 
     def _node_assignments(self, offering: Offering) -> NodeAssignments | None:
@@ -320,9 +350,8 @@ class Reconciler:
 
         Never from a layout of which it is not known whether its IDs mean the cards that containers were told.
         """
-        offering = self.state.offering
-        assignments = None if offering.layout_unknown else self._node_assignments(offering)
-        repairs = self._repairs(assignments, self.state.last_dialect or offering.dialect)
+        dialect = self.state.last_dialect or self.state.offering.dialect
+        repairs = self._repairs(self._certain_assignments(), dialect)
         try:
             problems = [(repair.pod, await self._apply(repair)) for repair in repairs]
         except UnreachableError as error:  # nor would it answer for the others, and each waits for seconds
@@ -338,7 +367,7 @@ class Reconciler:
         return self._planned.to(
             (assignments.assigned, dialect),
             (assignments.layout, assignments.preferred, tuple(pods.values())),
-            decide=lambda: plan_repairs(assignments, pods.values(), dialect, now=self.now()),
+            decide=lambda: self._planner.plan(assignments, pods.values(), dialect, now=self.now()),
         )
 
     async def _apply(self, repair: Repair) -> str:
@@ -356,10 +385,8 @@ class Reconciler:
         return ""
 
     async def _measure(self) -> None:
-        offering = self.state.offering
-        assignments = None if offering.layout_unknown else self._node_assignments(offering)
-        allocations = self._every_allocation(assignments)
-        await self.meter.measure(offering.layout, allocations)
+        allocations = self._every_allocation(self._certain_assignments())
+        await self.meter.measure(self.state.offering.layout, allocations)
 
     async def write_status(self) -> bool:
         """Returns whether the status is as it has to be."""
@@ -407,14 +434,18 @@ class Reconciler:
         state, use = self.state, self._use(share_node)
         faults = faults_of(state.health or recorded_health(share_node))
         waits = offering.layout is not None and bool(state.unshown_holders)
-        if offering.layout_unknown or (waits and _is_recorded(offering, share_node)):
+        if offering.layout_unknown or (waits and is_recorded(offering, share_node)):
             conditions = self._conditions(share_node, offering, use, self._audited(offering, None))
             return kept_status(share_node, conditions, faults=faults, now=self.now())
         assignments = self._node_assignments(offering)
         allocations = self._every_allocation(assignments)
         locks = node_locks(assignments, state.pods, allocations) if assignments else {}
-        status = node_status(
-            share_node, offering, allocations, locks=locks, use=use, faults=faults, now=self.now()
+        status = self._told.to(
+            (share_node, allocations),
+            (offering, locks, use, faults),
+            decide=lambda: node_status(
+                share_node, offering, allocations, locks=locks, use=use, faults=faults, now=self.now()
+            ),
         )
         conditions = self._conditions(share_node, offering, use, self._audited(offering, status))
         return with_conditions(status, share_node, conditions, now=self.now())
@@ -462,11 +493,3 @@ class Reconciler:
             cordon=state.cordon,
             excess=excess_conditions(share_node.spec, state.measured, use),
         )
-
-
-def _is_recorded(offering: Offering, share_node: GPUShareNode) -> bool:
-    """Whether the status says what the IDs mean that are offered, and by which names they go."""
-    status, layout = share_node.status, offering.layout
-    if layout is None or recorded_dialect(status) is not offering.dialect:
-        return layout is None
-    return layout.means_the_same(recorded_layout(status))

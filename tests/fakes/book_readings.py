@@ -98,7 +98,8 @@ def _stored(each: GivenContainer) -> StoredContainer:
 
 def _held(each: GivenContainer) -> tuple[HeldUnits, ...]:
     return tuple(
-        HeldUnits(resource=given.resource, numbers=sorted(known_numbers(given.ids))) for given in each.given
+        HeldUnits(resource=given.resource, numbers=sorted({*known_numbers(given.ids)}))
+        for given in each.given
     )
 
 

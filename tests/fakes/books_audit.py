@@ -50,7 +50,7 @@ def _listed(node: Node) -> Iterator[ListedContainer]:
     for pod in node.kubelet.listed().pod_resources:
         for container in pod.containers:
             units = [
-                HeldUnits(resource=each.resource_name, numbers=sorted(known_numbers(each.device_ids)))
+                HeldUnits(resource=each.resource_name, numbers=sorted({*known_numbers(each.device_ids)}))
                 for each in container.devices
                 if each.resource_name in RESOURCES
             ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from gpushare_core.audit.books import ContainerKey, NodeBooks, PodKey, Shares
 from gpushare_core.audit.claims import Claim
 from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.holdings import Holding, shares_of
+from gpushare_core.audit.holdings import Holding, distinct_numbers, shares_of
 from gpushare_core.audit.unit_map import UnitMap
 from gpushare_core.audit.wording import (
     ANNOTATION,
@@ -150,8 +150,9 @@ def two_kubelet_books(books: NodeBooks, held: Iterable[Holding]) -> Iterator[Dif
     if books.resources is None or books.checkpoint is None:
         return
     for each in held:
-        numbers = {number for units in each.stored or () for number in units.numbers}
-        if each.listed and each.stored is not None and numbers != {*each.numbers}:
+        numbers = distinct_numbers(each.stored or ())
+        differ = numbers != (listed := distinct_numbers(each.units)) and [*numbers] != [*listed]
+        if each.listed and each.stored is not None and differ:
             yield Difference(
                 node=books.node,
                 kind=Kind.SHARES_DIFFER,

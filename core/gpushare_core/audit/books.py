@@ -132,7 +132,7 @@ class HeldUnits:
     resource: str
     """Name of the extended resource."""
     numbers: Sequence[int] = ()
-    """Of units of ours, ascending: what their IDs decode to."""
+    """Of units of ours, ascending and each once: what their IDs decode to."""
     foreign: int = 0
     """How many devices it has under IDs of a replaced system's plugin: cards and sizes do not follow from
     these."""

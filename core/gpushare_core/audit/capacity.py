@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from gpushare_core.audit.books import NodeBooks, SeenCards, StatusCard
 from gpushare_core.audit.difference import Difference, Kind
-from gpushare_core.audit.holdings import DistinctUnits, Holding
+from gpushare_core.audit.holdings import DistinctUnits, Holding, distinct_numbers
 from gpushare_core.audit.unit_map import UnitMap, room, unit_map
 from gpushare_core.audit.unit_numbers import UnitNumbers
 from gpushare_core.audit.wording import (
@@ -192,7 +192,7 @@ def _has_common_numbers(held: Iterable[Holding], name: str) -> bool:
     """Whether two of them have one unit of ``name``: asked first, for who has which takes much to keep."""
     seen = UnitNumbers()
     for each in held:
-        numbers = {*_numbers(each, name)}
+        numbers = distinct_numbers(units for units in each.units if units.resource == name)
         if seen.has_any(numbers):
             return True
         seen.add(numbers)

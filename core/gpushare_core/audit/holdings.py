@@ -1,7 +1,8 @@
 """What the kubelet holds for whom: PodResources and checkpoint put together, with the pods' full names."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from gpushare_core.audit.books import (
     ContainerKey,
@@ -76,6 +77,12 @@ class DistinctUnits:
     @property
     def count(self) -> int:
         return sum(map(len, self.numbers.values()))
+
+
+def distinct_numbers(units: Iterable[HeldUnits]) -> Sequence[int]:
+    """Returns the numbers of all of ``units``, ascending and each once."""
+    every = [each.numbers for each in units]
+    return every[0] if len(every) == 1 else sorted({*chain.from_iterable(every)})
 
 
 def shares_of(blocks: Mapping[Block, int]) -> dict[str, int]:

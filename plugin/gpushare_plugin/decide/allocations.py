@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import NamedTuple
 
 from gpushare_core.books.allocation import Allocation, sum_shares
 from gpushare_core.placement.modes import mode_serving
@@ -223,10 +224,13 @@ def _lacks_inits(pod: Pod, assigned: AssignedDevices) -> bool:
 
 def admitted_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
     """Yields the allocation of each of ``pods`` that was admitted and has units."""
-    for pod in pods:
-        allocation = pod_allocation(pod, assignments)
-        if allocation is not None and allocation.cards and not assignments.assigned.forgotten_of(pod):
-            yield allocation
+    return (each for pod in pods if (each := _admitted_allocation(pod, assignments)))
+
+
+def _admitted_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
+    allocation = pod_allocation(pod, assignments)
+    is_told = allocation is not None and allocation.cards and not assignments.assigned.forgotten_of(pod)
+    return allocation if is_told else None
 
 
 def pod_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
@@ -278,7 +282,7 @@ def _found_allocation(
     running = request.running_containers
     if not all(assignment.containers.get(name) for name in running):
         return None
-    containers = {name: _shares(assignment, name, assignments) for name in running}
+    containers = {name: _shares(assignment, name, stored, assignments.layout) for name in running}
     return _with_init_containers(pod, request, containers, assignments)
 
 
@@ -303,11 +307,12 @@ def _stored_shares(entry: CheckpointEntry, numbers: "array[int]", layout: Layout
     return layout.shares(numbers)
 
 
-def _shares(assignment: PodAssignment, container: str, assignments: NodeAssignments) -> dict[str, int]:
+def _shares(
+    assignment: PodAssignment, container: str, stored: StoredContainers, layout: Layout
+) -> dict[str, int]:
     """Returns the cards of one container that PodResources show."""
-    numbers = assignment.containers[container]
-    entry = assignments.assigned.stored.get(assignment.uid, {}).get(container)
-    return _stored_shares(entry, numbers, assignments.layout) if entry else assignments.layout.shares(numbers)
+    numbers, entry = assignment.containers[container], stored.get(container)
+    return _stored_shares(entry, numbers, layout) if entry else layout.shares(numbers)
 
 
 def _with_init_containers(
@@ -358,25 +363,45 @@ def is_known(assignment: PodAssignment, pods: Pods) -> bool:
 def every_allocation(assignments: NodeAssignments, pods: Pods) -> list[PodAllocation]:
     """Returns what all pods have, each once, also those that only the kubelet knows, or that it has
     forgotten. No pod is left out of which the kubelet shows units."""
-    admitted = [*admitted_allocations(assignments, pods.values())]
-    forgotten = forgotten_allocations(assignments, pods.values())
-    counted = {each.pod.uid for each in (*admitted, *forgotten)}
-    others = [pod for pod in pods.values() if pod.uid not in counted]
-    shown = _shown_allocations(assignments, others)
+    return with_orphans([allocations_of(pod, assignments) for pod in pods.values()], assignments, pods)
+
+
+class PodAllocations(NamedTuple):
+    """What one pod of the API server's has; all None of one that has nothing."""
+
+    admitted: PodAllocation | None = None
+    shown: PodAllocation | None = None
+    """What the kubelet shows of a pod of which it cannot be told whether that is all."""
+    forgotten: PodAllocation | None = None
+
+
+def allocations_of(pod: Pod, assignments: NodeAssignments) -> PodAllocations:
+    """Returns what ``pod`` has. That follows from its ``PodInputs``, the node and the layout alone."""
+    admitted, forgotten = _admitted_allocation(pod, assignments), _forgotten_allocation(pod, assignments)
+    shown = None if admitted or forgotten else _shown_allocation(pod, assignments)
+    return PodAllocations(admitted, shown, forgotten)
+
+
+def with_orphans(
+    of_pods: Sequence[PodAllocations], assignments: NodeAssignments, pods: Pods
+) -> list[PodAllocation]:
+    """Returns what ``every_allocation`` does, by what was found of each of ``pods``."""
+    admitted = (each.admitted for each in of_pods if each.admitted)
+    shown = (each.shown for each in of_pods if each.shown)
+    forgotten = (each.forgotten for each in of_pods if each.forgotten)
     return [*admitted, *shown, *orphaned_allocations(assignments, pods), *forgotten]
 
 
-def _shown_allocations(assignments: NodeAssignments, pods: Iterable[Pod]) -> Iterator[PodAllocation]:
-    """Yields what the kubelet shows of those of ``pods`` of which it cannot be told whether that is all.
+def _shown_allocation(pod: Pod, assignments: NodeAssignments) -> PodAllocation | None:
+    """Returns what the kubelet shows of ``pod``, of which it cannot be told whether that is all.
 
-    What they ask for was not read yet, or they are not admitted completely.
+    What it asks for was not read yet, or it is not admitted completely.
     """
-    for pod in pods:
-        assignment = assignments.assigned.of(pod)
-        if assignment is not None and assignments.assigned.has_units(pod):
-            allocation = _seen_allocation(pod, assignment, assignments)
-            if allocation.cards:
-                yield allocation
+    assignment = assignments.assigned.of(pod)
+    if assignment is None or not assignments.assigned.has_units(pod):
+        return None
+    allocation = _seen_allocation(pod, assignment, assignments)
+    return allocation if allocation.cards else None
 
 
 def node_locks(

@@ -3,9 +3,11 @@
 Our own, and beside it what the dialect of the node says of a pod that has its units.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 
 from gpushare_core.api.timestamps import rfc3339
 from gpushare_core.books.allocation import Allocation, encode_allocation
@@ -23,6 +25,7 @@ from gpushare_plugin.decide.allocations import (
 from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.layout import Layout
 from gpushare_plugin.decide.pod_allocation import PodAllocation
+from gpushare_plugin.decide.pod_answers import PodAnswers
 from gpushare_plugin.decide.pods import Pod, PodName
 
 
@@ -35,6 +38,26 @@ class Repair:
     annotations: Mapping[str, str]
 
 
+@dataclass(slots=True)
+class RepairPlanner:
+    """Plans repairs. A pod that needed none is looked at again when something of it has changed."""
+
+    _settled: PodAnswers[list[Repair]] = field(default_factory=PodAnswers)
+
+    def plan(
+        self, assignments: NodeAssignments, pods: Iterable[Pod], dialect: Dialect, *, now: datetime
+    ) -> list[Repair]:
+        """Returns what ``plan_repairs`` does. The time is in repairs alone: these are planned anew."""
+        repairs = self._settled.of(
+            pods,
+            assignments,
+            beside=(dialect,),
+            decide=lambda pod: plan_repairs(assignments, [pod], dialect, now=now),
+            settled=operator.not_,
+        )
+        return [*chain.from_iterable(repairs)]
+
+
 def plan_repairs(
     assignments: NodeAssignments, pods: Iterable[Pod], dialect: Dialect, *, now: datetime
 ) -> list[Repair]:
@@ -43,14 +66,18 @@ def plan_repairs(
     Of what the kubelet has forgotten it told more than an annotation that was not set right yet; but where it
     went in the middle of an admission the annotation alone tells of the other containers.
     """
-    every, assigned = [*pods], assignments.assigned
-    admitted = admitted_allocations(assignments, every)
-    remembered = (each for each in every if assigned.forgotten_of(each) and _is_told(each, assigned))
     return [
         Repair(held.pod.name, held.pod.uid, annotations)
-        for held in (*admitted, *forgotten_allocations(assignments, remembered))
+        for pod in pods
+        for held in _certain_allocations(pod, assignments)
         if (annotations := _repaired(held, assignments, dialect, now))
     ]
+
+
+def _certain_allocations(pod: Pod, assignments: NodeAssignments) -> Iterator[PodAllocation]:
+    yield from admitted_allocations(assignments, [pod])
+    if assignments.assigned.forgotten_of(pod) and _is_told(pod, assignments.assigned):
+        yield from forgotten_allocations(assignments, [pod])
 
 
 def _is_told(pod: Pod, assigned: AssignedDevices) -> bool:

@@ -4,7 +4,6 @@ That is what the API server has of its pods, PodResources, the checkpoint with t
 container was given, the status as it is to be written, and the cards themselves.
 """
 
-from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -154,7 +153,7 @@ def _listed(assignment: PodAssignment, named: Pod | None) -> Iterator[ListedCont
         if numbers or foreign:
             key = ContainerKey(PodKey(assignment.name.namespace, assignment.name.name, uid), container)
             name = min(assignment.names_of.get(container, ()), default="")
-            held = HeldUnits(resource=name, numbers=array("I", sorted(numbers)), foreign=foreign)
+            held = HeldUnits(resource=name, numbers=numbers, foreign=foreign)
             yield ListedContainer(key=key, units=(held,))
 
 

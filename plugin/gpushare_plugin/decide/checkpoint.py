@@ -36,7 +36,7 @@ class CheckpointEntry:
     """Of the pod, as the kubelet knows it."""
     container: str
     numbers: "array[int]"
-    """Ascending."""
+    """Ascending, each once."""
     resource: ResourceClass = ResourceClass.MEMORY
     cards: tuple[StoredCard, ...] = ()
     """In the order of their units; empty where the stored answer names none."""
@@ -66,7 +66,7 @@ class StoredUnits:
     name: str
     """Of the extended resource."""
     numbers: "array[int]"
-    """Ascending."""
+    """Ascending, each once."""
     foreign: tuple[ForeignUnits, ...] = ()
 
 
@@ -91,7 +91,8 @@ def read_answer(
         cards=tuple(
             StoredCard(
                 uuid=uuid,
-                numbers=units.numbers[place * each : (place + 1) * each],
+                # A single card shares them: of 256,000 units each copy is a megabyte.
+                numbers=units.numbers[place * each : (place + 1) * each] if len(uuids) > 1 else units.numbers,
                 index=_number(variables.get(Dialect.index_variable), place),
                 memory=_number(variables.get(Dialect.memory_variable), place) or 0,
                 card_memory=_number(variables.get(Dialect.card_memory_variable), place) or 0,

@@ -157,20 +157,21 @@ def require_room_beside_forgotten(
     numbers: Sequence[int],
     resource: ResourceClass,
     *,
-    taken: Iterable[int],
+    taken: Iterable[Sequence[int]],
     assignments: NodeAssignments,
     pods: Pods,
 ) -> None:
     """Raises ``UnusableUnitsError`` where those of ``numbers`` that are not ``taken`` and forgotten ones are
     more than their card has, unless they can be those of a forgotten container that is started anew.
 
-    ``taken``: units that the kubelet has given away, or was told to give.
+    ``taken``: units that the kubelet has given away, or was told to give, those of each container by
+    themselves.
     """
     layout, forgotten = assignments.layout.of(resource), forgotten_units(assignments, pods)
     shares = layout.shares(numbers) if forgotten else {}
     if forgotten.keys().isdisjoint(shares) or shares in [*_every_forgotten(assignments.assigned, pods)]:
         return
-    used = UnitSet(taken)
+    used = UnitSet.of(taken)
     added = layout.shares([number for number in numbers if not used.has(number)])
     for placed in (each for each in layout.cards if each.uuid in added):
         lost = forgotten.get(placed.uuid, 0)

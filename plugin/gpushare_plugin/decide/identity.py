@@ -28,6 +28,8 @@ def identify(
     ended since it was written. (One that has ended, whose units were an ordinary init container's alone and
     whose name another pod has now, cannot be told from that.)
 
+    What is as it was ``before`` is the same object: then what follows from it is not worked out again.
+
     Of two pods of one name it is the one that the API server has. The other one keeps the key that ``place``
     gave it while a kubelet that was restarted lists it alone: the first may follow.
     """
@@ -38,7 +40,10 @@ def identify(
         for entry in each.values()
         for key in _units(entry.container, entry.numbers, entry.foreign)
     }
-    identified = dict(_identified(listed, uids, before, pods))
+    identified = {
+        key: each if before.pods.get(key) is each else _sharing(each, stored.get(each.uid, {}))
+        for key, each in _identified(listed, uids, before, pods)
+    }
     active = {assignment.uid for assignment in identified.values()}
     return replace(
         listed, pods=identified, stored={uid: each for uid, each in stored.items() if uid in active}
@@ -67,6 +72,16 @@ def _named(
     return assignment.with_uid(pod.kubelet_uid) if pod and is_stored else assignment
 
 
+def _sharing(assignment: PodAssignment, stored: StoredContainers) -> PodAssignment:
+    """Returns ``assignment`` with the numbers that the checkpoint has, where these are the same: of 256,000
+    units a second array takes a megabyte."""
+    containers = {
+        name: entry.numbers if (entry := stored.get(name)) and entry.numbers == numbers else numbers
+        for name, numbers in assignment.containers.items()
+    }
+    return replace(assignment, containers=containers)
+
+
 def _identified(
     listed: AssignedDevices, uids: Mapping[Units, str], before: AssignedDevices, pods: Pods
 ) -> Iterator[tuple[PodName, PodAssignment]]:
@@ -76,8 +91,11 @@ def _identified(
         if len(every) > 1:
             yield from _apart([*every.values()], uids, [*former.values()], pod).items()
         else:
-            (only,) = (each.with_uid(_uid(each, uids, former, pod)) for each in every.values())
-            yield _key(only, former, pod), only
+            (found,) = every.values()
+            only = found.with_uid(_uid(found, uids, former, pod))
+            key = _key(only, former, pod)
+            known = former.get(key)
+            yield key, known if known and known == only else only
 
 
 def _by_name(assigned: AssignedDevices) -> dict[PodName, dict[PodName, PodAssignment]]:
@@ -145,7 +163,7 @@ def _told_uid(assignment: PodAssignment, uids: Mapping[Units, str], before: Iter
 
 def _units(container: str, numbers: "array[int]", foreign: Iterable[ForeignUnits]) -> Iterator[Units]:
     if numbers:
-        yield container, "", min(numbers), len(numbers)
+        yield container, "", numbers[0], len(numbers)
     for each in foreign:
         yield container, *each.key
 

@@ -387,6 +387,14 @@ def known_layout(snapshot: Snapshot) -> Layout | None:
     return recorded_layout(snapshot.share_node.status)
 
 
+def is_recorded(offering: Offering, share_node: GPUShareNode) -> bool:
+    """Whether the status says what the IDs mean that are offered, and by which names they go."""
+    status, layout = share_node.status, offering.layout
+    if layout is None or recorded_dialect(status) is not offering.dialect:
+        return layout is None
+    return layout.means_the_same(recorded_layout(status))
+
+
 def _cards(layout: Layout | None) -> Sequence[PhysicalCard]:
     return [placed.card for placed in layout.cards] if layout else ()
 

@@ -25,7 +25,8 @@ class PodAssignment:
 
     name: PodName
     containers: Mapping[str, "array[int]"]
-    """Every container that PodResources show -> numbers of its units, four bytes each."""
+    """Every container that PodResources show -> numbers of its units, ascending and each once, four bytes
+    each."""
     uid: str = ""
     """Of the pod as the kubelet knows it; empty when unknown."""
     foreign: ForeignContainers = field(default_factory=dict)
@@ -45,7 +46,7 @@ class PodAssignment:
             for resource, listed in each.items():
                 numbers, others = sort_ids(resource, listed.others)
                 numbers += listed.numbers
-                containers[container] += array("I", sorted(numbers))
+                containers[container] = array("I", sorted({*containers[container], *numbers}))
                 if others:
                     foreign[container] = (*foreign.get(container, ()), *others)
                 if numbers:
@@ -55,7 +56,8 @@ class PodAssignment:
     @classmethod
     def of_ids(cls, name: PodName, containers: Mapping[str, Iterable[str]]) -> "PodAssignment":
         """Returns the assignment by the IDs that each container has; IDs that are not ours are left out."""
-        return cls(name, {container: array("I", known_numbers(ids)) for container, ids in containers.items()})
+        numbers = {container: sorted({*known_numbers(ids)}) for container, ids in containers.items()}
+        return cls(name, {container: array("I", each) for container, each in numbers.items()})
 
     def with_uid(self, uid: str) -> "PodAssignment":
         """Returns the assignment of the pod that the kubelet knows by ``uid``."""

@@ -5,7 +5,9 @@ three letters, the fewest that number every unit of a node; a few have one less,
 ``<card index>-<number>``, a device of Volcano's plugin.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+from gpushare_core.unit_range import unit_range
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 ID_LENGTH = 3
@@ -63,10 +65,34 @@ class UnitSet:
         for number in numbers:
             self._members[number] = 1
 
+    @classmethod
+    def of(cls, holdings: Iterable[Sequence[int]]) -> "UnitSet":
+        """Returns the units of all ``holdings``: in each they are ascending and each there once."""
+        found = cls()
+        for numbers in holdings:
+            found._put(numbers, 1)
+        return found
+
     def discard(self, numbers: Iterable[int]) -> None:
         """Removes ``numbers``, as far as they are members."""
         for number in numbers:
             self._members[number] = 0
+
+    def discard_all(self, holdings: Iterable[Sequence[int]], *, but: Iterable[int] = ()) -> None:
+        """Removes the units of all ``holdings``, in each ascending and each there once, without those of
+        ``but``."""
+        kept = [number for number in but if self._members[number]]
+        for numbers in holdings:
+            self._put(numbers, 0)
+        for number in kept:
+            self._members[number] = 1
+
+    def _put(self, numbers: Sequence[int], member: int) -> None:
+        if (block := unit_range(numbers)) is not None:
+            self._members[block.start : block.stop] = bytes([member]) * len(block)
+            return
+        for number in numbers:
+            self._members[number] = member
 
     def has(self, number: int) -> bool:
         """Whether ``number`` is a member."""

@@ -1,6 +1,7 @@
 """The kubelet's two questions when it admits a container: which units, and what comes with them."""
 
 import logging
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -182,9 +183,9 @@ class Allocator:
 
         The kubelet takes them by an earlier list, and does not ask which where it needs all that is free.
         """
-        placed = {each.uuid: each for number in numbers if (each := layout.card_of(number))}
-        closed = [each for each in placed.values() if not each.card.is_open]
-        if not closed or not {*numbers}.difference(self._taken([])):
+        placed = layout.shares(numbers)
+        closed = [each for each in layout.cards if each.uuid in placed and not each.card.is_open]
+        if not closed or not {*numbers}.difference(*self._taken()):
             return
         forgotten = forgotten_units(self.state.assignments(layout), self.state.pods)
         for each in closed:
@@ -200,7 +201,7 @@ class Allocator:
         require_room_beside_forgotten(
             numbers,
             self.resource,
-            taken=self._taken([]),
+            taken=self._taken(),
             assignments=self.state.assignments(layout),
             pods=self.state.pods,
         )
@@ -331,7 +332,7 @@ class Allocator:
         moment what it gave to the latter. Source: ``ManagerImpl.UpdateAllocatedDevices``.
         """
         available = UnitSet(numbers)
-        available.discard(self._taken(included))
+        available.discard_all(self._taken(), but=included)
         return available
 
     def _limits(self, included: list[int], layout: Layout) -> Mapping[str, int]:
@@ -339,16 +340,16 @@ class Allocator:
         foreign = foreign_by_card(layout, self.resource, self.state.assigned)
         if not foreign:
             return {}
-        taken = UnitSet(self._taken(included))
+        taken = UnitSet.of(self._taken())
+        taken.discard(included)
         return {
             placed.uuid: placed.units - taken.count(placed.numbers) - foreign.get(placed.uuid, 0)
             for placed in layout.of(self.resource).cards
         }
 
-    def _taken(self, included: list[int]) -> Iterator[int]:
-        kept = set(included)
-        taken = chain(self.state.assigned.numbers(), self.reservations.numbers())
-        return (number for number in taken if number not in kept) if kept else taken
+    def _taken(self) -> "Iterator[array[int]]":
+        """Yields the units of each container, some of them more than once."""
+        return chain(self.state.assigned.holdings(), self.reservations.holdings())
 
     def _record(self, candidates: Sequence[Pod], cards: Sequence[str], request: ContainerRequest) -> None:
         named = ",".join(cards)

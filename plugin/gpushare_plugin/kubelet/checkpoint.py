@@ -141,8 +141,8 @@ def _units(ids: msgspec.Raw) -> tuple["array[int]", list[str]]:
     """Returns the numbers of the units that the list ``ids`` begins with, and the IDs after them."""
     raw = bytes(ids)
     content = raw[1:-1] + b"," if raw[:1] == b"[" else b""
-    end = _RUNS.end(content, 0, len(content))
-    return _RUNS.numbers(content[:end]), _IDS.decode(b"[%b]" % content[end:-1] if end else raw)
+    numbers, end = _RUNS.read(content, 0, len(content))
+    return numbers, _IDS.decode(b"[%b]" % content[end:-1] if end else raw)
 
 
 def stored_answers(content: bytes) -> Iterator[tuple[StoredUnits, Mapping[str, str]]]:

@@ -8,6 +8,8 @@ from gpushare_plugin.kubelet.reservations import Reservations
 
 MOST_POSTPONED = 0.5
 """Seconds for which a round waits for the kubelet to be done with admitting pods."""
+MOST_GIVEN_WAY = 0.05
+"""Seconds for which a part of a round waits for a single call: it has its own reasons to take longer."""
 
 
 class KubeletCalls:
@@ -35,6 +37,14 @@ class KubeletCalls:
             self._count -= 1
             if not self._count:
                 self._over.set()
+
+    async def give_way(self, *, most: float = MOST_GIVEN_WAY) -> None:
+        """Lets in who waits, and returns once no call is under way, or after ``most`` seconds."""
+        await asyncio.sleep(0)
+        if self._count:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(most):
+                    await self._over.wait()
 
     async def until_over(self, *, most: float = MOST_POSTPONED) -> None:
         """Returns once none is coming, or after ``most`` seconds."""

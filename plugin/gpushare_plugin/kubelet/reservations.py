@@ -37,7 +37,7 @@ class Reservations:
         return chain.from_iterable(self.holdings())
 
     def holdings(self) -> Iterator["array[int]"]:
-        """Yields the units that are reserved now for each container."""
+        """Yields the units that are reserved now for each container, ascending and each once."""
         now = self._clock()
         return (numbers for until, numbers in self._kept if until > now)
 
@@ -49,4 +49,4 @@ class Reservations:
     def _keep(self, numbers: Collection[int], seconds: float) -> None:
         now = self._clock()
         live = [each for each in self._kept if each[0] > now]
-        self._kept = [*live, (now + seconds, array("I", numbers))]
+        self._kept = [*live, (now + seconds, array("I", sorted({*numbers})))]

@@ -117,9 +117,9 @@ def _preference(content: bytes, message: _Field) -> PreferenceRequest:
     """The kubelet names all units that are free, and hardly anything besides."""
     available, rest, at = array("I"), bytearray(), message.start
     while at < message.end:
-        if (end := _AVAILABLE_UNITS.end(content, at, message.end)) > at:
-            available += _AVAILABLE_UNITS.numbers(content[at:end])
-        else:
+        numbers, end = _AVAILABLE_UNITS.read(content, at, message.end)
+        available += numbers
+        if end == at:
             end = _field(content, at, message.end).end
             rest += content[at:end]
         at = end
@@ -162,11 +162,11 @@ def _take_devices(
         return entry.end
     listed = found.setdefault(devices.resource_name, ListedDevices())
     runs = _runs_like(content[entry.start : entry.end], devices)
-    end = runs.end(content, entry.at, stop) if runs else entry.at
-    if runs is None or end == entry.at:
+    numbers, end = runs.read(content, entry.at, stop) if runs else (array("I"), entry.at)
+    if end == entry.at:
         listed.others.extend(devices.device_ids)
         return entry.end
-    listed.numbers.extend(runs.numbers(content[entry.at : end]))
+    listed.numbers.extend(numbers)
     return end
 
 

@@ -161,7 +161,7 @@ def believe_pod_resources_alone(patch: Patch) -> None:
 
 
 def leave_out_what_is_not_complete(patch: Patch) -> None:
-    patch.setattr(allocations, "_shown_allocations", nothing)
+    patch.setattr(allocations, "_shown_allocation", lambda *_: None)
 
 
 def a_pod_that_the_kubelet_showed_first_cannot_be_read(scene: Scene) -> None:
@@ -251,7 +251,7 @@ def a_pod_is_recreated_under_its_name(scene: Scene) -> None:
 
 
 def leave_annotations_as_they_are(patch: Patch) -> None:
-    patch.setattr("gpushare_plugin.reconciler.plan_repairs", nothing)
+    patch.setattr("gpushare_plugin.decide.annotation_repairs.plan_repairs", nothing)
 
 
 def two_pods_are_swapped(scene: Scene) -> None:

@@ -57,3 +57,18 @@ async def test_a_call_that_never_ends_holds_up_nobody_for_ever() -> None:
     calls, _ = new_calls()
     with calls.one():
         assert await is_over_at_once(calls.until_over(most=0.01))
+
+
+async def test_a_part_of_a_round_gives_way_to_a_call_under_way() -> None:
+    calls, _ = new_calls()
+    with calls.one():
+        assert not await is_over_at_once(calls.give_way(most=LONG))
+        assert await is_over_at_once(calls.give_way(most=0.01))
+    assert await is_over_at_once(calls.give_way(most=LONG))
+
+
+async def test_a_part_of_a_round_lets_in_who_has_arrived() -> None:
+    calls, arrived = new_calls()[0], asyncio.Event()
+    asyncio.get_running_loop().call_soon(arrived.set)
+    await calls.give_way()
+    assert arrived.is_set()

@@ -103,3 +103,17 @@ def test_what_a_checkpoint_says_no_more_stays_in_silence() -> None:
 def test_a_pod_that_takes_a_listed_ones_name_in_silence_is_not_taken_for_that() -> None:
     known = with_stored(BEING_ADMITTED, stored(layout(), a={"main": [0, 1]}), by_name(POD))
     assert with_stored(known, stored(layout(), other={"main": [4]}), by_name(SUCCESSOR)) == known
+
+
+def test_what_is_as_it_was_is_the_same_object_and_has_its_numbers_once() -> None:
+    checkpoint = entries(a={"main": [0, 1]})
+    first = identify(LISTED, checkpoint, AssignedDevices(), by_name(POD))
+    again = identify(assigned(a={"main": [0, 1]}), checkpoint, first, by_name(POD))
+    assert again.pods[name_of("a")] is first.pods[name_of("a")]
+    assert first.pods[name_of("a")].containers["main"] is checkpoint[0].numbers
+
+
+def test_other_units_under_the_same_name_are_told() -> None:
+    first = identify(LISTED, (), AssignedDevices(), by_name(POD))
+    again = identify(assigned(a={"main": [0, 2]}), (), first, by_name(POD))
+    assert [*again.pods[name_of("a")].containers["main"]] == [0, 2]

@@ -63,3 +63,20 @@ def test_a_unit_set_is_a_set(members: set[int], discarded: set[int], begin: int,
     assert units.count(range(begin, end)) == len(inside)
     assert units.lowest(len(inside) + 1, range(begin, end)) == inside
     assert units.lowest(2, range(begin, end)) == inside[:2]
+
+
+HOLDINGS = st.lists(
+    st.sets(st.integers(0, 300)).map(sorted)
+    | st.builds(range, st.integers(0, 300), st.integers(0, 300)).map(list)
+)
+
+
+@given(st.sets(st.integers(0, 300)), HOLDINGS, st.sets(st.integers(0, 300)))
+def test_units_of_whole_containers_are_removed_as_one_by_one(
+    members: set[int], holdings: list[list[int]], kept: set[int]
+) -> None:
+    units, others = UnitSet(members), UnitSet.of(holdings)
+    units.discard_all(holdings, but=kept)
+    taken = {number for each in holdings for number in each}
+    assert units.lowest(302, range(302)) == sorted(members - (taken - kept))
+    assert others.lowest(302, range(302)) == sorted(taken)

@@ -1,12 +1,13 @@
 """Units that stand one after the other are decoded as a whole, as they would be one by one."""
 
+import re
 from array import array
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpushare_plugin.decide.unit_ids import CAPACITY, SHORT, encode_id
+from gpushare_plugin.decide.unit_ids import ALPHABET, CAPACITY, SHORT, encode_id, known_numbers
 from gpushare_plugin.decide.unit_runs import UnitRuns
 
 NUMBERS = st.lists(st.integers(0, CAPACITY - 1) | st.sampled_from(sorted(SHORT)))
@@ -28,9 +29,7 @@ def test_units_lead_back_to_their_numbers(
 ) -> None:
     runs, run = UnitRuns(head, tail), run_of(numbers, tail)
     content = before + run + after
-    end = runs.end(content, len(before), len(content))
-    assert content[len(before) : end] == run
-    assert runs.numbers(run) == array("I", numbers)
+    assert runs.read(content, len(before), len(content)) == (array("I", numbers), len(before) + len(run))
 
 
 @pytest.mark.parametrize(
@@ -47,16 +46,52 @@ def test_units_lead_back_to_their_numbers(
 def test_a_run_ends_before_what_is_no_unit_of_ours(other: bytes) -> None:
     runs, run = UnitRuns(head), run_of([1, 212992, 5], b"")
     content = run + other + run
-    assert runs.end(content, 0, len(content)) == len(run)
-    assert runs.end(content, len(run), len(content)) == len(run)
+    assert runs.read(content, 0, len(content)) == (array("I", [1, 212992, 5]), len(run))
+    assert runs.read(content, len(run), len(content)) == (array("I"), len(run))
 
 
 def test_a_run_ends_where_its_message_does() -> None:
     run = run_of([1, 2, 3], b"")
-    assert UnitRuns(head).end(run, 0, 10) == 10
-    assert UnitRuns(head).end(run, 0, 12) == 10
+    assert UnitRuns(head).read(run, 0, 10) == (array("I", [1, 2]), 10)
+    assert UnitRuns(head).read(run, 0, 12) == (array("I", [1, 2]), 10)
 
 
 def test_a_short_run_has_bytes_of_other_lengths() -> None:
     (short, *_) = sorted(SHORT)
-    assert UnitRuns(head, TAIL).numbers(run_of([7, short, 8], TAIL)) == array("I", [7, short, 8])
+    run = run_of([7, short, 8], TAIL)
+    assert UnitRuns(head, TAIL).read(run, 0, len(run)) == (array("I", [7, short, 8]), len(run))
+
+
+def one_by_one(content: bytes, tail: bytes) -> tuple["array[int]", int]:
+    """What ``UnitRuns.read`` says, by one ID after the other."""
+    numbers, at = array("I"), 0
+    for entry in re.finditer(rb"\n([\x02\x03])", content):
+        length = entry[1][0]
+        text = content[entry.end() : entry.end() + length]
+        end = entry.end() + length + len(tail)
+        known = [*known_numbers([text.decode("latin-1")])]
+        if entry.start() != at or content[entry.end() + length : end] != tail or not known:
+            break
+        numbers.extend(known)
+        at = end
+    return numbers, at
+
+
+LETTERS = st.sampled_from([*ALPHABET, "-", "0", "9", "+", "/", "=", "!", "\x00", "\xff"])
+IDS = st.integers(0, CAPACITY - 1).map(encode_id) | st.text(LETTERS, min_size=1, max_size=4)
+
+
+@pytest.mark.parametrize("tail", [b"", TAIL], ids=["alone", "with something after each"])
+@given(
+    ours=NUMBERS,
+    many=st.integers(1, 40),
+    ids=st.lists(IDS, max_size=40),
+    cut=st.integers(0, 9),
+)
+def test_any_ids_are_read_as_they_would_be_one_by_one(
+    ours: list[int], many: int, ids: list[str], cut: int, tail: bytes
+) -> None:
+    others = b"".join(head(len(each)) + each.encode("latin-1") + tail for each in ids)
+    content = run_of(ours * many, tail) + others
+    content = content[: len(content) - cut]
+    assert UnitRuns(head, tail).read(content, 0, len(content)) == one_by_one(content, tail)
