@@ -358,6 +358,11 @@ class Ledger:
         before = self._holders.get(holder.uid)
         if before == holder:
             return
+        if before is not None and before.counts_as(holder):
+            self._holders[holder.uid] = holder
+            self._nodes[holder.node].replace(holder)
+            self._node_changed(holder.node)
+            return
         if holder.uid in self._departures:
             self._end_departure(holder.uid)
         if before is not None and before.node != holder.node:
