@@ -11,6 +11,8 @@ from typing import Protocol
 
 from aiohttp import web
 
+from gpushare_extender.http.deadline import Deadline
+
 KEEP_ALIVE = 180.0
 """Seconds. Longer than the scheduler's own 90, so that it never sends into a connection just closed here."""
 HTTP2 = "h2"
@@ -77,7 +79,7 @@ class Connection(asyncio.Protocol):
         self._owner = owner
         self._patience = patience
         self._transport: asyncio.Transport | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = Deadline(self.abort)
         self._progress = Progress.IDLE
         self._is_pipelined = False
         """Whether anything came while a request was being answered."""
@@ -106,7 +108,7 @@ class Connection(asyncio.Protocol):
     def request_read(self) -> None:
         """The request has come in full, and has all the time it wants."""
         self._progress, self._is_pipelined = Progress.ANSWERING, False
-        self._set_deadline(None)
+        self._deadline.clear()
         self._owner.used(self)
 
     def request_answered(self) -> None:
@@ -114,7 +116,7 @@ class Connection(asyncio.Protocol):
             self._begin_reading()
         else:
             self._progress = Progress.IDLE
-            self._set_deadline(self._patience.idle)
+            self._deadline.set(self._patience.idle)
 
     # asyncio.Protocol
 
@@ -124,7 +126,7 @@ class Connection(asyncio.Protocol):
         encrypted = transport.get_extra_info("ssl_object")
         agreed = (encrypted.selected_alpn_protocol() or "") if encrypted else ""
         self._handler, self._is_multiplexed = self._choose(self, agreed), agreed == HTTP2
-        self._set_deadline(self._patience.idle)
+        self._deadline.set(self._patience.idle)
         self._handler.connection_made(transport)
         self._owner.made(self)
 
@@ -139,7 +141,7 @@ class Connection(asyncio.Protocol):
         return self._handler.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._set_deadline(None)
+        self._deadline.close()
         self._owner.lost(self)
         self._handler.connection_lost(exc)
 
@@ -151,12 +153,7 @@ class Connection(asyncio.Protocol):
 
     def _begin_reading(self) -> None:
         self._progress = Progress.READING
-        self._set_deadline(self._patience.read)
-
-    def _set_deadline(self, seconds: float | None) -> None:
-        if self._timer:
-            self._timer.cancel()
-        self._timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, self.abort)
+        self._deadline.set(self._patience.read)
 
 
 @web.middleware
