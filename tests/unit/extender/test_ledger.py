@@ -489,7 +489,7 @@ class TestConfirmation:
         ledger.replace_share_nodes([share_node("n1")])
         reserved = reserve(ledger, "a", 4)
         changed.clear()
-        ledger.index.forget = looked.append  # type: ignore[method-assign]
+        ledger.index.forget = lambda node: looked.append(node)  # type: ignore[method-assign]
         seen = structs.replace(reserved, created=1_700_000_000)
         ledger.set_pod(PodUpdate("a", seen))
         assert (looked, changed) == ([], ["n1"])
