@@ -89,7 +89,7 @@ class NodePauses:
                 self._rejections.pop(bind.node, None)
 
     def _was_admitted(self, bind: RecentBind) -> bool:
-        """Returns whether the node's plugin has told that the kubelet gave the pod its units: nearly none that
+        """Returns whether the node's plugin has told that the kubelet gave the pod its units: hardly any that
         lives for seconds need be read."""
         node = self.ledger.node(bind.node)
         return node is not None and node.was_reported(bind.pod.uid)
