@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples.operator import INSTALLATION, control_plane, hostctl_run, policy, rule, spec
 
+from gpushare_core.api.api_model import ApiModel
 from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.json_object import Json
 from gpushare_extender.main import DRAIN_SECONDS
@@ -20,7 +21,7 @@ from gpushare_operator.desired.names import Installation, job_name
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.pod_template import digest
 from gpushare_operator.desired.programs import Amounts, Program, Programs, Resources
-from gpushare_operator.desired.share_nodes import share_node, share_node_spec
+from gpushare_operator.desired.share_nodes import share_node, share_node_patch, share_node_spec
 
 INSTALLING, SETTINGS = HostctlCommand.INSTALL, SchedulerSettings()
 PLUGIN = plugin_daemon_set(policy(), INSTALLATION)["spec"]["template"]["spec"]
@@ -304,6 +305,38 @@ def test_a_share_node_carries_all_that_the_rule_says() -> None:
     parsed = NodeSpec.model_validate(body["spec"])
     assert parsed == NodeSpec.of_rule("default", asked.spec, asked.spec.nodes[0])
     assert body["metadata"]["ownerReferences"][0]["name"] == "default"
+
+
+def asked_of_a_node() -> Json:
+    asked = policy("default", rule("gpu-1"))
+    assert asked.spec is not None
+    return share_node_spec(asked, asked.spec.nodes[0])
+
+
+def test_a_patch_of_a_share_node_takes_out_what_is_not_asked_for_any_more() -> None:
+    asked = asked_of_a_node()
+    patch = share_node_patch(share_node(policy(), "gpu-1", asked, digest(asked)), "uid-of-gpu-1")
+    assert patch["metadata"]["uid"] == "uid-of-gpu-1", "another object of this name is left alone"
+    assert {name: patch["spec"][name] for name in asked} == asked
+    left_out = {name: value for name, value in patch["spec"].items() if name not in asked}
+    assert left_out == dict.fromkeys(("candidates", "slicesPerCard", "extenderLogLevel"))
+
+
+def inner_models(model: ApiModel) -> list[ApiModel]:
+    found = [each for each in model.__dict__.values() if isinstance(each, ApiModel)]
+    return [*found, *(inner for each in found for inner in inner_models(each))]
+
+
+def test_what_is_within_a_field_of_a_share_node_is_always_said() -> None:
+    """A merge patch replaces values and lists; of an object it would leave what is not said any more."""
+    inner = inner_models(NodeSpec.model_validate(asked_of_a_node()))
+    assert {type(each).__name__ for each in inner} == {"Devices", "CardHealth", "Measurement"}
+    for each in inner:
+        said = each.to_json()
+        assert said.keys() == {field.alias for field in type(each).model_fields.values()}
+        models = [value for value in each.__dict__.values() if isinstance(value, ApiModel)]
+        maps = [value for value in said.values() if isinstance(value, dict)]
+        assert len(maps) == len(models), "any other one would keep its keys"
 
 
 node_names = st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", fullmatch=True)
