@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bench import machine_speed
 from bench.figures import Outcome, exit_code
+from bench.machine_speed import MachineSpeed
 from bench.report import durations, markdown, summary
 from bench.rows.table import names as known_rows
 from bench.rows.table import stages
@@ -33,11 +33,13 @@ def main(arguments: Sequence[str]) -> int:
 def measure(chosen: Iterable[Stage[Any]]) -> int:
     """Prints each row once it is measured, and what came of all; also of those before an interruption."""
     begun, outcomes, interrupted = time.monotonic(), list[Outcome](), False
-    speed = machine_speed.loop_seconds()
+    speed = MachineSpeed()
+    speed.look()
 
     def tell(outcome: Outcome) -> None:
         outcomes.append(outcome)
         print(f"\n{markdown(outcome)}", flush=True)
+        speed.look()
 
     try:
         asyncio.run(run(chosen, tell))
@@ -45,7 +47,7 @@ def measure(chosen: Iterable[Stage[Any]]) -> int:
         interrupted = True
         print("\ninterrupted: the rows that are not shown are not measured")
     print(f"\n{summary(outcomes)}\n\nIt took {time.monotonic() - begun:.0f} s: {durations(outcomes)}.")
-    print(machine_speed.sentence(speed, machine_speed.loop_seconds()))
+    print(speed)
     return 1 if interrupted else exit_code(outcomes)
 
 

@@ -1,12 +1,33 @@
 """How fast the machine is, beside figures that depend on it."""
 
-from bench.machine_speed import loop_seconds, sentence
+from itertools import count
+
+from bench.machine_speed import MachineSpeed, one_circle
 
 
-def test_the_fastest_try_counts() -> None:
-    times = iter([0.0, 3.0, 10.0, 11.0, 20.0, 22.0])
-    assert loop_seconds(rounds=1, clock=lambda: next(times)) == 1.0
+def test_it_is_told_from_the_fastest_look_to_the_slowest() -> None:
+    seconds = iter([0.3, 0.1, 0.25, 0.2, 0.205, 0.4, 0.5, 0.45])  # two tries of each, at two looks
+    passed = [0.0]
+
+    def clock() -> float:
+        """Each second reading comes so much later as the try takes."""
+        passed[0] += next(seconds) if next(readings) % 2 else 0.0
+        return passed[0]
+
+    readings = count()
+    speed = MachineSpeed(rounds=3, clock=clock)
+    speed.look()
+    speed.look()
+    assert str(speed) == (
+        "Between the rows a core did 3 additions in Python in 100 to 205 ms,"
+        " and as many reads of memory in 200 to 450 ms."
+    )
 
 
-def test_it_is_told_as_it_was_before_and_afterwards() -> None:
-    assert sentence(0.1, 0.205).endswith("in 100 ms before, and in 205 ms afterwards.")
+def test_reading_comes_by_every_place_once() -> None:
+    following, place = one_circle(100), 0
+    seen = list[int]()
+    for _ in range(100):
+        place = following[place]
+        seen.append(place)
+    assert sorted(seen) == [*range(100)]
