@@ -158,8 +158,16 @@ async def _won(leadership: Leadership, stop: asyncio.Event) -> bool:
 
 
 async def _work(app: App, namespace: str, stop: asyncio.Event) -> None:
+    registry = app.registry()
+
+    async def end(**_: object) -> None:
+        # After a signal kopf would wait for 5 seconds for the task in which it waits for ``stop``, and
+        # whoever takes over would wait for the Lease as long.
+        stop.set()
+
+    kopf.on.cleanup(registry=registry, id="end")(end)
     await kopf.operator(
-        registry=app.registry(),
+        registry=registry,
         standalone=True,
         namespaces=[namespace],
         stop_flag=stop,

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -179,6 +180,10 @@ async def read_metrics(port: int) -> list[str]:
         return (await answer.text()).splitlines()
 
 
+KOPF_WAITS = 5.0
+"""Seconds, for tasks that do not end with it."""
+
+
 async def test_a_signal_ends_the_process_well(
     cluster: Cluster, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unused_port: int
 ) -> None:
@@ -189,8 +194,10 @@ async def test_a_signal_ends_the_process_well(
         await until(cluster, lambda: is_ready(cluster), "the policy is ready")
         assert await read_metrics(unused_port)
         os.kill(os.getpid(), signal.SIGTERM)
+        begun = time.monotonic()
         server.end_watches(with_error=False)
         assert await asyncio.wait_for(task, SECONDS) == 0
+        assert time.monotonic() - begun < KOPF_WAITS, "nothing is left that kopf has to wait for"
         assert "holderIdentity" not in server.lease["spec"], "the next one need not wait"
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", unused_port)) != 0
