@@ -3,10 +3,11 @@
 A node has a hundred pods, one is admitted after the other, and each time all others are as before.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
+from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.assigned_devices import NodeAssignments
 from gpushare_plugin.decide.checkpoint import CheckpointEntry
 from gpushare_plugin.decide.pod_allocation import PodAllocation
@@ -25,16 +26,20 @@ class PodInputs(NamedTuple):
     """By the pod's name: it may be another pod's."""
     stored: tuple[tuple[str, CheckpointEntry], ...]
     forgotten: PodAllocation | None
+    forgotten_beside: tuple[Mapping[str, ResourceClass], bool] | None
+    """What equal ones may differ in: classes, and whether the record alone tells it."""
     preferred: PreferredCard | None
 
     @classmethod
     def of(cls, pod: Pod, assignments: NodeAssignments) -> "PodInputs":
         assigned = assignments.assigned
+        forgotten = assigned.forgotten.get(pod.name)
         return cls(
             pod,
             listed=assigned.pods.get(pod.name),
             stored=tuple(assigned.stored_of(pod).items()),
-            forgotten=assigned.forgotten.get(pod.name),
+            forgotten=forgotten,
+            forgotten_beside=(forgotten.classes, forgotten.recorded) if forgotten else None,
             preferred=assignments.preferred.get(pod.uid),
         )
 
