@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Callable, Collection, Iterator
-from itertools import chain
 
 ALLOCATE_EXPECTED = 1.0
 """Seconds for which an Allocate is waited for after GetPreferredAllocation."""
@@ -31,10 +30,6 @@ class Reservations:
         allocated = set(numbers)
         self._kept = [each for each in self._kept if allocated.isdisjoint(each[1])]
         self._keep(numbers, ALLOCATE_DEBOUNCE)
-
-    def numbers(self) -> Iterator[int]:
-        """Yields the units that are reserved now."""
-        return chain.from_iterable(self.holdings())
 
     def holdings(self) -> Iterator["array[int]"]:
         """Yields the units that are reserved now for each container, ascending and each once."""

@@ -1,6 +1,7 @@
 """What the kubelet has assigned is read at moments that do no harm, and as often as it helps."""
 
 import asyncio
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -128,9 +129,9 @@ async def test_units_are_reserved_until_the_kubelet_has_written_them_down() -> N
     reservations = Reservations(clock)
     reservations.promise([1, 2])
     reservations.promise([7])
-    assert (sorted(reservations.numbers()), reservations.remaining) == ([1, 2, 7], 1.0)
+    assert (sorted(chain.from_iterable(reservations.holdings())), reservations.remaining) == ([1, 2, 7], 1.0)
     reservations.allocate([2, 1])
     clock.now += 0.5
-    assert (sorted(reservations.numbers()), reservations.remaining) == ([7], 0.5)
+    assert (sorted(chain.from_iterable(reservations.holdings())), reservations.remaining) == ([7], 0.5)
     clock.now += 0.5
-    assert (list(reservations.numbers()), reservations.remaining) == ([], 0.0)
+    assert (list(chain.from_iterable(reservations.holdings())), reservations.remaining) == ([], 0.0)
