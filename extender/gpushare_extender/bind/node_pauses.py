@@ -61,9 +61,9 @@ class NodePauses:
             self.gone(pod.uid)
 
     def gone(self, uid: str) -> None:
-        """A watch shows the pod no more: it was deleted, or has ended."""
+        """A watch shows the pod no more: it was deleted, or has ended. To be told before the ledger is."""
         bind = self._recent.pop(uid, None)
-        if bind is None or self.timing.clock() - bind.moment > RIGHT_AFTER:
+        if bind is None or self.timing.clock() - bind.moment > RIGHT_AFTER or self._was_admitted(bind):
             return
         if bind.node not in self._until and bind.node not in self._reads and len(self._reads) < MOST_READS:
             read = asyncio.create_task(self._look_at(bind))
@@ -87,6 +87,12 @@ class NodePauses:
             for bind in [bind for bind in self._recent.values() if now - bind.moment > RIGHT_AFTER]:
                 del self._recent[bind.pod.uid]
                 self._rejections.pop(bind.node, None)
+
+    def _was_admitted(self, bind: RecentBind) -> bool:
+        """Returns whether the node's plugin has told that the kubelet gave the pod its units: hardly any that
+        lives for seconds need be read."""
+        node = self.ledger.node(bind.node)
+        return node is not None and node.was_reported(bind.pod.uid)
 
     async def _look_at(self, bind: RecentBind) -> None:
         try:

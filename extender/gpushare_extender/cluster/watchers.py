@@ -155,7 +155,7 @@ async def watch_pods(
 ) -> None:
     """Brings every allocation into the ledger; never returns.
 
-    ``gone`` is told of every pod (UID) that was deleted or has ended.
+    ``gone`` is told of every pod (UID) that was deleted or has ended, just before the ledger is.
     """
     warnings = AnnotationWarnings()
     legacy = LegacyPodReader(client, health.pulse)
@@ -170,8 +170,8 @@ async def watch_pods(
         elif event.kind == "DELETED":
             warnings.drop(event.item.uid)
             legacy.forget(event.item.uid)
-            ledger.pod_left(event.item.uid, now=health.clock())
             gone(event.item.uid)
+            ledger.pod_left(event.item.uid, now=health.clock())
         else:
             update = _compared(ledger, await legacy.complete(event.item))
             warnings.update(update)

@@ -92,7 +92,10 @@ def fitting_nodes(ledger: Ledger, *, uid: str, request: PodRequest) -> set[str]:
 
 def fits_some_node(ledger: Ledger, request: PodRequest) -> bool:
     """Returns whether some node takes ``request``, whichever are offered."""
-    return bool(passing_nodes(ledger, ledger.greatest[request.resources[0].name], request))
+    if any(ledger.most(asked.name) < asked.total for asked in request.resources):
+        return False
+    nodes = ledger.greatest[request.resources[0].name]
+    return len(request.resources) == 1 or bool(passing_nodes(ledger, nodes, request))
 
 
 def _past_holds(

@@ -73,6 +73,15 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Of the units of all its cards."""
         return {self.meaning_of(each.card) for each in self.cards}
 
+    def counts_as(self, other: "Holder") -> bool:
+        """Returns whether both take the same of the same node: as a reservation and its allocation do."""
+        return (
+            self.node == other.node
+            and self.cards == other.cards
+            and self.unit_meaning == other.unit_meaning
+            and self.other_meanings == other.other_meanings
+        )
+
     def units_of(self, card: str) -> int:
         """Returns the units that the pod has of ``card`` (UUID)."""
         return sum(each.units for each in self.cards if each.card == card)

@@ -13,12 +13,11 @@ has not even told that they were given out, they count for as long as that may t
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from types import MappingProxyType
 
-from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.placement.requests import Request, ResourceClass, ResourceRequest
 from gpushare_extender.ledger.departures import Departures
 from gpushare_extender.ledger.fit_index import Answer, FitIndex, node_unfit_reason
+from gpushare_extender.ledger.greatest import Greatest
 from gpushare_extender.ledger.hold import Hold, Holds
 from gpushare_extender.ledger.holder import CardUnits, Holder, PodUpdate, unix_seconds
 from gpushare_extender.ledger.legacy_pods import LegacyPods
@@ -65,8 +64,8 @@ class Ledger:
         """Of every node that takes pods of ours."""
         self._free: dict[str, Mapping[FreeOf, int]] = {}
         """Of every such node that serves several resources."""
-        self._greatest: dict[str, dict[str, int]] = {name: {} for name in RESOURCES}
-        self.greatest: Mapping[str, Mapping[str, int]] = MappingProxyType(self._greatest)
+        self._greatest = Greatest()
+        self.greatest: Mapping[str, Mapping[str, int]] = self._greatest.by_name
         """Name of an extended resource -> node that serves it and takes pods of ours -> the greatest amount
         that fits there."""
         self.index = FitIndex(self._nodes, self._rooms)
@@ -332,6 +331,10 @@ class Ledger:
         """Returns None for a node that takes no pods of ours."""
         return self._rooms.get(node)
 
+    def most(self, name: str) -> int:
+        """Returns the greatest amount of the extended resource ``name`` that fits any node."""
+        return self._greatest.most(name)
+
     def fits(self, node: str, request: Request, *, gone: Collection[str] = ()) -> bool:
         """Returns whether ``node`` takes ``request``, all its resources together.
 
@@ -358,7 +361,13 @@ class Ledger:
         before = self._holders.get(holder.uid)
         if before == holder:
             return
-        if holder.uid in self._departures:
+        is_leaving = holder.uid in self._departures
+        if before is not None and before.counts_as(holder) and not is_leaving:
+            self._holders[holder.uid] = holder
+            self._nodes[holder.node].replace(holder)
+            self._node_changed(holder.node)
+            return
+        if is_leaving:
             self._end_departure(holder.uid)
         if before is not None and before.node != holder.node:
             self._doubted.setdefault(holder.uid, set()).add(before.node)
@@ -433,7 +442,7 @@ class Ledger:
         node_ledger = self._nodes[node]
         room, before = node_ledger.room(), self._rooms.pop(node, ())
         for name in {each.name for each in before}.difference(each.name for each in room or ()):
-            del self._greatest[name][node]
+            self._greatest.drop(name, node)
         if room is not None:
             self._rooms[node] = room
             self._set_greatest(node, room)
@@ -447,9 +456,8 @@ class Ledger:
 
     def _set_greatest(self, node: str, room: NodeRoom) -> None:
         for offered in room:
-            amount, before = offered.room.greatest, self._greatest[offered.name].get(node, 0)
-            self._greatest[offered.name][node] = amount
-            if amount > before:
+            amount = offered.room.greatest
+            if amount > self._greatest.set(offered.name, node, amount):
                 self._has_room(offered.name, amount)
 
     def _set_free(self, node: str, free: Mapping[FreeOf, int]) -> None:

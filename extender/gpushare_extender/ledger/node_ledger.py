@@ -199,6 +199,10 @@ class NodeLedger:
         for each in holder.cards:
             self._count(each.card)
 
+    def replace(self, holder: Holder) -> None:
+        """Takes the place of what the same pod had before, which counts as it does."""
+        self.holders[holder.uid] = holder
+
     def remove(self, uid: str) -> None:
         """What the kubelet has not released yet stays in use."""
         self._unbook(uid)

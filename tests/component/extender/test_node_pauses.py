@@ -218,3 +218,21 @@ async def test_a_whole_burst_at_a_node_without_plugin_costs_one_read(setting: Se
         each for each in setting.api.seen if each.method == "GET" and each.path.endswith(("p0", "p1", "p2"))
     ]
     assert sum("resourceVersion" not in each.query for each in reads) == 1
+
+
+async def test_a_pod_that_the_plugin_has_told_of_is_not_read(setting: Setting) -> None:
+    """The kubelet gave it its units: whatever ended it, that was no rejection for lack of them."""
+    await setting.bind("a")
+    told = share_node_json("n1")
+    holder = setting.ledger.holder("uid-a")
+    assert holder is not None
+    for card in told["status"]["cards"]:
+        if units := holder.units_of(card["uuid"]):
+            share = {"uid": "uid-a", "namespace": "default", "name": "a", "container": "main", "units": units}
+            card |= {"allocatedUnits": units, "pods": [share]}
+    setting.api.put(SHARE_NODES, told)
+    sums = setting.ledger.node("n1")
+    assert sums is not None
+    await setting.api.wait_for("the report", lambda: sums.is_reported("uid-a"))
+    await setting.end("a", "Failed", "UnexpectedAdmissionError", REJECTED)
+    assert setting.refusal() == ""

@@ -478,3 +478,32 @@ def test_a_list_of_the_nodes_that_there_are_changes_only_those_that_have_changed
     again = ledger.answers(["n1", "n2"], asked(4))
     assert (again[0] is known[0], again[1] is known[1]) == (True, False)
     assert ledger.share_node("n3") is None
+
+
+class TestConfirmation:
+    """What a watch shows of a bind that was made here."""
+
+    def test_it_changes_no_sums_and_is_known_from_then_on(self) -> None:
+        changed, looked = list[str](), list[str]()
+        ledger = Ledger(node_changed=changed.append)
+        ledger.replace_share_nodes([share_node("n1")])
+        reserved = reserve(ledger, "a", 4)
+        changed.clear()
+        ledger.index.forget = lambda node: looked.append(node)  # type: ignore[method-assign]
+        seen = structs.replace(reserved, created=1_700_000_000)
+        ledger.set_pod(PodUpdate("a", seen))
+        assert (looked, changed) == ([], ["n1"])
+        assert ledger.holder("a") is seen
+        sums = ledger.node("n1")
+        assert sums is not None
+        assert sums.holders["a"] is seen
+        assert not ledger.is_reserved("a")
+        assert sorted(used(ledger)) == [0, 4]
+
+    @pytest.mark.parametrize("units", [3, 5])
+    def test_where_it_says_something_else_that_counts(self, units: int) -> None:
+        ledger = Ledger()
+        ledger.replace_share_nodes([share_node("n1")])
+        reserve(ledger, "a", 4)
+        ledger.set_pod(pod_update("a", c1=units))
+        assert used(ledger) == [0, units]
