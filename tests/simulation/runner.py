@@ -47,6 +47,15 @@ class NeverQuietError(Exception):
     """Pods are on their way for ever; the text says which."""
 
 
+def may_be_taken_back(seen: Sequence[Difference]) -> list[Difference]:
+    """Returns what an overtaken record of the plugin's alone may say: that units lie elsewhere than their
+    container was told, and so perhaps that they are of a wrong shape."""
+    elsewhere = [each for each in seen if each.kind is Kind.ENVIRONMENT_DIFFERS]
+    containers = {(each.pod, each.container) for each in elsewhere}
+    shapes = (each for each in seen if each.kind is Kind.WRONG_SHAPE)
+    return [*elsewhere, *(each for each in shapes if (each.pod, each.container) in containers)]
+
+
 @dataclass(slots=True)
 class Outcome:
     """What a run has seen."""
@@ -125,8 +134,9 @@ class Run:
             at_once = [
                 each for picture in pictures for each in node_differences(picture) if each.kind.at_once
             ]
-            found += [each for each in at_once if each.kind is not Kind.ENVIRONMENT_DIFFERS]
-            found += self._standing(node, (each for each in at_once if each.kind is Kind.ENVIRONMENT_DIFFERS))
+            may_pass = may_be_taken_back(at_once)
+            found += [each for each in at_once if each not in may_pass]
+            found += self._standing(node, may_pass)
             if before is not None:
                 found += self._released(node, before[node][-1], pictures[-1])
         self._refuse(found, "at once")

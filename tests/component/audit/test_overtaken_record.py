@@ -4,10 +4,35 @@ from typing import Any
 
 import pytest
 from tests.component.audit.scene import NODE, Scene, card
-from tests.fakes.books import LONG
+from tests.fakes.books import LONG, Pod
 from tests.fakes.books_cluster import Cluster
+from tests.samples.pod_shapes import SLICE
+from tests.simulation.runner import may_be_taken_back
 
-from gpushare_core.audit.difference import Kind
+from gpushare_core.audit.difference import Difference, Kind
+
+
+def overtake(scene: Scene, pod: Pod, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[Difference]]:
+    """Has the next record overtaken by the admission of ``pod``.
+
+    Returns the card that is the first one by that record, once it is written, and what is seen then.
+    """
+    store = Cluster._merge_status
+    overtaken: list[str] = []
+    seen: list[Difference] = []
+
+    def merge(cluster: Cluster, name: str, body: Any, *, dry_run: bool) -> Any:
+        written = store(cluster, name, body, dry_run=dry_run)
+        if not dry_run and not overtaken:
+            overtaken.append(body["status"]["cards"][0]["uuid"])
+            cluster.bind_past_the_extender(pod, NODE)
+            cluster.admit(pod)
+            scene.node.clock.now += LONG
+            seen.extend(each for each in scene.differences() if each.kind.at_once)
+        return written
+
+    monkeypatch.setattr(Cluster, "_merge_status", merge)
+    return overtaken, seen
 
 
 def test_a_record_that_an_allocate_overtakes_is_taken_back_before_anything_is_sent(
@@ -18,25 +43,25 @@ def test_a_record_that_an_allocate_overtakes_is_taken_back_before_anything_is_se
     scene = Scene()
     scene.node_with(16, 16)
     listed = dict(scene.node.kubelet.devices)
-    pod, store = scene.create(4), Cluster._merge_status
-    overtaken: list[str] = []
-    seen: set[Kind] = set()
-
-    def overtake(cluster: Cluster, name: str, body: Any, *, dry_run: bool) -> Any:
-        written = store(cluster, name, body, dry_run=dry_run)
-        if not dry_run and not overtaken:
-            overtaken.append(body["status"]["cards"][0]["uuid"])
-            cluster.bind_past_the_extender(pod, NODE)
-            cluster.admit(pod)
-            scene.node.clock.now += LONG
-            seen.update(each.kind for each in scene.differences() if each.kind.at_once)
-        return written
-
-    monkeypatch.setattr(Cluster, "_merge_status", overtake)
+    overtaken, seen = overtake(scene, scene.create(4), monkeypatch)
     scene.find_cards(card(1, at=0), card(0, at=1))
     assert not scene.node.try_round()
     assert overtaken == ["n1-1"]
-    assert seen == {Kind.ENVIRONMENT_DIFFERS}
+    assert {each.kind for each in seen} == {Kind.ENVIRONMENT_DIFFERS}
     scene.settle()
     assert scene.seen == []
     assert scene.node.kubelet.devices == listed
+
+
+def test_by_such_a_record_two_slices_may_lie_on_one_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it is taken back: found by ``make simulate`` (Slices, seed 6203)."""
+    scene = Scene()
+    scene.node_with(16, 16, mode="Slices", slicesPerCard=2)
+    overtaken, seen = overtake(scene, scene.create(2, resource=SLICE), monkeypatch)
+    scene.cluster.change_spec(NODE, {"mode": "Slices", "slicesPerCard": 4})
+    scene.node.try_round()
+    assert overtaken
+    assert {each.kind for each in seen} == {Kind.ENVIRONMENT_DIFFERS, Kind.WRONG_SHAPE}
+    assert sorted(may_be_taken_back(seen)) == sorted(seen)
+    scene.settle()
+    assert scene.seen == []
