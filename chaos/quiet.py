@@ -148,10 +148,18 @@ def _doing(pod: Json) -> str:
     if status.get("phase") in ("Failed", "Succeeded"):
         return ""
     if not pod["spec"].get("nodeName"):
-        return "" if condition(pod, "PodScheduled").get("status") == "False" else "waits for the scheduler"
+        return _waiting(condition(pod, "PodScheduled"))
     if status.get("phase") == "Running":
         return "" if pod["spec"]["restartPolicy"] == "Always" else "is about to end"
     return f"starts on {pod['spec']['nodeName']}"
+
+
+def _waiting(scheduled: Json) -> str:
+    """A pod that failed otherwise than for want of room is tried again: nobody may know yet whether it was bound,
+    and until then its units are kept. Source: ``handleSchedulingFailure`` of kube-scheduler."""
+    if scheduled.get("status") != "False":
+        return "waits for the scheduler"
+    return "is tried again" if scheduled.get("reason") == "SchedulerError" else ""
 
 
 def condition(item: Json, kind: str) -> Json:

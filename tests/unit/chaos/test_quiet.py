@@ -17,7 +17,8 @@ def pod(phase: str, *, node: str = "gpu-1", deleted: bool = False, **more: Any) 
     return {"metadata": metadata, "spec": spec, "status": {"phase": phase, **more}}
 
 
-REFUSED = [{"type": "PodScheduled", "status": "False"}]
+REFUSED = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+UNSURE = [{"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}]
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,7 @@ REFUSED = [{"type": "PodScheduled", "status": "False"}]
         pytest.param(pod("Pending"), "starts on gpu-1", id="bound"),
         pytest.param(pod("Pending", node=""), "waits for the scheduler", id="new"),
         pytest.param(pod("Pending", node="", conditions=REFUSED), "", id="waits for room"),
+        pytest.param(pod("Pending", node="", conditions=UNSURE), "is tried again", id="bound or not"),
     ],
 )
 def test_on_their_way(body: Json, doing: str) -> None:
