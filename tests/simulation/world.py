@@ -252,6 +252,7 @@ class World:
             yield from self._way_of(pod)
         uids = {pod["metadata"]["uid"] for pod in self.server.pods()}
         for node in self.nodes.values():
+            yield from _awaited(node)
             yield from self._way_of_static_pods(node.kubelet)
             for uid, known in node.kubelet.pods.items():
                 if uid not in uids and not is_static(known.body):
@@ -291,3 +292,11 @@ async def cancelled(task: "asyncio.Task[None]") -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+
+
+def _awaited(node: SimulatedNode) -> Iterator[str]:
+    """A kubelet that was restarted may show pods of before for a while: what they had counts so long, also if
+    they have ended."""
+    agent = node.plugin.agent
+    if agent is not None and agent.state.assigned.unshown:
+        yield f"showing of all pods of {node.name}"

@@ -53,6 +53,8 @@ def _left(
     known: PodAllocation, assigned: AssignedDevices, shown: ShownPods, pods: Pods
 ) -> PodAllocation | None:
     name, pod = known.pod.name, pods.get(known.pod.name)
+    if pod is not None and _is_newer(known, pod, assigned):
+        pod = None
     if pod is not None:
         if not known.is_of(pod):
             return None
@@ -62,6 +64,12 @@ def _left(
         is_settled = pod is not None and _has_uid_of(known, pod)
         return replace(left, recorded=left.recorded and not is_settled) if left else None
     return known if shown.may_follow(name, known=pod is not None) else None
+
+
+def _is_newer(known: PodAllocation, pod: Pod, assigned: AssignedDevices) -> bool:
+    """Whether it is of a pod that took the name of ``pod``: we have not heard of that pod's end yet."""
+    listed = assigned.pods.get(pod.name)
+    return listed is not None and listed.uid == known.pod.kubelet_uid and listed.is_unheard_of(pod)
 
 
 def _as_asked(known: PodAllocation, pod: Pod) -> PodAllocation:

@@ -23,7 +23,8 @@ def identify(
     """Returns what is ``listed`` with the pods' UIDs, and what the checkpoint says of these pods.
 
     A UID is the one under which the checkpoint has the same units; else the one that these units had
-    ``before``; else that of the API's pod of this name; else the one that the name had before, where the
+    ``before``; else that of the API's pod of this name, unless the name had a newer one ``before`` of which
+    the kubelet may have lost the units; else the one that the name had before, where the
     checkpoint alone shows units of it. The checkpoint's other entries are of pods that have
     ended since it was written. (One that has ended, whose units were an ordinary init container's alone and
     whose name another pod has now, cannot be told from that.)
@@ -92,10 +93,30 @@ def _identified(
             yield from _apart([*every.values()], uids, [*former.values()], pod).items()
         else:
             (found,) = every.values()
-            only = found.with_uid(_uid(found, uids, former, pod))
+            lost = _may_have_lost(name, listed, before)
+            only = found.with_uid(_uid(found, uids, former, pod, lost=lost))
+            only = _instead_of(only, former.values(), pod)
             key = _key(only, former, pod)
             known = former.get(key)
             yield key, known if known and known == only else only
+
+
+def _may_have_lost(name: PodName, listed: AssignedDevices, before: AssignedDevices) -> bool:
+    """Whether what is listed of the pod may be of a kubelet that knows nothing of what it had before."""
+    known = before.pods.get(name)
+    is_restarted = listed.kubelet != before.kubelet or name in before.unshown
+    return known is not None and (is_restarted or not known.units)
+
+
+def _instead_of(only: PodAssignment, former: Iterable[PodAssignment], pod: Pod | None) -> PodAssignment:
+    """Returns ``only`` with what tells that it is newer than ``pod``: the checkpoint had it when we had heard
+    of that one alone."""
+    if pod is None or not only.uid or only.uid == pod.kubelet_uid:
+        return only
+    known = next((each for each in former if each.uid == only.uid), None)
+    if known is None or known.is_unheard_of(pod):
+        return replace(only, instead_of=pod.kubelet_uid)
+    return only
 
 
 def _by_name(assigned: AssignedDevices) -> dict[PodName, dict[PodName, PodAssignment]]:
@@ -141,11 +162,15 @@ def _uid(
     uids: Mapping[Units, str],
     former: Mapping[PodName, PodAssignment],
     pod: Pod | None,
+    *,
+    lost: bool,
 ) -> str:
+    """``lost``: as ``_may_have_lost``."""
     if told := _told_uid(assignment, uids, former.values()):
         return told
     if pod is not None:
-        return pod.kubelet_uid
+        newer = (each.uid for each in former.values() if lost and each.is_unheard_of(pod))
+        return next(newer, pod.kubelet_uid)
     before = former.get(assignment.name)
     if before is not None and before.uid in uids.values() and not (before.units or assignment.units):
         return before.uid

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gpushare_plugin.decide.foreign_units import ForeignContainers, ForeignUnits, sort_ids
-from gpushare_plugin.decide.pods import PodName
+from gpushare_plugin.decide.pods import Pod, PodName
 from gpushare_plugin.decide.unit_ids import known_numbers
 
 
@@ -32,6 +32,9 @@ class PodAssignment:
     foreign: ForeignContainers = field(default_factory=dict)
     names_of: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Container -> extended resources of which it has units of ours; only containers that have some."""
+    instead_of: str = ""
+    """UID by which the API server had another pod of the name when the checkpoint first told of this one, and
+    has it still: this one is newer, and we have not heard of it. Empty otherwise."""
 
     @classmethod
     def of_devices(cls, name: PodName, devices: Mapping[str, Mapping[str, ListedDevices]]) -> "PodAssignment":
@@ -64,6 +67,10 @@ class PodAssignment:
         if uid == self.uid:
             return self
         return PodAssignment(self.name, self.containers, uid, self.foreign, self.names_of)
+
+    def is_unheard_of(self, pod: Pod) -> bool:
+        """Whether it is of a pod that took the name of ``pod``, of which alone the API server has told."""
+        return bool(self.instead_of) and self.instead_of == pod.kubelet_uid
 
     @property
     def names(self) -> frozenset[str]:

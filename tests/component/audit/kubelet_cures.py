@@ -14,12 +14,14 @@ from tests.samples.pod_shapes import CARD, MEMORY, SLICE
 from gpushare_core.api.names import MIRROR_ANNOTATION
 from gpushare_core.audit.difference import Kind
 from gpushare_core.dialects.gpushare import GPUSHARE
+from gpushare_core.dialects.table import RESOURCES
 from gpushare_extender.ledger.node_ledger import NodeLedger
 from gpushare_plugin import state
 from gpushare_plugin.decide import allocations
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import StoredContainers
-from gpushare_plugin.decide.pods import Pods
+from gpushare_plugin.decide.pod_assignment import PodAssignment
+from gpushare_plugin.decide.pods import Pods, read_pod
 from gpushare_plugin.decide.preferred_allocation import NothingFitsError
 from gpushare_plugin.decide.shown_pods import ShownPods, with_unshown
 from gpushare_plugin.kubelet import allocator, assignment_reader
@@ -143,6 +145,30 @@ def it_forgets_a_pod_without_annotation(scene: Scene) -> None:
     end(scene, pod)
 
 
+def believe_the_api_server_that_a_name_is_the_older_pods(patch: Patch) -> None:
+    patch.setattr(PodAssignment, "is_unheard_of", lambda *_: False)
+
+
+def it_forgets_the_newer_of_two_pods_of_a_name(scene: Scene) -> None:
+    """The plugin is cut off from the API server, and has heard of the older one alone."""
+    scene.node_with(16)
+    older, node = a_pod_without_annotation(scene), scene.node
+    scene.delete_by_force(older)
+    scene.release()
+    newer = scene.cluster.create_again(older)
+    node.state.put_pod(read_pod(older.body, GPUSHARE.allocation_annotation, RESOURCES))
+    node.admit(newer)
+    node.clock.now += LONG
+    run_now(node.reader.read())
+    the_kubelet_starts_without_its_checkpoint(scene)
+    newer.phase, newer.body["status"] = "Running", older.body["status"]
+    scene.cluster.show(newer)
+    scene.look()
+    scene.run_past_the_extender(16)
+    scene.look()
+    end(scene, newer)
+
+
 def believe_whoever_says_to_be_a_mirror(patch: Patch) -> None:
     def of_whoever_may_follow(
         listed: AssignedDevices,
@@ -243,6 +269,14 @@ KUBELET_CURES: Sequence[Cure] = (
         was="A kubelet lost its checkpoint: who had no annotation counted nothing, 20 of 16 (issue 10)",
         take_out=believe_a_kubelet_that_has_lost_its_checkpoint,
         provoke=it_forgets_a_pod_without_annotation,
+        kind=Kind.OVER_CAPACITY,
+        card="n1-0",
+    ),
+    Cure(
+        name="which-of-two-pods-of-a-name-is-the-newer-one",
+        was="A kubelet forgot a pod of which the plugin had not heard, but of its namesake: 20 of 16",
+        take_out=believe_the_api_server_that_a_name_is_the_older_pods,
+        provoke=it_forgets_the_newer_of_two_pods_of_a_name,
         kind=Kind.OVER_CAPACITY,
         card="n1-0",
     ),

@@ -10,7 +10,7 @@ from gpushare_plugin.decide.allocations import orphans
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry
 from gpushare_plugin.decide.identity import identify, with_stored
-from gpushare_plugin.decide.pods import Pods
+from gpushare_plugin.decide.pods import Pod, Pods
 
 LISTED = assigned(a={"main": [0, 1]})
 POD = pod("a", container(units=2))
@@ -117,3 +117,30 @@ def test_other_units_under_the_same_name_are_told() -> None:
     first = identify(LISTED, (), AssignedDevices(), by_name(POD))
     again = identify(assigned(a={"main": [0, 2]}), (), first, by_name(POD))
     assert [*again.pods[name_of("a")].containers["main"]] == [0, 2]
+
+
+class TestAPodOfWhichWeHaveNotHeard:
+    """It took the name of the one that the API server told of; the checkpoint alone tells of it."""
+
+    admitted = identify(LISTED, entries(a={"main": [0, 1]}), AssignedDevices(), by_name(SUCCESSOR))
+    without_units = assigned(a={"main": []})
+
+    def uid_after(self, listed: AssignedDevices, *, heard_of: Pod = SUCCESSOR) -> str:
+        return identify(listed, [], self.admitted, by_name(heard_of)).pods[name_of("a")].uid
+
+    def test_a_kubelet_that_has_lost_its_units_lists_it_still(self) -> None:
+        assert self.uid_after(replace(self.without_units, kubelet="another process")) == "uid-a"
+
+    def test_the_same_kubelet_that_lists_none_lists_the_other_one(self) -> None:
+        assert self.uid_after(self.without_units) == SUCCESSOR.uid
+
+    def test_once_we_hear_of_a_third_one_it_is_that(self) -> None:
+        restarted = replace(self.without_units, kubelet="another process")
+        assert self.uid_after(restarted, heard_of=replace(POD, uid="third")) == "third"
+
+    def test_one_that_we_had_heard_of_is_the_older_one(self) -> None:
+        heard_of = identify(LISTED, entries(a={"main": [0, 1]}), AssignedDevices(), by_name(POD))
+        followed = identify(LISTED, entries(a={"main": [0, 1]}), heard_of, by_name(SUCCESSOR))
+        restarted = replace(self.without_units, kubelet="another process")
+        found = identify(restarted, [], followed, by_name(SUCCESSOR))
+        assert found.pods[name_of("a")].uid == SUCCESSOR.uid
