@@ -84,13 +84,17 @@ class NodePauses:
             now = self.timing.clock()
             for node in [node for node, until in self._until.items() if until <= now]:
                 self._resume(node)
+            for bind in [*self._recent.values()]:
+                if self.ledger.holder(bind.pod.uid) is None:  # a list has shown that it is gone
+                    self.gone(bind.pod.uid)
             for bind in [bind for bind in self._recent.values() if now - bind.moment > RIGHT_AFTER]:
                 del self._recent[bind.pod.uid]
                 self._rejections.pop(bind.node, None)
 
     def _was_admitted(self, bind: RecentBind) -> bool:
         """Returns whether the node's plugin has told that the kubelet gave the pod its units: hardly any that
-        lives for seconds need be read."""
+        lives for seconds needs to be read. Such a pod is rejected only by a kubelet that was restarted, or
+        between two Allocates; then the next one that is rejected gives the sign."""
         node = self.ledger.node(bind.node)
         return node is not None and node.was_reported(bind.pod.uid)
 

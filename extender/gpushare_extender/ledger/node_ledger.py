@@ -113,7 +113,7 @@ class NodeLedger:
     _uses: dict[str, CardUse] = field(default_factory=dict)
     """By UUID, of the cards of which anything is in use."""
     _given_back: frozenset[str] = frozenset()
-    """UIDs of the holders that a GPUShareNode named, and the next one did not."""
+    """UIDs of the holders of which a GPUShareNode told in full, and that the next one did not name."""
     _seen: Mapping[ResourceClass, tuple[Card, ...]] | None = None
     """The cards as those classes see them for which one was chosen since the last change: of few nodes."""
 
@@ -176,10 +176,11 @@ class NodeLedger:
         return {(each, card.uuid): card.free for each, card in seen if card.healthy}
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
-        reported = set(self._reported_uids())
-        before, self.share_node = self._meanings, share_node
-        if given_back := self.holders.keys() & reported.difference(self._reported_uids()):
+        named = {holder.uid for card in (share_node.cards if share_node else ()) for holder in card.holders}
+        missing = self.holders.keys() & set(self._reported_uids()).difference(named)
+        if given_back := {uid for uid in missing if self.is_reported_in_full(uid)}:
             self._given_back |= given_back
+        before, self.share_node = self._meanings, share_node
         if before != self._meanings or any(map(self._is_of_another_unit, self.holders.values())):
             self._booked.clear()
             for holder in self.holders.values():
@@ -221,7 +222,7 @@ class NodeLedger:
     def is_reported_in_full(self, uid: str) -> bool:
         """Whether it says so of as many units as the pod has booked: each container is given its own."""
         cards = self.share_node.cards if self.share_node else ()
-        reported = sum(holder.units for card in cards for holder in card.holders if holder.uid == uid)
+        reported = sum(card.surely_given(uid) for card in cards)
         return reported >= max(1, sum(units_booked(each, uid) for each in self._booked.values()))
 
     def was_reported(self, uid: str) -> bool:

@@ -87,6 +87,15 @@ class ShareNodeCard(msgspec.Struct, frozen=True, gc=False):
             for holder in self.holders
         }
 
+    def surely_given(self, uid: str) -> int:
+        """Returns the units that the kubelet has given to a pod as a whole: what its init containers lend to
+        the next ones counts once, as in the total."""
+        own = next((holder for holder in self.holders if holder.uid == uid), None)
+        if own is None:
+            return 0
+        others = sum(holder.least for holder in self.holders if holder is not own)
+        return max(own.least, min(own.units, self.allocated - others))
+
     def without(self, uids: Collection[str], booked: Mapping[str, int]) -> "ShareNodeCard":
         """Returns the card as it will be reported when the pods with these UIDs are gone."""
         given = self.given(booked)

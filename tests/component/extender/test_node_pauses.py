@@ -221,7 +221,7 @@ async def test_a_whole_burst_at_a_node_without_plugin_costs_one_read(setting: Se
 
 
 async def test_a_pod_that_the_plugin_has_told_of_is_not_read(setting: Setting) -> None:
-    """The kubelet gave it its units: whatever ended it, that was no rejection for lack of them."""
+    """The kubelet gave it its units: it is hardly ever their lack that ended it."""
     await setting.bind("a")
     told = share_node_json("n1")
     holder = setting.ledger.holder("uid-a")
@@ -236,3 +236,14 @@ async def test_a_pod_that_the_plugin_has_told_of_is_not_read(setting: Setting) -
     await setting.api.wait_for("the report", lambda: sums.is_reported("uid-a"))
     await setting.end("a", "Failed", "UnexpectedAdmissionError", REJECTED)
     assert setting.refusal() == ""
+
+
+async def test_one_that_a_list_alone_shows_rejected_does(setting: Setting) -> None:
+    """The watch was broken when the kubelet rejected it."""
+    await setting.bind("a")
+    rejected = {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": REJECTED}
+    setting.api.put(PODS, {**setting.api.pod("a"), "status": rejected})
+    setting.api.forget_history()
+    await setting.api.wait_for("the list", lambda: setting.ledger.holder("uid-a") is None)
+    await setting.pass_time(1.0)
+    await setting.api.wait_for("the pause", lambda: bool(setting.refusal()))

@@ -137,6 +137,22 @@ class TestDepartures:
         ledger.set_share_node(share_node("n1"))
         assert used(ledger) == [0, 0]
 
+    def test_what_was_told_of_half_is_not_free_at_once(self, ledger: Ledger) -> None:
+        ledger.set_pod(pod_update("a", c0=8))
+        ledger.set_share_node(reporting(share_node("n1"), a=4))
+        ledger.set_share_node(share_node("n1"))
+        ledger.pod_left("a", now=100.0)
+        assert used(ledger) == [8, 0]
+
+    def test_nor_what_init_containers_lend_each_other(self, ledger: Ledger) -> None:
+        """Two of 4 units, one after the other, before a container of 8."""
+        node = reporting(share_node("n1"), a=4)
+        lending = structs.replace(node.cards[0], holders=(ReportedHolder("a", "default", "a", 8, 4),))
+        ledger.set_pod(pod_update("a", c0=8))
+        ledger.set_share_node(structs.replace(node, cards=(lending, *node.cards[1:])))
+        ledger.pod_left("a", now=100.0)
+        assert used(ledger) == [8, 0]
+
     def test_what_was_told_of_and_given_back_is_free_at_once(self, ledger: Ledger) -> None:
         """The plugin may see a pod's end earlier than the API server says that it is gone."""
         ledger.set_share_node(reporting(share_node("n1"), a=4))
