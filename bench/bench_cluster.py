@@ -44,6 +44,11 @@ class Setting:
     backend: str = "KubeScheduler"
     scheduler_flags: Sequence[str] = ()
 
+    @property
+    def is_stock(self) -> bool:
+        """Whether the cluster's own kube-scheduler places pods that ask for cards."""
+        return self.backend != "Dedicated"
+
 
 @dataclass(frozen=True, slots=True)
 class Run:

@@ -31,6 +31,9 @@ HOUR = 3600.0
 CANDIDATE_NODES = 1000
 """Enough that kube-scheduler has more to score than the largest number of candidates."""
 
+SAMPLED_NODES = 100
+"""Beyond so many kube-scheduler looks at a part of the nodes only. Source: ``numFeasibleNodesToFind``."""
+
 
 def stages(size: Size) -> list[Stage[Any]]:
     """Returns everything that is measured at ``size``."""
@@ -86,7 +89,7 @@ def _rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
     yield Row("algorithm", "Scheduling algorithm", throughput.algorithm, _seconds(nodes))
     yield Row("cpu", "Processor of the extender", throughput.extender_cpu, _seconds(nodes))
     yield Row("storm", "Storm of binds", load.storm, _seconds(nodes))
-    yield Row("pending", "Beside pods that do not fit", load.pending, HOUR / 2)
+    yield _pending()
     if nodes == min(CANDIDATE_NODES, max(size.nodes)):
         yield Row("candidates", "How many nodes are offered", candidates.offers, HOUR / 2)
     if nodes == max(size.nodes):
@@ -98,8 +101,14 @@ def _rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
 def _dedicated_rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
     """What another scheduler than the cluster's own makes different."""
     yield _ordinary(nodes)
+    if nodes > SAMPLED_NODES:
+        yield _pending()
     if nodes == max(size.nodes):
         yield _one_node()
+
+
+def _pending() -> Row[BenchCluster]:
+    return Row("pending", "Beside pods that do not fit", load.pending, HOUR / 2)
 
 
 def _one_node() -> Row[BenchCluster]:

@@ -75,6 +75,12 @@ def test_one_node_is_looked_for_among_the_most_nodes() -> None:
     assert measured(FULL, "churn") == ["1,000 nodes, backend KubeScheduler, its client unlimited"]
 
 
+def test_pods_that_do_not_fit_wait_for_another_scheduler_where_the_stock_one_samples_nodes() -> None:
+    dedicated = [each for each in measured(FULL, "pending") if "Dedicated" in each]
+    assert [each.split()[0] for each in dedicated] == ["1,000", "5,000"]
+    assert not any("Dedicated" in each for each in measured(QUICK, "pending"))
+
+
 def test_rows_without_a_cluster_start_none() -> None:
     chosen = selected(stages(QUICK), Selection(only=frozenset({"start", "filter"})))
     assert [stage.name for stage in chosen] == ["without a cluster"]
