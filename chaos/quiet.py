@@ -155,8 +155,8 @@ def _doing(pod: Json) -> str:
 
 
 def _waiting(scheduled: Json) -> str:
-    """A pod that failed otherwise than for want of room is tried again: nobody may know yet whether it was bound,
-    and until then its units are kept. Source: ``handleSchedulingFailure`` of kube-scheduler."""
+    """A pod that failed otherwise than for want of room is tried again: nobody may know yet whether it was
+    bound, and until then its units are kept. Source: ``handleSchedulingFailure`` of kube-scheduler."""
     if scheduled.get("status") != "False":
         return "waits for the scheduler"
     return "is tried again" if scheduled.get("reason") == "SchedulerError" else ""
