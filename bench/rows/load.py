@@ -1,6 +1,7 @@
 """Rows ``storm`` and ``pending``: many binds at once, and many pods that cannot be bound."""
 
 import asyncio
+import statistics
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 
@@ -80,26 +81,37 @@ def overcommitted(pods: Iterable[Json], card_units: int) -> list[str]:
 async def pending(cluster: BenchCluster) -> list[Figure]:
     """Shared pods while others wait that fit no card, each of them refused already and, where it comes to
     that, no longer tried."""
-    compared = await cluster.comparison()
-    alone = median(compared.shared, rate)
+    alone = await _alone(cluster)
     count = cluster.size.unfit
     try:
         await for_each(range(count), lambda index: _create_unfit(cluster.client, index))
         await asyncio.wait_for(_until_refused(cluster.client, count), TRIED_SECONDS)
         again = await (_tried_again if cluster.setting.is_stock else _written_again)(cluster)
-        runs = [
-            bound(await measure(cluster.client, pods=cluster.size.pods, units=UNITS))
-            for _ in range(cluster.size.repeats)
-        ]
+        beside = await _median_rate(cluster)
     finally:
         await for_each(range(count), lambda index: _remove_unfit(cluster.client, index))
-    beside = sorted(each.rate for each in runs)[len(runs) // 2]
     return [
         again,
         Figure("shared pods alone", alone, "pods/s"),
         Figure(f"shared pods beside {count:,} that do not fit", beside, "pods/s"),
         Figure("beside over alone", ratio(beside, alone, "beside over alone"), target=at_least(0.9)),
     ]
+
+
+async def _alone(cluster: BenchCluster) -> float:
+    """Returns the rate of shared pods without others. The extender has the first run to warm up."""
+    if cluster.setting.is_stock:
+        return median((await cluster.comparison()).shared, rate)
+    await cluster.only_objects()
+    await measure(cluster.client, pods=cluster.size.pods, units=UNITS)
+    return await _median_rate(cluster)
+
+
+async def _median_rate(cluster: BenchCluster) -> float:
+    """Raises ``NotMeasuredError`` where not all pods were bound."""
+    pods, repeats = cluster.size.pods, cluster.size.repeats
+    runs = [bound(await measure(cluster.client, pods=pods, units=UNITS)) for _ in range(repeats)]
+    return statistics.median(each.rate for each in runs)
 
 
 async def _tried_again(cluster: BenchCluster) -> Figure:
