@@ -15,8 +15,8 @@ from gpushare_plugin.decide.unit_ids import ALPHABET, ID_LENGTH
 
 _SHORT_LENGTH = 2
 _ZERO = ALPHABET[:1].encode()
-_AT_ONCE = 16
-"""Units that the pattern has one after the other: going round costs as much as four of them."""
+_AT_ONCE = 256, 16, 1
+"""Units that the patterns have one after the other: each match costs as much as four of them."""
 _NO_LETTER = b"!"
 """Base64 does not have it."""
 _OURS, _STANDARD = ALPHABET.encode(), ALPHABET.translate(str.maketrans("-_", "+/")).encode()
@@ -36,8 +36,8 @@ class UnitRuns:
         long = begin + b"(?![0-9]-[0-9])[A-Za-z0-9_-]{3}" + end
         others = short + b"[0-9]{2}" + end
         alike = begin + b"[^%b]" % re.escape(self._head[:1]) * ID_LENGTH + end
-        self._exactly = re.compile(b"(?:%b|%b)++" % (long, others))
-        self._alike = re.compile(b"(?:%b|%b|%b)++" % (alike * _AT_ONCE, alike, others))
+        self._exactly = re.compile(b"|".join([*(long * each for each in _AT_ONCE), others]))
+        self._alike = re.compile(b"|".join([*(alike * each for each in _AT_ONCE), others]))
         self._short = re.compile(b"%b([0-9])([0-9])%b" % (short, end))
 
     def read(self, content: bytes, start: int, stop: int) -> "tuple[array[int], int]":
@@ -72,8 +72,11 @@ class UnitRuns:
 
 
 def _end(pattern: "re.Pattern[bytes]", content: bytes, start: int, stop: int) -> int:
-    found = pattern.match(content, start, stop)
-    return found.end() if found else start
+    """One match after the other: repeated in the pattern they would keep a place to go back to for each, and
+    where they must not go back (``++``) Python before 3.11.5 ends them elsewhere (python/cpython#106052)."""
+    while found := pattern.match(content, start, stop):
+        start = found.end()
+    return start
 
 
 def _hyphenated(columns: list[bytes]) -> int:
