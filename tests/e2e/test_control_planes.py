@@ -125,7 +125,7 @@ def rewrite_while_the_edit_waits(cluster: LocalCluster, name: str) -> bytes:
     flag = b"    - --leader-elect=true\n"
     rewritten = before.replace(flag, flag + b"    - --v=1\n")
     assert rewritten != before, "the manifest no longer looks as this test expects"
-    wait_until(f"{name} is edited", lambda: OURS in path.read_bytes(), timeout=60, interval=0.02)
+    wait_until(f"{name} is edited", lambda: OURS in path.read_bytes(), timeout=180, interval=0.02)
     write(cluster, name, rewritten)
     return rewritten
 
