@@ -24,15 +24,13 @@ from bench.rows import (
     workplace,
 )
 from bench.rows.policy import PolicyCluster
+from bench.rows.scale_extender import sampled
 from bench.runner import Row, Stage
 from bench.size import FULL, Size
 
 HOUR = 3600.0
 CANDIDATE_NODES = 1000
 """Enough that kube-scheduler has more to score than the largest number of candidates."""
-
-SAMPLED_NODES = 100
-"""Beyond so many kube-scheduler looks at a part of the nodes only. Source: ``numFeasibleNodesToFind``."""
 
 
 def stages(size: Size) -> list[Stage[Any]]:
@@ -101,7 +99,7 @@ def _rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
 def _dedicated_rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
     """What another scheduler than the cluster's own makes different."""
     yield _ordinary(nodes)
-    if nodes > SAMPLED_NODES:
+    if sampled(nodes) < nodes:
         yield _pending()
     if nodes == max(size.nodes):
         yield _one_node()
