@@ -176,8 +176,7 @@ class NodeLedger:
         return {(each, card.uuid): card.free for each, card in seen if card.healthy}
 
     def set_share_node(self, share_node: ShareNode | None) -> None:
-        named = {holder.uid for card in (share_node.cards if share_node else ()) for holder in card.holders}
-        missing = self.holders.keys() & set(self._reported_uids()).difference(named)
+        missing = self.holders.keys() & set(_named(self.share_node)).difference(_named(share_node))
         if given_back := {uid for uid in missing if self.is_reported_in_full(uid)}:
             self._given_back |= given_back
         before, self.share_node = self._meanings, share_node
@@ -217,7 +216,7 @@ class NodeLedger:
 
     def is_reported(self, uid: str) -> bool:
         """Whether the GPUShareNode says that the kubelet has given units to the pod."""
-        return uid in self._reported_uids()
+        return uid in _named(self.share_node)
 
     def is_reported_in_full(self, uid: str) -> bool:
         """Whether it says so of as many units as the pod has booked: each container is given its own."""
@@ -228,10 +227,6 @@ class NodeLedger:
     def was_reported(self, uid: str) -> bool:
         """Whether what the kubelet has given to a holder is known: some GPUShareNode has told all of it."""
         return uid in self._given_back or self.is_reported_in_full(uid)
-
-    def _reported_uids(self) -> Iterator[str]:
-        cards = self.share_node.cards if self.share_node else ()
-        return (holder.uid for card in cards for holder in card.holders)
 
     def cards(self, resource: ResourceClass | None = None) -> tuple[Card, ...]:
         """Returns the cards of the GPUShareNode with what is allocated of them now, in order of index; made
@@ -481,3 +476,9 @@ class NodeLedger:
         for uid in units:
             if units[uid]:
                 yield self.holders[uid] if uid in booked else self.holds[uid].holder
+
+
+def _named(share_node: ShareNode | None) -> Iterator[str]:
+    """Yields the UIDs of the pods that ``share_node`` tells of, once for each of their cards."""
+    cards = share_node.cards if share_node else ()
+    return (holder.uid for card in cards for holder in card.holders)
