@@ -24,6 +24,7 @@ from bench.size import Size
 from gpushare_core.api.names import EXTENDER_PORT
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
+from gpushare_core.kube.paths import NODES
 from gpushare_localcluster.cluster import LocalCluster
 
 P = ParamSpec("P")
@@ -119,14 +120,23 @@ class BenchCluster:
         await self._steps.get("install", self._install)
 
     async def _install(self) -> None:
-        """The worker takes the product's own programs."""
-        await self.thread(self.cluster.kubectl, "uncordon", *self._workers)
+        """The workers take the product's own programs."""
+        await self.uncordon(*self._workers)
         await self.thread(installation.install, self.cluster, self.setting.backend)
 
     async def open_worker(self) -> None:
         """Returns when pods may go to the real worker, with the product installed."""
         await self.install()
-        await self.thread(self.cluster.kubectl, "uncordon", installation.WORKER)
+        await self.uncordon(installation.WORKER)
+
+    async def uncordon(self, *nodes: str) -> None:
+        """Pods may go to each of ``nodes`` from now on.
+
+        kubectl leaves the taint to a controller. That comes to it a minute later beside thousands of new
+        nodes, and then to one node after the other: replicas that are to be apart would all go to the first.
+        """
+        for node in nodes:
+            await self.client.merge(f"{NODES}/{node}", {"spec": {"unschedulable": None, "taints": None}})
 
     async def close_worker(self) -> None:
         """Returns when pods may not go to a real worker, with all of the product installed."""

@@ -18,13 +18,16 @@ class Size:
     """Those of ``nodes`` where shared pods are also measured with the client of kube-scheduler by default:
     that flatters us."""
     candidates: tuple[int, ...]
-    """How many nodes a shared pod is offered, taking turns; 0: all."""
+    """How many nodes a shared pod is offered, taking turns; 0: all. Empty: not measured."""
     one_of: int
     """Among so many nodes exactly one fits."""
     storm: int = 500
     """Pods of the bind storm."""
     unfit: int
     """Pending pods that do not fit."""
+    unfit_rounds: int
+    """How often something happens before these count as refused often: kube-scheduler doubles its patience at
+    each refusal."""
     rounds: int
     """Pods of each kind from create to Running."""
     written: int
@@ -61,24 +64,25 @@ QUICK = Size(
     pods=200,
     repeats=2,
     limited=(),
-    candidates=(0, 1, 16),
+    candidates=(),
     one_of=300,
     unfit=200,
+    unfit_rounds=1,
     rounds=10,
     written=10,
-    quiet_seconds=8.0,
+    quiet_seconds=5.0,
     policy_nodes=200,
-    change_seconds=8.0,
+    change_seconds=5.0,
     calls=300,
-    fine_admissions=20,
-    idle_seconds=10.0,
+    fine_admissions=10,
+    idle_seconds=5.0,
     starts=2,
     scale_nodes=(),
     scale_seconds=5.0,
     churn_seconds=0.0,
 )
-"""Under 5 minutes: without churn, which tells nothing in seconds, without scale, which does not in small,
-and with one client of kube-scheduler: another cluster takes most of a minute."""
+"""Under 5 minutes: without churn, which tells nothing in seconds, without scale and candidates, which do not
+in small, and with one client of kube-scheduler: another cluster takes most of a minute."""
 
 FULL = Size(
     nodes=(100, 1000, 5000),
@@ -88,6 +92,7 @@ FULL = Size(
     candidates=(0, 1, 4, 16, 64, 256),
     one_of=5000,
     unfit=5000,
+    unfit_rounds=6,
     rounds=100,
     written=50,
     quiet_seconds=60.0,

@@ -15,7 +15,7 @@ from bench.concurrency import for_each
 from bench.figures import Figure, NotMeasuredError, at_least
 from bench.fill_cluster import create_node, create_share_node
 from bench.prometheus_text import total
-from bench.rows.load import is_refused
+from bench.rows.pending import is_refused
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths

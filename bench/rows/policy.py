@@ -52,7 +52,7 @@ class PolicyCluster:
         client, count = self.bench.client, self.bench.size.policy_nodes
         await for_each(range(count), lambda index: create_node(client, bare_node(index)))
         bare = await timed_bare_writes(client, count)
-        await self.bench.thread(self.bench.cluster.kubectl, "uncordon", installation.WORKER)
+        await self.bench.uncordon(installation.WORKER)
         await self.bench.thread(installation.install_programs, self.bench.cluster, "External")
         await self.bench.thread(_wait_for_operator, self.bench)
         begun = time.monotonic()

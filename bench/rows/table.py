@@ -13,13 +13,14 @@ from bench.rows import (
     candidates,
     churn,
     extender_books,
-    load,
     one_node,
+    pending,
     plugin,
     pods,
     policy,
     program_starts,
     scale,
+    storm,
     throughput,
     workplace,
 )
@@ -86,9 +87,9 @@ def _rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
     yield _shared(nodes)
     yield Row("algorithm", "Scheduling algorithm", throughput.algorithm, _seconds(nodes))
     yield Row("cpu", "Processor of the extender", throughput.extender_cpu, _seconds(nodes))
-    yield Row("storm", "Storm of binds", load.storm, _seconds(nodes))
+    yield Row("storm", "Storm of binds", storm.storm, _seconds(nodes))
     yield _pending()
-    if nodes == min(CANDIDATE_NODES, max(size.nodes)):
+    if size.candidates and nodes == min(CANDIDATE_NODES, max(size.nodes)):
         yield Row("candidates", "How many nodes are offered", candidates.offers, HOUR / 2)
     if nodes == max(size.nodes):
         yield _one_node()
@@ -97,16 +98,16 @@ def _rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
 
 
 def _dedicated_rows(size: Size, nodes: int) -> Iterator[Row[BenchCluster]]:
-    """What another scheduler than the cluster's own makes different."""
+    """What another scheduler than the cluster's own makes different: that looks at all nodes."""
     yield _ordinary(nodes)
     if sampled(nodes) < nodes:
         yield _pending()
-    if nodes == max(size.nodes):
-        yield _one_node()
+        if nodes == max(size.nodes):
+            yield _one_node()
 
 
 def _pending() -> Row[BenchCluster]:
-    return Row("pending", "Beside pods that do not fit", load.pending, HOUR / 2)
+    return Row("pending", "Beside pods that do not fit", pending.pending, HOUR)
 
 
 def _one_node() -> Row[BenchCluster]:

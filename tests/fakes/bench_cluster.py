@@ -14,8 +14,9 @@ from bench.bench_cluster import ALGORITHM, BenchCluster, Setting
 from bench.cluster_objects import MOMENT, NAMESPACE, Layout, card_uuid, node_name
 from bench.footprint import Footprint
 from bench.programs import api_server
-from bench.rows.load import BINDS, UNFIT_UNITS
 from bench.rows.one_node import ATTEMPTS
+from bench.rows.pending import UNFIT_UNITS
+from bench.rows.storm import BINDS
 from bench.size import QUICK, Size
 
 from gpushare_core.books.allocation import Allocation, encode_allocation
@@ -135,6 +136,7 @@ def _size(changed: dict[str, Any]) -> Size:
     small: dict[str, Any] = {
         "pods": 6,
         "repeats": 1,
+        "candidates": (0, 16),
         "one_of": 5,
         "storm": 20,
         "unfit": 4,

@@ -21,12 +21,13 @@ _GROUP = "kubescheduler.config.k8s.io/"
 _KIND = "KubeSchedulerConfiguration"
 _LARGEST = 2**31 - 1
 """Of a number in a configuration. What is none at all, NaN, is not comparable either."""
-_LONGEST_BACKOFF = 60
+_LONGEST_BACKOFF = 300
 """Seconds between two attempts of a pod of a dedicated kube-scheduler while others have to be scheduled.
 
 Pods that an extender has refused are tried again after every event of the cluster, such as any bind: with the
 usual 10 seconds some thousands of them take all attempts there are. While there is nobody else to schedule
-kube-scheduler does not wait for it (``SchedulerPopFromBackoffQ``, since 1.33)."""
+kube-scheduler does not wait for it (``SchedulerPopFromBackoffQ``, since 1.33). Five minutes are what it lets
+a pod rest at most when nothing happens (``DefaultPodMaxInUnschedulablePodsDuration``)."""
 _HEADER = "# Written by gpushare-hostctl; `gpushare-hostctl restore` removes it. Edits here are lost.\n"
 
 

@@ -7,7 +7,7 @@ import pytest
 from bench.cluster_objects import NAMESPACE, RARE_IMAGE, pending_pod
 from bench.figures import Figure, NotMeasuredError
 from bench.fill_cluster import fill_share_nodes
-from bench.rows import candidates, churn, load, one_node, pods, throughput
+from bench.rows import candidates, churn, one_node, pending, pods, storm, throughput
 from tests.fakes.bench_cluster import PretendCluster, pretend_cluster
 
 from gpushare_core.json_object import Json
@@ -52,7 +52,7 @@ async def test_ordinary_pods_are_measured_without_us_first(
 
 
 async def test_a_storm_is_looked_at_before_its_pods_go(cluster: PretendCluster) -> None:
-    figures = by_name(await load.storm(cluster))
+    figures = by_name(await storm.storm(cluster))
     assert figures["bound of 20 pods created at once"].reached
     assert figures["cards given out beyond their size"].measured == 0
     assert figures["binds that failed"].measured == 0
@@ -62,9 +62,13 @@ async def test_a_storm_is_looked_at_before_its_pods_go(cluster: PretendCluster) 
 async def test_pods_that_do_not_fit_wait_beside_the_others(
     cluster: PretendCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(load, "QUIET_SECONDS", 0.05)
-    figures = by_name(await load.pending(cluster))
+    monkeypatch.setattr(pending, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(pending, "LOOK_SECONDS", 0.25)
+    figures = by_name(await pending.pending(cluster))
+    assert figures["first over alone"].measured > 0
     assert figures["beside over alone"].measured > 0
+    events = (await cluster.client.get(paths.storage_capacities(NAMESPACE)))["items"]
+    assert events == [], "what was added is taken away"
     assert not any(name.startswith("unfit") for name in cluster.scheduler.bound)
     assert await pods_of(cluster) == []
 
@@ -80,6 +84,15 @@ async def test_every_number_of_offered_nodes_is_asked_of_all_nodes_in_turn(clust
     share_nodes = (await cluster.client.get(paths.SHARE_NODES))["items"]
     assert [each["spec"].get("candidates") for each in share_nodes] == [None] * 3, "as before"
     assert await pods_of(cluster) == []
+
+
+async def test_pods_may_go_at_once_to_a_node_that_was_cordoned(cluster: PretendCluster) -> None:
+    taints = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
+    spec = {"unschedulable": True, "taints": taints}
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-2"}, "spec": spec}
+    await cluster.client.create(paths.NODES, body)
+    await cluster.uncordon("gpu-2")
+    assert (await cluster.client.get(f"{paths.NODES}/gpu-2"))["spec"] == {}
 
 
 def test_pods_ask_for_what_kube_scheduler_scores() -> None:

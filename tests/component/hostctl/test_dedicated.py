@@ -37,7 +37,7 @@ def test_the_configuration_names_one_profile_its_lease_and_the_extender(tmp_path
             "resourceName": "gpushare-scheduler",
             "resourceNamespace": "gpushare-system",
         },
-        "podMaxBackoffSeconds": 60,
+        "podMaxBackoffSeconds": 300,
         "profiles": [{"schedulerName": "gpushare-scheduler", "percentageOfNodesToScore": 100}],
     }
     client, authorities = str(tmp_path / "client.pem"), str(tmp_path / "authorities.pem")

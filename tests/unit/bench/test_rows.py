@@ -10,18 +10,12 @@ from bench.figures import Figure, NotMeasuredError, at_least
 from bench.percentiles import Percentiles
 from bench.rows.candidates import Preferences, offer_figures, preferences
 from bench.rows.churn import Churn, churn_figures, without
-from bench.rows.load import (
-    attempts,
-    failed_binds,
-    is_refused,
-    overcommitted,
-    storm_figures,
-    waiting_to_be_tried,
-)
 from bench.rows.one_node import UNITS, Placed, attempt_figures, is_bound
+from bench.rows.pending import attempts, is_refused, waiting_to_be_tried
 from bench.rows.plugin_node import COARSE, allocated, bound_pod
 from bench.rows.pods import latency_figures, write_figures
 from bench.rows.policy import bare_node, report
+from bench.rows.storm import failed_binds, overcommitted, storm_figures
 from bench.rows.throughput import ordinary_figures
 from bench.schedule_throughput import Throughput
 

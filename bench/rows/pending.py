@@ -1,99 +1,67 @@
-"""Rows ``storm`` and ``pending``: many binds at once, and many pods that cannot be bound."""
+"""Row ``pending``: shared pods beside many that cannot be bound."""
 
 import asyncio
 import statistics
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable
 
 from bench.bench_cluster import UNITS, BenchCluster, bound, median, rate
 from bench.cluster_objects import NAMESPACE, pending_pod
 from bench.concurrency import for_each
 from bench.figures import Figure, at_least, at_most, ratio
 from bench.prometheus_text import by_label, total
-from bench.schedule_throughput import Throughput, measure
+from bench.schedule_throughput import measure
 
-from gpushare_core.books.allocation import decode_allocation
-from gpushare_core.dialects.gpushare import GPUSHARE
 from gpushare_core.json_object import Json
 from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient, Request
 from gpushare_core.kube.errors import ApiError
 from gpushare_core.kube.follow import Collection, Listed, follow
 
-STORM_SECONDS = 180.0
-TRIED_SECONDS = 600.0
-"""Until every pod that does not fit was refused once."""
-BINDS = "gpushare_extender_binds_total"
-GOOD = "Bound"
-REST_SECONDS = 120
-QUIET_SECONDS = 10.0
-QUEUES = "scheduler_pending_pods"
-ATTEMPTS = "scheduler_schedule_attempts_total"
 UNFIT_UNITS = 17
 """More than a card has, and less than nodes have in sum: the extender is asked about each of them."""
 UNFIT_LABEL = "bench-unfit"
 PAGE = 1000
-
-
-async def storm(cluster: BenchCluster) -> list[Figure]:
-    """Pods created all at once: every one is bound, on cards that have room, and no bind fails."""
-    await cluster.only_objects()
-    client, pods = cluster.client, cluster.size.storm
-    over: list[int] = []
-
-    async def look(_: str) -> None:
-        found = [pod async for pod in _pods(client)]
-        over.append(len(overcommitted(found, cluster.layout.card_units)))
-
-    before = await cluster.extender_metrics()
-    throughput = await measure(client, pods=pods, units=UNITS, deadline=STORM_SECONDS, look=look)
-    failed = failed_binds(before, await cluster.extender_metrics())
-    return storm_figures(throughput, overcommitted_cards=over[0], failed=failed)
-
-
-def storm_figures(throughput: Throughput, *, overcommitted_cards: int, failed: float) -> list[Figure]:
-    created = throughput.created
-    return [
-        Figure(f"bound of {created} pods created at once", throughput.bound, "pods", at_least(created)),
-        Figure("cards given out beyond their size", overcommitted_cards, "cards", at_most(0)),
-        Figure("binds that failed", failed, "binds", at_most(0)),
-        Figure("bound pods", throughput.rate, "pods/s"),
-        Figure("create to bound: p99", 1e3 * throughput.wait.p99, "ms"),
-    ]
-
-
-def failed_binds(before: str, after: str) -> float:
-    """Returns how many binds ended otherwise than bound between two readings of the extender's metrics."""
-    earlier, later = by_label(before, BINDS, "result"), by_label(after, BINDS, "result")
-    return sum(count - earlier.get(result, 0) for result, count in later.items() if result != GOOD)
-
-
-def overcommitted(pods: Iterable[Json], card_units: int) -> list[str]:
-    """Returns the cards (UUID) of which the annotations of ``pods`` give out more than ``card_units``."""
-    used = Counter[str]()
-    for pod in pods:
-        metadata = pod["metadata"]
-        if text := (metadata.get("annotations") or {}).get(GPUSHARE.allocation_annotation):
-            used.update(decode_allocation(text, uid=metadata["uid"]).held())
-    return sorted(card for card, units in used.items() if units > card_units)
+TRIED_SECONDS = 600.0
+"""Until every pod that does not fit was refused once."""
+BOUND_SECONDS = 120.0
+REST_SECONDS = 120
+QUIET_SECONDS = 10.0
+ROUND_SECONDS = 300.0
+LOOK_SECONDS = 2.0
+AT_REST = 0.05
+"""Of a processor: less of it the extender takes while it is not asked."""
+EVENT_NAME = "bench-event"
+EVENT_OBJECT: Json = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "CSIStorageCapacity",
+    "metadata": {"name": EVENT_NAME},
+    "storageClassName": EVENT_NAME,
+}
+"""Something that kube-scheduler watches and that means nothing."""
+QUEUES = "scheduler_pending_pods"
+ATTEMPTS = "scheduler_schedule_attempts_total"
 
 
 async def pending(cluster: BenchCluster) -> list[Figure]:
-    """Shared pods while others wait that fit no card, each of them refused already and, where it comes to
-    that, no longer tried."""
+    """Shared pods while others wait that fit no card: those have all just been refused and, where it comes to
+    that, are no longer tried; then once they were refused often, as in a cluster in which things happen."""
     alone = await _alone(cluster)
     count = cluster.size.unfit
     try:
         await for_each(range(count), lambda index: _create_unfit(cluster.client, index))
         await asyncio.wait_for(_until_refused(cluster.client, count), TRIED_SECONDS)
         again = await (_tried_again if cluster.setting.is_stock else _written_again)(cluster)
-        beside = await _median_rate(cluster)
+        first = await _rate_in_time(cluster)
+        await _refuse_often(cluster)
+        beside = statistics.median([await _rate_in_time(cluster) for _ in range(cluster.size.repeats)])
     finally:
         await for_each(range(count), lambda index: _remove_unfit(cluster.client, index))
+    others = f"beside {count:,} that do not fit"
     return [
         again,
         Figure("shared pods alone", alone, "pods/s"),
-        Figure(f"shared pods beside {count:,} that do not fit", beside, "pods/s"),
+        Figure(f"first ones {others}", first, "pods/s"),
+        Figure("first over alone", ratio(first, alone, "first over alone"), target=at_least(0.9)),
+        Figure(f"shared pods {others}, refused often", beside, "pods/s"),
         Figure("beside over alone", ratio(beside, alone, "beside over alone"), target=at_least(0.9)),
     ]
 
@@ -112,6 +80,41 @@ async def _median_rate(cluster: BenchCluster) -> float:
     pods, repeats = cluster.size.pods, cluster.size.repeats
     runs = [bound(await measure(cluster.client, pods=pods, units=UNITS)) for _ in range(repeats)]
     return statistics.median(each.rate for each in runs)
+
+
+async def _rate_in_time(cluster: BenchCluster) -> float:
+    """Returns how many shared pods were bound in a second: where not all were, in all the time there was."""
+    try:
+        run = await measure(cluster.client, pods=cluster.size.pods, units=UNITS, deadline=BOUND_SECONDS)
+    except TimeoutError:
+        return 0.0
+    return run.rate if run.bound == run.created else run.bound / BOUND_SECONDS
+
+
+async def _refuse_often(cluster: BenchCluster) -> None:
+    """Has something happen, for which kube-scheduler tries every refused pod once more, again and again."""
+    path = paths.storage_capacities(NAMESPACE)
+    await cluster.client.create(path, EVENT_OBJECT)
+    try:
+        for number in range(cluster.size.unfit_rounds):
+            if not await _rests(cluster):
+                return  # they are tried all the time
+            changed = {"metadata": {"annotations": {"bench-event": str(number)}}}
+            await cluster.client.merge(f"{path}/{EVENT_NAME}", changed)
+        await _rests(cluster)
+    finally:
+        await cluster.client.send(Request(method="DELETE", path=f"{path}/{EVENT_NAME}"))
+
+
+async def _rests(cluster: BenchCluster) -> bool:
+    """Returns whether the extender was no longer asked about pods within ``ROUND_SECONDS``."""
+    used = (await cluster.footprint("extender")).cpu
+    for _ in range(int(ROUND_SECONDS / LOOK_SECONDS)):
+        await asyncio.sleep(LOOK_SECONDS)
+        before, used = used, (await cluster.footprint("extender")).cpu
+        if used - before < AT_REST * LOOK_SECONDS:
+            return True
+    return False
 
 
 async def _tried_again(cluster: BenchCluster) -> Figure:
@@ -193,9 +196,3 @@ async def _until_refused(client: KubeClient, count: int) -> None:
 def is_refused(pod: Json) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(each["type"] == "PodScheduled" and each["status"] == "False" for each in conditions)
-
-
-async def _pods(client: KubeClient) -> AsyncIterator[Json]:
-    async for page in client.pages(paths.pods(NAMESPACE), limit=PAGE):
-        for pod in page.items:
-            yield pod
