@@ -28,6 +28,7 @@ class Transport:
 
     def __init__(self) -> None:
         self.written = b""
+        self.writes = 0
         self.is_closed = False
 
     def get_extra_info(self, _: str) -> Any:
@@ -36,6 +37,7 @@ class Transport:
     def write(self, data: bytes) -> None:
         assert not self.is_closed
         self.written += data
+        self.writes += 1
 
     def close(self) -> None:
         self.is_closed = True

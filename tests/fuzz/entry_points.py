@@ -85,7 +85,7 @@ FUZZED_BY: dict[str, str] = {
     "gpushare_core.kube.client:_decoded": "gpushare_core.kube.client:KubeClient.read",
     "gpushare_core.kube.credentials:_material": "gpushare_core.kube.credentials:from_kubeconfig",
     "gpushare_core.kube.credentials:_tls": "gpushare_core.kube.credentials:from_kubeconfig",
-    "gpushare_core.kube.follow:_Follow._seen": "gpushare_core.kube.follow:follow",
+    "gpushare_core.kube.follow:_Follow._see": "gpushare_core.kube.follow:follow",
     "gpushare_core.kube.follow:_Follow._watch_once": "gpushare_core.kube.follow:follow",
     "gpushare_core.kube.follow:_refuse_error": "gpushare_core.kube.follow:follow",
     "gpushare_core.kube.follow:as_json": "gpushare_core.kube.follow:follow",

@@ -5,6 +5,7 @@ attempts it is offered every node that fits.
 """
 
 from collections import OrderedDict
+from typing import NamedTuple
 
 MOST_PODS = 16384
 """Those that were tried longest ago are forgotten first. Each takes about 0.3 KiB."""
@@ -13,6 +14,15 @@ REMEMBERED_SECONDS = 1200.0
 for a volume (``bindTimeoutSeconds``), which another node may have at once."""
 ATTEMPT_SECONDS = 1.0
 """In which kube-scheduler asks the next verb after a filter: for scores, a bind, or whom to evict."""
+VOLUME_SECONDS = 30.0
+"""Of a single node it asks for no scores: what comes next is the bind, after its volumes are provisioned."""
+
+
+class _Attempt(NamedTuple):
+    asked: float
+    """When kube-scheduler asked about nodes."""
+    patience: float
+    """Seconds in which it goes on with the pod, if it does."""
 
 
 class OfferedPods:
@@ -21,18 +31,18 @@ class OfferedPods:
     def __init__(self, most: int = MOST_PODS) -> None:
         self._most = most
         self._tried: OrderedDict[str, float] = OrderedDict()
-        self._left_out: dict[str, float] = {}
-        """Of these, when those were asked about that were offered only some nodes at their last attempt, and
-        have not come further."""
+        self._left_out: dict[str, _Attempt] = {}
+        """Of these, the last attempt of those that were offered only some nodes at it, and have not come
+        further."""
 
     def __len__(self) -> int:
         return len(self._tried)
 
-    def offered_some(self, uid: str, *, now: float) -> None:
-        """The pod was offered some of the nodes that fit it. Without effect on one without UID."""
+    def offered_some(self, uid: str, *, offered: int, now: float) -> None:
+        """The pod was offered so many of the nodes that fit it. Without effect on one without UID."""
         if not uid:
             return
-        self._left_out[uid] = now
+        self._left_out[uid] = _Attempt(now, VOLUME_SECONDS if offered == 1 else ATTEMPT_SECONDS)
         self._try(uid, now=now)
 
     def comes_again(self, uid: str, *, now: float) -> bool:
@@ -47,10 +57,10 @@ class OfferedPods:
     def has_others(self, uid: str, *, now: float) -> bool:
         """Returns whether the pod fits nodes that it was not offered at this attempt: it needs no other pod's
         place then. Whoever was told so is not told again before the next attempt."""
-        asked = self._left_out.get(uid)
-        if asked is None or now - asked > ATTEMPT_SECONDS:
+        attempt = self._left_out.get(uid)
+        if attempt is None or now - attempt.asked > ATTEMPT_SECONDS:
             return False
-        self._left_out[uid] = float("-inf")
+        self._left_out[uid] = _Attempt(float("-inf"), ATTEMPT_SECONDS)
         return True
 
     def goes_on(self, uid: str) -> None:
@@ -59,7 +69,7 @@ class OfferedPods:
 
     def take_refused(self, *, now: float) -> list[str]:
         """Returns the pods with which it has not gone on, though they fit other nodes, each once."""
-        refused = [uid for uid, asked in self._left_out.items() if now - asked > ATTEMPT_SECONDS]
+        refused = [uid for uid, each in self._left_out.items() if now - each.asked > each.patience]
         for uid in refused:
             del self._left_out[uid]
         return refused

@@ -17,7 +17,10 @@ SCHEDULER_EVICTS_SECONDS = 30.0
 STALE_SECONDS = 15.0
 """After a refusal; then kube-scheduler has to look at the pod again before anything is evicted for it."""
 MOST_PODS = 1024
-"""The ones refused longest ago are forgotten first."""
+"""The least important ones are forgotten first."""
+ENOUGH_ATTEMPTS = 8
+"""After which a pod makes way for others that are as important: until then nodes are others each time, and
+those that kube-scheduler had not offered at first were."""
 SAMPLE = 100
 """kube-scheduler offers all nodes that it finds fit, if they are fewer: its ``minFeasibleNodesToFind``."""
 
@@ -78,7 +81,16 @@ class PreemptionQueue:
         known.due, known.is_woken = soon if known.is_woken else max(known.due, soon), False
         self._preemptors.move_to_end(preemptor.pod.uid)
         if len(self._preemptors) > self._most:
-            self._preemptors.popitem(last=False)
+            del self._preemptors[self._least().pod.uid]
+
+    def _least(self) -> Preemptor:
+        """Returns who gives way: of the least important ones the one looked at most often, if that was often
+        enough, else the one refused last. kube-scheduler tries all of them in the same order each time: if
+        those refused longest ago went, nobody would be looked at twice."""
+        lowest = min(each.priority for each in self._preemptors.values())
+        alike = [each for each in self._preemptors.values() if each.priority == lowest]
+        seen = max(alike, key=lambda each: each.attempts)
+        return seen if seen.attempts >= ENOUGH_ATTEMPTS else alike[-1]
 
     def settled(self, uid: str) -> None:
         """The pod fits somewhere, or needs no node any more."""

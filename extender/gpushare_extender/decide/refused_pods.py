@@ -10,8 +10,8 @@ from collections import OrderedDict
 from gpushare_core.placement.requests import Request
 from gpushare_extender.ledger.fit_index import Shape, shape_of
 
-MOST_PODS = 1024
-"""The ones refused longest ago are forgotten first; whatever wakes others wakes them, too."""
+MOST_PODS = 4096
+"""Of pods that ask for the same some are forgotten first: whatever wakes one of them wakes all."""
 
 
 class RefusedPods:
@@ -20,17 +20,18 @@ class RefusedPods:
     def __init__(self, most: int = MOST_PODS) -> None:
         self._most = most
         self._asked: OrderedDict[str, Shape] = OrderedDict()
-        self._uids: dict[Shape, set[str]] = {}
-        """Of those that ask for the same: thousands of pods wait for few different amounts."""
+        self._uids: dict[Shape, dict[str, None]] = {}
+        """Of those that ask for the same, refused longest ago first: thousands of pods wait for few different
+        amounts."""
         self._would_fit: set[str] = set()
 
     def refused(self, uid: str, request: Request) -> None:
         """The pod, which asks for ``request``, fits no node as things are now."""
         self.settled(uid)
         asked = self._asked[uid] = shape_of(request)
-        self._uids.setdefault(asked, set()).add(uid)
+        self._uids.setdefault(asked, {})[uid] = None
         if len(self._asked) > self._most:
-            self._forget(next(iter(self._asked)))
+            self._forget(self._least_missed())
 
     def settled(self, uid: str) -> None:
         """The pod fits somewhere."""
@@ -42,7 +43,7 @@ class RefusedPods:
         it."""
         for asked, uids in self._uids.items():
             if any(each == name and total <= amount for each, total in asked):
-                self._would_fit |= uids
+                self._would_fit.update(uids)
         return bool(self._would_fit)
 
     def card_has_room(self) -> bool:
@@ -50,7 +51,7 @@ class RefusedPods:
         no resource alone fits better than before. Returns whether a pod waits for it."""
         for asked, uids in self._uids.items():
             if len(asked) > 1:
-                self._would_fit |= uids
+                self._would_fit.update(uids)
         return bool(self._would_fit)
 
     def fits(self, uid: str) -> bool:
@@ -66,8 +67,13 @@ class RefusedPods:
             self._forget(uid)
         return bool(waiting)
 
+    def _least_missed(self) -> str:
+        """Returns one that asks for what most others do, or where all differ the one refused longest ago."""
+        alike = max(self._uids.values(), key=len)
+        return next(iter(alike if len(alike) > 1 else self._asked))
+
     def _forget(self, uid: str) -> None:
         if (asked := self._asked.pop(uid, None)) is not None:
-            self._uids[asked].discard(uid)
+            del self._uids[asked][uid]
             if not self._uids[asked]:
                 del self._uids[asked]

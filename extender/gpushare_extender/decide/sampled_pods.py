@@ -96,6 +96,9 @@ class SampledPods:
     most: int = MOST_PODS
     _allowance: _Allowance = field(default_factory=_Allowance, init=False)
     _searches: OrderedDict[str, _Search] = field(default_factory=OrderedDict, init=False)
+    _forgotten: int = field(default=0, init=False)
+    """The most attempts of a search that was forgotten. Those that begin later count on from there: their pod
+    may be one of them, and has to be refused in other words than at that time."""
 
     def searched(
         self,
@@ -137,10 +140,12 @@ class SampledPods:
             self._allowance.give_back(search.attempts - search.before)
 
     def _search(self, uid: str, *, now: float) -> _Search:
-        search = self._searches.setdefault(uid, _Search(now))
+        begun = _Search(now, attempts=self._forgotten, before=self._forgotten)
+        search = self._searches.setdefault(uid, begun)
         self._searches.move_to_end(uid)
         if len(self._searches) > self.most:
-            self._searches.popitem(last=False)
+            _, oldest = self._searches.popitem(last=False)
+            self._forgotten = max(self._forgotten, oldest.attempts)
         return search
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 from aiohttp import web
 
 from gpushare_extender.http.deadline import Deadline
+from gpushare_extender.http.unfinished import Unfinished
 
 KEEP_ALIVE = 180.0
 """Seconds. Longer than the scheduler's own 90, so that it never sends into a connection just closed here."""
@@ -67,7 +68,11 @@ class Connection(asyncio.Protocol):
     """Passes everything on to the protocol that it speaks, and breaks off when that takes too long."""
 
     def __init__(
-        self, choose: "Callable[[Connection, str], asyncio.Protocol]", owner: Owner, patience: Patience
+        self,
+        choose: "Callable[[Connection, str], asyncio.Protocol]",
+        owner: Owner,
+        patience: Patience,
+        unfinished: Unfinished,
     ) -> None:
         """``choose`` returns what reads requests, by the protocol that was agreed upon in the handshake; an
         empty text where none was."""
@@ -78,6 +83,9 @@ class Connection(asyncio.Protocol):
         """Whether the handler itself watches over its requests, of which there are several at a time."""
         self._owner = owner
         self._patience = patience
+        self._unfinished = unfinished
+        self._held = 0
+        """Bytes that have come since the last whole request."""
         self._transport: asyncio.Transport | None = None
         self._deadline = Deadline(self.abort)
         self._progress = Progress.IDLE
@@ -98,6 +106,10 @@ class Connection(asyncio.Protocol):
         if self._transport:
             self._transport.abort()
 
+    def make_room(self, _: int) -> None:
+        """Gives up the request that has not come in full; nothing can be said on its connection before."""
+        self.abort()
+
     # How far a request is
 
     def request_begun(self) -> None:
@@ -109,6 +121,7 @@ class Connection(asyncio.Protocol):
         """The request has come in full, and has all the time it wants."""
         self._progress, self._is_pipelined = Progress.ANSWERING, False
         self._deadline.clear()
+        self._hold(0)
         self._owner.used(self)
 
     def request_answered(self) -> None:
@@ -135,6 +148,7 @@ class Connection(asyncio.Protocol):
             if self._progress is Progress.IDLE:
                 self._begin_reading()
             self._is_pipelined = self._progress is Progress.ANSWERING
+            self._hold(self._held + len(data))
         self._handler.data_received(data)
 
     def eof_received(self) -> bool | None:
@@ -142,6 +156,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._deadline.close()
+        self._hold(0)
         self._owner.lost(self)
         self._handler.connection_lost(exc)
 
@@ -150,6 +165,14 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._handler.resume_writing()
+
+    def _hold(self, size: int) -> None:
+        """With several requests at a time their handler sees to it."""
+        self._held = size
+        if size:
+            self._unfinished.hold(self, 0, size)
+        else:
+            self._unfinished.release(self, 0)
 
     def _begin_reading(self) -> None:
         self._progress = Progress.READING

@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterable, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from aiohttp import web
 
 from gpushare_core.version import VERSION
-from gpushare_extender.http.listener import Http2Service, ListenerLimits, listening
+from gpushare_extender.http.listener import Http2Service, ListenerLimits, OpenPort, open_port
 from gpushare_extender.http.tls import ServerTls
 
 RETRY_SECONDS = 2.0
@@ -59,8 +59,8 @@ async def serving(
     Raises:
         CannotServeError: an address cannot be had; of several for calls, none.
     """
-    async with contextlib.AsyncExitStack() as stack:
-        listeners = _Listeners(stack, problems, drain)
+    listeners = _Listeners(problems, drain)
+    try:
         missing = await listeners.open([*calls, *health])
         unanswered = {each.address for each in missing}
         is_answered = len(calls) > 1 and any(each.address not in unanswered for each in calls)
@@ -72,13 +72,15 @@ async def serving(
         finally:
             trying.cancel()
             await asyncio.wait({trying})
+    finally:
+        await listeners.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Listeners:
-    stack: contextlib.AsyncExitStack
     problems: MutableMapping[str, str]
     drain: float
+    _opened: list[OpenPort] = field(default_factory=list)
 
     async def open(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
         """Returns those whose address cannot be had."""
@@ -89,19 +91,17 @@ class _Listeners:
             await asyncio.sleep(RETRY_SECONDS)
             missing = await self.open(missing)
 
+    async def close(self) -> None:
+        """All at once, or those that are closed last would go on to take requests, and have their time after
+        the others have had it."""
+        for each in self._opened:
+            await each.close()
+        await asyncio.gather(*(each.drain() for each in self._opened))
+
     async def _try(self, endpoint: Endpoint) -> bool:
         address = endpoint.address
-        listener = listening(
-            endpoint.application,
-            host=address.host,
-            port=address.port,
-            tls=endpoint.tls,
-            drain=self.drain,
-            limits=endpoint.limits,
-            http2=endpoint.http2,
-        )
         try:
-            await self.stack.enter_async_context(listener)
+            self._opened.append(await self._open(endpoint))
         except OSError as error:
             problem = f"cannot listen on {address}: {error.strerror}; is one running?"
             if self.problems.setdefault(str(address), problem) is problem:
@@ -110,3 +110,14 @@ class _Listeners:
         self.problems.pop(str(address), None)
         _log.info("version %s listens on %s", VERSION, address)
         return True
+
+    async def _open(self, endpoint: Endpoint) -> OpenPort:
+        return await open_port(
+            endpoint.application,
+            host=endpoint.address.host,
+            port=endpoint.address.port,
+            tls=endpoint.tls,
+            drain=self.drain,
+            limits=endpoint.limits,
+            http2=endpoint.http2,
+        )

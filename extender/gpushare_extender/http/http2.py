@@ -6,15 +6,12 @@ each would begin with a handshake, which costs both sides more than the rest of 
 
 import asyncio
 import logging
-import struct
 from collections.abc import Awaitable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Protocol, cast
 
-from jh2.config import H2Configuration
-from jh2.connection import H2Connection
 from jh2.errors import ErrorCodes
 from jh2.events import (
     ConnectionTerminated,
@@ -26,34 +23,23 @@ from jh2.events import (
     StreamReset,
     WindowUpdated,
 )
-from jh2.exceptions import DenialOfServiceError, ProtocolError
-from jh2.hyperframe.frame import Frame, HeadersFrame
-from jh2.settings import SettingCodes, Settings
+from jh2.exceptions import ProtocolError
 
 from gpushare_extender.http.connection import is_encrypted, port_of
 from gpushare_extender.http.exchange import Answer, Answering, Call, error_answer
+from gpushare_extender.http.http2_frames import MOST_STREAMS, ServerFrames, going_away
+from gpushare_extender.http.unfinished import Unfinished
 
-MOST_STREAMS = 512
-"""Requests at a time; a client with more opens another connection. A burst of binds takes one for each."""
 MOST_ANSWERING = 2 * MOST_STREAMS
 """With those that were answered to nobody: their streams were reset."""
-LARGEST_FRAME = 2**18
-"""Bytes: the names of 5,000 nodes."""
-LARGEST_HEADERS = 2**14
-READ_WINDOW = 2**24
-"""Bytes of requests that have not come in full, all streams together."""
 MOST_UNTAKEN = 2**18
 """Bytes besides answers, such as acknowledgements, that a client lets lie while it asks for more of them."""
-
-_CONFIGURATION = H2Configuration(
-    client_side=False,
-    header_encoding=None,
-    validate_inbound_headers=False,
-    validate_outbound_headers=False,
-    normalize_inbound_headers=False,
-    normalize_outbound_headers=False,
-)
-"""Headers are passed on to nobody: method and path alone are read, and neither has to be there."""
+WRITTEN_AT_ONCE = 2**14
+"""Bytes of answers, before it is seen whether the transport has enough."""
+PART = 64
+"""Bytes that each part of a request takes besides what is in it."""
+CONNECTION = 0
+"""No stream has this number. Source: RFC 9113, 5.1.1."""
 
 _log = logging.getLogger(__name__)
 
@@ -92,11 +78,14 @@ class _Stream:
     path: str
     parts: list[bytes] = field(default_factory=list)
     length: int = 0
-    window: int = 0
-    """Bytes that the client may not send because of it."""
     is_read: bool = False
     unsent: memoryview = NOTHING
     timer: asyncio.TimerHandle | None = None
+
+    @property
+    def held(self) -> int:
+        """Bytes that are kept of what has come."""
+        return len(self.method) + len(self.path) + self.length + PART * (1 + len(self.parts))
 
     def cancel_timer(self) -> None:
         if self.timer:
@@ -107,11 +96,15 @@ class _Stream:
 class Http2Requests(asyncio.Protocol):
     """Has every request of one connection answered."""
 
-    def __init__(self, answering: Answering, owner: Owner, limits: StreamLimits) -> None:
+    def __init__(
+        self, answering: Answering, owner: Owner, limits: StreamLimits, unfinished: Unfinished | None = None
+    ) -> None:
+        """``unfinished``: of all connections together; by itself of this one."""
         self._answering = answering
         self._owner = owner
         self._limits = limits
-        self._http2 = _server()
+        self._unfinished = unfinished or Unfinished.for_requests(limits.largest, _log)
+        self._http2 = ServerFrames()
         self._transport: asyncio.Transport | None = None
         self._port, self._is_proven = 0, False
         self._streams: dict[int, _Stream] = {}
@@ -121,8 +114,10 @@ class Http2Requests(asyncio.Protocol):
         """Bytes written since the client has ceased to read."""
         self._last: int | None = None
         """The last stream that is answered, once the client has been told."""
+        self.ended = asyncio.Event()
+        """Is set when nobody is answered any more."""
         self.over = asyncio.Event()
-        """Is set when the connection has ended."""
+        """Is set when the client has closed its side, too."""
 
     def drain(self) -> None:
         """Takes no more requests, and ends the connection once those that have come are answered.
@@ -135,15 +130,14 @@ class Http2Requests(asyncio.Protocol):
             self.end()
         elif self._transport and self._last is None:
             self._last = self._http2.highest_inbound_stream_id
-            self._transport.write(_going_away(self._last))
+            self._transport.write(going_away(self._last))
 
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self._port, self._is_proven = port_of(transport), is_encrypted(transport)
-        self._http2.initiate_connection()
-        self._http2.increment_flow_control_window(READ_WINDOW)
+        self._http2.begin()
         self._flush()
 
     def data_received(self, data: bytes) -> None:
@@ -156,8 +150,9 @@ class Http2Requests(asyncio.Protocol):
             self.end()
             return
         self._take_all(found)
-        for number in self._unfinished():
+        for number in self._incomplete():
             self._begin_timer(number, self._limits.read)
+        self._hold_unread()
         self._flush()
 
     def connection_lost(self, _: Exception | None) -> None:
@@ -184,6 +179,10 @@ class Http2Requests(asyncio.Protocol):
         for event in events:
             if self._transport:
                 self._take(event, ended)
+        if self._transport and any(
+            isinstance(each, WindowUpdated | RemoteSettingsChanged) for each in events
+        ):
+            self._send_unsent()  # once: each look at all streams costs as much as thousands of such frames
 
     def _take(self, event: Event, ended: Collection[int]) -> None:
         match event:
@@ -193,8 +192,6 @@ class Http2Requests(asyncio.Protocol):
                 self._receive(event.stream_id, event.data, event.flow_controlled_length)
             case StreamEnded():
                 self._finish_reading(event.stream_id)
-            case WindowUpdated() | RemoteSettingsChanged():
-                self._send_unsent()
 
     def _open(self, number: int, headers: Mapping[bytes, bytes]) -> None:
         if self._is_draining or len(self._tasks) >= MOST_ANSWERING:
@@ -204,27 +201,27 @@ class Http2Requests(asyncio.Protocol):
             self._owner.request_read()
         path = headers.get(b":path", b"").partition(b"?")[0]
         method = headers.get(b":method", b"")
-        self._streams[number] = _Stream(method.decode("latin-1"), path.decode("latin-1"))
+        stream = _Stream(method.decode("latin-1"), path.decode("latin-1"))
+        self._streams[number] = stream
+        self._unfinished.hold(self, number, stream.held)
 
     def _receive(self, number: int, data: bytes, window: int) -> None:
-        """The window is given back when the request is complete: so many bytes wait at the most."""
+        """``window``: bytes by which the client may send less from then on, until they are given back."""
+        self._http2.acknowledge_received_data(window, number)
         stream = self._streams.get(number)
         if stream is None or stream.length > self._limits.largest:
-            self._http2.acknowledge_received_data(window, number)
             return
         stream.length += len(data)
-        stream.window += window
         if stream.length <= self._limits.largest:
             stream.parts.append(data)
+            self._unfinished.hold(self, number, stream.held)
         else:
             self._refuse_as_too_large(number, stream)
 
     def _refuse_as_too_large(self, number: int, stream: _Stream) -> None:
         """What comes of it from now on is not looked at, its end neither."""
         stream.parts.clear()
-        stream.is_read = True
-        stream.cancel_timer()
-        self._give_window_back(number, stream)
+        self._end_reading(number, stream)
         message = f"more than {self._limits.largest} bytes: is nodeCacheCapable set for this extender?"
         self._send(number, stream, error_answer(message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE))
 
@@ -232,17 +229,33 @@ class Http2Requests(asyncio.Protocol):
         stream = self._streams.get(number)
         if stream is None or stream.is_read:
             return
-        stream.is_read = True
-        stream.cancel_timer()
-        self._give_window_back(number, stream)
+        self._end_reading(number, stream)
         call = Call(stream.method, stream.path, b"".join(stream.parts), self._port, self._is_proven)
         stream.parts.clear()
         self._answer(number, stream, call)
 
-    def _give_window_back(self, number: int, stream: _Stream) -> None:
-        if stream.window:
-            self._http2.acknowledge_received_data(stream.window, number)
-            stream.window = 0
+    def _end_reading(self, number: int, stream: _Stream) -> None:
+        stream.is_read = True
+        stream.cancel_timer()
+        self._unfinished.release(self, number)
+
+    def _hold_unread(self) -> None:
+        """Anew each time: of the frames that have begun, the one that was not gone on with for longest makes
+        room."""
+        self._unfinished.release(self, CONNECTION)
+        if self._transport and (unread := self._http2.unread):
+            self._unfinished.hold(self, CONNECTION, unread)
+
+    def abort(self) -> None:
+        """Does not wait for the client to close its side."""
+        self._owner.abort()
+
+    def make_room(self, number: int) -> None:
+        """Gives up a request that has not come in full, so that the client may send it again."""
+        if number == CONNECTION:
+            self._owner.abort()
+        else:
+            self._give_up(number, ErrorCodes.REFUSED_STREAM)
 
     # What is answered
 
@@ -293,28 +306,35 @@ class Http2Requests(asyncio.Protocol):
             self._close(number)
 
     def _send_unsent(self) -> None:
-        """One answer after the other: the transport may have enough after each."""
+        """Some at a time: the transport may have enough after each."""
+        sent = 0
         for number, stream in [*self._streams.items()]:
             if stream.unsent and not self._is_paused:
-                self._send_rest(number, stream)
+                sent += self._send_rest(number, stream)
+            if sent >= WRITTEN_AT_ONCE:
                 self._flush()
+                sent = 0
+        self._flush()
 
-    def _send_rest(self, number: int, stream: _Stream) -> None:
-        """As much as the client takes now."""
+    def _send_rest(self, number: int, stream: _Stream) -> int:
+        """As much as the client takes now. Returns how many bytes that are."""
+        before = len(stream.unsent)
         while stream.unsent and not self._is_paused:
             room = min(self._http2.local_flow_control_window(number), self._http2.max_outbound_frame_size)
             if room <= 0:
                 break
             part, stream.unsent = stream.unsent[:room], stream.unsent[room:]
             self._http2.send_data(number, bytes(part), end_stream=not stream.unsent)
-        if not stream.unsent:
+        left = len(stream.unsent)
+        if not left:
             self._close(number)
         elif stream.timer is None:
             self._begin_timer(number, self._limits.write)
+        return before - left
 
     # How long it takes
 
-    def _unfinished(self) -> list[int]:
+    def _incomplete(self) -> list[int]:
         """Returns the requests that are not complete, and that nobody waits for yet."""
         found = self._streams.items()
         return [number for number, each in found if not each.is_read and each.timer is None]
@@ -323,9 +343,9 @@ class Http2Requests(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self._streams[number].timer = loop.call_later(seconds, self._give_up, number)
 
-    def _give_up(self, number: int) -> None:
+    def _give_up(self, number: int, error: ErrorCodes = ErrorCodes.CANCEL) -> None:
         if number in self._streams:
-            self._http2.reset_stream(number, ErrorCodes.CANCEL)
+            self._http2.reset_stream(number, error)
             self._close(number)
             self._flush()
 
@@ -335,7 +355,7 @@ class Http2Requests(asyncio.Protocol):
         if stream is None:
             return
         stream.cancel_timer()
-        self._give_window_back(number, stream)
+        self._unfinished.release(self, number)
         if not self._streams:
             self._owner.request_answered()
             if self._is_draining:
@@ -355,9 +375,13 @@ class Http2Requests(asyncio.Protocol):
     def _forget(self) -> None:
         """What has been asked goes on, such as binds."""
         self._transport = None
-        for stream in self._streams.values():
+        self.ended.set()
+        for number, stream in self._streams.items():
             stream.cancel_timer()
+            self._unfinished.release(self, number)
         self._streams.clear()
+        self._unfinished.release(self, CONNECTION)
+        self._http2.forget_unread()
 
     def _flush(self) -> None:
         data = self._http2.data_to_send()
@@ -368,38 +392,3 @@ class Http2Requests(asyncio.Protocol):
         if self._untaken > MOST_UNTAKEN:
             _log.debug("connection broken off: its client does not read what it asks for")
             self._owner.abort()
-
-
-def _going_away(last: int) -> bytes:
-    """Returns a GOAWAY after which ``last`` and those before it are answered still: with h2's own nothing can
-    be sent any more. Source: RFC 9113, 4.1 and 6.8."""
-    length, kind, flags, stream, error = 8, 7, 0, 0, ErrorCodes.NO_ERROR
-    return struct.pack(">HBBBLLL", length >> 8, length & 0xFF, kind, flags, stream, last, error)
-
-
-class _Server(H2Connection):  # type: ignore[misc]  # it has no types
-    MAX_CLOSED_STREAMS = 4096
-    """Those that h2 knows as closed, to tell what was late from what is wrong; by itself it keeps 7 MiB of
-    them for each connection."""
-
-    def _receive_headers_frame(self, frame: HeadersFrame) -> tuple[list[Frame], list[Event]]:
-        """Its decoder decodes all before it looks at their size: 16 MiB of them keep everybody waiting for
-        seconds."""
-        if len(frame.data) > LARGEST_HEADERS:
-            raise DenialOfServiceError(f"{len(frame.data)} bytes of headers")
-        received: tuple[list[Frame], list[Event]] = super()._receive_headers_frame(frame)
-        return received
-
-
-def _server() -> H2Connection:
-    http2 = _Server(_CONFIGURATION)
-    values = {
-        SettingCodes.MAX_CONCURRENT_STREAMS: MOST_STREAMS,
-        SettingCodes.INITIAL_WINDOW_SIZE: READ_WINDOW,
-        SettingCodes.MAX_FRAME_SIZE: LARGEST_FRAME,
-        SettingCodes.MAX_HEADER_LIST_SIZE: LARGEST_HEADERS,
-    }
-    http2.local_settings = Settings(client=False, initial_values=values)
-    http2.max_inbound_frame_size = LARGEST_FRAME
-    http2.decoder.max_header_list_size = LARGEST_HEADERS
-    return http2

@@ -6,9 +6,9 @@ import logging
 import socket
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 
@@ -16,6 +16,7 @@ from gpushare_extender.http.connection import HTTP2, KEEP_ALIVE, Connection, Pat
 from gpushare_extender.http.exchange import Answering
 from gpushare_extender.http.http2 import Http2Requests, StreamLimits
 from gpushare_extender.http.tls import ServerTls
+from gpushare_extender.http.unfinished import Unfinished
 
 PROTOCOLS = (HTTP2, "http/1.1")
 """That are spoken where there is an ``Http2Service``."""
@@ -26,6 +27,8 @@ MOST_UNPROVEN = 128
 """Connections that have shown nothing yet; one more and the oldest is dropped. With the proven ones, and
 those to the API server, they stay below the 1024 files that a container may have open by default."""
 WARN_SECONDS = 60.0
+LAST_SECONDS = 1.0
+"""For the last answers to go out, once all are given."""
 
 _log = logging.getLogger(__name__)
 
@@ -76,6 +79,7 @@ class Listener:
 
     choose: Callable[[Connection, str], asyncio.Protocol]
     log: RareLog
+    unfinished: Unfinished
     tls: ServerTls | None = None
     limits: ListenerLimits = field(default_factory=ListenerLimits)
     _unproven: dict[Connection, "asyncio.Task[None] | None"] = field(default_factory=dict, init=False)
@@ -129,7 +133,7 @@ class Listener:
     def _admit(self, incoming: socket.socket) -> None:
         if len(self._unproven) >= self.limits.unproven:
             self._drop(next(iter(self._unproven)))
-        connection = Connection(self.choose, self, self.limits.patience)
+        connection = Connection(self.choose, self, self.limits.patience, self.unfinished)
         starting = asyncio.create_task(self._start(incoming, connection))
         starting.add_done_callback(lambda _: None if connection.is_open else incoming.close())
         self._unproven[connection] = starting
@@ -166,8 +170,7 @@ def _send_at_once(accepted: socket.socket) -> None:
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-@contextlib.asynccontextmanager
-async def listening(
+async def open_port(
     application: web.Application,
     *,
     host: str,
@@ -176,32 +179,66 @@ async def listening(
     drain: float,
     limits: ListenerLimits | None = None,
     http2: Http2Service | None = None,
-) -> AsyncIterator[int]:
-    """Serves ``application``; at the end takes no more requests and answers those that have come.
+) -> "OpenPort":
+    """Serves ``application`` until it is closed and drained.
 
-    Yields the port. ``drain`` is how many seconds those answers may take. ``http2``: for clients that agree
-    upon it in their handshake.
+    ``drain`` is how many seconds the answers to requests that have come may take then. ``http2``: for clients
+    that agree upon it in their handshake.
 
     Raises:
         OSError: the address cannot be had.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family, backlog=MOST_UNPROVEN) as bound:
+    log = RareLog(_log, time.monotonic)
+    limits = limits or ListenerLimits()
+    unfinished = Unfinished.for_requests(http2.largest_request if http2 else 0, log)
+    with contextlib.ExitStack() as stack:
+        bound = stack.enter_context(socket.create_server((host, port), family=family, backlog=MOST_UNPROVEN))
         bound.setblocking(False)  # noqa: FBT003 - the standard library's own signature
-        log = RareLog(_log, time.monotonic)
-        runner = web.AppRunner(
-            application, access_log=None, keepalive_timeout=KEEP_ALIVE, shutdown_timeout=drain, logger=log
-        )
-        await runner.setup()
-        assert runner.server is not None
-        limits = limits or ListenerLimits()
-        protocols = _Protocols(runner.server, http2, limits.patience)
-        listener = Listener(protocols.choose, log, tls, limits)
-        try:
-            async with _accepting(listener, bound):
-                yield bound.getsockname()[1]
-        finally:
-            await asyncio.gather(protocols.drain(drain), runner.cleanup())
+        runner = await _set_up(application, drain, log)
+        protocols = _Protocols(cast("web.Server", runner.server), http2, limits.patience, unfinished)
+        listener = Listener(protocols.choose, log, unfinished, tls, limits)
+        stack.pop_all()
+    return OpenPort(bound, listener, protocols, runner, drain, asyncio.create_task(listener.accept(bound)))
+
+
+async def _set_up(application: web.Application, drain: float, log: RareLog) -> web.AppRunner:
+    runner = web.AppRunner(
+        application, access_log=None, keepalive_timeout=KEEP_ALIVE, shutdown_timeout=drain, logger=log
+    )
+    await runner.setup()
+    return runner
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPort:
+    """Where requests are taken."""
+
+    _bound: socket.socket
+    _listener: Listener
+    _protocols: "_Protocols"
+    _runner: web.AppRunner
+    _seconds: float
+    _accepting: "asyncio.Task[None]"
+
+    @property
+    def number(self) -> int:
+        port: int = self._bound.getsockname()[1]
+        return port
+
+    async def close(self) -> None:
+        """Takes no more connections. The kernel would go on to connect callers, and let them wait for nothing
+        as long as others are answered: kube-scheduler calls one extender at a time, and schedules nothing
+        meanwhile."""
+        self._accepting.cancel()
+        await asyncio.wait({self._accepting})
+        self._bound.close()
+        self._listener.close()
+
+    async def drain(self) -> None:
+        """Takes no more requests, and returns when those that have come are answered, or have had their
+        time."""
+        await asyncio.gather(self._protocols.drain(self._seconds), self._runner.cleanup())
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +248,7 @@ class _Protocols:
     http1: Callable[[], asyncio.Protocol]
     http2: Http2Service | None
     patience: Patience
+    unfinished: Unfinished
     _multiplexed: "weakref.WeakSet[Http2Requests]" = field(default_factory=weakref.WeakSet)
 
     def choose(self, connection: Connection, agreed: str) -> asyncio.Protocol:
@@ -219,34 +257,28 @@ class _Protocols:
         limits = StreamLimits(
             read=self.patience.read, write=self.patience.idle, largest=self.http2.largest_request
         )
-        requests = Http2Requests(self.http2.answering, connection, limits)
+        requests = Http2Requests(self.http2.answering, connection, limits, self.unfinished)
         self._multiplexed.add(requests)
         return requests
 
     async def drain(self, seconds: float) -> None:
-        """Returns when the connections of HTTP/2 have ended, within so many seconds."""
+        """Returns when the connections of HTTP/2 have ended. Their requests have so many seconds; a client
+        that does not close its side, ``LAST_SECONDS``: an idle one would use up the time of all."""
         left = [each for each in self._multiplexed if not each.over.is_set()]
         for each in left:
             each.drain()
-        ended = [asyncio.create_task(each.over.wait()) for each in left]
-        if ended:
-            _, late = await asyncio.wait(ended, timeout=seconds)
-            for task in late:
-                task.cancel()
+        await _all_set([each.ended for each in left], seconds)
         for each in left:
             each.end()
+        await _all_set([each.over for each in left], LAST_SECONDS)
+        for each in left:
+            if not each.over.is_set():
+                each.abort()
 
 
-@contextlib.asynccontextmanager
-async def _accepting(listener: Listener, bound: socket.socket) -> AsyncIterator[None]:
-    """At the end closes ``bound``: the kernel would go on to connect callers, and let them wait for nothing
-    as long as others are answered. kube-scheduler calls one extender at a time, and schedules nothing
-    meanwhile."""
-    accepting = asyncio.create_task(listener.accept(bound))
-    try:
-        yield
-    finally:
-        accepting.cancel()
-        await asyncio.wait({accepting})
-        bound.close()
-        listener.close()
+async def _all_set(events: Iterable[asyncio.Event], seconds: float) -> None:
+    """Returns when all of them are set, at the latest after so many seconds."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            for event in events:
+                await event.wait()

@@ -138,7 +138,7 @@ class ExtenderApi:
         narrowing = None if self.offered.comes_again(uid, now=now) else Narrowing(pod.nominated_node)
         result = filter_nodes(self.ledger, names, uid=uid, request=request, narrowing=narrowing)
         if result.left_out:
-            self.offered.offered_some(uid, now=now)
+            self.offered.offered_some(uid, offered=len(result.passing), now=now)
         if result.passing:
             self.binder.expected.put(uid, request, proven=self.ledger.resources if is_proven else None)
             self.refused.settled(uid)

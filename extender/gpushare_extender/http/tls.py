@@ -68,7 +68,9 @@ class ServerTls:
     """The context for new connections, read again whenever a file has changed.
 
     While the files cannot be used (only half replaced, say) the context before stays in force. Once they are
-    gone nobody is served any more: who took them away trusts them no longer.
+    gone no new connection is served: who took them away trusts them no longer. Connections that are open stay
+    so, after another authority was put there, too, as long as requests come on them; ``end_when_gone`` ends
+    them with the process.
     """
 
     files: TlsFiles

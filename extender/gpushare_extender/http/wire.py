@@ -4,17 +4,22 @@ Source: ``k8s.io/kube-scheduler/extender/v1`` (Go structs without JSON tags, so 
 """
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
 from gpushare_extender.decide.pod import Pod, PodMetadata
 from gpushare_extender.decide.proposals import Proposal
 
+MOST_NODES = 100_000
+"""That a call may name, twice those of the largest cluster that was measured: half a million keep everybody
+else waiting for seconds."""
+
 
 class NodeItems(msgspec.Struct):
     """Source: ``v1.NodeList``. Items go back as they came."""
 
-    items: list[msgspec.Raw] | None = None
+    items: Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MOST_NODES)] | None = None
 
 
 class ExtenderArgs(msgspec.Struct, rename="pascal"):
@@ -22,7 +27,7 @@ class ExtenderArgs(msgspec.Struct, rename="pascal"):
 
     pod: Pod | None = None
     nodes: NodeItems | None = None
-    node_names: list[str] | None = None
+    node_names: Annotated[list[str], msgspec.Meta(max_length=MOST_NODES)] | None = None
 
 
 class ExtenderFilterResult(msgspec.Struct, rename="pascal", omit_defaults=True, kw_only=True):

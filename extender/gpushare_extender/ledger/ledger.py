@@ -44,7 +44,8 @@ class Ledger:
         node_changed: Callable[[str], None] = lambda _node: None,
     ) -> None:
         """``has_room`` is told which amount of which resource, by its name, fits a node, if more than before;
-        ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed;
+        ``held_is_free`` the UID of a pod that fits where units are held for it, whenever its node changed,
+        and of one that has no units reserved any more, and so may fit other nodes than that one again;
         ``card_has_room`` that any card of a node of several resources has more room; ``node_changed`` the
         name of a node whenever anything of it changes."""
         self._has_room = has_room
@@ -242,6 +243,7 @@ class Ledger:
         """The pod is surely not bound by us. Without effect on what a watch has shown."""
         if uid in self._reservations:
             self.drop_pod(uid)
+            self._held_is_free(uid)
 
     def release_later(self, uid: str, *, now: float) -> None:
         """The pod is not bound by us, and may have been. Without effect on what a watch has shown."""
@@ -406,6 +408,7 @@ class Ledger:
 
     def _end_departure(self, uid: str) -> None:
         self._remove_from(self._departures.pop(uid), uid)
+        self._held_is_free(uid)
 
     def _remove_from(self, nodes: Iterable[str], uid: str) -> None:
         for node in nodes:

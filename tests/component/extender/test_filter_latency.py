@@ -11,9 +11,9 @@ from aiohttp import web
 from bench.cluster_objects import Layout, node_name
 from bench.filter_latency import Caller, WrongAnswerError, measure, mutual_tls
 from tests.fakes.extender_keys import PAIRS, KeyFolder
+from tests.fakes.open_port import listening
 
 from gpushare_extender.http.connection import read_in_time
-from gpushare_extender.http.listener import listening
 from gpushare_extender.http.tls import ServerTls
 
 LAYOUT = Layout(nodes=4)

@@ -2,18 +2,23 @@
 
 import asyncio
 import contextlib
+import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 
 import pytest
 from h2.errors import ErrorCodes
+from hyperframe.frame import SettingsFrame
 from tests.fakes.extender_caller import call, heard_application
 from tests.fakes.extender_keys import KeyFolder, caller_tls
 from tests.fakes.http2_client import Http2Client, connected
+from tests.fakes.http2_wire import PREFACE, wire
+from tests.fakes.open_port import listening
 
 from gpushare_extender.http.connection import Patience
 from gpushare_extender.http.exchange import Answer, Answering, Call, json_answer
-from gpushare_extender.http.listener import PROTOCOLS, Http2Service, ListenerLimits, listening
+from gpushare_extender.http.listener import PROTOCOLS, Http2Service, ListenerLimits
 from gpushare_extender.http.routes import Route, Routes
 from gpushare_extender.http.tls import ServerTls
 
@@ -276,6 +281,16 @@ class TestLimits:
             await client.until(lambda: client.closed, "the connection's end")
 
 
+def silent_peer(port: int) -> ssl.SSLSocket:
+    """A client that has shaken hands, and then neither asks nor reads."""
+    tls = caller_tls()
+    tls.set_alpn_protocols(["h2"])
+    peer = tls.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="127.0.0.1")
+    peer.sendall(PREFACE + wire(SettingsFrame(0)))
+    peer.recv(1)
+    return peer
+
+
 @contextlib.asynccontextmanager
 async def ending(server: Server, held: Held) -> AsyncIterator[tuple[Http2Client, int]]:
     """A client that was told that the connection ends, and its request that is held."""
@@ -315,6 +330,17 @@ class TestEnd:
             server.stop.set()
             await client.until(lambda: client.closed, "the connection's end")
             held.free.set()
+
+    async def test_who_is_idle_and_does_not_close_his_side_does_not_use_up_the_time(
+        self, server: Server
+    ) -> None:
+        """That there is for answers; kube-scheduler is refused meanwhile."""
+        async with server.client(drain=60.0):
+            peer = await asyncio.to_thread(silent_peer, server.port)
+            server.stop.set()
+            assert server.stopped
+            await asyncio.wait_for(asyncio.shield(server.stopped), 20)
+            peer.close()
 
     async def test_at_once_where_nothing_is_asked(self, server: Server) -> None:
         async with server.client(drain=60.0) as client:

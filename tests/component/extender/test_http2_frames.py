@@ -18,7 +18,8 @@ from hyperframe.frame import (
 from tests.fakes.http2_wire import GOOD, PREFACE, Owner, SlowTransport, Transport, headers_frame, wire
 
 from gpushare_extender.http.exchange import Answer, Call
-from gpushare_extender.http.http2 import LARGEST_HEADERS, MOST_UNTAKEN, Http2Requests, StreamLimits
+from gpushare_extender.http.http2 import MOST_UNTAKEN, Http2Requests, StreamLimits
+from gpushare_extender.http.http2_frames import LARGEST_HEADERS, ServerFrames
 
 LARGEST = 1000
 LENGTH = 5000
@@ -172,6 +173,50 @@ async def test_more_headers_than_are_taken_are_not_decoded() -> None:
     await conversation.say(wire(frame, ["END_HEADERS", "END_STREAM"]))
     assert len(conversation.answers.calls) == 1
     assert conversation.transport.is_closed
+
+
+class TestRoom:
+    """Each of hundreds of answers that wait was looked at, and written, once for every frame that gives room:
+    31 KiB of them kept everybody waiting for a second."""
+
+    WAITING = 100
+
+    @pytest.mark.parametrize(
+        "frame",
+        [
+            pytest.param(more_room(0, 1), id="connection"),
+            pytest.param(more_room(3, 1), id="stream"),
+            pytest.param(wire(SettingsFrame(0, settings={})), id="settings"),
+        ],
+    )
+    async def test_much_of_it_in_small_pieces_is_looked_at_once(
+        self, monkeypatch: pytest.MonkeyPatch, frame: bytes
+    ) -> None:
+        conversation = await self._waiting()
+        looked: list[int] = []
+        window = ServerFrames.local_flow_control_window
+
+        def counted(frames: ServerFrames, number: int) -> int:
+            looked.append(number)
+            return cast("int", window(frames, number))
+
+        monkeypatch.setattr(ServerFrames, "local_flow_control_window", counted)
+        await conversation.say(frame * 1000)
+        assert len(looked) <= 2 * self.WAITING
+
+    async def test_what_it_lets_go_is_written_together(self) -> None:
+        conversation = await self._waiting()
+        conversation.transport.writes = 0
+        await conversation.say(wire(SettingsFrame(0, settings={INITIAL_WINDOW: 1})))
+        assert conversation.transport.writes < 5
+
+    async def _waiting(self) -> Conversation:
+        """Answers wait for room."""
+        conversation = Conversation(Transport())
+        await conversation.begin(window=0)
+        for at in range(self.WAITING):
+            await conversation.say(request(2 * at + 3, "END_STREAM"))
+        return conversation
 
 
 class TestUntaken:

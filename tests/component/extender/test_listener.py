@@ -14,10 +14,11 @@ from aiohttp import web
 from tests.fakes.extender_caller import call, heard_application
 from tests.fakes.extender_clock import FakeClock
 from tests.fakes.extender_keys import KeyFolder, caller_tls
+from tests.fakes.open_port import listening
 
 from gpushare_extender.http.connection import Patience, read_in_time
 from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.listener import HEALTH_LIMITS, ListenerLimits, RareLog, listening
+from gpushare_extender.http.listener import HEALTH_LIMITS, ListenerLimits, RareLog
 from gpushare_extender.http.server import health_application
 from gpushare_extender.http.tls import ServerTls
 

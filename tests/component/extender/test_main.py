@@ -338,7 +338,7 @@ async def test_a_pod_that_is_bound_is_no_longer_remembered_as_offered_some_nodes
     async with KubeClient(api.credentials()) as client:
         extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
         extender.api.ledger.set_pod(pod_update("uid-a", c0=4))
-        extender.api.offered.offered_some("uid-a", now=0.0)
+        extender.api.offered.offered_some("uid-a", offered=16, now=0.0)
         extender.api.binder.bound(reference("a"), "n1")
         assert len(extender.api.offered) == 0
 

@@ -18,6 +18,7 @@ from gpushare_extender.cluster.watchers import DEAD_SECONDS, WatchHealth
 from gpushare_extender.http.health import HealthApi
 from gpushare_extender.http.metrics import ExtenderMetrics
 from gpushare_extender.http.server import LARGEST_REQUEST, ExtenderApi, application
+from gpushare_extender.http.wire import MOST_NODES
 from gpushare_extender.ledger.ledger import Ledger
 
 
@@ -113,6 +114,16 @@ class TestFilter:
             pytest.param('{"Pod":null,"NodeNames":["n1"]}', "no Pod", id="nil pod"),
             pytest.param('{"Pod":{"spec":{"containers":"x"}}}', "not the arguments", id="odd containers"),
             pytest.param('{"Pod":{},"Nodes":{"items":[{}]}}', "not the arguments", id="a node without name"),
+            pytest.param(
+                '{"Pod":{},"NodeNames":[' + '"",' * MOST_NODES + '""]}',
+                "length <= 100000",
+                id="too many names",
+            ),
+            pytest.param(
+                '{"Pod":{},"Nodes":{"items":[' + "1," * MOST_NODES + "1]}}",
+                "length <= 100000",
+                id="too many nodes",
+            ),
         ],
     )
     async def test_what_it_cannot_read_is_an_error_for_the_scheduler(

@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 from tests.fakes.extender_caller import call, heard_application
 from tests.fakes.extender_keys import KeyFolder, caller_tls
+from tests.fakes.open_port import listening
 
-from gpushare_extender.http.listener import listening
 from gpushare_extender.http.tls import GONE_SECONDS, FilesGoneError, ServerTls, TlsFiles
 
 

@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.fakes.api_server import PODS, fake_api
 from tests.fakes.extender_keys import KeyFolder, caller_tls
+from tests.fakes.open_port import listening
 from tests.fuzz.fuzzing import fuzzes
 from tests.fuzz.strategies import objects
 from tests.fuzz.strategies.http_bytes import conversations, request, sized, tls_garbage
@@ -27,7 +28,7 @@ from gpushare_extender.bind.binder import Binder
 from gpushare_extender.cluster.watchers import WatchHealth
 from gpushare_extender.http.connection import Patience
 from gpushare_extender.http.health import HealthApi
-from gpushare_extender.http.listener import Listener, ListenerLimits, listening
+from gpushare_extender.http.listener import Listener, ListenerLimits
 from gpushare_extender.http.server import ExtenderApi, application
 from gpushare_extender.http.tls import ServerTls
 from gpushare_extender.ledger.ledger import Ledger

@@ -1,6 +1,7 @@
 """HTTP/2 of whatever frames: each connection goes on, or ends in good order; nothing is raised."""
 
 import asyncio
+import logging
 from typing import cast
 
 from h2.config import H2Configuration
@@ -25,7 +26,9 @@ from tests.fuzz.fuzzing import fuzzes
 
 from gpushare_extender.http.exchange import Answer, Call
 from gpushare_extender.http.http2 import Http2Requests, StreamLimits
+from gpushare_extender.http.unfinished import Unfinished
 
+_log = logging.getLogger(__name__)
 LIMITS = StreamLimits(read=5.0, write=5.0, largest=1000)
 START = PREFACE + wire(SettingsFrame(0))
 WHOLE = ["END_STREAM", "END_HEADERS"]
@@ -83,7 +86,8 @@ async def answered(call: Call) -> Answer:
 
 async def spoken(parts: list[bytes], *, drains: bool = False) -> Transport:
     transport, owner = Transport(), Owner()
-    requests = Http2Requests(answered, owner, LIMITS)
+    unfinished = Unfinished(LIMITS.largest, _log)
+    requests = Http2Requests(answered, owner, LIMITS, unfinished)
     requests.connection_made(cast("asyncio.Transport", transport))
     for part in parts:
         if part and not transport.is_closed:
@@ -96,7 +100,7 @@ async def spoken(parts: list[bytes], *, drains: bool = False) -> Transport:
     for _ in range(20):
         await asyncio.sleep(0)
     requests.connection_lost(None)
-    assert not owner.is_broken_off
+    assert unfinished.total == 0
     return transport
 
 

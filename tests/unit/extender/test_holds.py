@@ -114,7 +114,22 @@ def test_the_pod_hears_when_its_card_is_free() -> None:
     hold(ledger, gone={"uid-a"})
     assert heard == []
     ledger.release("uid-a")
-    assert heard == ["uid-p"]
+    assert heard == ["uid-p", "uid-a"]
+
+
+def test_a_pod_hears_when_it_may_go_elsewhere_than_to_where_it_had_units_reserved() -> None:
+    """Meanwhile it was refused on all other nodes; the room on its own may be no more than before."""
+    heard: list[str] = []
+    ledger = Ledger(held_is_free=heard.append)
+    ledger.set_share_node(share_node("n1", 16, 16))
+    for name in ("a", "b"):
+        ledger.reserve(reference(name), node="n1", request=asked(4))
+    ledger.release("uid-a")
+    assert heard == ["uid-a"]
+    ledger.release_later("uid-b", now=0.0)
+    assert heard == ["uid-a"], "its units count still"
+    ledger.end_departures(now=1000.0)
+    assert heard == ["uid-a", "uid-b"]
 
 
 def test_it_outlives_the_loss_of_the_node_and_can_be_ended_after() -> None:

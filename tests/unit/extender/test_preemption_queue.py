@@ -3,6 +3,8 @@
 from tests.samples.extender import pod_request, reference
 
 from gpushare_extender.decide.preemption_queue import (
+    ENOUGH_ATTEMPTS,
+    MOST_PODS,
     SAMPLE,
     SCHEDULER_SECONDS,
     STALE_SECONDS,
@@ -84,11 +86,48 @@ def test_what_was_fit_long_ago_may_not_be_any_more() -> None:
     assert not known.is_stale(now=STALE_SECONDS + 1)
 
 
-def test_those_refused_longest_ago_are_forgotten_first() -> None:
+def refuse_all(queue: PreemptionQueue, others: int, *, now: float) -> None:
+    """One round of kube-scheduler, which tries the most important pod first."""
+    queue.refused(preemptor("important", 100), now=now)
+    for number in range(others):
+        queue.refused(preemptor(f"other-{number}", 0), now=now)
+
+
+def look(queue: PreemptionQueue, *, now: float) -> None:
+    for each in queue.due(now=now):
+        queue.looked_at(each, again=now)
+
+
+def attempts(queue: PreemptionQueue) -> dict[str, int]:
+    return {each.pod.name: each.attempts for each in queue.due(now=1e9)}
+
+
+def test_the_most_important_pod_is_not_forgotten_for_thousands_of_others() -> None:
+    """Who was forgotten begins anew, and is never looked at often enough for anything to be evicted."""
+    queue = PreemptionQueue()
+    for number in range(4):
+        refuse_all(queue, MOST_PODS + 100, now=10.0 * number)
+        look(queue, now=10.0 * number + 1.0)
+    assert attempts(queue)["important"] == 4
+    assert len(attempts(queue)) == MOST_PODS
+
+
+def test_equals_make_way_once_they_were_looked_at_often_enough() -> None:
     queue = PreemptionQueue(most=2)
-    for name in ("a", "b", "a", "c"):
+    for name in ("a", "b", "c"):
         queue.refused(preemptor(name), now=0.0)
-    assert due(queue, 1.0) == ["a", "c"]
+    assert attempts(queue) == {"a": 0, "b": 0}, "nobody makes way that was not looked at yet"
+    for number in range(ENOUGH_ATTEMPTS):
+        look(queue, now=float(number + 1))
+    queue.refused(preemptor("c"), now=100.0)
+    assert attempts(queue) == {"b": ENOUGH_ATTEMPTS, "c": 0}
+
+
+def test_a_more_important_one_is_taken_in_at_once() -> None:
+    queue = PreemptionQueue(most=2)
+    for name, priority in (("a", 1), ("b", 1), ("c", 2)):
+        queue.refused(preemptor(name, priority), now=0.0)
+    assert set(attempts(queue)) == {"a", "c"}
 
 
 class TestEvictionRate:

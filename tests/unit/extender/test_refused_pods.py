@@ -4,7 +4,7 @@ import pytest
 from tests.samples.extender import RESOURCE, asked
 
 from gpushare_core.placement.requests import PodRequest, ResourceClass
-from gpushare_extender.decide.refused_pods import RefusedPods
+from gpushare_extender.decide.refused_pods import MOST_PODS, RefusedPods
 
 
 @pytest.fixture
@@ -36,12 +36,33 @@ def test_nor_one_that_fits_now(refused: RefusedPods) -> None:
     assert refused.take_waiting() is False
 
 
-def test_those_refused_longest_ago_are_forgotten_first() -> None:
+def test_those_refused_longest_ago_are_forgotten_first_where_all_ask_for_something_else() -> None:
     refused = RefusedPods(most=2)
-    for uid, units in (("a", 1), ("b", 9), ("c", 9)):
+    for uid, units in (("a", 1), ("b", 8), ("c", 9)):
         refused.refused(uid, asked(units))
     assert refused.has_room(RESOURCE, 1) is False
     assert refused.has_room(RESOURCE, 9) is True
+
+
+def test_a_small_pod_is_known_however_many_large_ones_are_refused_after_it() -> None:
+    """Room for it is none for them: nobody would wake it."""
+    refused = RefusedPods()
+    refused.refused("small", asked(4))
+    for number in range(MOST_PODS + 10):
+        refused.refused(f"large-{number}", asked(16))
+    assert refused.has_room(RESOURCE, 4) is True
+    assert refused.take_waiting() is True
+    assert refused.has_room(RESOURCE, 16) is True
+
+
+def test_of_those_that_ask_for_the_same_one_stands_for_the_forgotten_ones() -> None:
+    refused = RefusedPods(most=2)
+    for uid in ("a", "b", "c"):
+        refused.refused(uid, asked(4))
+    refused.settled("b")
+    assert refused.has_room(RESOURCE, 4) is True
+    refused.settled("c")
+    assert refused.has_room(RESOURCE, 4) is False
 
 
 def test_more_room_on_any_card_is_news_to_pods_of_several_resources_alone(refused: RefusedPods) -> None:

@@ -1,0 +1,68 @@
+"""Several addresses at a time, while a port changes."""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+from tests.fakes.extender_caller import heard_application
+from tests.fakes.extender_keys import KeyFolder, caller_tls
+from tests.fakes.http2_client import connected
+
+from gpushare_extender.http.endpoints import Address, Endpoint, serving
+from gpushare_extender.http.exchange import Answer, Call
+from gpushare_extender.http.listener import PROTOCOLS, Http2Service, ListenerLimits
+from gpushare_extender.http.tls import ServerTls
+
+
+def free_address() -> Address:
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        return Address("127.0.0.1", bound.getsockname()[1])
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> ServerTls:
+    keys = KeyFolder(tmp_path)
+    keys.write("first")
+    return ServerTls(keys.files, protocols=PROTOCOLS)
+
+
+async def test_all_ports_end_at_the_same_time(tls: ServerTls) -> None:
+    """One took new requests while those of the other had their time, and only then its own had theirs."""
+    arrived, free, stop = asyncio.Semaphore(0), asyncio.Event(), asyncio.Event()
+
+    async def held(_: Call) -> Answer:
+        arrived.release()
+        await free.wait()
+        return Answer(b"late")
+
+    async def serve() -> None:
+        async with serving(calls, [], {}, drain=60.0):
+            served.set()
+            await stop.wait()
+
+    addresses = [free_address() for _ in range(2)]
+    calls = [
+        Endpoint(each, heard_application(), tls, ListenerLimits(), Http2Service(held, 1000))
+        for each in addresses
+    ]
+    served = asyncio.Event()
+    serving_task = asyncio.create_task(serve())
+    await asyncio.wait_for(served.wait(), 5)
+    async with (
+        connected(addresses[0].port, caller_tls()) as one,
+        connected(addresses[1].port, caller_tls()) as other,
+    ):
+        asked = [(each, each.ask()) for each in (one, other)]
+        for _ in asked:
+            await asyncio.wait_for(arrived.acquire(), 5)
+        stop.set()
+        for client, _ in asked:
+            await client.until(lambda client=client: client.terminated, "the word that it ends")  # type: ignore[misc]
+        for address in addresses:
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection(*address)
+        free.set()
+        for client, number in asked:
+            assert (await client.answer(number)).content == b"late"
+    await serving_task
