@@ -9,7 +9,7 @@ import copy
 import json
 import re
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -137,6 +137,7 @@ class FakeApi:
     bearer: str = "first"
     _log: list[tuple[int, str, Json]] = field(default_factory=list)
     _compacted: int = 0
+    _watch_round: int = 0
     _faults: list[_Fault] = field(default_factory=list)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -183,6 +184,20 @@ class FakeApi:
         """As after a compaction: watches break off and must start anew."""
         self._log.clear()
         self._compacted = self.version
+
+    def restore(self, pods: Iterable[Json], *, version: int) -> None:
+        """As after a restart with etcd of a backup: the versions go on from there. Watches stay open."""
+        self._log.clear()
+        self.version = version
+        self.objects[PODS] = {}
+        for each in pods:
+            held = copy.deepcopy(each)
+            held["metadata"]["resourceVersion"] = str(version)
+            self.objects[PODS][_key(held)] = held
+
+    def end_watches(self) -> None:
+        """Those that are open end, as they do in time."""
+        self._watch_round += 1
 
     def requests(self, method: str, path: str) -> list[Seen]:
         return [seen for seen in self.seen if seen.method == method and seen.path == path]
@@ -257,7 +272,10 @@ class FakeApi:
         at = int(request.query["resourceVersion"])
         response = web.StreamResponse()
         await response.prepare(request)
+        watch_round = self._watch_round
         while at >= self._compacted:
+            if watch_round != self._watch_round:
+                return response
             for version, path, event in list(self._log):
                 if version > at and path == request.path:
                     await response.write(_encoded(event))

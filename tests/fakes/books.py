@@ -430,7 +430,7 @@ class Node:
                 raise RefusedError(f"{name}: Requested: {amount}, Available: {len(free)}")
             asked = preference_request([*free, *reused], reused, amount)
             ids = run_now(allocator.prefer(asked))
-        return Given(name, ids, allocator.allocate(ids).variables)
+        return Given(name, ids, run_now(allocator.allocate(ids)).variables)
 
 
 def preference_request(free: Sequence[str], reused: Sequence[str], amount: int) -> PreferenceRequest:

@@ -120,6 +120,12 @@ class MemoryApi:
         self._keep(collection, held, "ADDED")
         return held
 
+    def restore(self, version: int) -> None:
+        """As after a restart with etcd of a backup: versions go on from there. Nobody is told."""
+        self._versions = itertools.count(version + 1)
+        for held in (each for objects in self.objects.values() for each in objects.values()):
+            held["metadata"]["resourceVersion"] = str(version)
+
     def remove(self, collection: str, name: str) -> None:
         """Delete as a user would: finalizers hold it up."""
         held = self.of(collection)[name]

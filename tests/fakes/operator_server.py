@@ -43,6 +43,10 @@ class Server:
         for queue in self._watches.get(collection, ()):
             queue.put_nowait(watch_event)
 
+    @property
+    def open_watches(self) -> int:
+        return sum(map(len, self._watches.values()))
+
     def end_watches(self, *, with_error: bool) -> None:
         """Cut every watch off, with the error that its resource version is too old if asked to."""
         for queues in self._watches.values():
@@ -50,6 +54,12 @@ class Server:
                 if with_error:
                     queue.put_nowait(GONE)
                 queue.put_nowait(None)
+
+    def restore(self, version: int) -> None:
+        """As after a restart with etcd of a backup of that version."""
+        self.api.restore(version)
+        self._events.clear()
+        self.end_watches(with_error=True)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if self.failures:

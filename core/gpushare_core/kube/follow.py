@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Generic, TypeVar, overload
 
 import msgspec
@@ -16,6 +17,7 @@ from gpushare_core.json_object import UNREADABLE_JSON, Json
 from gpushare_core.kube.backoff import Backoff, Jitter
 from gpushare_core.kube.client import JSON, METADATA, METADATA_LIST, KubeClient, Request
 from gpushare_core.kube.errors import ApiError, UnreachableError
+from gpushare_core.whole_number import version_number
 
 Clock = Callable[[], float]
 """Monotonic seconds."""
@@ -29,8 +31,15 @@ WATCH_SECONDS = 290
 """The shortest time after which the server ends a watch; twice that is the longest. client-go: five minutes.
 Else the watches of a whole cluster, broken at once, would be opened anew at once ever after."""
 IDLE_SECONDS = 90.0
-"""The server sends a bookmark about once a minute; longer silence means a dead connection. From a server
-without bookmarks the watch is resumed where it was, which costs one call."""
+"""The server sends a bookmark about once a minute; longer silence means a dead connection, or a point in the
+future: see ``DOUBT_SECONDS``."""
+DOUBT_SECONDS = 80.0
+"""After so long without a sign from within a watch the server is asked whether it has come to the point to
+resume from, which costs one small call; before one silent watch is given up, so that it is asked at once.
+
+Once etcd was restored from a backup the point may lie in the future. An API server takes such a watch, and is
+silent until its versions have come there; then it leaves out what has happened before (Kubernetes issue
+107457)."""
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +87,17 @@ class Follower:
     """Called at every attempt and every sign of the server."""
     jitter: Jitter = random.random
     """Says how much longer than the shortest each watch lasts."""
+    list_begins: Callable[[], None] = lambda: None
+    """Called before a list is asked for: it tells of all that anybody knew until then."""
+
+
+@dataclass(slots=True)
+class _Point:
+    """From where a watch is resumed."""
+
+    version: str
+    confirmed: float
+    """When the server last showed that it knows it."""
 
 
 class _Version(msgspec.Struct):
@@ -160,6 +180,7 @@ class _Follow(Generic[T]):
     async def list_and_watch(self) -> AsyncIterator[Listed[T] | Changed[T]]:
         """Raises ``ApiError``, ``UnreachableError`` or one of ``UNREADABLE_JSON`` when the thread is lost."""
         begun = self.follower.clock()
+        self.follower.list_begins()
         items, version = await self._list()
         listed = [Listed(items, begun, version)]
         del items  # else all of it would be held here as long as the watch lasts
@@ -183,29 +204,35 @@ class _Follow(Generic[T]):
         """Watches again and again from where the last watch ended.
 
         Raises:
-            ApiError: the server has forgotten that point, or an error came within the stream.
+            ApiError: the server has forgotten that point, or has not come to it, or an error came within the
+                stream.
         """
+        point = _Point(version, self.follower.clock())
         while True:
             self.follower.pulse()
             try:
-                async for event in self._watch_once(version):
-                    version = self._seen(event)
+                async for event in self._watch_once(point):
+                    self._see(event, point)
                     if event.type != "BOOKMARK":
                         yield Changed(event.type, self.read(event.object))
             except UnreachableError as error:
                 _log.info("watch of %s broke, resuming: %s", self.collection.path, error)
             await self.follower.backoff.wait()
 
-    def _seen(self, event: _Event) -> str:
-        """Returns the resource version of ``event``. Raises ``ApiError`` for an error within the stream."""
+    def _see(self, event: _Event, point: _Point) -> None:
+        """Moves ``point`` behind ``event``. Raises ``ApiError`` for an error within the stream."""
         _refuse_error(event)
+        version = msgspec.json.decode(event.object, type=_Versioned).metadata.resource_version
+        _refuse_past(version, point)
         self.follower.pulse()
         self.follower.backoff.reset()
-        return msgspec.json.decode(event.object, type=_Versioned).metadata.resource_version
+        point.version, point.confirmed = version, self.follower.clock()
 
-    async def _watch_once(self, version: str) -> AsyncIterator[_Event]:
+    async def _watch_once(self, point: _Point) -> AsyncIterator[_Event]:
         try:
-            async for line in self.client.stream(self._watch_request(version), idle=IDLE_SECONDS):
+            if self.follower.clock() - point.confirmed >= DOUBT_SECONDS:
+                await self._confirm(point)
+            async for line in self.client.stream(self._watch_request(point.version), idle=IDLE_SECONDS):
                 yield msgspec.json.decode(line, type=_Event)
         except ApiError as error:
             if error.is_final:
@@ -213,11 +240,17 @@ class _Follow(Generic[T]):
             # Overloaded for the moment: the point is still good.
             raise UnreachableError(str(error)) from error
 
+    async def _confirm(self, point: _Point) -> None:
+        """Raises ``ApiError`` where the server has not come to ``point`` yet."""
+        page = await self.client.read(self._page_request("", limit=1), shape=_Page)
+        _refuse_past(page.metadata.resource_version, point)
+        point.confirmed = self.follower.clock()
+
     def _watch_seconds(self) -> int:
         return int(WATCH_SECONDS * (1.0 + self.follower.jitter()))
 
-    def _page_request(self, token: str) -> Request:
-        params = self.collection.params(**{"limit": str(PAGE), "continue": token})
+    def _page_request(self, token: str, *, limit: int = PAGE) -> Request:
+        params = self.collection.params(**{"limit": str(limit), "continue": token})
         accept = METADATA_LIST if self.collection.metadata_only else JSON
         return Request(path=self.collection.path, params=params, accept=accept)
 
@@ -230,6 +263,13 @@ class _Follow(Generic[T]):
         )
         accept = METADATA if self.collection.metadata_only else JSON
         return Request(path=self.collection.path, params=params, accept=accept)
+
+
+def _refuse_past(version: str, point: _Point) -> None:
+    """Raises ``ApiError`` for a version before ``point``; what is no version is none."""
+    if 0 < version_number(version) < version_number(point.version):
+        message = f"version {version} comes after {point.version}: was etcd restored from a backup?"
+        raise ApiError(HTTPStatus.GONE, "Expired", message)
 
 
 def _refuse_error(event: _Event) -> None:

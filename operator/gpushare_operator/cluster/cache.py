@@ -35,6 +35,8 @@ T = TypeVar("T")
 
 _UNREADABLE = (LookupError, TypeError, AttributeError, ValueError)
 """What readers raise for an object that the API server would not have let pass."""
+_UNSURE = -1
+"""The version of what was known when the API server's history went back: whatever it says now is newer."""
 _log = logging.getLogger(__name__)
 
 
@@ -60,7 +62,7 @@ class Reading(Generic[T]):
 
 @dataclass(slots=True)
 class Listing(Generic[T]):
-    """A list that is being read page by page: whole objects are not kept."""
+    """A list that is being read page by page: whole objects are not kept. Made before it is asked for."""
 
     kind: Kind[T]
     known: Mapping[str, _Entry[T]] = field(default_factory=dict)
@@ -68,12 +70,16 @@ class Listing(Generic[T]):
     entries: dict[str, _Entry[T]] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
     """Names of objects of which stays known what was known before."""
+    since: int = _UNSURE
+    """The newest version that was known when the list was asked for: it is of that one or of a newer one."""
+    history: int = 0
+    """Which of the API server's histories was known then."""
 
     def add(self, bodies: Iterable[Json]) -> None:
         for body in bodies:
             name, version = _name(body), _version(body)
             known = self.known.get(name)
-            is_known = known is not None and known.version >= version
+            is_known = known is not None and known.version == version
             self.take(Reading(name, version, None) if is_known else read(self.kind, body))
 
     def take(self, reading: Reading[T]) -> None:
@@ -99,8 +105,12 @@ class _Objects(Generic[T]):
     """The objects of one kind. A mapping that was handed out is never changed afterwards."""
 
     entries: dict[str, _Entry[T]] = field(default_factory=dict)
-    listed: int = -1
+    listed: int = _UNSURE
     """The version of the last list: what is not in ``entries`` was not there then."""
+    newest: int = _UNSURE
+    """The newest version that anything was of."""
+    history: int = 0
+    """Counts how often the API server's history went back."""
     _present: dict[str, T] = field(default_factory=dict)
     _is_shared: bool = False
 
@@ -132,6 +142,16 @@ class _Objects(Generic[T]):
         entry = self.entries.get(name)
         return entry.version if entry else self.listed
 
+    def go_back(self) -> None:
+        """The API server's history went back: what is known goes on being shown, until something else is."""
+        known = {name: entry.known for name, entry in self.entries.items() if entry.known is not None}
+        self.entries = {name: _Entry(_UNSURE, each) for name, each in known.items()}
+        self.listed = self.newest = _UNSURE
+        self.history += 1
+
+    def note(self, version: int) -> None:
+        self.newest = max(self.newest, version)
+
     def hand_out(self) -> dict[str, T]:
         self._is_shared = True
         return self._present
@@ -143,6 +163,9 @@ class Cache:
 
     Lists, watch events and answers to writes arrive in any order; of one object the newest wins. Resource
     versions can be compared as numbers (KEP-5504).
+
+    They go back when etcd is restored from a backup. Lists are consistent reads: one that is of an older
+    version than was known when it was asked for tells of that.
     """
 
     _kinds: dict[Kind[Any], _Objects[Any]] = field(
@@ -157,8 +180,9 @@ class Cache:
     """Until something changes."""
 
     def listing(self, kind: Kind[T]) -> Listing[T]:
-        """Returns an empty list to be filled, and given to ``replace``."""
-        return Listing(kind, known=self._kinds[kind].entries)
+        """Returns an empty list to be asked for now, filled, and given to ``replace``."""
+        objects = self._kinds[kind]
+        return Listing(kind, known=objects.entries, since=objects.newest, history=objects.history)
 
     def replace(self, listing: Listing[Any], version: str) -> Change:
         """Takes over a list as of ``version``: what is not in it and no newer is gone.
@@ -166,9 +190,12 @@ class Cache:
         A list that comes after a newer one says nothing. Returns what changed.
         """
         kind, objects, listed = listing.kind, self._kinds[listing.kind], version_number(version)
-        if listed < objects.listed:
+        if self._is_of_lost_history(listing, listed) or listed < objects.listed:
             return Change.NOTHING
-        changes = [self._update(kind, name, entry) for name, entry in listing.entries.items()]
+        objects.note(listed)
+        # What is known of versions before the list's is as the list says, whatever is known.
+        older = {name: entry for name, entry in listing.entries.items() if objects.version(name) <= listed}
+        changes = [self._put(kind, name, entry) for name, entry in older.items()]
         stays = listing.entries.keys() | listing.kept
         gone = [
             name for name, entry in objects.entries.items() if name not in stays and entry.version <= listed
@@ -177,10 +204,26 @@ class Cache:
         objects.listed = listed
         return max(changes, default=Change.NOTHING)
 
-    def is_known(self, kind: Kind[Any], name: str, version: int) -> bool:
-        """Returns whether the object is known as of ``version``, or of a newer one."""
+    def _is_of_lost_history(self, listing: Listing[Any], listed: int) -> bool:
+        """Returns whether the API server's history went back since the list was read. If the list is the
+        first to tell of it nothing that is known counts as newer any more."""
+        objects, goes_back = self._kinds[listing.kind], listed < listing.since
+        if listing.history != objects.history:
+            return not goes_back
+        if goes_back:
+            _log.warning(
+                "%s went back from version %d to %d: was etcd restored from a backup?",
+                listing.kind.plural,
+                listing.since,
+                listed,
+            )
+            objects.go_back()
+        return False
+
+    def known_version(self, kind: Kind[Any], name: str) -> int:
+        """Returns as of which version the object is known, or known to be gone; -1 for neither."""
         entry = self._kinds[kind].entries.get(name)
-        return entry is not None and entry.version >= version
+        return entry.version if entry else _UNSURE
 
     def observe(self, kind: Kind[Any], body: Json) -> Change:
         """Takes over one object as it is now; what is known stays where that cannot be read.
@@ -202,10 +245,16 @@ class Cache:
 
     def _update(self, kind: Kind[T], name: str, new: _Entry[T]) -> Change:
         objects = self._kinds[kind]
+        objects.note(new.version)
         known = objects.entries.get(name)
         is_gone_since = known is not None and known.known is None and known.version == new.version
         if objects.version(name) > new.version or is_gone_since:
             return Change.NOTHING
+        return self._put(kind, name, new)
+
+    def _put(self, kind: Kind[T], name: str, new: _Entry[T]) -> Change:
+        objects = self._kinds[kind]
+        known = objects.entries.get(name)
         if known and known.known == new.known:
             # The object stays the one that it is: what was made of it still holds.
             objects.entries[name] = _Entry(new.version, known.known)

@@ -14,7 +14,7 @@ from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.follow import Changed, Clock, Collection, Follower, Listed, Reader, as_json, follow
 from gpushare_core.whole_number import version_number
-from gpushare_operator.cluster.cache import Cache, Change, Reading, read
+from gpushare_operator.cluster.cache import Cache, Change, Listing, Reading, read
 from gpushare_operator.cluster.kinds import KINDS, Kind
 
 Observer = Callable[[str, str | None], None]
@@ -48,6 +48,8 @@ class Watches:
     clock: Clock = time.monotonic
     _signs: dict[Kind[Any], float] = field(default_factory=dict, init=False)
     """When the watch of a kind was last tried, or the server gave a sign."""
+    _listings: dict[Kind[Any], Listing[Any]] = field(default_factory=dict, init=False)
+    """Lists that are being read."""
     _unread: set[Kind[Any]] = field(default_factory=lambda: set(KINDS), init=False)
     _read: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
@@ -79,7 +81,9 @@ class Watches:
 
     async def _follow(self, kind: Kind[Any]) -> None:
         collection = Collection(kind.path(self.namespace), label_selector=kind.label_selector)
-        follower = Follower(clock=self.clock, pulse=lambda: self._sign(kind))
+        follower = Follower(
+            clock=self.clock, pulse=lambda: self._sign(kind), list_begins=lambda: self._begin_list(kind)
+        )
         async for event in follow(self.client, collection, self._reader(kind), follower=follower):
             self._tell(self._replace(kind, event) if isinstance(event, Listed) else self._update(kind, event))
 
@@ -89,8 +93,11 @@ class Watches:
         elif change:
             self.changed()
 
+    def _begin_list(self, kind: Kind[Any]) -> None:
+        self._listings[kind] = self.cache.listing(kind)
+
     def _replace(self, kind: Kind[Any], listed: Listed[Reading[Any]]) -> Change:
-        listing = self.cache.listing(kind)
+        listing = self._listings.pop(kind)
         for reading in listed.items:
             listing.take(reading)
             self.observed(kind.plural, None)
@@ -108,11 +115,17 @@ class Watches:
     def _reader(self, kind: Kind[T]) -> Reader[Reading[T]]:
         def read_one(raw: msgspec.Raw) -> Reading[T]:
             name, version = _identity(raw)
-            if name and self.cache.is_known(kind, name, version):
+            if name and self._is_known(kind, name, version):
                 return Reading(name, version, None)
             return read(kind, as_json(raw))
 
         return read_one
+
+    def _is_known(self, kind: Kind[Any], name: str, version: int) -> bool:
+        """Returns whether an event says nothing new. Of a list only the very same counts: it may tell that
+        history went back, and that what is newer is no more."""
+        known = self.cache.known_version(kind, name)
+        return known == version if kind in self._listings else known >= version
 
     def _sign(self, kind: Kind[Any]) -> None:
         self._signs[kind] = self.clock()

@@ -36,7 +36,7 @@ from gpushare_operator.desired.drift import Comparisons, has_drifted
 from gpushare_operator.desired.names import Installation, plugin_name
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 from gpushare_operator.desired.pod_template import digest
-from gpushare_operator.desired.share_nodes import share_node, share_node_spec
+from gpushare_operator.desired.share_nodes import is_in_force, share_node, share_node_spec
 
 SHARING = "sharing"
 """Counts the nodes that share their cards under the policy."""
@@ -104,19 +104,16 @@ class NodePlanner:
             yield ApplyShareNode(state.name, share_node(policy, state.name, spec, spec_hash), uid)
 
     def _is_current(self, share: ShareNodeObject | None, rule: int) -> bool:
-        """Returns whether there is nothing to apply: one that is going is made anew when it is gone.
-
-        A newer CRD may fill in fields that this version does not know: they are not its own to take away.
-        """
+        """Returns whether there is nothing to apply: one that is going is made anew when it is gone."""
         if share is None or share.deleting:
             return share is not None
         spec, spec_hash = self._specs[rule]
         is_ours = share.owners == (self.asked.policy.uid,) and share.spec_hash == spec_hash
-        return is_ours and self._comparisons.covers(share.spec, spec)
+        return is_ours and self._comparisons.agree(share.spec, spec)
 
     @cached_property
     def _comparisons(self) -> Comparisons:
-        return Comparisons()
+        return Comparisons(is_in_force)
 
     @cached_property
     def _specs(self) -> Sequence[tuple[Json, str]]:

@@ -13,6 +13,7 @@ from gpushare_operator.decide.actions import (
     CreateJob,
 )
 from gpushare_operator.desired.drift import differences
+from gpushare_operator.desired.share_nodes import spec_differences
 
 SHOWN = 3
 """Fields that are named."""
@@ -27,7 +28,7 @@ def rival(snapshot: Snapshot, action: Action) -> str:
             return _rival_of(snapshot.deployments.get(action.name), action.body)
         case ApplyShareNode():
             share = snapshot.share_nodes.get(action.node)
-            paths = differences({"spec": share.spec}, {"spec": action.body["spec"]}) if share else []
+            paths = spec_differences(share.spec, action.body["spec"]) if share else []
             return f"somebody changes {_named(paths)}" if paths else ""
         case CreateJob():
             return "somebody deletes it, or takes our labels off it"

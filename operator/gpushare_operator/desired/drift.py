@@ -1,6 +1,6 @@
 """Whether an object of the API server's is still as the operator wants it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,8 @@ def has_drifted(actual: Json, desired: Json) -> bool:
 
 
 def differences(actual: Json, desired: Json) -> list[Path]:
-    """Returns where metadata or spec of ``desired`` is not in force."""
+    """Returns where metadata or spec of ``desired`` is not in force. More keys are no difference (defaults,
+    others' fields); more items of a list are: the API server fills them in, but does not add any."""
     return [
         path
         for part in ("metadata", "spec")
@@ -22,32 +23,24 @@ def differences(actual: Json, desired: Json) -> list[Path]:
     ]
 
 
-def covers(actual: Any, desired: Any) -> bool:
-    """Returns whether ``desired`` is contained in ``actual``, which may have more keys (defaults, others'
-    fields).
-
-    Lists must have the same length: the API server fills in items, but does not add any.
-    """
-    return not any(True for _ in _differences(actual, desired, ()))
-
-
 MOST_COMPARISONS = 64
 
 
 @dataclass(slots=True)
 class Comparisons:
-    """``covers`` for objects that thousands have in common: each pair of them is compared once. Nobody may
-    change them."""
+    """Of objects that thousands have in common: each pair is compared once. Nobody may change them."""
 
+    compare: Callable[[Any, Any], bool]
+    """Gets an object as it is and as it is to be."""
     _found: dict[tuple[int, int], tuple[Any, Any, bool]] = field(default_factory=dict)
     """By identity; with the objects themselves, so that no other one gets their identity."""
 
-    def covers(self, actual: Any, desired: Any) -> bool:
+    def agree(self, actual: Any, desired: Any) -> bool:
         key = (id(actual), id(desired))
         if key not in self._found:
             if len(self._found) == MOST_COMPARISONS:
                 self._found.clear()
-            self._found[key] = (actual, desired, covers(actual, desired))
+            self._found[key] = (actual, desired, self.compare(actual, desired))
         return self._found[key][2]
 
 

@@ -14,7 +14,9 @@ from gpushare_core.api.share_node import NodeSpec
 from gpushare_core.dialects.dialect import Dialect
 from gpushare_core.json_object import Json
 from gpushare_operator.cluster.labels import HASH_ANNOTATION, MANAGER
+from gpushare_operator.cluster.managed_fields import Path
 from gpushare_operator.cluster.objects import PolicyObject
+from gpushare_operator.desired.drift import differences
 
 
 def owner_reference(policy: PolicyObject) -> Json:
@@ -66,6 +68,20 @@ def share_node_patch(body: Json, uid: str) -> Json:
     """
     metadata = {**body["metadata"], "uid": uid}
     return {**body, "metadata": metadata, "spec": {**_LEFT_OUT, **body["spec"]}}
+
+
+def is_in_force(actual: Json, desired: Json) -> bool:
+    """Returns whether a GPUShareNode's spec says what is ``desired``: its patch would change nothing."""
+    return not spec_differences(actual, desired)
+
+
+def spec_differences(actual: Json, desired: Json) -> list[Path]:
+    """Returns where the spec of a GPUShareNode is another one than ``desired``.
+
+    Fields that this version does not know are none: a newer CRD may have filled them in.
+    """
+    added: list[Path] = [("spec", name) for name in _LEFT_OUT if name in actual and name not in desired]
+    return differences({"spec": actual}, {"spec": desired}) + added
 
 
 _LEFT_OUT: Json = {field.alias: None for field in NodeSpec.model_fields.values() if field.alias}

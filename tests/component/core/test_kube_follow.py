@@ -1,7 +1,7 @@
 """List and watch survives everything an API server does, and misses nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from itertools import count
 
 import pytest
@@ -22,6 +22,7 @@ from gpushare_core.json_object import Json
 from gpushare_core.kube.backoff import Backoff
 from gpushare_core.kube.client import METADATA, METADATA_LIST, KubeClient
 from gpushare_core.kube.follow import (
+    DOUBT_SECONDS,
     IDLE_SECONDS,
     WATCH_SECONDS,
     Changed,
@@ -70,6 +71,11 @@ class Seen:
 
 def pod(name: str) -> Json:
     return {"metadata": {"namespace": "default", "name": name, "uid": name}, "spec": {"nodeName": "n"}}
+
+
+def versioned(name: str, version: int) -> Json:
+    bare = pod(name)
+    return {**bare, "metadata": {**bare["metadata"], "resourceVersion": str(version)}}
 
 
 @pytest.fixture
@@ -188,6 +194,71 @@ async def test_a_watch_that_is_silently_dead_is_noticed_after_a_missing_bookmark
     api.put(PODS, pod("second"))
     await waiting
     assert sum(not each.is_watch for each in api.seen) == 1
+
+
+def doubting(delays: Delays) -> tuple[Follower, Callable[[], None]]:
+    """Returns a follower, and what lets ``DOUBT_SECONDS`` pass on its clock."""
+    now = [0.0]
+
+    def wait() -> None:
+        now[0] += DOUBT_SECONDS
+
+    return Follower(backoff=delays.backoff(), clock=lambda: now[0]), wait
+
+
+@pytest.mark.parametrize(
+    "silence",
+    [
+        pytest.param(stream(), id="watches that end without a word"),
+        pytest.param(cut, id="connections that a proxy cuts"),
+        pytest.param(status(504, "Too large resource version"), id="504"),
+    ],
+)
+async def test_after_etcd_was_restored_from_a_backup_it_is_listed_again(
+    api: FakeApi, client: KubeClient, delays: Delays, silence: Answer
+) -> None:
+    """A server is silent about a point in the future: it was resumed there for ever."""
+    follower, wait = doubting(delays)
+    seen = Seen(follow(client, COLLECTION, follower=follower))
+    assert await seen.listed() == ["first"]
+    waiting = asyncio.create_task(seen.listed())
+    await api.wait_for("a watch", lambda: api.seen[-1].is_watch)
+    api.restore([pod("of the backup")], version=7)
+    api.fail("GET", PODS, silence, silence, watch=True)
+    wait()
+    api.end_watches()
+    assert await waiting == ["of the backup"]
+    api.put(PODS, pod("new"))
+    assert await seen.changed() == ("ADDED", "new")
+
+
+async def test_whether_the_server_has_come_to_the_point_is_asked_once_per_silence(
+    api: FakeApi, client: KubeClient, delays: Delays
+) -> None:
+    assert 60 < DOUBT_SECONDS < IDLE_SECONDS, "no bookmark came, and one silent watch is enough"
+    follower, wait = doubting(delays)
+    seen = Seen(follow(client, COLLECTION, follower=follower))
+    await seen.listed()
+    waiting = asyncio.create_task(seen.changed())
+    await api.wait_for("a watch", lambda: api.seen[-1].is_watch)
+    api.fail("GET", PODS, status(503), watch=False)
+    api.fail("GET", PODS, stream(), stream(), watch=True)
+    wait()
+    api.end_watches()
+    await api.wait_for("four watches", lambda: sum(each.is_watch for each in api.seen) >= 4)
+    api.put(PODS, pod("second"))
+    assert await waiting == ("ADDED", "second")
+    assert [each.query["limit"] for each in api.seen if not each.is_watch] == ["500", "1", "1"], (
+        "the 503 was no answer, and what is there was not listed again"
+    )
+
+
+@pytest.mark.parametrize("past", [bookmark(50), {"type": "ADDED", "object": versioned("late", 50)}])
+async def test_what_comes_from_before_the_point_lists_again(api: FakeApi, seen: Seen, past: Json) -> None:
+    """Within one history versions only grow. It went on from there, without what had been before."""
+    api.fail("GET", PODS, stream(past), watch=True)
+    assert await seen.listed() == ["first"]
+    assert await seen.listed() == ["first"]
 
 
 @pytest.mark.parametrize(

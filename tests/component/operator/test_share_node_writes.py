@@ -51,6 +51,15 @@ async def test_what_a_newer_crd_has_filled_in_stays() -> None:
     assert cluster.api.of(paths.SHARE_NODES)["gpu-1"]["spec"]["ofTomorrow"] == "yes"
 
 
+async def test_what_somebody_adds_that_the_policy_leaves_out_is_taken_out() -> None:
+    """It stayed: only what the policy asks for was compared."""
+    cluster, operator = await with_policy(MEMORY)
+    cluster.api.change(paths.SHARE_NODES, "gpu-1", {"spec": {"candidates": 3, "extenderLogLevel": "debug"}})
+    await operator.resync()
+    await operator.work("default")
+    assert not {"candidates", "extenderLogLevel"} & cluster.api.of(paths.SHARE_NODES)["gpu-1"]["spec"].keys()
+
+
 @pytest.mark.parametrize("is_anew", [True, False])
 async def test_one_that_went_meanwhile_is_made_anew_and_nothing_counts_as_refused(*, is_anew: bool) -> None:
     """Somebody has deleted it, and maybe made another one of that name, since the operator looked."""

@@ -1,7 +1,7 @@
 """The watches against a fake API server: what they say of themselves, and what a defect of ours leads to."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -10,22 +10,25 @@ from tests.component.operator.test_app import SECONDS
 from tests.fakes.operator_cluster import NAMESPACE, Cluster
 from tests.fakes.operator_server import Server, serving
 
+from gpushare_core.kube import paths
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.credentials import from_kubeconfig
 from gpushare_operator.cluster.cache import Cache
+from gpushare_operator.cluster.kinds import KINDS
 from gpushare_operator.cluster.watches import Watches
 
 
 @asynccontextmanager
-async def running(cluster: Cluster, folder: Path, watches: Watches) -> AsyncIterator[None]:
+async def running(cluster: Cluster, folder: Path, watches: Watches) -> AsyncIterator[Server]:
+    server = Server(cluster.api)
     async with (
-        serving(Server(cluster.api), folder) as kubeconfig,
+        serving(server, folder) as kubeconfig,
         KubeClient(from_kubeconfig(kubeconfig)) as watches.client,
     ):
         task = asyncio.create_task(watches.run())
         try:
             await asyncio.wait_for(watches.until_read(), SECONDS)
-            yield
+            yield server
         finally:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -67,3 +70,30 @@ async def test_a_defect_at_one_object_ends_no_watch(tmp_path: Path, caplog: pyte
         await asyncio.wait_for(seen.wait(), SECONDS)
         assert set(watches.cache.snapshot().nodes) == {"gpu-1", "gpu-2"}
     assert "the watch of nodes ended, beginning it anew" in caplog.text
+
+
+async def test_after_etcd_was_restored_from_a_backup_the_operator_sees_what_there_is(tmp_path: Path) -> None:
+    """Until it was restarted it planned for a cluster that was no more."""
+    watches, cluster = made([0.0]), Cluster()
+    cluster.api.restore(1000)
+    cluster.add_node("gpu-1", is_of="lost")
+    cluster.add_node("gpu-2")
+    async with running(cluster, tmp_path, watches) as server:
+        del cluster.api.of(paths.NODES)["gpu-2"]
+        cluster.api.of(paths.NODES)["gpu-1"]["metadata"]["labels"] = {"is-of": "backup"}
+        await until(lambda: server.open_watches == len(KINDS))
+        server.restore(500)
+        await until(lambda: set(watches.cache.snapshot().nodes) == {"gpu-1"})
+        assert watches.cache.snapshot().nodes["gpu-1"].labels == {"is-of": "backup"}
+        cluster.add_node("gpu-3")
+        await until(lambda: set(watches.cache.snapshot().nodes) == {"gpu-1", "gpu-3"})
+        cluster.api.remove(paths.NODES, "gpu-1")
+        await until(lambda: set(watches.cache.snapshot().nodes) == {"gpu-3"})
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(int(SECONDS / 0.01)):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not come about in time")

@@ -3,13 +3,14 @@
 from tests.samples.operator import scheduler
 
 from gpushare_core.json_object import Json
-from gpushare_operator.cluster.cache import Cache, Listing, read
+from gpushare_operator.cluster.cache import Cache, Change, Listing, read
 from gpushare_operator.cluster.kinds import DAEMON_SETS, NODES
 from gpushare_operator.cluster.objects import NodeObject
 
 
-def node(version: int, **labels: str) -> Json:
-    return {"metadata": {"name": "n", "uid": "uid-n", "resourceVersion": str(version), "labels": labels}}
+def node(version: int, name: str = "n", /, **labels: str) -> Json:
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version), "labels": labels}
+    return {"metadata": metadata}
 
 
 def listing(*bodies: Json) -> Listing[NodeObject]:
@@ -103,6 +104,83 @@ def test_an_answer_that_comes_after_a_newer_list_brings_nothing_back() -> None:
     assert not cache.observe(NODES, node(5))
     assert cache.snapshot().nodes == {}
     assert cache.observe(NODES, node(11))
+
+
+def filled(cache: Cache, *bodies: Json) -> Listing[NodeObject]:
+    """A list that is asked for now."""
+    made = cache.listing(NODES)
+    made.add(bodies)
+    return made
+
+
+def before_the_restore() -> Cache:
+    cache = Cache()
+    cache.replace(filled(cache, node(900, a="new"), node(950, "second"), node(200, "third")), "1000")
+    return cache
+
+
+def test_once_etcd_was_restored_from_a_backup_the_cache_is_as_the_backup() -> None:
+    """All versions are lower than those that were known: whatever came was ignored, until a restart."""
+    cache = before_the_restore()
+    restored = filled(cache, node(300, a="old"), node(200, "third"), node(310, "fourth"))
+    assert cache.replace(restored, "500") is Change.ALL
+    assert sorted(cache.snapshot().nodes) == ["fourth", "n", "third"]
+    assert cache.snapshot().nodes["n"].labels == {"a": "old"}
+    assert cache.snapshot().states.keys() == cache.snapshot().nodes.keys()
+    assert cache.observe(NODES, node(501, a="written")), "a write of ours, or an event"
+    assert cache.forget(NODES, read(NODES, node(502, "third")))
+    assert not cache.observe(NODES, node(499, "third")), "of one object the newest wins again"
+    assert cache.replace(filled(cache, node(501, a="written")), "510")
+    assert cache.snapshot().nodes.keys() == {"n"}
+
+
+def test_what_is_as_it_was_before_the_restore_is_no_change() -> None:
+    cache = before_the_restore()
+    restored = filled(cache, node(300, a="new"), node(150, "second"), node(200, "third"))
+    assert cache.replace(restored, "500") is Change.NOTHING
+
+
+def test_a_list_of_before_the_restore_that_comes_after_it_brings_nothing_back() -> None:
+    cache = before_the_restore()
+    lost = filled(cache, node(900, a="new"), node(950, "second"))
+    cache.replace(filled(cache, node(300, a="old")), "500")
+    assert not cache.replace(lost, "1000")
+    assert cache.observe(NODES, node(501, a="written"))
+
+
+def test_two_lists_that_tell_of_a_restore_come_in_any_order() -> None:
+    cache = before_the_restore()
+    early = filled(cache, node(300, a="old"))
+    late = filled(cache, node(501, a="later"))
+    cache.replace(late, "505")
+    assert not cache.replace(early, "500")
+    assert cache.snapshot().nodes["n"].labels == {"a": "later"}
+
+
+def test_an_answer_of_before_the_restore_that_comes_after_it_lasts_until_the_next_list() -> None:
+    cache = before_the_restore()
+    cache.replace(filled(cache, node(300, a="old")), "500")
+    cache.observe(NODES, node(990, a="lost"))
+    assert cache.replace(filled(cache, node(300, a="old")), "510")
+    assert cache.snapshot().nodes["n"].labels == {"a": "old"}
+    assert cache.observe(NODES, node(511, a="written"))
+
+
+def test_such_an_answer_does_not_outlast_a_list_of_newer_versions() -> None:
+    cache = before_the_restore()
+    cache.replace(filled(cache, node(300, a="old")), "500")
+    cache.observe(NODES, node(990, a="lost"))
+    assert cache.replace(filled(cache, node(300, a="old")), "2000")
+    assert cache.snapshot().nodes["n"].labels == {"a": "old"}
+
+
+def test_a_list_is_not_of_the_past_because_something_newer_comes_while_it_is_read() -> None:
+    cache = before_the_restore()
+    slow = filled(cache, node(1001, a="listed"))
+    cache.observe(NODES, node(1005, a="newer"))
+    assert cache.replace(slow, "1002")
+    assert cache.snapshot().nodes["n"].labels == {"a": "newer"}
+    assert not cache.observe(NODES, node(1004, a="late"))
 
 
 def test_what_a_snapshot_shows_never_changes() -> None:

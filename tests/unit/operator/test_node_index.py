@@ -59,7 +59,7 @@ class World:
     """A cluster whose every change comes to the operator's cache, as its watches bring it."""
 
     cluster: Cluster = field(default_factory=Cluster)
-    lists: list[tuple[Kind[Any], list[Json], str]] = field(default_factory=list)
+    lists: list[tuple[Listing[Any], list[Json], str]] = field(default_factory=list)
     """Read some time ago."""
 
     def __post_init__(self) -> None:
@@ -161,14 +161,13 @@ class World:
 
     def begin_list(self, position: int) -> None:
         collection = list(FOLLOWED)[position]
-        items, version = asyncio.run(self.cluster.api.list_all(collection))
-        self.lists.append((FOLLOWED[collection], items, version))
+        listing = self.cache.listing(FOLLOWED[collection])
+        self.lists.append((listing, *asyncio.run(self.cluster.api.list_all(collection))))
 
     def end_list(self, position: int) -> None:
         """The answer comes, however late."""
         if self.lists:
-            kind, items, version = self.lists.pop(position % len(self.lists))
-            listing = self.cache.listing(kind)
+            listing, items, version = self.lists.pop(position % len(self.lists))
             listing.add(items)
             self.cache.replace(listing, version)
 
@@ -180,6 +179,15 @@ class World:
         self.begin_list(position)
         self.end_list(len(self.lists) - 1)
         self.end_list(len(self.lists) - 1)
+
+    def restore(self, version: int) -> None:
+        """etcd is as it was in a backup, without node d; watches list anew, whatever is under way."""
+        api = self.cluster.api
+        api.restore(version)
+        self.cluster.api.of(paths.NODES).pop("d", None)
+        for position in range(len(FOLLOWED)):
+            self.begin_list(position)
+            self.end_list(len(self.lists) - 1)
 
     def _put(self, collection: str, name: str, patch: Json) -> None:
         if name in self.cluster.api.of(collection):
@@ -228,6 +236,7 @@ def a_change() -> st.SearchStrategy[Callable[[World], None]]:
         ),
         st.builds(lambda *given: lambda world: world.begin_list(*given), st.integers(0, 3)),
         st.builds(lambda *given: lambda world: world.end_list(*given), st.integers(0, 3)),
+        st.builds(lambda *given: lambda world: world.restore(*given), st.integers(1, 30)),
         st.builds(lambda *given: lambda world: world.overtake(*given), st.integers(0, 3), names),
     )
 

@@ -35,6 +35,7 @@ from gpushare_operator.decide.actions import (
     LabelNode,
     SetFinalizers,
 )
+from gpushare_operator.decide.rivals import rival
 from gpushare_operator.desired.daemon_sets import plugin_daemon_set
 from gpushare_operator.desired.plugin_platform import PluginPlatform
 
@@ -77,12 +78,19 @@ def test_a_policy_in_force_needs_nothing() -> None:
     assert cluster_actions(seen) == []
 
 
+PLAIN = share("gpu-1", policy())
+ADDED_TO = replace(PLAIN, spec={**PLAIN.spec, "slicesPerCard": 2})
+OF_TOMORROW = replace(PLAIN, spec={**PLAIN.spec, "ofTomorrow": "yes"})
+
+
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
         pytest.param(node("gpu-1"), ["LabelNode"], id="labels removed"),
         pytest.param(node("gpu-1", "default", {MODE_LABEL: "Off"}), ["LabelNode"], id="a label changed"),
         pytest.param(share("gpu-1", policy(), spec={}), ["ApplyShareNode"], id="share node changed"),
+        pytest.param(ADDED_TO, ["ApplyShareNode"], id="a field added that the policy leaves out"),
+        pytest.param(OF_TOMORROW, [], id="a field added that this version does not know"),
         pytest.param(share("gpu-1", policy(), owners=()), ["ApplyShareNode"], id="owner removed"),
         pytest.param(share("gpu-1", policy(), deleting=True), [], id="share node going, made anew when gone"),
         pytest.param(plugins(policy(), body={}), ["ApplyDaemonSet"], id="DaemonSet changed"),
@@ -91,6 +99,12 @@ def test_a_policy_in_force_needs_nothing() -> None:
 )
 def test_what_others_changed_is_put_right(changed: Any, expected: list[str]) -> None:
     assert class_names(policy_actions(snapshot(serving(policy(), "gpu-1"), changed))) == expected
+
+
+def test_whoever_adds_a_field_that_the_policy_leaves_out_is_told_what_it_is() -> None:
+    seen = snapshot(serving(policy(), "gpu-1"), ADDED_TO)
+    (action,) = policy_actions(seen)
+    assert rival(seen, action) == "somebody changes spec.slicesPerCard"
 
 
 @pytest.mark.parametrize(
