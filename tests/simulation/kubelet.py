@@ -391,7 +391,7 @@ class SimulatedKubelet:
         if len(ids) < amount:
             ids = await self._choose(name, amount, ids)
         await asyncio.sleep(CALL)
-        answer = self._allocator(name).allocate(ids)
+        answer = await self._allocator(name).allocate(ids)
         self.gave_at = seconds()
         return Given(name, [*ids], answer.variables)
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Set
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -28,6 +29,14 @@ SPECS_TIMEOUT = 30.0
 _log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """One that is under way."""
+
+    ended: set[str] = field(default_factory=set)
+    """UIDs of pods that have gone since it began."""
+
+
 class PodWatch:
     """Keeps ``state.pods``.
 
@@ -44,6 +53,7 @@ class PodWatch:
         self._reads = asyncio.Semaphore(CONCURRENT_READS)
         self._under_way: dict[PodName, asyncio.Event] = {}
         """Pods that are being read -> set when that is over."""
+        self._readings: list[_Reading] = []
         self.synced = asyncio.Event()
 
     async def run(self) -> None:
@@ -108,14 +118,23 @@ class PodWatch:
 
     def _handle(self, event: Listed[Pod] | Changed[Pod]) -> None:
         if isinstance(event, Listed):
+            listed = {pod.uid for pod in event.items}
+            for pod in [pod for pod in self._state.pods.values() if pod.uid not in listed]:
+                self._drop(pod)
             self._state.put_pods(event.items)
             return
         pod = event.item
         if event.kind == "DELETED":
-            self._state.drop_pod(pod.name, pod.uid)
+            self._drop(pod)
             self._ended()
         else:
             self._state.put_pod(pod)
+
+    def _drop(self, pod: Pod) -> None:
+        """A reading of it that is under way may be answered with what it was."""
+        for reading in self._readings:
+            reading.ended.add(pod.uid)
+        self._state.drop_pod(pod.name, pod.uid)
 
     async def _read_spec(self, name: PodName) -> None:
         self._under_way[name] = over = asyncio.Event()
@@ -127,31 +146,36 @@ class PodWatch:
                 del self._under_way[name]
 
     async def _read_into_state(self, name: PodName) -> None:
-        watched = name in self._state.pods
+        reading = _Reading()
+        self._readings.append(reading)
         try:
             async with self._reads:
                 item = await self._client.get(pod_path(*name))
         except ApiError as error:
             self._handle_refusal(name, error)
-            return
         except UnreachableError as error:
             _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
-            return
-        if not (watched and name not in self._state.pods):
-            self._put(name, item)
+        else:
+            self._put(name, item, reading.ended)
+        finally:
+            self._readings.remove(reading)
 
-    def _put(self, name: PodName, item: Json) -> None:
+    def _put(self, name: PodName, item: Json, ended: Set[str]) -> None:
         try:
-            if is_bound_to(item, self._state.name):
-                self._state.put_pod(read_pod(item, Dialect.allocation_annotation, RESOURCES))
+            if not is_bound_to(item, self._state.name):
+                return
+            pod = read_pod(item, Dialect.allocation_annotation, RESOURCES)
         except ValueError as error:
             _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
+        else:
+            if pod.uid not in ended:
+                self._state.put_pod(pod)
 
     def _handle_refusal(self, name: PodName, error: ApiError) -> None:
         if not error.is_not_found:
             _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
         elif name in self._state.pods:
-            self._state.drop_pod(name, self._state.pods[name].uid)
+            self._drop(self._state.pods[name])
 
 
 def read_one(raw: msgspec.Raw | bytes) -> Pod:

@@ -6,14 +6,17 @@ PodResources nor the checkpoint show them, and we did not name units for all of 
 ``HandlePodAdditions`` and ``devicemanager.ManagerImpl.devicesToAllocate`` of the kubelet (1.36).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
 from gpushare_core.placement.requests import PodRequest
 from gpushare_plugin.decide.allocations import containers_without_units, is_known
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
+from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
+from gpushare_plugin.decide.unit_ids import UnitSet
 
 
 def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
@@ -163,3 +166,23 @@ def _order(
     begun = pod.uid in preferred and not _is_served(pod, preferred)
     known = pod.started or _is_served(pod, preferred) or assigned.forgotten_of(pod) is not None
     return (known, pod.deleting, unseen, not begun, promised or pod.created, pod.created, pod.uid)
+
+
+def require_not_listed(numbers: Iterable[int], assigned: AssignedDevices) -> None:
+    """Raises ``UnusableUnitsError`` where a container has some of ``numbers`` by what is listed.
+
+    A kubelet can forget for a moment what it has given away. Units that an ordinary init container lends are
+    not listed. Source: ``ManagerImpl.UpdateAllocatedDevices``.
+    """
+    listed = {name: each for name, each in assigned.pods.items() if name not in assigned.unshown}
+    held = UnitSet.of(chain.from_iterable(each.containers.values() for each in listed.values()))
+    if not (met := {number for number in numbers if held.has(number)}):
+        return
+    owners = (
+        each.name
+        for each in listed.values()
+        if not met.isdisjoint(chain.from_iterable(each.containers.values()))
+    )
+    raise UnusableUnitsError(
+        f"the kubelet chose {len(met)} units that a container of {next(owners)} has: create the pod anew"
+    )

@@ -114,11 +114,23 @@ def _told(units: ForeignUnits, variables: Mapping[str, str], device_nodes: Colle
 
 
 def by_pod(entries: Iterable[CheckpointEntry]) -> dict[str, dict[str, CheckpointEntry]]:
-    """Returns pod UID -> container -> entry."""
+    """Returns pod UID -> container -> entry.
+
+    A container has one for each extended resource, such as a device of another plugin's beside units of ours,
+    and the checkpoint has them in no order.
+    """
     pods: dict[str, dict[str, CheckpointEntry]] = {}
     for entry in entries:
-        pods.setdefault(entry.uid, {})[entry.container] = entry
+        containers = pods.setdefault(entry.uid, {})
+        other = containers.get(entry.container)
+        containers[entry.container] = _joined(other, entry) if other else entry
     return pods
+
+
+def _joined(one: CheckpointEntry, other: CheckpointEntry) -> CheckpointEntry:
+    """Returns the one that has units of ours, with the foreign ones of both."""
+    own = other if other.numbers or not one.numbers else one
+    return replace(own, foreign=(*one.foreign, *other.foreign))
 
 
 def _number(text: str | None, place: int) -> int | None:

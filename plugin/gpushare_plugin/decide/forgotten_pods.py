@@ -6,8 +6,10 @@ GPUShareNode. The annotation of a static pod goes with its mirror, which anybody
 ``isContainerAlreadyRunning`` of ``devicemanager.ManagerImpl`` (1.36).
 """
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from gpushare_core.api.node_object import NodeStatus
 from gpushare_core.books.allocation import Shares, sum_shares
@@ -16,6 +18,7 @@ from gpushare_core.placement.requests import ResourceClass
 from gpushare_plugin.decide.allocations import forgotten_containers, forgotten_strangers, forgotten_units
 from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.environment import UnusableUnitsError
+from gpushare_plugin.decide.layout import Layout, PlacedCard
 from gpushare_plugin.decide.pod_allocation import PodAllocation
 from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
@@ -24,6 +27,8 @@ from gpushare_plugin.decide.unit_ids import UnitSet
 
 Remembered = Mapping[PodName, PodAllocation]
 """What pods had before a kubelet was started, of those that it has not shown with all of it since."""
+FORGOTTEN = "see LedgerInSync"
+NOT_SHOWN = "and it has not listed all of their pods since its start: create the pod anew"
 
 
 def still_remembered(
@@ -161,34 +166,71 @@ def _shares_asking(pod: Pod, assigned: AssignedDevices, units: int) -> list[Shar
     return [each for each in shares if sum(each.values()) == units]
 
 
-def require_room_beside_forgotten(
+def require_room_beside_unlisted(
     numbers: Sequence[int],
     resource: ResourceClass,
     *,
     taken: Iterable[Sequence[int]],
     assignments: NodeAssignments,
     pods: Pods,
+    silent: bool = False,
 ) -> None:
-    """Raises ``UnusableUnitsError`` where those of ``numbers`` that are not ``taken`` and forgotten ones are
-    more than their card has, unless they can be those of a forgotten container that is started anew.
+    """Raises ``UnusableUnitsError`` where ``numbers`` beside those ``taken``, forgotten ones, and those of
+    pods that are not shown yet are more than their card has, unless they can be those of a forgotten
+    container that is started anew.
 
     ``taken``: units that the kubelet has given away, or was told to give, those of each container by
-    themselves.
+    themselves. ``silent``: whether PodResources do not answer. Else the pod that is being admitted is shown.
     """
-    layout, forgotten = assignments.layout.of(resource), forgotten_units(assignments, pods)
-    shares = layout.shares(numbers) if forgotten else {}
-    if forgotten.keys().isdisjoint(shares) or shares in [*_every_forgotten(assignments.assigned, pods)]:
+    layout, assigned = assignments.layout.of(resource), assignments.assigned
+    forgotten = forgotten_units(assignments, pods)
+    unshown = _met(numbers, _unshown_holdings(assigned, silent=silent), layout)
+    shares = layout.shares(numbers) if forgotten or unshown else {}
+    beginning = chain(_every_forgotten(assigned, pods), _every_unshown(assigned, layout) if silent else ())
+    if {*forgotten, *unshown}.isdisjoint(shares) or shares in beginning:
         return
     used = UnitSet.of(taken)
     added = layout.shares([number for number in numbers if not used.has(number)])
-    for placed in (each for each in layout.cards if each.uuid in added):
-        lost = forgotten.get(placed.uuid, 0)
-        count = used.count(placed.numbers) + added[placed.uuid] + lost
+    for placed in (each for each in layout.cards if each.uuid in {**added, **unshown}):
+        lost = forgotten.get(placed.uuid, 0) + unshown.get(placed.uuid, 0)
+        count = used.count(placed.numbers) + added.get(placed.uuid, 0) + lost
         if lost and count > placed.units:
-            raise UnusableUnitsError(
-                f"{count} of {placed.units} units of card {placed.card.index} ({placed.uuid}) would be in"
-                f" use: containers run with {lost} of them that the kubelet calls free, see LedgerInSync"
-            )
+            why = NOT_SHOWN if placed.uuid in unshown else FORGOTTEN
+            raise UnusableUnitsError(_no_room(placed, count, lost, why))
+
+
+def _no_room(placed: PlacedCard, count: int, lost: int, why: str) -> str:
+    return (
+        f"{count} of {placed.units} units of card {placed.card.index} ({placed.uuid}) would be in"
+        f" use: containers run with {lost} of them that the kubelet calls free, {why}"
+    )
+
+
+def _met(numbers: Iterable[int], holdings: Iterable[Sequence[int]], layout: Layout) -> Mapping[str, int]:
+    """Returns card UUID -> how many of ``numbers`` are in ``holdings``, too."""
+    asked = {*numbers}
+    return layout.shares(sorted(asked.intersection(chain.from_iterable(holdings))))
+
+
+def _unshown_holdings(assigned: AssignedDevices, *, silent: bool) -> "Iterator[array[int]]":
+    """Yields the units of each container whose pod the kubelet has not listed since its start.
+
+    Where it is ``silent`` the checkpoint alone tells of nobody: it shows pods that have ended.
+    """
+    listed = {each.uid for name, each in assigned.pods.items() if name not in assigned.unshown}
+    for name in assigned.unshown:
+        yield from assigned.pods[name].containers.values()
+    for uid, entries in assigned.stored.items():
+        if not silent and uid not in listed:
+            yield from (entry.numbers for entry in entries.values())
+
+
+def _every_unshown(assigned: AssignedDevices, layout: Layout) -> Iterator[Shares]:
+    """Yields what each container has whose pod is not shown yet."""
+    for name in assigned.unshown:
+        each = assigned.pods[name]
+        yield from map(layout.shares, each.containers.values())
+        yield from (layout.shares(it.numbers) for it in assigned.stored.get(each.uid, {}).values())
 
 
 def _every_forgotten(assigned: AssignedDevices, pods: Pods) -> Iterator[Shares]:

@@ -16,6 +16,7 @@ from gpushare_plugin.decide.admission import (
     has_stranger,
     pods_to_read,
     pods_without_units,
+    require_not_listed,
 )
 from gpushare_plugin.decide.allocations import (
     annotated_cards_of,
@@ -29,7 +30,7 @@ from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.forgotten_pods import (
     has_known_cards,
-    require_room_beside_forgotten,
+    require_room_beside_unlisted,
     shares_to_get_again,
 )
 from gpushare_plugin.decide.hints import hinted_cards, hinted_units
@@ -143,21 +144,48 @@ class Allocator:
         )
         return cards, numbers, container
 
-    def allocate(self, ids: Sequence[str]) -> ContainerAnswer:
+    async def allocate(self, ids: Sequence[str]) -> ContainerAnswer:
         """Returns what a container with the units ``ids`` gets.
 
         Raises:
             UnusableUnitsError, NothingOfferedError: with a text for the user.
         """
-        numbers, layout = [*known_numbers(ids)], self._layout()
-        self._require_open(numbers, layout)
-        self._require_known(numbers, layout)
-        self._require_room(numbers, layout)
+        numbers = [*known_numbers(ids)]
+        await self._require_usable(numbers)
+        layout = self._layout()
         self.reservations.allocate(numbers)
         self.assignment_reader.read_soon()
         answer = container_answer(ids, layout, self.state.offering.dialect, self.state.devices)
         require_room_beside_foreign(numbers, layout, self.state.assigned)
         return answer
+
+    async def _require_usable(self, numbers: Sequence[int]) -> None:
+        """Raises ``UnusableUnitsError`` where others have these units or their cards.
+
+        What was listed last may be seconds old: a refusal is for good, so the kubelet is asked once more
+        whether it has heard of a pod, or let go of one, since.
+        """
+        try:
+            self._require_free(numbers, silent=False)
+        except UnusableUnitsError:
+            is_silent = not await self._is_listed_anew()
+            self._require_free(numbers, silent=is_silent)
+
+    async def _is_listed_anew(self) -> bool:
+        try:
+            await self.assignment_reader.read_during_call(timeout=self._timeout())
+        except PodResourcesUnavailableError as error:
+            _log.warning("refusing by what was listed last, PodResources do not answer: %s", error)
+            return False
+        return True
+
+    def _require_free(self, numbers: Sequence[int], *, silent: bool) -> None:
+        layout = self._layout()
+        if not silent:  # else those who have them may have ended
+            require_not_listed(numbers, self.state.assigned)
+        self._require_open(numbers, layout)
+        self._require_known(numbers, layout)
+        self._require_room(numbers, layout, silent=silent)
 
     def _require_open(self, numbers: Sequence[int], layout: Layout) -> None:
         """Raises ``UnusableUnitsError`` where a card of these units serves another class, or they are not of
@@ -195,15 +223,16 @@ class Allocator:
                     " earlier list: create the pod anew"
                 )
 
-    def _require_room(self, numbers: Sequence[int], layout: Layout) -> None:
-        """Raises ``UnusableUnitsError`` where containers that the kubelet has forgotten leave no room: it
-        does not always ask which units to take."""
-        require_room_beside_forgotten(
+    def _require_room(self, numbers: Sequence[int], layout: Layout, *, silent: bool) -> None:
+        """Raises ``UnusableUnitsError`` where containers leave no room that the kubelet has forgotten, or
+        whose pods it has not listed since its start: it does not always ask which units to take."""
+        require_room_beside_unlisted(
             numbers,
             self.resource,
             taken=self._taken(),
             assignments=self.state.assignments(layout),
             pods=self.state.pods,
+            silent=silent,
         )
 
     def _locks(self, layout: Layout) -> dict[str, ResourceClass]:
@@ -236,9 +265,8 @@ class Allocator:
 
     async def _candidates(self, units: int) -> Sequence[Pod]:
         state = self.state
-        timeout = POD_RESOURCES_TIMEOUT if state.pod_resources_available else SILENT_TIMEOUT
         try:
-            assigned = await self._listed(timeout)
+            assigned = await self._listed(self._timeout())
         except PodResourcesUnavailableError as error:
             _log.warning("admitting by order of arrival, PodResources do not answer: %s", error)
             return admitted_by_arrival(state.assigned, state.pods, state.preferred, units, resource=self.name)
@@ -246,6 +274,9 @@ class Allocator:
         if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
             await self.pod_watch.read_specs_anew(unsure, timeout=SPECS_TIMEOUT)
         return admission_candidates(assigned, state.pods, state.preferred, units, resource=self.name)
+
+    def _timeout(self) -> float:
+        return POD_RESOURCES_TIMEOUT if self.state.pod_resources_available else SILENT_TIMEOUT
 
     async def _listed(self, timeout: float) -> AssignedDevices:
         """Returns what is assigned, with all pods known that may be admitted.

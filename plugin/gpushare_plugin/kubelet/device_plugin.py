@@ -97,7 +97,8 @@ class DevicePlugin:
         """Allocate: what comes with the units that the kubelet took. Refuses with FAILED_PRECONDITION."""
         try:
             with self._measured(ALLOCATE):
-                answers = [self._allocator.allocate(each.devices_ids) for each in request.container_requests]
+                asked = (each.devices_ids for each in request.container_requests)
+                answers = [await self._allocator.allocate(ids) for ids in asked]
         except (UnusableUnitsError, NothingOfferedError) as error:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
         return api.AllocateResponse(container_responses=[_response(each) for each in answers])

@@ -266,6 +266,7 @@ def two_pods_are_swapped(scene: Scene) -> None:
 
 def take_what_the_kubelet_calls_free(patch: Patch) -> None:
     patch.setattr(Allocator, "_taken", nothing)
+    patch.setattr(allocator, "require_not_listed", nothing)
 
 
 def the_kubelet_forgets_for_a_moment(scene: Scene) -> None:

@@ -102,11 +102,12 @@ async def test_the_extender_places_nobody_on_it_in_any_mode(
 
 async def test_a_kubelet_that_has_not_got_the_list_yet_puts_nobody_on_the_card(node: Node) -> None:
     """Nor where it does not ask which units to take: it does not when it needs all that it calls free."""
-    await node.run_pod(pod_json("a", container(units=4), annotation=annotation({"main": {SECOND: 4}})))
+    text = annotation({"first": {SECOND: 4}})
+    await node.run_pod(pod_json("a", container(), inits=(container("first", 4),), annotation=text))
     await node.until("the pod", lambda: node.on_cards() == {"a": {SECOND: 4}})
     held, free = ids(*range(16, 20)), ids(*range(20, 32))
     await cordon(node, SECOND)
     with pytest.raises(AdmissionError, match="takes no new pod"):
         await node.kubelet.allocate(GPUSHARE.memory_resource, free)
-    await node.kubelet.allocate(GPUSHARE.memory_resource, held)
+    await node.kubelet.allocate(GPUSHARE.memory_resource, held)  # lent to the next container
     await node.kubelet.allocate(GPUSHARE.memory_resource, ids(*range(16)))

@@ -1,6 +1,7 @@
 """Pods that the kubelet knew first are looked up, as far as they still matter here."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -11,9 +12,11 @@ from tests.fakes.plugin_api import PluginApi, plugin_api
 from tests.samples.plugin import NODE, container, name_of, pod_json
 
 from gpushare_core.kube.client import KubeClient
+from gpushare_core.kube.follow import Changed, Listed
 from gpushare_core.kube.paths import pod_path
 from gpushare_plugin.cluster import pod_watch
-from gpushare_plugin.cluster.pod_watch import PodWatch
+from gpushare_plugin.cluster.pod_watch import PodWatch, read_one
+from gpushare_plugin.decide.pods import Pod
 from gpushare_plugin.state import NodeState
 
 ONE = name_of("a")
@@ -133,3 +136,29 @@ async def test_a_reading_that_hangs_is_not_waited_for_long(
         assert state.pods[ONE].request
         assert not first.done()
         hanging.released.set()
+
+
+def _event(kind: str) -> Changed[Pod]:
+    return Changed(kind, read_one(json.dumps(pod_json("a", container(units=4))).encode()))
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["the kubelet knew it first", "the watch knew it"])
+@pytest.mark.parametrize("end", [_event("DELETED"), Listed(list[Pod]())], ids=["deleted", "listed anew"])
+async def test_a_pod_that_ends_while_it_is_being_read_is_not_remembered(
+    api: PluginApi, end: Changed[Pod] | Listed[Pod], *, known: bool
+) -> None:
+    """The answer is of a moment before."""
+    held = HeldBack(answer=json_answer(pod_json("a", container(units=4))))
+    api.fail("GET", pod_path(*ONE), held)
+    state = NodeState(NODE)
+    async with KubeClient(api.credentials()) as client, asyncio.timeout(10):
+        watch = PodWatch(state, client, ended=lambda: None)
+        if known:
+            watch._handle(_event("ADDED"))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(watch.read_specs([ONE], timeout=5))
+            await held.asked.wait()
+            watch._handle(_event("ADDED"))
+            watch._handle(end)
+            held.released.set()
+    assert state.pods == {}

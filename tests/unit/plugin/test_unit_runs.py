@@ -77,6 +77,29 @@ def one_by_one(content: bytes, tail: bytes) -> tuple["array[int]", int]:
     return numbers, at
 
 
+@pytest.mark.parametrize("other", [b"0-1", b"A:B"], ids=["Volcano's", "nobody's"])
+def test_the_rest_is_not_looked_at_again_after_each_id_that_is_none_of_ours(
+    other: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of 250,000 units with a thousand others among them took seconds."""
+    runs, looked_at = UnitRuns(head, TAIL), list[int]()
+    numbers = UnitRuns._numbers
+
+    def counted(runs: UnitRuns, run: bytes) -> "array[int] | None":
+        looked_at.append(len(run))
+        return numbers(runs, run)
+
+    monkeypatch.setattr(UnitRuns, "_numbers", counted)
+    alien = head(len(other)) + other + TAIL
+    content = (run_of([*range(4096, 5096)], TAIL) + alien) * 200
+    at, found = 0, 0
+    while at < len(content):
+        units, at = runs.read(content, at, len(content))
+        found, at = found + len(units), at + len(alien)
+    assert found == 200_000
+    assert sum(looked_at) < 10 * len(content)
+
+
 LETTERS = st.sampled_from([*ALPHABET, "-", "0", "9", "+", "/", "=", "!", "\x00", "\xff"])
 IDS = st.integers(0, CAPACITY - 1).map(encode_id) | st.text(LETTERS, min_size=1, max_size=4)
 
