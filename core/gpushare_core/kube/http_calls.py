@@ -4,14 +4,17 @@ aiohttp can do much more, and takes four times as long for each call: a tenth of
 """
 
 import asyncio
+import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
 
+import aiohappyeyeballs
 import httptools
+from aiohappyeyeballs import AddrInfoType
 
 IDLE_SECONDS = 15.0
 """A connection is kept for so long without a call: those of one burst cost memory."""
@@ -162,19 +165,25 @@ class HttpCalls:
                 connection.close()
 
     async def _connect(self) -> "_Connection":
-        server = self.server
-        name = (server.name or server.host) if server.tls else None
         try:
-            _, connection = await asyncio.get_running_loop().create_connection(
-                lambda: _Connection(self._lost),
-                server.host,
-                server.port,
-                ssl=server.tls,
-                server_hostname=name,
-                happy_eyeballs_delay=NEXT_ADDRESS_SECONDS,
-            )
+            return await self._opened(await self._reached())
         except OSError as error:
             raise NotConnectedError(f"{type(error).__name__}: {error}") from error
+
+    async def _reached(self) -> socket.socket:
+        """asyncio itself tries addresses so, too, but leaves a socket open where the call is given up."""
+        return await aiohappyeyeballs.start_connection(
+            await _addresses(self.server.host, self.server.port), happy_eyeballs_delay=NEXT_ADDRESS_SECONDS
+        )
+
+    async def _opened(self, reached: socket.socket) -> "_Connection":
+        server = self.server
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: _Connection(self._lost),
+            sock=reached,
+            ssl=server.tls,
+            server_hostname=(server.name or server.host) if server.tls else None,
+        )
         return connection
 
     def _lost(self, connection: "_Connection") -> None:
@@ -197,6 +206,14 @@ class HttpCalls:
                 return
             del self._idle[connection]
             connection.close()
+
+
+async def _addresses(host: str, port: int) -> Sequence[AddrInfoType]:
+    """Without a thread where ``host`` is an address by itself: it mostly is."""
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
 class _Connection(asyncio.Protocol):

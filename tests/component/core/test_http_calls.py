@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -317,3 +318,26 @@ def test_nothing_makes_two_headers_of_one(text: str) -> None:
 def test_what_is_no_url_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="no URL"):
         HttpServer.at(url, ssl.create_default_context())
+
+
+@pytest.mark.parametrize("step", range(12))
+async def test_a_call_that_is_given_up_while_it_connects_leaves_no_socket_open(step: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        calls = HttpCalls(HttpServer.at(f"http://127.0.0.1:{listening.getsockname()[1]}", caller_tls()), 1)
+        calling = asyncio.create_task(calls.call(get(calls), seconds=5))
+        for _ in range(step):
+            await asyncio.sleep(0)
+        calling.cancel()
+        await asyncio.wait([calling])
+        await asyncio.sleep(0)  # a transport closes its socket one step later
+        listening.settimeout(0)
+        with contextlib.suppress(BlockingIOError):
+            read_to_its_end(listening.accept()[0])
+
+
+def read_to_its_end(accepted: socket.socket) -> None:
+    with accepted:
+        accepted.settimeout(1)
+        with contextlib.suppress(ConnectionError):
+            while accepted.recv(1000):
+                pass
