@@ -6,7 +6,7 @@ PodResources nor the checkpoint show them, and we did not name units for all of 
 ``HandlePodAdditions`` and ``devicemanager.ManagerImpl.devicesToAllocate`` of the kubelet (1.36).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from gpushare_core.placement.requests import PodRequest
@@ -32,21 +32,26 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
     ]
 
 
-def has_stranger(assigned: AssignedDevices, pods: Pods) -> bool:
-    """Whether a pod may be being admitted that the API server does not know: static pods are admitted before
-    their mirrors are made. A container of it is listed without units; others may have theirs already."""
-    strangers = (each for each in assigned.pods.values() if _may_be_strange(each, assigned, pods))
+def has_stranger(assigned: AssignedDevices, pods: Pods, meant: Sequence[Pod] = ()) -> bool:
+    """Whether a pod may be being admitted that is none of those ``meant``, and that the API server does not
+    know: static pods are admitted before their mirrors are made. A container of it is listed without units;
+    others may have theirs already."""
+    strangers = (each for each in assigned.pods.values() if _may_be_strange(each, assigned, pods, meant))
     return any(not each.has(container) for each in strangers for container in each.containers)
 
 
-def _may_be_strange(listed: PodAssignment, assigned: AssignedDevices, pods: Pods) -> bool:
-    """The API server has the mirror of a former static pod for a while: that had units, and a kubelet that
-    has not forgotten them does not list it without."""
+def _may_be_strange(
+    listed: PodAssignment, assigned: AssignedDevices, pods: Pods, meant: Sequence[Pod]
+) -> bool:
+    """The API server has the mirror of a former static pod for a while: that had units, and a kubelet lists
+    it without only where it has forgotten them. The one that has its file now asks for others than it then,
+    or what it had is there for it."""
     if not is_known(listed, pods):
         return True
     pod = pods[listed.name]
     asks = bool(pod.static_uid and pod.request and pod.request.running_containers)
-    return asks and not listed.units and assigned.forgotten_of(pod) is None
+    is_meant = pod in meant and assigned.forgotten_of(pod) is not None
+    return asks and not listed.units and not is_meant
 
 
 def admission_candidates(

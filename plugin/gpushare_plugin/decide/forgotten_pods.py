@@ -15,7 +15,7 @@ from gpushare_core.api.node_object import NodeStatus
 from gpushare_core.books.allocation import Shares, sum_shares
 from gpushare_core.placement.modes import class_of_lock
 from gpushare_core.placement.requests import ResourceClass
-from gpushare_plugin.decide.allocations import forgotten_containers, forgotten_strangers, forgotten_units
+from gpushare_plugin.decide.allocations import forgotten_containers, forgotten_units
 from gpushare_plugin.decide.assigned_devices import AssignedDevices, NodeAssignments
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.layout import Layout, PlacedCard
@@ -173,6 +173,7 @@ def require_room_beside_unlisted(
     taken: Iterable[Sequence[int]],
     assignments: NodeAssignments,
     pods: Pods,
+    meant: Sequence[Pod] = (),
     silent: bool = False,
 ) -> None:
     """Raises ``UnusableUnitsError`` where ``numbers`` beside those ``taken``, forgotten ones, and those of
@@ -180,13 +181,14 @@ def require_room_beside_unlisted(
     container that is started anew.
 
     ``taken``: units that the kubelet has given away, or was told to give, those of each container by
-    themselves. ``silent``: whether PodResources do not answer. Else the pod that is being admitted is shown.
+    themselves. ``meant``: pods for a container of one of which the kubelet may be asking. ``silent``: whether
+    PodResources do not answer. Else the pod that is being admitted is shown.
     """
     layout, assigned = assignments.layout.of(resource), assignments.assigned
     forgotten = forgotten_units(assignments, pods)
     unshown = _met(numbers, _unshown_holdings(assigned, silent=silent), layout)
     shares = layout.shares(numbers) if forgotten or unshown else {}
-    beginning = chain(_every_forgotten(assigned, pods), _every_unshown(assigned, layout) if silent else ())
+    beginning = chain(_forgotten_of_all(meant, assigned), _every_unshown(assigned, layout) if silent else ())
     if {*forgotten, *unshown}.isdisjoint(shares) or shares in beginning:
         return
     used = UnitSet.of(taken)
@@ -233,13 +235,13 @@ def _every_unshown(assigned: AssignedDevices, layout: Layout) -> Iterator[Shares
         yield from (layout.shares(it.numbers) for it in assigned.stored.get(each.uid, {}).values())
 
 
-def _every_forgotten(assigned: AssignedDevices, pods: Pods) -> Iterator[Shares]:
-    """Yields what each forgotten container has."""
-    for pod in pods.values():
+def _forgotten_of_all(meant: Sequence[Pod], assigned: AssignedDevices) -> Iterator[Shares]:
+    """Yields what each forgotten container has; nothing where one of the pods has none: it may be that one
+    which is being admitted, and asks for as much."""
+    found = [(pod, forgotten_containers(pod, assigned)) for pod in meant]
+    for pod, names in found if all(names for _, names in found) else ():
         containers = _forgotten_shares(pod, assigned)
-        yield from (containers.get(name, {}) for name in forgotten_containers(pod, assigned))
-    for each in forgotten_strangers(assigned, pods):
-        yield from each.containers.values()
+        yield from (containers.get(name, {}) for name in names)
 
 
 def _forgotten_shares(pod: Pod, assigned: AssignedDevices) -> Mapping[str, Shares]:

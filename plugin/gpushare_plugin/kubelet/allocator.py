@@ -26,7 +26,6 @@ from gpushare_plugin.decide.allocations import (
     forgotten_units,
     node_locks,
 )
-from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.forgotten_pods import (
     has_known_cards,
@@ -163,29 +162,22 @@ class Allocator:
         """Raises ``UnusableUnitsError`` where others have these units or their cards.
 
         What was listed last may be seconds old: a refusal is for good, so the kubelet is asked once more
-        whether it has heard of a pod, or let go of one, since.
+        whether it has heard of a pod, or let go of one, since, and whose container may be starting anew.
         """
         try:
             self._require_free(numbers, silent=False)
         except UnusableUnitsError:
             is_silent = not await self._is_listed_anew()
-            self._require_free(numbers, silent=is_silent)
+            meant = await self._meant_pods(len(numbers), silent=is_silent)
+            self._require_free(numbers, silent=is_silent, meant=meant)
 
-    async def _is_listed_anew(self) -> bool:
-        try:
-            await self.assignment_reader.read_during_call(timeout=self._timeout())
-        except PodResourcesUnavailableError as error:
-            _log.warning("refusing by what was listed last, PodResources do not answer: %s", error)
-            return False
-        return True
-
-    def _require_free(self, numbers: Sequence[int], *, silent: bool) -> None:
+    def _require_free(self, numbers: Sequence[int], *, silent: bool, meant: Sequence[Pod] = ()) -> None:
         layout = self._layout()
         if not silent:  # else those who have them may have ended
             require_not_listed(numbers, self.state.assigned)
         self._require_open(numbers, layout)
         self._require_known(numbers, layout)
-        self._require_room(numbers, layout, silent=silent)
+        self._require_room(numbers, layout, silent=silent, meant=meant)
 
     def _require_open(self, numbers: Sequence[int], layout: Layout) -> None:
         """Raises ``UnusableUnitsError`` where a card of these units serves another class, or they are not of
@@ -223,7 +215,9 @@ class Allocator:
                     " earlier list: create the pod anew"
                 )
 
-    def _require_room(self, numbers: Sequence[int], layout: Layout, *, silent: bool) -> None:
+    def _require_room(
+        self, numbers: Sequence[int], layout: Layout, *, silent: bool, meant: Sequence[Pod]
+    ) -> None:
         """Raises ``UnusableUnitsError`` where containers leave no room that the kubelet has forgotten, or
         whose pods it has not listed since its start: it does not always ask which units to take."""
         require_room_beside_unlisted(
@@ -232,6 +226,7 @@ class Allocator:
             taken=self._taken(),
             assignments=self.state.assignments(layout),
             pods=self.state.pods,
+            meant=meant,
             silent=silent,
         )
 
@@ -253,23 +248,33 @@ class Allocator:
         return layout
 
     async def _admitted_pods(self, units: int) -> Sequence[Pod]:
-        """Returns the pod that the kubelet admits, by its PodResources; without them the likeliest one.
+        """Returns the pod that the kubelet admits, by its PodResources; without them the likeliest one."""
+        return await self._meant_pods(units, silent=not await self._is_listed_anew())
 
-        Several, the likeliest first, where it may be the container of any of them that restarts.
+    async def _is_listed_anew(self) -> bool:
+        try:
+            await self._list_anew(self._timeout())
+        except PodResourcesUnavailableError as error:
+            _log.warning("going by what was listed last, PodResources do not answer: %s", error)
+            return False
+        return True
+
+    async def _meant_pods(self, units: int, *, silent: bool) -> Sequence[Pod]:
+        """Returns the pod for a container of which the kubelet asks, by what is listed.
+
+        Several, the likeliest first, where it may be the container of any of them that starts anew.
         """
-        candidates = await self._candidates(units)
+        candidates = await self._candidates(units, silent=silent)
         assigned, pods = self.state.assigned, self.state.pods
         if not candidates or not forgotten_containers(candidates[0], assigned):
             return candidates[:1]
-        return [] if has_stranger(assigned, pods) else candidates
+        return [] if has_stranger(assigned, pods, candidates) else candidates
 
-    async def _candidates(self, units: int) -> Sequence[Pod]:
+    async def _candidates(self, units: int, *, silent: bool) -> Sequence[Pod]:
         state = self.state
-        try:
-            assigned = await self._listed(self._timeout())
-        except PodResourcesUnavailableError as error:
-            _log.warning("admitting by order of arrival, PodResources do not answer: %s", error)
-            return admitted_by_arrival(state.assigned, state.pods, state.preferred, units, resource=self.name)
+        assigned = state.assigned
+        if silent:
+            return admitted_by_arrival(assigned, state.pods, state.preferred, units, resource=self.name)
         unsure = pods_without_units(assigned, state.pods)
         if len(unsure) > 1:  # one is being admitted, the others may run: then the kubelet forgot their units
             await self.pod_watch.read_specs_anew(unsure, timeout=SPECS_TIMEOUT)
@@ -278,19 +283,15 @@ class Allocator:
     def _timeout(self) -> float:
         return POD_RESOURCES_TIMEOUT if self.state.pod_resources_available else SILENT_TIMEOUT
 
-    async def _listed(self, timeout: float) -> AssignedDevices:
-        """Returns what is assigned, with all pods known that may be admitted.
-
-        Raises ``PodResourcesUnavailableError``.
-        """
+    async def _list_anew(self, timeout: float) -> None:
+        """Until all pods are known that may be admitted. Raises ``PodResourcesUnavailableError``."""
         assigned = await self.assignment_reader.read_during_call(timeout=timeout)
         names = pods_to_read(assigned, self.state.pods)
         await self.pod_watch.read_specs(names, timeout=SPECS_TIMEOUT)
         read = (self.state.pods[name] for name in names if name in self.state.pods)
-        if all(assigned.of(pod) for pod in read):
-            return assigned
-        # The watch had not told yet that another pod has the name: whose the rest is follows anew.
-        return await self.assignment_reader.read_during_call(timeout=timeout)
+        if not all(assigned.of(pod) for pod in read):
+            # The watch had not told yet that another pod has the name: whose the rest is follows anew.
+            await self.assignment_reader.read_during_call(timeout=timeout)
 
     def _container_request(
         self,

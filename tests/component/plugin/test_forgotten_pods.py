@@ -242,6 +242,20 @@ async def test_nor_is_one_whose_file_was_written_anew(node: Node) -> None:
         await node.kubelet.admit(mirror("second", 4, static="hash-3", uid="mirror-3"))
 
 
+async def test_nor_is_such_a_one_where_the_former_ones_units_are_forgotten_too(node: Node) -> None:
+    await one_card(node, "Memory")
+    await static_pod(node, 4)
+    await node.run_pod(mirror("second", 2, static="hash-2", uid="mirror-2"))
+    await node.run_pod(pod_json("other", container(units=10)) | {"status": RUNNING})
+    await node.until("all in the status", lambda: allocated(node) == 16)
+    await forgetful_restart(node, "static", "second", "other")
+    await all_pods(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    node.kubelet.pods.pop(name_of("second"))
+    with pytest.raises(AdmissionError):
+        await node.kubelet.admit(mirror("second", 4, static="hash-3", uid="mirror-3"))
+
+
 @modes
 async def test_the_record_tells_it_while_the_mirror_is_away(node: Node, mode: str) -> None:
     """The kubelet makes the mirror anew a moment after the plugin has read of it."""

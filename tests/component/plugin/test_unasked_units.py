@@ -8,10 +8,12 @@ from tests.component.plugin.test_forgotten_pods import (
     RUNNING,
     SLICE,
     allocated,
+    forgetful_restart,
     lists,
     mirror,
     one_card,
 )
+from tests.component.plugin.test_kubelet_restart import all_pods
 from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, name_of, pod_json
@@ -146,3 +148,16 @@ async def test_an_init_container_lends_its_units_within_its_pod(node: Node, mode
     inits = (container("init", units, resource), container("second", units, resource))
     await node.run_pod(pod_json("staged", container(units=units, resource=resource), inits=inits))
     await node.until("its status", lambda: allocated(node) == units)
+
+
+async def test_what_a_container_runs_with_is_not_given_to_a_pod_that_asks_for_as_much(node: Node) -> None:
+    """The kubelet has forgotten it; all that it calls free is just as much."""
+    await one_card(node, "Memory")
+    await runs(node, 12)
+    await forgetful_restart(node, "first")
+    await all_pods(node)
+    await node.until("the word", lambda: node.condition("LedgerInSync") == ("False", "KubeletForgot"))
+    await node.run_pod(pod_json("small", container(units=4)) | {"status": RUNNING})
+    node.kubelet.aligns = True
+    with pytest.raises(AdmissionError, match="containers run with 12 of them"):
+        await node.run_pod(pod_json("other", container(units=12)))
