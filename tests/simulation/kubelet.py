@@ -107,10 +107,11 @@ class SimulatedKubelet:
             self._spawn(run())
 
     def _find_static_pods(self) -> None:
-        """It tries those anew that it has refused before."""
+        """It tries those anew that it has refused before, also where their files come back later."""
+        for uid in self.mirrors.statuses:
+            self._over.pop(uid, None)
         self.mirrors.restart()
         for uid in self.manifests.pods:
-            self._over.pop(uid, None)
             if uid in self.pods and self.pods[uid].is_running:
                 self.mirrors.statuses[uid] = RUNNING
 

@@ -92,7 +92,7 @@ def with_unshown(
     }
     awaited = (pod for pod in pods.values() if shown.may_follow(pod.name, known=not pod.static_uid))
     following = {pod.kubelet_uid for pod in awaited}
-    uids = following.union(each.uid for each in kept.values()) - {each.uid for each in listed.pods.values()}
+    uids = following.union(each.uid for each in kept.values()) - _listed_uids(listed, before)
     told = {uid: stored.get(uid) or before.stored.get(uid, {}) for uid in uids}
     return replace(
         listed,
@@ -100,6 +100,12 @@ def with_unshown(
         stored={**{uid: each for uid, each in told.items() if each}, **listed.stored},
         unshown=frozenset(kept),
     )
+
+
+def _listed_uids(listed: AssignedDevices, before: AssignedDevices) -> set[str]:
+    """Also of who is listed without the units by which his UID is found, and had that name with it before."""
+    pods = (*listed.pods.values(), *(each for name, each in before.pods.items() if name in listed.pods))
+    return {each.uid for each in pods}
 
 
 def unshown_holders(

@@ -133,11 +133,17 @@ def test_entries_stay_when_the_checkpoint_is_lost() -> None:
     assert with_unshown(NOBODY, before, shown, by_name(A), stored={}).stored == before.stored
 
 
-def test_a_pod_that_only_says_to_be_the_mirror_of_a_listed_one_keeps_nothing_of_it() -> None:
+@pytest.mark.parametrize("uids", [("", "uid-a"), ("uid-a", "")], ids=["found now", "known from before"])
+def test_a_pod_that_only_says_to_be_the_mirror_of_a_listed_one_keeps_nothing_of_it(
+    uids: tuple[str, str],
+) -> None:
     """What the kubelet has forgotten of that one would look as if it had it still."""
     forged, units = replace(pod("forged"), static_uid="uid-a"), stored(layout(), a={"main": [0, 1, 2, 3]})
-    pods, before = by_name(A, B, forged), replace(BEFORE, stored=units)
-    answer = replace(listed("a"), pods={name_of("a"): listed("a").pods[name_of("a")].with_uid("uid-a")})
+    a, b = (
+        each.pods[name_of("a")].with_uid(uid) for each, uid in zip((BEFORE, listed("a")), uids, strict=True)
+    )
+    pods, before = by_name(A, B, forged), AssignedDevices({name_of("a"): a}, stored=units)
+    answer = replace(listed("a"), pods={name_of("a"): b})
     shown = after(NOBODY, answer, pods=pods)
     assert shown.may_follow(forged.name, known=False)
     assert with_unshown(answer, before, shown, pods, stored={}).stored == {}
