@@ -16,7 +16,6 @@ from gpushare_plugin.decide.environment import UnusableUnitsError
 from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, PodName, Pods
 from gpushare_plugin.decide.preferred_allocation import PreferredCards
-from gpushare_plugin.decide.unit_ids import UnitSet
 
 
 def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
@@ -179,15 +178,17 @@ def require_not_listed(numbers: Iterable[int], assigned: AssignedDevices) -> Non
     A kubelet can forget for a moment what it has given away. Units that an ordinary init container lends are
     not listed. Source: ``ManagerImpl.UpdateAllocatedDevices``.
     """
-    listed = {name: each for name, each in assigned.pods.items() if name not in assigned.unshown}
-    held = UnitSet.of(chain.from_iterable(each.containers.values() for each in listed.values()))
-    if not (met := {number for number in numbers if held.has(number)}):
-        return
-    owners = (
-        each.name
-        for each in listed.values()
-        if not met.isdisjoint(chain.from_iterable(each.containers.values()))
-    )
-    raise UnusableUnitsError(
-        f"the kubelet chose {len(met)} units that a container of {next(owners)} has: create the pod anew"
-    )
+    asked = {*numbers}
+    block = range(min(asked, default=0), max(asked, default=-1) + 1)
+    listed = (each for name, each in assigned.pods.items() if name not in assigned.unshown)
+    for each in (pod for pod in listed if _reaches_into(block, pod)):
+        if met := asked.intersection(chain.from_iterable(each.containers.values())):
+            raise UnusableUnitsError(
+                f"the kubelet chose {len(met)} units that a container of {each.name} has: create the pod anew"
+            )
+
+
+def _reaches_into(block: range, listed: PodAssignment) -> bool:
+    """Whether units of a container may be in ``block``, by the first and the last: they are ascending."""
+    held = (each for each in listed.containers.values() if each)
+    return any(each[0] < block.stop and each[-1] >= block.start for each in held)
