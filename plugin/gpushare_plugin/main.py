@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -29,9 +30,17 @@ def main() -> None:
     options = parse_arguments(sys.argv[1:])
     fixed = {"node": options.node}
     configure_logging(options.log_level, fixed=fixed)
+    spare_programs()
     with log_file(options.log_folder / LOG_FILE, fixed=fixed) if options.log_folder else nullcontext():
         status = asyncio.run(serve(options))
     sys.exit(status)
+
+
+def spare_programs() -> None:
+    """Keeps the garbage collector from what was imported: that stays, and to walk over all of it takes 10 ms,
+    in the middle of some pod's admission."""
+    gc.collect()
+    gc.freeze()
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:

@@ -63,11 +63,7 @@ def admission_candidates(
     """
     names = (name for name in assigned.pods if name in pods and name not in assigned.unshown)
     listed = (pods[name] for name in names if assigned.of(pods[name]))
-    lacking = (
-        pod
-        for pod in listed
-        if units in _lacking(pod, assigned, served=_is_served(pod, preferred), resource=resource)
-    )
+    lacking = (pod for pod in listed if units in _lacking(pod, assigned, preferred, resource=resource))
     return sorted(lacking, key=lambda pod: _order(pod, assigned, preferred))
 
 
@@ -96,12 +92,14 @@ def admitted_by_arrival(
     return sorted(fitting, key=lambda pod: _order(pod, assigned, preferred))
 
 
-def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool, resource: str) -> Iterator[int]:
+def _lacking(
+    pod: Pod, assigned: AssignedDevices, preferred: PreferredCards, *, resource: str
+) -> Iterator[int]:
     """Yields the units of each container that has none yet; nothing for a pod that has what it asked for.
 
     Of ordinary init containers the checkpoint alone shows whether they have units. Without it they have if
-    the pod was ``served``: if we named units as often as the kubelet had to ask. One that has forgotten
-    them asks for them once more, though they have ended.
+    we named units as often as the kubelet had to ask. One that has forgotten them asks for them once more,
+    though they have ended.
     """
     request = pod.request
     if request is None:
@@ -112,7 +110,7 @@ def _lacking(pod: Pod, assigned: AssignedDevices, *, served: bool, resource: str
         return
     listed, stored = assigned.pods[pod.name], assigned.stored_of(pod)
     seen = {name for name in request.containers if listed.has(name) or name in stored}
-    if served and not assigned.forgotten_of(pod):
+    if len(seen) < len(request.containers) and _is_served(pod, preferred) and not assigned.forgotten_of(pod):
         seen |= request.init_containers
     lacking = {name: units for name, units in request.containers.items() if name not in seen}
     if not lacking:

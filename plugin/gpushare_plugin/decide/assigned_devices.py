@@ -58,16 +58,18 @@ class AssignedDevices:
         return assignment.containers.values() if assignment else ()
 
     def foreign(self) -> Iterator[list[ForeignUnits]]:
-        """Yields the foreign units of each pod; a device that containers lend each other is listed of both.
+        """Yields the foreign units of each pod that has some; a device that containers lend each other is
+        listed of both.
 
         Also of pods that the checkpoint alone shows: they may have ended since it was written.
         """
         listed = {each.uid for each in self.pods.values()}
         for assignment in self.pods.values():
-            yield [*chain.from_iterable(assignment.foreign.values())]
+            if assignment.foreign:
+                yield [*chain.from_iterable(assignment.foreign.values())]
         for uid, entries in self.stored.items():
-            if uid not in listed:
-                yield [*chain.from_iterable(entry.foreign for entry in entries.values())]
+            if uid not in listed and (units := [*chain.from_iterable(it.foreign for it in entries.values())]):
+                yield units
 
     def pods_with_units(self) -> Iterator[PodAssignment]:
         """Yields the pods to which units are assigned."""

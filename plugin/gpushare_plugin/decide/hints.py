@@ -26,8 +26,7 @@ def hinted_units(
     """
     units: Counter[str] = Counter()
     for pod in pods:
-        unseen = not assigned.has_units(pod) and not assigned.forgotten_of(pod)
-        if pod.allocation is None and unseen:
+        if pod.allocation is None and not (assigned.has_units(pod) or assigned.forgotten_of(pod)):
             units.update(_hinted(pod, layout, dialect))
     return dict(units)
 

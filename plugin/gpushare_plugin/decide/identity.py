@@ -121,9 +121,10 @@ def _instead_of(only: PodAssignment, former: Iterable[PodAssignment], pod: Pod |
 
 def _by_name(assigned: AssignedDevices) -> dict[PodName, dict[PodName, PodAssignment]]:
     """Returns name -> the pods of that name, by what they go by."""
-    found: dict[PodName, dict[PodName, PodAssignment]] = {}
+    found = {name: {name: each} for name, each in assigned.pods.items() if each.name == name}
     for key, each in assigned.pods.items():
-        found.setdefault(each.name, {})[key] = each
+        if each.name != key:
+            found.setdefault(each.name, {})[key] = each
     return found
 
 

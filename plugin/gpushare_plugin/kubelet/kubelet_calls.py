@@ -6,8 +6,9 @@ from contextlib import contextmanager, suppress
 
 from gpushare_plugin.kubelet.reservations import Reservations
 
-MOST_POSTPONED = 0.5
-"""Seconds for which a round waits for the kubelet to be done with admitting pods."""
+MOST_POSTPONED = 1.0
+"""Seconds for which a round waits for the kubelet to be done with admitting pods: by then most bursts are
+over, and a pod that is admitted during a round waits for three times as long as others."""
 MOST_GIVEN_WAY = 0.05
 """Seconds for which a part of a round waits for a single call: it has its own reasons to take longer."""
 

@@ -245,20 +245,22 @@ async def test_no_unit_changes_while_the_kubelet_writes_down_what_it_took(
 async def test_units_are_named_by_the_layout_that_is_in_force_when_they_are_named(node: Node) -> None:
     """It changes while the API server is asked about the pod: which card has room is then another matter."""
     unknown = promised("unknown", 1, units=12)
-    slow_read(node, "unknown")
+    changed = asyncio.Event()
+    read_once(node, "unknown", after=changed)
     node.kubelet.pods[name_of("unknown")] = Admitted(unknown["spec"], "uid-unknown")
     asked = asyncio.create_task(preferred(node, 12, [*node.kubelet.devices]))
     path = "/api/v1/namespaces/default/pods/unknown"
     await node.api.wait_for("the question", lambda: bool(node.api.requests("GET", path)))
     node.share(reservedMemory="8Gi")
     await node.kubelet.until("the shorter list", lambda it: len(it.devices) == 16)
+    changed.set()
     with pytest.raises(grpc.aio.AioRpcError, match="asked 12, largest free 8"):
         await asked
 
 
-def slow_read(node: Node, name: str) -> None:
+def read_once(node: Node, name: str, *, after: asyncio.Event) -> None:
     async def answer(_: object) -> None:
-        await asyncio.sleep(1)
+        await after.wait()
 
     node.api.fail("GET", f"/api/v1/namespaces/default/pods/{name}", answer)
 
