@@ -102,8 +102,8 @@ class NodeState:
     @property
     def names(self) -> frozenset[str]:
         """Extended resources that are our affair on this node: also those of units of ours that pods have."""
-        held = (assignment.names for assignment in self.assigned.pods.values())
-        return self.dialect_names.union(*held)
+        held = (assignment.names_of.values() for assignment in self.assigned.pods.values())
+        return self.dialect_names.union(*chain.from_iterable(held))
 
     def assignments(self, layout: Layout) -> NodeAssignments:
         """Returns what the kubelet has assigned, by the meaning that IDs have in ``layout``."""

@@ -26,7 +26,7 @@ def pods_to_read(assigned: AssignedDevices, pods: Pods) -> list[PodName]:
     return [
         name
         for name, assignment in assigned.pods.items()
-        if name == assignment.name and not assignment.units
+        if name == assignment.name and not assignment.has_units
         if name not in pods or pods[name].request is None or pods[name].deleting
     ]
 
@@ -50,7 +50,7 @@ def _may_be_strange(
     pod = pods[listed.name]
     asks = bool(pod.static_uid and pod.request and pod.request.running_containers)
     is_meant = pod in meant and assigned.forgotten_of(pod) is not None
-    return asks and not listed.units and not is_meant
+    return asks and not listed.has_units and not is_meant
 
 
 def admission_candidates(

@@ -45,7 +45,7 @@ class AssignedDevices:
     def has_units(self, pod: Pod) -> bool:
         """Whether units are assigned to this pod."""
         assignment = self.of(pod)
-        return bool(self.stored_of(pod) or (assignment and assignment.units))
+        return bool(self.stored_of(pod) or (assignment and assignment.has_units))
 
     def forgotten_of(self, pod: Pod) -> PodAllocation | None:
         """Returns what ``pod`` had of which the kubelet knows nothing any more."""
@@ -73,7 +73,7 @@ class AssignedDevices:
 
     def pods_with_units(self) -> Iterator[PodAssignment]:
         """Yields the pods to which units are assigned."""
-        return (each for each in self.pods.values() if each.units or self.stored.get(each.uid))
+        return (each for each in self.pods.values() if each.has_units or self.stored.get(each.uid))
 
     def numbers(self) -> Iterator[int]:
         """Yields every unit that some pod has, some of them more than once."""

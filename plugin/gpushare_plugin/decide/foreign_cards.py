@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
-from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers
+from gpushare_plugin.decide.checkpoint import StoredContainers
 from gpushare_plugin.decide.foreign_units import ForeignContainers, ForeignUnits, dialect_of
 from gpushare_plugin.decide.pod_assignment import PodAssignment
 from gpushare_plugin.decide.pods import Pod, Pods
@@ -52,9 +52,9 @@ def _by_uid(assigned: AssignedDevices, pods: Pods) -> dict[str, Pod]:
     return {**claimed, **listed, **{pod.uid: pod for pod in pods.values() if not pod.static_uid}}
 
 
-def _located_entries(
-    entries: StoredContainers, pod: Pod | None, names: Collection[str]
-) -> dict[str, CheckpointEntry]:
+def _located_entries(entries: StoredContainers, pod: Pod | None, names: Collection[str]) -> StoredContainers:
+    if all(entry.numbers and not entry.foreign for entry in entries.values()):
+        return entries
     located = {
         container: replace(entry, foreign=_annotated(container, entry.foreign, pod, names))
         if entry.foreign

@@ -105,7 +105,7 @@ def _may_have_lost(name: PodName, listed: AssignedDevices, before: AssignedDevic
     """Whether what is listed of the pod may be of a kubelet that knows nothing of what it had before."""
     known = before.pods.get(name)
     is_restarted = listed.kubelet != before.kubelet or name in before.unshown
-    return known is not None and (is_restarted or not known.units)
+    return known is not None and (is_restarted or not known.has_units)
 
 
 def _instead_of(only: PodAssignment, former: Iterable[PodAssignment], pod: Pod | None) -> PodAssignment:
@@ -173,7 +173,7 @@ def _uid(
         newer = (each.uid for each in former.values() if lost and each.is_unheard_of(pod))
         return next(newer, pod.kubelet_uid)
     before = former.get(assignment.name)
-    if before is not None and before.uid in uids.values() and not (before.units or assignment.units):
+    if before is not None and before.uid in uids.values() and not (before.has_units or assignment.has_units):
         return before.uid
     return ""
 

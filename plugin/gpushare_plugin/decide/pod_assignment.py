@@ -83,6 +83,11 @@ class PodAssignment:
         foreign = (each.count for units in self.foreign.values() for each in units)
         return sum(map(len, self.containers.values())) + sum(foreign)
 
+    @property
+    def has_units(self) -> bool:
+        """Whether any container has units. Asked of each pod in each admission."""
+        return any(self.containers.values()) or any(self.foreign.values())
+
     def has(self, container: str) -> bool:
         """Whether the container has units."""
         return bool(self.containers.get(container) or self.foreign.get(container))
