@@ -16,6 +16,9 @@ SCHEDULER_EVICTS_SECONDS = 30.0
 """After an answer with victims kube-scheduler is left alone for so long."""
 STALE_SECONDS = 15.0
 """After a refusal; then kube-scheduler has to look at the pod again before anything is evicted for it."""
+GONE_SECONDS = 600.0
+"""kube-scheduler tries a pod again after 5 minutes at the latest: one not refused for so long is bound
+elsewhere, or gone."""
 MOST_PODS = 1024
 """The least important ones are forgotten first."""
 ENOUGH_ATTEMPTS = 8
@@ -80,8 +83,14 @@ class PreemptionQueue:
         soon = now + SCHEDULER_SECONDS
         known.due, known.is_woken = soon if known.is_woken else max(known.due, soon), False
         self._preemptors.move_to_end(preemptor.pod.uid)
+        self._forget_gone(now)
         if len(self._preemptors) > self._most:
             del self._preemptors[self._least().pod.uid]
+
+    def _forget_gone(self, now: float) -> None:
+        """Else those that were more important would keep all others out for ever."""
+        while now - next(iter(self._preemptors.values())).refused > GONE_SECONDS:
+            self._preemptors.popitem(last=False)
 
     def _least(self) -> Preemptor:
         """Returns who gives way: of the least important ones the one looked at most often, if that was often

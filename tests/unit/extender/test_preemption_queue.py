@@ -4,6 +4,7 @@ from tests.samples.extender import pod_request, reference
 
 from gpushare_extender.decide.preemption_queue import (
     ENOUGH_ATTEMPTS,
+    GONE_SECONDS,
     MOST_PODS,
     SAMPLE,
     SCHEDULER_SECONDS,
@@ -128,6 +129,18 @@ def test_a_more_important_one_is_taken_in_at_once() -> None:
     for name, priority in (("a", 1), ("b", 1), ("c", 2)):
         queue.refused(preemptor(name, priority), now=0.0)
     assert set(attempts(queue)) == {"a", "c"}
+
+
+def test_important_pods_that_are_gone_keep_nobody_out() -> None:
+    """A job of more than a thousand pods that was deleted left no place for any that mattered less."""
+    queue = PreemptionQueue(most=2)
+    for name in ("a", "b"):
+        queue.refused(preemptor(name, 100), now=0.0)
+    queue.refused(preemptor("b", 100), now=1.0)
+    queue.refused(preemptor("c", 1), now=GONE_SECONDS)
+    assert set(attempts(queue)) == {"a", "b"}
+    queue.refused(preemptor("c", 1), now=GONE_SECONDS + 0.5)
+    assert set(attempts(queue)) == {"b", "c"}
 
 
 class TestEvictionRate:
