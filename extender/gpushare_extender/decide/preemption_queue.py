@@ -20,10 +20,10 @@ GONE_SECONDS = 600.0
 """kube-scheduler tries a pod again after 5 minutes at the latest: one not refused for so long is bound
 elsewhere, or gone."""
 MOST_PODS = 1024
-"""The least important ones are forgotten first."""
+"""Of those that were looked at often enough the least important ones are forgotten first, then of all."""
 ENOUGH_ATTEMPTS = 8
-"""After which a pod makes way for others that are as important: until then nodes are others each time, and
-those that kube-scheduler had not offered at first were."""
+"""After which a pod makes way for any other: it seems that nothing helps it. Until then nodes are others each
+time, and those that kube-scheduler had not offered at first were."""
 SAMPLE = 100
 """kube-scheduler offers all nodes that it finds fit, if they are fewer: its ``minFeasibleNodesToFind``."""
 
@@ -93,13 +93,15 @@ class PreemptionQueue:
             self._preemptors.popitem(last=False)
 
     def _least(self) -> Preemptor:
-        """Returns who gives way: of the least important ones the one looked at most often, if that was often
-        enough, else the one refused last. kube-scheduler tries all of them in the same order each time: if
-        those refused longest ago went, nobody would be looked at twice."""
-        lowest = min(each.priority for each in self._preemptors.values())
-        alike = [each for each in self._preemptors.values() if each.priority == lowest]
-        seen = max(alike, key=lambda each: each.attempts)
-        return seen if seen.attempts >= ENOUGH_ATTEMPTS else alike[-1]
+        """Returns who gives way: of those looked at often enough the least important one, of several the one
+        looked at most often. Where there is none, of the least important ones the one refused last:
+        kube-scheduler tries all of them in the same order each time, and if those refused longest ago went,
+        nobody would be looked at twice."""
+        everybody = self._preemptors.values()
+        if seen := [each for each in everybody if each.attempts >= ENOUGH_ATTEMPTS]:
+            return min(seen, key=lambda each: (each.priority, -each.attempts))
+        lowest = min(each.priority for each in everybody)
+        return [each for each in everybody if each.priority == lowest][-1]
 
     def settled(self, uid: str) -> None:
         """The pod fits somewhere, or needs no node any more."""

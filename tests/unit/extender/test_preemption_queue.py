@@ -131,6 +131,20 @@ def test_a_more_important_one_is_taken_in_at_once() -> None:
     assert set(attempts(queue)) == {"a", "c"}
 
 
+def test_important_ones_that_nothing_helps_make_way_for_others() -> None:
+    """As long as a thousand of them waited, nobody was evicted for one that mattered less."""
+    queue = PreemptionQueue(most=2)
+    for name in ("a", "b"):
+        queue.refused(preemptor(name, 100), now=0.0)
+    for number in range(ENOUGH_ATTEMPTS):
+        assert "c" not in attempts(queue)
+        look(queue, now=float(number + 1))
+        queue.refused(preemptor("c", 1), now=number + 1.0)
+    assert attempts(queue) == {"b": ENOUGH_ATTEMPTS, "c": 0}
+    queue.refused(preemptor("a", 100), now=100.0)
+    assert attempts(queue) == {"a": 0, "c": 0}, "it is taken in again, for one that was looked at more often"
+
+
 def test_important_pods_that_are_gone_keep_nobody_out() -> None:
     """A job of more than a thousand pods that was deleted left no place for any that mattered less."""
     queue = PreemptionQueue(most=2)
