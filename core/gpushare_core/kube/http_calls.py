@@ -171,10 +171,20 @@ class HttpCalls:
             raise NotConnectedError(f"{type(error).__name__}: {error}") from error
 
     async def _reached(self) -> socket.socket:
-        """asyncio itself tries addresses so, too, but leaves a socket open where the call is given up."""
-        return await aiohappyeyeballs.start_connection(
-            await _addresses(self.server.host, self.server.port), happy_eyeballs_delay=NEXT_ADDRESS_SECONDS
+        """asyncio itself tries addresses so, too, but leaves a socket open where the call is given up.
+
+        This one forgets that it is given up while it ends the attempts at other addresses.
+        """
+        addresses = await _addresses(self.server.host, self.server.port)
+        task = asyncio.current_task()
+        given_up = task.cancelling() if task else 0
+        reached = await aiohappyeyeballs.start_connection(
+            addresses, happy_eyeballs_delay=NEXT_ADDRESS_SECONDS
         )
+        if task and task.cancelling() > given_up:
+            reached.close()
+            raise asyncio.CancelledError
+        return reached
 
     async def _opened(self, reached: socket.socket) -> "_Connection":
         server = self.server

@@ -335,6 +335,37 @@ async def test_a_call_that_is_given_up_while_it_connects_leaves_no_socket_open(s
             read_to_its_end(listening.accept()[0])
 
 
+@pytest.mark.parametrize("step", range(12))
+async def test_a_call_is_given_up_also_while_one_of_several_addresses_is_won(
+    step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It went on, and who had cancelled it waited for its answer."""
+    loop, tried = asyncio.get_running_loop(), asyncio.Event()
+    sock_connect = loop.sock_connect
+    with socket.create_server(("127.0.0.1", 0)) as silent, black_hole() as dead:
+
+        async def addresses(*_: object, **__: object) -> object:
+            return [
+                (socket.AF_INET, socket.SOCK_STREAM, 0, "", each) for each in (dead, silent.getsockname())
+            ]
+
+        async def seen_to_connect(connecting: socket.socket, address: tuple[str, int]) -> None:
+            if address != dead:
+                tried.set()
+            await sock_connect(connecting, address)
+
+        monkeypatch.setattr(loop, "getaddrinfo", addresses)
+        monkeypatch.setattr(loop, "sock_connect", seen_to_connect)
+        calls = HttpCalls(HttpServer.at("http://api.example:1", caller_tls()), 1)
+        calling = asyncio.create_task(calls.call(get(calls), seconds=60))
+        await tried.wait()
+        for _ in range(step):
+            await asyncio.sleep(0)
+        calling.cancel()
+        await asyncio.wait([calling], timeout=1)
+        assert calling.cancelled()
+
+
 def read_to_its_end(accepted: socket.socket) -> None:
     with accepted:
         accepted.settimeout(1)
