@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 class _Reading:
     """One that is under way."""
 
+    known: Pod | None = None
+    """Who had the name when it was asked for."""
     ended: set[str] = field(default_factory=set)
     """UIDs of pods that have gone since it began."""
 
@@ -150,9 +152,10 @@ class PodWatch:
         self._readings.append(reading)
         try:
             async with self._reads:
+                reading.known = self._state.pods.get(name)
                 item = await self._client.get(pod_path(*name))
         except ApiError as error:
-            self._handle_refusal(name, error)
+            self._handle_refusal(name, error, reading.known)
         except UnreachableError as error:
             _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
         else:
@@ -171,11 +174,12 @@ class PodWatch:
             if pod.uid not in ended:
                 self._state.put_pod(pod)
 
-    def _handle_refusal(self, name: PodName, error: ApiError) -> None:
+    def _handle_refusal(self, name: PodName, error: ApiError, known: Pod | None) -> None:
+        """The answer says nothing of a pod that the watch has told of since, maybe of the same name."""
         if not error.is_not_found:
             _log.warning("cannot read what a pod asks for: %s", error, extra={"pod": str(name)})
-        elif name in self._state.pods:
-            self._drop(self._state.pods[name])
+        elif known is not None:
+            self._drop(known)
 
 
 def read_one(raw: msgspec.Raw | bytes) -> Pod:

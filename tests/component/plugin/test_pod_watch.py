@@ -162,3 +162,26 @@ async def test_a_pod_that_ends_while_it_is_being_read_is_not_remembered(
             watch._handle(end)
             held.released.set()
     assert state.pods == {}
+
+
+def _pod_event(kind: str, *, uid: str, version: int) -> Changed[Pod]:
+    pod = pod_json("a", container(units=4), uid=uid)
+    pod["metadata"]["resourceVersion"] = str(version)
+    return Changed(kind, read_one(json.dumps(pod).encode()))
+
+
+async def test_a_reading_that_found_nothing_says_nothing_of_a_pod_that_came_since(api: PluginApi) -> None:
+    """The pod was deleted and made anew while the answer was on its way."""
+    held = HeldBack(answer=status(404))
+    api.fail("GET", pod_path(*ONE), held)
+    state = NodeState(NODE)
+    async with KubeClient(api.credentials()) as client, asyncio.timeout(10):
+        watch = PodWatch(state, client, ended=lambda: None)
+        watch._handle(_pod_event("ADDED", uid="before", version=5))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(watch.read_specs([ONE], timeout=5))
+            await held.asked.wait()
+            watch._handle(_pod_event("DELETED", uid="before", version=6))
+            watch._handle(_pod_event("ADDED", uid="after", version=7))
+            held.released.set()
+    assert state.pods[ONE].uid == "after"
