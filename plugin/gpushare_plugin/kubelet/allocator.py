@@ -162,11 +162,15 @@ class Allocator:
         """Raises ``UnusableUnitsError`` where others have these units or their cards.
 
         What was listed last may be seconds old: a refusal is for good, so the kubelet is asked once more
-        whether it has heard of a pod, or let go of one, since, and whose container may be starting anew.
+        whether it has heard of a pod, or let go of one, since, and whose container may be starting anew. So
+        it is where it has given these units away since: to a container that keeps them, or lends them.
         """
         try:
             self._require_free(numbers, silent=False)
+            is_sure = not self.reservations.may_be_unlisted(numbers)
         except UnusableUnitsError:
+            is_sure = False
+        if not is_sure:
             is_silent = not await self._is_listed_anew()
             meant = await self._meant_pods(len(numbers), silent=is_silent)
             self._require_free(numbers, silent=is_silent, meant=meant)

@@ -76,9 +76,9 @@ class AssignmentReader:
         await self._wait_for_reservations()
         self._due.clear()
         self._state.remember_record()
-        number = self._next()
+        number, begun = self._next(), self._clock()
         try:
-            self._store(await self._resources.assigned_devices(timeout=TIMEOUT), number)
+            self._store(await self._resources.assigned_devices(timeout=TIMEOUT), number, begun=begun)
         except PodResourcesUnavailableError as error:
             if number < self._newest:
                 return
@@ -96,8 +96,8 @@ class AssignmentReader:
         Raises:
             PodResourcesUnavailableError: no answer within ``timeout`` seconds.
         """
-        number = self._next()
-        return self._store(await self._resources.assigned_devices(timeout=timeout), number)
+        number, begun = self._next(), self._clock()
+        return self._store(await self._resources.assigned_devices(timeout=timeout), number, begun=begun)
 
     def read_soon(self) -> None:
         """Something happened that may have changed what is assigned."""
@@ -125,7 +125,7 @@ class AssignmentReader:
         self._begun += 1
         return self._begun
 
-    def _store(self, listed: AssignedDevices, number: int) -> AssignedDevices:
+    def _store(self, listed: AssignedDevices, number: int, *, begun: float) -> AssignedDevices:
         """Returns what is known, by the reading ``number`` unless a later one was answered earlier.
 
         The checkpoint is read after the list: the kubelet writes it when it has assigned something.
@@ -147,6 +147,7 @@ class AssignmentReader:
         state.remembered = still_remembered(state.remembered, located, shown, state.pods)
         assigned = replace(located, forgotten=forgotten(state.remembered, located))
         state.put_assigned(assigned, shown)
+        self._reservations.put_listed(begun=begun)
         return assigned
 
     def _read_checkpoint(self) -> AssignedDevices:

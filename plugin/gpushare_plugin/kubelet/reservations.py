@@ -20,6 +20,8 @@ class Reservations:
         self._clock = clock
         self._kept: list[tuple[float, array[int]]] = []
         """Until when, and which."""
+        self._unlisted: list[tuple[float, array[int]]] = []
+        """When the kubelet called Allocate, and for which: what was listed last may lack them."""
 
     def promise(self, numbers: Collection[int]) -> None:
         """GetPreferredAllocation is answered with ``numbers``: the kubelet will call Allocate."""
@@ -30,6 +32,18 @@ class Reservations:
         allocated = set(numbers)
         self._kept = [each for each in self._kept if allocated.isdisjoint(each[1])]
         self._keep(numbers, ALLOCATE_DEBOUNCE)
+        earlier = [(at, [each for each in given if each not in allocated]) for at, given in self._unlisted]
+        left = [(at, array("I", given)) for at, given in earlier if given]
+        self._unlisted = [*left, (self._clock(), array("I", sorted(allocated)))]
+
+    def put_listed(self, *, begun: float) -> None:
+        """The kubelet has answered with all that it had written down when it was asked at ``begun``."""
+        self._unlisted = [each for each in self._unlisted if each[0] + ALLOCATE_DEBOUNCE > begun]
+
+    def may_be_unlisted(self, numbers: Collection[int]) -> bool:
+        """Whether a container may have some of ``numbers`` that what was listed last does not show."""
+        asked = {*numbers}
+        return not all(asked.isdisjoint(earlier) for _, earlier in self._unlisted)
 
     def holdings(self) -> Iterator["array[int]"]:
         """Yields the units that are reserved now for each container, ascending and each once."""

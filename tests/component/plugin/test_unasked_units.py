@@ -14,6 +14,7 @@ from tests.component.plugin.test_forgotten_pods import (
     one_card,
 )
 from tests.component.plugin.test_kubelet_restart import all_pods
+from tests.fakes.api_server import PODS
 from tests.fakes.kubelet import AdmissionError
 from tests.fakes.plugin_node import Node
 from tests.samples.plugin import container, name_of, pod_json
@@ -120,6 +121,18 @@ async def test_what_a_kubelet_has_forgotten_for_a_moment_is_not_given_twice(node
     with pytest.raises(AdmissionError, match="12 units that a container of default/first has"):
         await node.kubelet.admit(pod_json("other", container(units=16)))
     assert node.on_cards() == {"first": {FIRST: 12}}
+
+
+async def test_nor_what_it_has_given_away_a_moment_ago_and_forgets_at_once(node: Node) -> None:
+    """No list has it yet: whoever asks for one at a bad moment makes the kubelet forget it."""
+    await one_card(node, "Memory")
+    node.kubelet.forgetful = True
+    node.api.put(PODS, pod_json("other", container(units=16)))
+    await node.run_pod(pod_json("first", container(units=12)) | {"status": RUNNING})
+    node.kubelet.aligns = True
+    with pytest.raises(AdmissionError, match="12 units that a container of default/first has"):
+        await node.kubelet.admit(pod_json("other", container(units=16)))
+    await node.until("its status", lambda: node.on_cards() == {"first": {FIRST: 12}})
 
 
 async def test_what_a_pod_had_that_ended_a_moment_ago_is_given(node: Node) -> None:
