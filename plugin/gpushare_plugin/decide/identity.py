@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from gpushare_plugin.decide.assigned_devices import AssignedDevices
 from gpushare_plugin.decide.checkpoint import CheckpointEntry, StoredContainers, by_pod
@@ -18,16 +19,21 @@ What foreign IDs begin with stands before that; it is empty for our own.
 
 
 def identify(
-    listed: AssignedDevices, entries: Iterable[CheckpointEntry], before: AssignedDevices, pods: Pods
+    listed: AssignedDevices,
+    entries: Iterable[CheckpointEntry],
+    before: AssignedDevices,
+    pods: Pods,
+    *,
+    remembered: Mapping[PodName, str] = MappingProxyType({}),
 ) -> AssignedDevices:
     """Returns what is ``listed`` with the pods' UIDs, and what the checkpoint says of these pods.
 
     A UID is the one under which the checkpoint has the same units; else the one that these units had
     ``before``; else that of the API's pod of this name, unless the name had a newer one ``before`` of which
-    the kubelet may have lost the units; else the one that the name had before, where the
-    checkpoint alone shows units of it. The checkpoint's other entries are of pods that have
-    ended since it was written. (One that has ended, whose units were an ordinary init container's alone and
-    whose name another pod has now, cannot be told from that.)
+    the kubelet may have lost the units; else the one that the name had before, or is ``remembered`` with from
+    another process of ours, where the checkpoint alone shows units of it. The checkpoint's other entries are
+    of pods that have ended since it was written. (One that has ended, whose units were an ordinary init
+    container's alone and whose name another pod has now, cannot be told from that.)
 
     What is as it was ``before`` is the same object: then what follows from it is not worked out again.
 
@@ -43,7 +49,7 @@ def identify(
     }
     identified = {
         key: each if before.pods.get(key) is each else _sharing(each, stored.get(each.uid, {}))
-        for key, each in _identified(listed, uids, before, pods)
+        for key, each in _identified(listed, uids, before, pods, remembered=remembered)
     }
     active = {assignment.uid for assignment in identified.values()}
     return replace(
@@ -84,7 +90,12 @@ def _sharing(assignment: PodAssignment, stored: StoredContainers) -> PodAssignme
 
 
 def _identified(
-    listed: AssignedDevices, uids: Mapping[Units, str], before: AssignedDevices, pods: Pods
+    listed: AssignedDevices,
+    uids: Mapping[Units, str],
+    before: AssignedDevices,
+    pods: Pods,
+    *,
+    remembered: Mapping[PodName, str],
 ) -> Iterator[tuple[PodName, PodAssignment]]:
     earlier = _by_name(before)
     for name, every in _by_name(listed).items():
@@ -94,7 +105,8 @@ def _identified(
         else:
             (found,) = every.values()
             lost = _may_have_lost(name, listed, before)
-            only = found.with_uid(_uid(found, uids, former, pod, lost=lost))
+            uid = _uid(found, uids, former, pod, lost=lost, remembered=remembered.get(name, ""))
+            only = found.with_uid(uid)
             only = _instead_of(only, former.values(), pod)
             key = _key(only, former, pod)
             known = former.get(key)
@@ -121,10 +133,11 @@ def _instead_of(only: PodAssignment, former: Iterable[PodAssignment], pod: Pod |
 
 def _by_name(assigned: AssignedDevices) -> dict[PodName, dict[PodName, PodAssignment]]:
     """Returns name -> the pods of that name, by what they go by."""
-    found = {name: {name: each} for name, each in assigned.pods.items() if each.name == name}
+    if all(each.name == key for key, each in assigned.pods.items()):
+        return {name: {name: each} for name, each in assigned.pods.items()}
+    found: dict[PodName, dict[PodName, PodAssignment]] = {}
     for key, each in assigned.pods.items():
-        if each.name != key:
-            found.setdefault(each.name, {})[key] = each
+        found.setdefault(each.name, {})[key] = each
     return found
 
 
@@ -165,6 +178,7 @@ def _uid(
     pod: Pod | None,
     *,
     lost: bool,
+    remembered: str,
 ) -> str:
     """``lost``: as ``_may_have_lost``."""
     if told := _told_uid(assignment, uids, former.values()):
@@ -173,9 +187,10 @@ def _uid(
         newer = (each.uid for each in former.values() if lost and each.is_unheard_of(pod))
         return next(newer, pod.kubelet_uid)
     before = former.get(assignment.name)
-    if before is not None and before.uid in uids.values() and not (before.has_units or assignment.has_units):
-        return before.uid
-    return ""
+    if assignment.has_units or (before is not None and before.has_units):
+        return ""
+    known = (before.uid if before is not None else "", remembered)
+    return next((uid for uid in known if uid in uids.values()), "")
 
 
 def _told_uid(assignment: PodAssignment, uids: Mapping[Units, str], before: Iterable[PodAssignment]) -> str:

@@ -137,7 +137,8 @@ class AssignmentReader:
         stored, state, before = self._read_checkpoint(), self._state, self._state.assigned
         entries = [entry for each in stored.stored.values() for entry in each.values()]
         known = replace(listed, checkpoint_problem=stored.checkpoint_problem)
-        identified = identify(known, entries, before, state.pods)
+        remembered = {name: each.pod.kubelet_uid for name, each in state.remembered.items()}
+        identified = identify(known, entries, before, state.pods, remembered=remembered)
         if listed.kubelet != state.shown.kubelet:
             state.remember_assigned()
         known_pods = state.pods if state.pods_known else None
