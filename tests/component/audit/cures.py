@@ -230,7 +230,7 @@ def a_pod_deleted_by_force_as_soon_as_it_is_admitted(scene: Scene) -> None:
 
 
 def know_pods_by_name(patch: Patch) -> None:
-    def by_name(listed: Any, _entries: Any, _before: Any, pods: Any) -> Any:
+    def by_name(listed: Any, _entries: Any, _before: Any, pods: Any, **_: Any) -> Any:
         named = {name: pods[name].uid if name in pods else "" for name in listed.pods}
         known = {name: replace(each, uid=named[name]) for name, each in listed.pods.items()}
         return replace(listed, pods=known)
