@@ -24,6 +24,9 @@ MOST_PODS = 1024
 ENOUGH_ATTEMPTS = 8
 """After which a pod makes way for any other: it seems that nothing helps it. Until then nodes are others each
 time, and those that kube-scheduler had not offered at first were."""
+MOST_LOOKS = 32
+"""That follow one another soon where a pod has many nodes, as long as nothing is found: with growing delays
+the last of 500 nodes had its turn after hours."""
 SAMPLE = 100
 """kube-scheduler offers all nodes that it finds fit, if they are fewer: its ``minFeasibleNodesToFind``."""
 
@@ -31,6 +34,10 @@ SAMPLE = 100
 def may_be_sampled(offered: int) -> bool:
     """Returns whether there may be more nodes that are fit than the ``offered`` ones."""
     return offered >= SAMPLE
+
+
+Rank = tuple[float, str]
+"""Of a node among those of one pod: the least has the most room on a card."""
 
 
 @dataclass(slots=True)
@@ -49,6 +56,11 @@ class Preemptor:
     due: float = 0.0
     """When it is to be looked at."""
     attempts: int = 0
+    """How often it was looked at; looks at more of its nodes that follow soon are one."""
+    reached: Rank = (float("-inf"), "")
+    """The last of its nodes that was looked at."""
+    looks_left: int = MOST_LOOKS - 1
+    """How often others may follow soon."""
     is_woken: bool = False
     """Whether kube-scheduler was woken to offer the nodes that are fit now: then it is looked at at once."""
     left_until: float = 0.0
@@ -120,6 +132,12 @@ class PreemptionQueue:
     def looked_at(self, preemptor: Preemptor, *, again: float) -> None:
         """The next look is due at the moment ``again``."""
         preemptor.attempts += 1
+        preemptor.due = again
+
+    def go_on(self, preemptor: Preemptor, *, again: float) -> None:
+        """The look just taken goes on with other nodes at the moment ``again``."""
+        preemptor.attempts -= 1
+        preemptor.looks_left -= 1
         preemptor.due = again
 
 

@@ -315,6 +315,75 @@ async def test_nodes_without_lesser_pods_are_not_read_again_and_again(world: Wor
     assert len(world.api.requests("GET", PODS)) == 1
 
 
+async def test_a_lesser_pod_is_found_soon_on_the_last_of_a_hundred_nodes(world: World) -> None:
+    """Looks at the next nodes had waited longer each time: minutes for 100 nodes, hours for 500."""
+    names = [f"a{number:02}" for number in range(99)]
+    for name in names:
+        world.ledger.set_share_node(share_node(name, 16))
+        world.ledger.set_pod(pod_update(f"uid-{name}", node=name, c0=9))
+        pod = holder_json(name, units=9)
+        pod["spec"].update(nodeName=name, priority=50)
+        world.api.put(PODS, pod)
+    preemptor = Preemptor(reference("p"), requested("p", 10, 10), 10, (*names, "n1"), 99)
+    world.preemptions.preemptors.refused(preemptor, now=world.clock())
+    await world.until("an eviction", lambda: world.calls() == ["y"], 15.0)
+    assert len(world.api.requests("GET", PODS)) <= 100 + 1, "each node is read once, and the chosen one again"
+
+
+class TestManyThatWait:
+    """``wake`` is told of each look, for all of them fit by now."""
+
+    async def test_others_have_their_turn_between_two_looks(self, world: World) -> None:
+        """Calls of kube-scheduler waited for seconds until a thousand pods had been looked at."""
+        turns, seen = 0, list[int]()
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        world.preemptions.would_fit = lambda _: seen.append(turns)
+        world.remove_pod("x")
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(others())
+            for number in range(10):
+                world.refuse(name=f"p{number}")
+            await world.until("all looks", lambda: len(seen) >= 10)
+            task.cancel()
+        assert len(set(seen)) == len(seen)
+
+    async def test_a_more_important_one_is_the_next(self, world: World) -> None:
+        def wake(uid: str) -> None:
+            world.woken.append(uid)
+            world.clock.now += 0.6
+            if len(world.woken) == 1:
+                world.refuse(name="important", priority=50)
+
+        world.preemptions.would_fit = wake
+        world.remove_pod("x")
+        for number in range(10):
+            world.refuse(name=f"p{number}")
+        await world.until("all looks", lambda: len(world.woken) > 10)
+        assert world.woken.index("uid-important") <= 2
+
+    async def test_what_is_held_ends_in_time(self, world: World) -> None:
+        def wake(uid: str) -> None:
+            world.woken.append(uid)
+            world.clock.now += 0.6
+
+        world.preemptions.would_fit = wake
+        world.remove_pod("x")
+        world.api.put(PODS, preemptor_json("q"))
+        until = world.clock() + 2.0
+        request = requested("q", 4, 10)
+        world.ledger.hold(reference("q"), node="n1", request=request, priority=10, until=until)
+        for number in range(50):
+            world.refuse(name=f"p{number}", units=10)
+        await world.until("the end of the hold", lambda: not world.held)
+        assert world.clock() < until + 3.0
+
+
 async def test_nodes_that_are_gone_are_forgotten(world: World) -> None:
     """A cluster that scales has other nodes every day."""
     for name in ("n1", "n2", "n3"):
