@@ -70,6 +70,8 @@ class _Search:
     """How often these were offered one after the other."""
     has_others: bool = False
     """Whether it was offered others in this search."""
+    has_ended: bool = False
+    """Whether another attempt would have been of no use at the last one."""
     told: float = float("-inf")
     """When kube-scheduler was made to try it again at its last attempt; long ago where it was not."""
 
@@ -122,7 +124,8 @@ class SampledPods:
         search = self._search(uid, now=now)
         search.refused(fitting=fitting, offered=hash(frozenset(names)), now=now)
         most = ROUNDS * (len(ledger.greatest[request.resources[0].name]) // len(names) + 1)
-        if not (search.is_of_use(most=most) and self._allowance.take(now=now)):
+        search.has_ended = not search.is_of_use(most=most)
+        if search.has_ended or not self._allowance.take(now=now):
             return result
         search.attempts, search.told = search.attempts + 1, now
         return _with(result, search.attempts)
@@ -133,6 +136,12 @@ class SampledPods:
         if (search := self._searches.get(uid)) is None:
             return False
         return now - search.told <= ATTEMPT_SECONDS and now - search.begun <= SPARED_SECONDS
+
+    def has_ended(self, uid: str) -> bool:
+        """Returns whether kube-scheduler has looked at all nodes that it will offer the pod, as far as is
+        known."""
+        search = self._searches.get(uid)
+        return search is not None and search.has_ended
 
     def settled(self, uid: str) -> None:
         """The pod fits a node that it is offered."""

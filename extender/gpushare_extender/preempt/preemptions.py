@@ -18,7 +18,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.bound_pods import BoundPod
 from gpushare_extender.decide.disruption_budgets import Budget
 from gpushare_extender.decide.ending_pods import EndingPods
-from gpushare_extender.decide.filter import fits_some_node, passing_nodes
+from gpushare_extender.decide.filter import fitting_nodes, passing_nodes
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_events import PodEvent, preempted, preempting, refused
 from gpushare_extender.decide.preemption_queue import (
@@ -52,7 +52,7 @@ ALIVE_SECONDS = 5.0
 PROTECTED_SECONDS = 60.0
 """A pod that may not be evicted is not tried again for so long."""
 SAMPLED_ATTEMPTS = 5
-"""How often nothing is evicted yet where kube-scheduler may not have offered all nodes."""
+"""How often nothing is evicted yet where others have room that kube-scheduler may not have offered."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,6 +68,8 @@ class Preemptions:
     """As the ``Binder``'s: one extender at a time evicts."""
     would_fit: Callable[[str], None]
     """Is told the UID of a pod that kube-scheduler should try again."""
+    has_seen_all: Callable[[str], bool] = lambda _: False
+    """Returns whether kube-scheduler has looked at all nodes that it will offer the pod with this UID."""
     timing: BindTiming = field(default_factory=BindTiming)
     ending: EndingPods = field(default_factory=EndingPods)
     rate: EvictionRate = field(default_factory=EvictionRate)
@@ -149,8 +151,10 @@ class Preemptions:
     def _may_fit_others(self, preemptor: Preemptor) -> bool:
         """Returns whether the pod may yet be offered nodes that it fits: kube-scheduler looks at some of many
         at a time."""
-        sampled = preemptor.may_be_sampled and preemptor.attempts <= SAMPLED_ATTEMPTS
-        return sampled and fits_some_node(self.ledger, preemptor.request)
+        uid, request = preemptor.pod.uid, preemptor.request
+        if not preemptor.may_be_sampled or preemptor.attempts > SAMPLED_ATTEMPTS or self.has_seen_all(uid):
+            return False
+        return bool(fitting_nodes(self.ledger, uid=uid, request=request))
 
     def _greatest(self, preemptor: Preemptor) -> Mapping[str, int]:
         """Returns the nodes that serve what the pod asks for, and the greatest amount that fits each."""

@@ -275,6 +275,26 @@ async def test_nobody_is_evicted_yet_for_a_pod_that_may_be_offered_another_node(
     assert (world.calls(), world.woken, preemptor.attempts) == ([], [], 1)
 
 
+async def test_who_was_offered_all_nodes_does_not_wait_for_others(world: World) -> None:
+    """A pod whose node selector keeps it from the room there is waited for two and a half minutes."""
+    world.ledger.set_share_node(share_node("n2"))
+    world.preemptions.has_seen_all = {"uid-p"}.__contains__
+    preemptor = Preemptor(reference("p"), requested("p", 10, 10), 10, ("n1",), SAMPLE)
+    world.preemptions.preemptors.refused(preemptor, now=world.clock())
+    await world.until("an eviction", lambda: world.calls() == ["y"], 3.0)
+
+
+async def test_what_is_held_for_a_lesser_pod_is_room_for_one_that_may_be_offered_it(world: World) -> None:
+    world.ledger.set_share_node(share_node("n2", 16))
+    world.api.put(PODS, preemptor_json("lesser", priority=2))
+    until, request = world.clock() + 60.0, requested("lesser", 16, 2)
+    world.ledger.hold(reference("lesser"), node="n2", request=request, priority=2, until=until)
+    preemptor = Preemptor(reference("p"), requested("p", 10, 10), 10, ("n1",), SAMPLE)
+    world.preemptions.preemptors.refused(preemptor, now=world.clock())
+    await world.run_for(3.0)
+    assert world.calls() == []
+
+
 async def test_kube_scheduler_is_left_alone_while_it_evicts(world: World) -> None:
     world.refuse()
     world.preemptions.preemptors.left_to_scheduler("uid-p", now=world.clock())

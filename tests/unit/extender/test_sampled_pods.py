@@ -85,6 +85,26 @@ def test_it_ends_soon_where_kube_scheduler_offers_the_same_nodes_each_time(ledge
     assert is_tried_again(pods, ledger, FULL[150:], now=later)
 
 
+def test_a_search_has_ended_when_another_attempt_is_of_no_use(ledger: Ledger) -> None:
+    pods = SampledPods()
+    for _ in range(SAME_NODES):
+        told(pods, ledger, FULL[:150])
+        assert not pods.has_ended("p")
+    told(pods, ledger, FULL[:150])
+    assert pods.has_ended("p")
+    told(pods, ledger, FULL[150:])
+    assert not pods.has_ended("p"), "it was offered others after all"
+    assert not pods.has_ended("nobody")
+
+
+def test_without_an_attempt_left_for_it_a_search_has_not_ended(ledger: Ledger) -> None:
+    pods = SampledPods()
+    for index in range(AT_ONCE):
+        told(pods, ledger, FULL[:150], uid=f"p{index}")
+    assert not is_tried_again(pods, ledger, FULL[:150])
+    assert not pods.has_ended("p")
+
+
 def test_the_same_nodes_by_chance_end_nothing_where_it_was_offered_others(ledger: Ledger) -> None:
     pods = SampledPods()
     samples = [FULL[150:], *([FULL[:150]] * (SAME_NODES + 2))]
