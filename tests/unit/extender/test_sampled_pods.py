@@ -6,6 +6,7 @@ import pytest
 from tests.samples.extender import pod_request, reference, share_node
 
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
+from gpushare_extender.decide.preemption_queue import SAMPLE
 from gpushare_extender.decide.sampled_pods import (
     A_SECOND,
     AT_ONCE,
@@ -142,6 +143,20 @@ def test_all_pods_together_are_tried_again_only_so_often(ledger: Ledger) -> None
     assert not is_tried_again(pods, ledger, FULL[:150], uid="one more")
     assert is_tried_again(pods, ledger, FULL[:150], uid="later", now=1.0 / A_SECOND)
     assert not is_tried_again(pods, ledger, FULL[:150], uid="as late", now=1.0 / A_SECOND)
+
+
+def test_thousands_that_search_in_vain_leave_the_attempts_to_others(ledger: Ledger) -> None:
+    """Of more than are remembered each began anew, and all of them together took all attempts for ever."""
+    pods, names = SampledPods(), FULL[:SAMPLE]
+    plain = filter_nodes(ledger, names, uid="p", request=ASKED)
+    for number in range(SAME_NODES + 2):
+        again = [
+            pods.searched(
+                plain, ledger=ledger, uid=f"p{index}", request=ASKED, names=names, now=30.0 * number
+            )
+            for index in range(5000)
+        ]
+    assert all(each is plain for each in again)
 
 
 def test_attempts_that_find_room_do_not_count(ledger: Ledger) -> None:
