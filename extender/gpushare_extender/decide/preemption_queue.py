@@ -119,6 +119,11 @@ class PreemptionQueue:
         """The pod fits somewhere, or needs no node any more."""
         self._preemptors.pop(uid, None)
 
+    def was_tried(self, uid: str, *, since: float) -> bool:
+        """Returns whether kube-scheduler has tried the pod since that moment, as far as is known."""
+        preemptor = self._preemptors.get(uid)
+        return preemptor is None or preemptor.refused >= since
+
     def left_to_scheduler(self, uid: str, *, now: float) -> None:
         """kube-scheduler was told victims for the pod, and evicts them itself."""
         if preemptor := self._preemptors.get(uid):

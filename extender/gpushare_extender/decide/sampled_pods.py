@@ -43,11 +43,11 @@ class _Allowance:
     left: float = AT_ONCE
     since: float = 0.0
 
-    def take(self, *, now: float) -> bool:
-        """Returns whether there was one left."""
+    def take(self, *, now: float, is_urgent: bool) -> bool:
+        """Returns whether there was one left; an urgent one is taken in advance."""
         self.left = min(AT_ONCE, self.left + A_SECOND * max(0.0, now - self.since))
         self.since = now
-        if self.left < 1.0:
+        if self.left < 1.0 and not is_urgent:
             return False
         self.left -= 1.0
         return True
@@ -126,7 +126,8 @@ class SampledPods:
         search.refused(fitting=fitting, offered=hash(frozenset(names)), now=now)
         most = ROUNDS * (len(ledger.greatest[request.resources[0].name]) // len(names) + 1)
         search.has_ended = not search.is_of_use(most=most)
-        if search.has_ended or not self._allowance.take(now=now):
+        is_urgent = ledger.holds.of(uid) is not None  # others were evicted for it, and the hold ends
+        if search.has_ended or not self._allowance.take(now=now, is_urgent=is_urgent):
             return result
         search.attempts, search.told = search.attempts + 1, now
         return _with(result, search.attempts)

@@ -47,6 +47,9 @@ MOST_NODES = 16
 """Looked at for one pod at a time; soon after that the next ones."""
 HOLD_SECONDS = 60.0
 """A card is held for so long after the last victim is gone, or has to be."""
+UNTRIED_SECONDS = 330.0
+"""The same where kube-scheduler has not tried the pod since: it may let one that was refused often wait for
+five minutes (``podMaxBackoffSeconds``; the dedicated one does), and others are before it then."""
 ALIVE_SECONDS = 5.0
 """Between two looks at a pod that something is held for."""
 PROTECTED_SECONDS = 60.0
@@ -83,6 +86,8 @@ class Preemptions:
     """UID of a pod that something is held for -> when it was looked at."""
     _free: dict[str, float] = field(default_factory=dict, init=False)
     """UID of a pod that something is held for -> since when that is free."""
+    _untried: dict[str, float] = field(default_factory=dict, init=False)
+    """Of these, when it was seen last that kube-scheduler had not tried the pod since."""
 
     async def run(self) -> None:
         """Never returns."""
@@ -343,7 +348,7 @@ class Preemptions:
         """Ends those whose time is over, and those of pods that are gone or bound."""
         for hold in self.ledger.holds:
             now = self.timing.clock()
-            if now >= hold.until or self._is_free_for_long(hold, now=now):
+            if self._is_over(hold, now=now):
                 _log.info("no longer held for it", extra={"pod": str(hold.holder.pod), "node": hold.node})
                 self.ledger.end_hold(hold.uid)
             elif now - self._alive.get(hold.uid, 0.0) >= ALIVE_SECONDS:
@@ -354,14 +359,23 @@ class Preemptions:
         held = {hold.uid for hold in self.ledger.holds}
         self._alive = {uid: moment for uid, moment in self._alive.items() if uid in held}
         self._free = {uid: moment for uid, moment in self._free.items() if uid in held}
+        self._untried = {uid: moment for uid, moment in self._untried.items() if uid in held}
 
-    def _is_free_for_long(self, hold: Hold, *, now: float) -> bool:
-        """Returns whether the pod could have had it for some time: something else keeps it from the node."""
+    def _is_over(self, hold: Hold, *, now: float) -> bool:
+        """Returns whether its time is over, or the pod could have had it for some time: something else keeps
+        it from the node."""
         passed = self.ledger.holds.passed(hold.node, uid=hold.uid, priority=hold.priority)
         if not self.ledger.fits(hold.node, hold.request, gone=passed):
             self._free.pop(hold.uid, None)
-            return False
-        return now - self._free.setdefault(hold.uid, now) >= HOLD_SECONDS
+            self._untried.pop(hold.uid, None)
+            return now >= hold.until
+        since = self._free.setdefault(hold.uid, now)
+        if not self.preemptors.was_tried(hold.uid, since=since):
+            self._untried[hold.uid] = now
+            return now - since >= UNTRIED_SECONDS
+        if (untried := self._untried.get(hold.uid)) is not None:
+            return now - untried >= HOLD_SECONDS
+        return now >= hold.until or now - since >= HOLD_SECONDS
 
     async def _is_waiting(self, pod: PodReference) -> bool:
         try:

@@ -24,7 +24,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import SAMPLE, EvictionRate, PreemptionQueue, Preemptor
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.preempt.preemptions import HOLD_SECONDS, LOWEST_SECONDS, Preemptions
+from gpushare_extender.preempt.preemptions import HOLD_SECONDS, LOWEST_SECONDS, UNTRIED_SECONDS, Preemptions
 
 EVICTION = "/api/v1/namespaces/default/pods/{}/eviction"
 
@@ -213,6 +213,29 @@ async def test_what_is_free_is_not_held_for_as_long_as_victims_might_have_taken(
     await world.run_for(HOLD_SECONDS - 5.0)
     assert world.held
     await world.until("its end", lambda: not world.held, seconds=10.0)
+
+
+async def test_what_is_free_is_held_until_kube_scheduler_has_tried_the_pod(world: World) -> None:
+    """It may let one that was refused often wait for five minutes: others had been evicted in vain, and were
+    again at the next refusal."""
+    world.refuse()
+    await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
+    world.remove_pod("y")
+    await world.run_for(300.0)
+    assert world.held
+    world.refuse()
+    await world.run_for(HOLD_SECONDS - 5.0)
+    assert world.held, "it may be on its way"
+    await world.until("the end: something else keeps it from the node", lambda: not world.held, seconds=10.0)
+
+
+async def test_nor_is_it_held_for_ever_for_a_pod_that_is_never_tried(world: World) -> None:
+    world.refuse()
+    await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
+    world.remove_pod("y")
+    await world.run_for(UNTRIED_SECONDS - 10.0)
+    assert world.held
+    await world.until("its end", lambda: not world.held, seconds=20.0)
 
 
 @pytest.mark.parametrize(

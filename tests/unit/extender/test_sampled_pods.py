@@ -145,6 +145,17 @@ def test_all_pods_together_are_tried_again_only_so_often(ledger: Ledger) -> None
     assert not is_tried_again(pods, ledger, FULL[:150], uid="as late", now=1.0 / A_SECOND)
 
 
+def test_one_for_which_a_card_is_held_needs_no_attempt_that_is_left(ledger: Ledger) -> None:
+    """Others were evicted for it: in vain, if it is not offered that node before the hold ends."""
+    ledger.hold(reference("p", uid="p"), node=ROOM, request=ASKED, priority=5, until=60.0)
+    ledger.set_share_node(share_node("more", 16))
+    pods = SampledPods()
+    for index in range(AT_ONCE):
+        assert is_tried_again(pods, ledger, FULL[:150], uid=f"p{index}")
+    assert is_tried_again(pods, ledger, FULL[:150])
+    assert not is_tried_again(pods, ledger, FULL[:150], uid="as late", now=1.0 / A_SECOND), "it is one fewer"
+
+
 def test_thousands_that_search_in_vain_leave_the_attempts_to_others(ledger: Ledger) -> None:
     """Of more than are remembered each began anew, and all of them together took all attempts for ever."""
     pods, names = SampledPods(), FULL[:SAMPLE]

@@ -46,7 +46,7 @@ def test_the_sum_that_fits_frees_no_card_but_the_least_important_pod_does() -> N
 
 
 def test_hundreds_of_pods_on_a_card_are_told_apart_by_their_uids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pods compared field by field, each with all others for each of them, took two seconds for 250 of them."""
+    """Compared field by field, all with all for each of them, 250 pods took two seconds."""
     monkeypatch.setattr(BoundPod, "__eq__", lambda *_: pytest.fail("compared"))
     uids = [f"p{number}" for number in range(20)]
     ledger = ledger_with(20, **{uid: {"c0": 1} for uid in uids})
