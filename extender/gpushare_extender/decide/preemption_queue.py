@@ -16,6 +16,8 @@ SCHEDULER_EVICTS_SECONDS = 30.0
 """After an answer with victims kube-scheduler is left alone for so long."""
 STALE_SECONDS = 15.0
 """After a refusal; then kube-scheduler has to look at the pod again before anything is evicted for it."""
+TURN_SECONDS = 15.0
+"""So long after it was told to wait for its evictions a pod has its turn: it is looked at again before."""
 GONE_SECONDS = 600.0
 """kube-scheduler tries a pod again after 5 minutes at the latest: one not refused for so long is bound
 elsewhere, or gone."""
@@ -152,11 +154,42 @@ class EvictionRate:
     def __init__(self, most: int = 60) -> None:
         self._most = most
         self._moments: list[float] = []
+        self._next: tuple[Preemptor, float] | None = None
+        """Whose turn it is, and until when that counts unless it asks again."""
 
-    def allows(self, evictions: int, *, now: float) -> bool:
-        """Returns whether so many more may be sent now. One preemption may have more than all: then alone."""
+    def allows(self, evictions: int, *, now: float, preemptor: Preemptor | None = None) -> bool:
+        """Returns whether so many more may be sent now, for ``preemptor``. One preemption may have more than
+        all: then alone.
+
+        While one waits for its turn none go that are no more important: with a few evictions each time they
+        would keep it waiting for ever.
+        """
         self._moments = [moment for moment in self._moments if now - moment < 60.0]
+        if preemptor is None:
+            return self._is_few(evictions)
+        if self._goes_before(preemptor, now=now):
+            return False
+        is_few = self._is_few(evictions)
+        if self.is_next(preemptor) or not is_few:  # its turn ends with the first eviction, not before
+            self._next = preemptor, now + TURN_SECONDS
+        return is_few
+
+    def is_next(self, preemptor: Preemptor) -> bool:
+        """Returns whether it is its turn, and it is to ask again soon."""
+        return self._next is not None and self._next[0] is preemptor
+
+    def _is_few(self, evictions: int) -> bool:
         return not self._moments or len(self._moments) + evictions <= self._most
 
-    def sent(self, *, now: float) -> None:
+    def _goes_before(self, preemptor: Preemptor, *, now: float) -> bool:
+        """Returns whether it is another one's turn."""
+        if self._next is None:
+            return False
+        first, until = self._next
+        return now < until and first is not preemptor and first.priority >= preemptor.priority
+
+    def sent(self, *, now: float, preemptor: Preemptor | None = None) -> None:
+        """One was sent, for ``preemptor``."""
         self._moments.append(now)
+        if preemptor is not None and self.is_next(preemptor):
+            self._next = None

@@ -135,7 +135,11 @@ class Preemptions:
 
     async def _choose(self, preemptor: Preemptor, best: Eviction) -> None:
         now = self.timing.clock()
-        if not _is_worth_holding(best, preemptor) or not self.rate.allows(len(best.victims), now=now):
+        if not _is_worth_holding(best, preemptor):
+            return
+        if not self.rate.allows(len(best.victims), now=now, preemptor=preemptor):
+            if self.rate.is_next(preemptor):
+                preemptor.due = now + FIRST_RETRY
             return
         if preemptor.is_stale(now=now):
             preemptor.is_woken = True
@@ -318,7 +322,7 @@ class Preemptions:
             await self.permit()
             if self.ledger.holds.of(preemptor.pod.uid) is None:
                 return True
-            self.rate.sent(now=self.timing.clock())
+            self.rate.sent(now=self.timing.clock(), preemptor=preemptor)
             try:
                 self.attempted(await evict(self.client, victim.pod))
             except (ProtectedError, ApiError) as error:

@@ -549,6 +549,35 @@ async def test_no_more_are_evicted_than_the_rate_allows(world: World) -> None:
     assert sorted(uid for uid, _ in world.held) == ["uid-p", "uid-q"]
 
 
+async def test_one_that_needs_many_to_go_has_its_turn_among_those_that_need_one(world: World) -> None:
+    """p needs u and v to go; p1 to p9 have one pod in their way each, on other nodes."""
+    world.preemptions.rate = EvictionRate(most=2)
+    world.add_pod("u", priority=1, card=1, units=6)
+    world.add_pod("v", priority=1, card=1, units=6)
+    world.remove_pod("y")
+    world.add_pod("x2", priority=50, card=0, units=6)
+    world.api.put(PODS, preemptor_json(units=16))
+    for number in range(1, 10):
+        node, name = f"z{number}", f"p{number}"
+        world.ledger.set_share_node(share_node(node, 16))
+        world.ledger.set_pod(pod_update(f"uid-{node}", node=node, c0=10))
+        pod = holder_json(node, units=10)
+        pod["spec"].update(nodeName=node, priority=1)
+        world.api.put(PODS, pod)
+        world.api.put(PODS, preemptor_json(name))
+        small = Preemptor(reference(name), requested(name, 10, 10), 10, (node,), 1)
+        world.preemptions.preemptors.refused(small, now=world.clock())
+
+    def wake(uid: str) -> None:
+        known = {each.pod.uid: each for each in world.preemptions.preemptors.due(now=1e9)}
+        world.preemptions.preemptors.refused(known[uid], now=world.clock())
+
+    world.preemptions.would_fit = wake
+    world.refuse(units=16)
+    await world.until("its turn", lambda: {"u", "v"} <= {*world.calls()}, seconds=150.0)
+    assert len(world.calls()) < 9
+
+
 async def test_two_that_wait_get_a_card_each(world: World) -> None:
     world.api.put(PODS, preemptor_json("q"))
     world.refuse()
