@@ -49,7 +49,9 @@ def test_hundreds_of_pods_on_a_card_are_told_apart_by_their_uids(monkeypatch: py
     """Compared field by field, all with all for each of them, 250 pods took two seconds."""
     monkeypatch.setattr(BoundPod, "__eq__", lambda *_: pytest.fail("compared"))
     uids = [f"p{number}" for number in range(20)]
-    ledger = ledger_with(20, **{uid: {"c0": 1} for uid in uids})
+    ledger = ledger_with(20)
+    for uid in uids:
+        ledger.set_pod(pod_update(uid, c0=1))
     assert victims(node(ledger, 20), *map(bound, uids)) == uids
 
 
