@@ -207,6 +207,7 @@ class Extender:
             ending=api.ending,
             permit=lease.hold,
             would_fit=wake_up.fits,
+            has_seen_all=api.sampled.has_ended,
             timing=timing,
             attempted=metrics.eviction_attempted,
         )

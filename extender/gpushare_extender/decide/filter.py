@@ -69,8 +69,10 @@ def filter_nodes(
 def passing_nodes(ledger: Ledger, names: Iterable[str], request: PodRequest) -> list[str]:
     """Returns those of ``names`` that ``request`` fits, whoever asks.
 
-    The ledger knows what a node offers of each resource alone.
+    The ledger knows what a node offers of each resource alone, and the most that any does.
     """
+    if any(ledger.most(asked.name) < asked.total for asked in request.resources):
+        return []
     passing = list(names)
     for asked in request.resources:
         greatest, amount = ledger.greatest[asked.name], asked.total
@@ -88,14 +90,6 @@ def fitting_nodes(ledger: Ledger, *, uid: str, request: PodRequest) -> set[str]:
     held = ledger.holds.nodes()
     answers = _past_holds(ledger, [*held], ledger.answers(held, request), uid=uid, request=request)
     return {*fitting, *(name for name, each in zip(held, answers, strict=True) if isinstance(each, Fit))}
-
-
-def fits_some_node(ledger: Ledger, request: PodRequest) -> bool:
-    """Returns whether some node takes ``request``, whichever are offered."""
-    if any(ledger.most(asked.name) < asked.total for asked in request.resources):
-        return False
-    nodes = ledger.greatest[request.resources[0].name]
-    return len(request.resources) == 1 or bool(passing_nodes(ledger, nodes, request))
 
 
 def _past_holds(

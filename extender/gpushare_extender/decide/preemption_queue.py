@@ -16,6 +16,8 @@ SCHEDULER_EVICTS_SECONDS = 30.0
 """After an answer with victims kube-scheduler is left alone for so long."""
 STALE_SECONDS = 15.0
 """After a refusal; then kube-scheduler has to look at the pod again before anything is evicted for it."""
+TURN_SECONDS = 15.0
+"""So long after it was told to wait for its evictions a pod has its turn: it is looked at again before."""
 GONE_SECONDS = 600.0
 """kube-scheduler tries a pod again after 5 minutes at the latest: one not refused for so long is bound
 elsewhere, or gone."""
@@ -24,6 +26,9 @@ MOST_PODS = 1024
 ENOUGH_ATTEMPTS = 8
 """After which a pod makes way for any other: it seems that nothing helps it. Until then nodes are others each
 time, and those that kube-scheduler had not offered at first were."""
+MOST_LOOKS = 32
+"""That follow one another soon where a pod has many nodes, as long as nothing is found: with growing delays
+the last of 500 nodes had its turn after hours."""
 SAMPLE = 100
 """kube-scheduler offers all nodes that it finds fit, if they are fewer: its ``minFeasibleNodesToFind``."""
 
@@ -31,6 +36,10 @@ SAMPLE = 100
 def may_be_sampled(offered: int) -> bool:
     """Returns whether there may be more nodes that are fit than the ``offered`` ones."""
     return offered >= SAMPLE
+
+
+Rank = tuple[float, str]
+"""Of a node among those of one pod: the least has the most room on a card."""
 
 
 @dataclass(slots=True)
@@ -49,6 +58,11 @@ class Preemptor:
     due: float = 0.0
     """When it is to be looked at."""
     attempts: int = 0
+    """How often it was looked at; looks at more of its nodes that follow soon are one."""
+    reached: Rank = (float("-inf"), "")
+    """The last of its nodes that was looked at."""
+    looks_left: int = MOST_LOOKS - 1
+    """How often others may follow soon."""
     is_woken: bool = False
     """Whether kube-scheduler was woken to offer the nodes that are fit now: then it is looked at at once."""
     left_until: float = 0.0
@@ -107,6 +121,11 @@ class PreemptionQueue:
         """The pod fits somewhere, or needs no node any more."""
         self._preemptors.pop(uid, None)
 
+    def was_tried(self, uid: str, *, since: float) -> bool:
+        """Returns whether kube-scheduler has tried the pod since that moment, as far as is known."""
+        preemptor = self._preemptors.get(uid)
+        return preemptor is None or preemptor.refused >= since
+
     def left_to_scheduler(self, uid: str, *, now: float) -> None:
         """kube-scheduler was told victims for the pod, and evicts them itself."""
         if preemptor := self._preemptors.get(uid):
@@ -122,6 +141,12 @@ class PreemptionQueue:
         preemptor.attempts += 1
         preemptor.due = again
 
+    def go_on(self, preemptor: Preemptor, *, again: float) -> None:
+        """The look just taken goes on with other nodes at the moment ``again``."""
+        preemptor.attempts -= 1
+        preemptor.looks_left -= 1
+        preemptor.due = again
+
 
 class EvictionRate:
     """At most so many evictions a minute, whatever is asked for."""
@@ -129,11 +154,42 @@ class EvictionRate:
     def __init__(self, most: int = 60) -> None:
         self._most = most
         self._moments: list[float] = []
+        self._next: tuple[Preemptor, float] | None = None
+        """Whose turn it is, and until when that counts unless it asks again."""
 
-    def allows(self, evictions: int, *, now: float) -> bool:
-        """Returns whether so many more may be sent now. One preemption may have more than all: then alone."""
+    def allows(self, evictions: int, *, now: float, preemptor: Preemptor | None = None) -> bool:
+        """Returns whether so many more may be sent now, for ``preemptor``. One preemption may have more than
+        all: then alone.
+
+        While one waits for its turn none go that are no more important: with a few evictions each time they
+        would keep it waiting for ever.
+        """
         self._moments = [moment for moment in self._moments if now - moment < 60.0]
+        if preemptor is None:
+            return self._is_few(evictions)
+        if self._goes_before(preemptor, now=now):
+            return False
+        is_few = self._is_few(evictions)
+        if self.is_next(preemptor) or not is_few:  # its turn ends with the first eviction, not before
+            self._next = preemptor, now + TURN_SECONDS
+        return is_few
+
+    def is_next(self, preemptor: Preemptor) -> bool:
+        """Returns whether it is its turn, and it is to ask again soon."""
+        return self._next is not None and self._next[0] is preemptor
+
+    def _is_few(self, evictions: int) -> bool:
         return not self._moments or len(self._moments) + evictions <= self._most
 
-    def sent(self, *, now: float) -> None:
+    def _goes_before(self, preemptor: Preemptor, *, now: float) -> bool:
+        """Returns whether it is another one's turn."""
+        if self._next is None:
+            return False
+        first, until = self._next
+        return now < until and first is not preemptor and first.priority >= preemptor.priority
+
+    def sent(self, *, now: float, preemptor: Preemptor | None = None) -> None:
+        """One was sent, for ``preemptor``."""
         self._moments.append(now)
+        if preemptor is not None and self.is_next(preemptor):
+            self._next = None

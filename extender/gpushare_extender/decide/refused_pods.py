@@ -24,6 +24,8 @@ class RefusedPods:
         """Of those that ask for the same, refused longest ago first: thousands of pods wait for few different
         amounts."""
         self._would_fit: set[str] = set()
+        self._has_forgotten = False
+        """Whether some that wait may not be known any more."""
 
     def refused(self, uid: str, request: Request) -> None:
         """The pod, which asks for ``request``, fits no node as things are now."""
@@ -31,6 +33,7 @@ class RefusedPods:
         asked = self._asked[uid] = shape_of(request)
         self._uids.setdefault(asked, {})[uid] = None
         if len(self._asked) > self._most:
+            self._has_forgotten = True
             self._forget(self._least_missed())
 
     def settled(self, uid: str) -> None:
@@ -55,14 +58,19 @@ class RefusedPods:
         return bool(self._would_fit)
 
     def fits(self, uid: str) -> bool:
-        """The pod would fit now. Returns whether it waits for that."""
-        if uid in self._asked:
+        """The pod would fit now, maybe it alone of those that ask for the same: a card is held for it.
+
+        Returns whether it waits for that, or may be one that was forgotten.
+        """
+        if uid in self._asked or self._has_forgotten:
             self._would_fit.add(uid)
         return uid in self._would_fit
 
     def take_waiting(self) -> bool:
-        """Returns whether pods would fit that were not tried since, and takes these for tried."""
+        """Returns whether pods would fit that were not tried since, and takes these for tried: as those that
+        were forgotten, for whatever makes kube-scheduler try one makes it try all."""
         waiting, self._would_fit = self._would_fit, set()
+        self._has_forgotten = self._has_forgotten and not waiting
         for uid in waiting:
             self._forget(uid)
         return bool(waiting)

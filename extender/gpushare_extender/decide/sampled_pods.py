@@ -16,8 +16,9 @@ from gpushare_extender.decide.preemption_queue import may_be_sampled
 from gpushare_extender.ledger.ledger import Ledger
 from gpushare_extender.ledger.unfit_reason import Refusal
 
-MOST_PODS = 4096
-"""Those that were refused longest ago are forgotten first."""
+MOST_PODS = 16384
+"""Those that were refused longest ago are forgotten first. Each takes about 0.4 KiB. Of more that search at a
+time each is forgotten before it is tried again: it begins anew, and is never known to search in vain."""
 ROUNDS = 2
 """How often kube-scheduler is to go round all nodes: others may be scheduled between two attempts."""
 SAME_NODES = 3
@@ -42,11 +43,11 @@ class _Allowance:
     left: float = AT_ONCE
     since: float = 0.0
 
-    def take(self, *, now: float) -> bool:
-        """Returns whether there was one left."""
+    def take(self, *, now: float, is_urgent: bool) -> bool:
+        """Returns whether there was one left; an urgent one is taken in advance."""
         self.left = min(AT_ONCE, self.left + A_SECOND * max(0.0, now - self.since))
         self.since = now
-        if self.left < 1.0:
+        if self.left < 1.0 and not is_urgent:
             return False
         self.left -= 1.0
         return True
@@ -70,6 +71,8 @@ class _Search:
     """How often these were offered one after the other."""
     has_others: bool = False
     """Whether it was offered others in this search."""
+    has_ended: bool = False
+    """Whether another attempt would have been of no use at the last one."""
     told: float = float("-inf")
     """When kube-scheduler was made to try it again at its last attempt; long ago where it was not."""
 
@@ -122,7 +125,9 @@ class SampledPods:
         search = self._search(uid, now=now)
         search.refused(fitting=fitting, offered=hash(frozenset(names)), now=now)
         most = ROUNDS * (len(ledger.greatest[request.resources[0].name]) // len(names) + 1)
-        if not (search.is_of_use(most=most) and self._allowance.take(now=now)):
+        search.has_ended = not search.is_of_use(most=most)
+        is_urgent = ledger.holds.of(uid) is not None  # others were evicted for it, and the hold ends
+        if search.has_ended or not self._allowance.take(now=now, is_urgent=is_urgent):
             return result
         search.attempts, search.told = search.attempts + 1, now
         return _with(result, search.attempts)
@@ -133,6 +138,12 @@ class SampledPods:
         if (search := self._searches.get(uid)) is None:
             return False
         return now - search.told <= ATTEMPT_SECONDS and now - search.begun <= SPARED_SECONDS
+
+    def has_ended(self, uid: str) -> bool:
+        """Returns whether kube-scheduler has looked at all nodes that it will offer the pod, as far as is
+        known."""
+        search = self._searches.get(uid)
+        return search is not None and search.has_ended
 
     def settled(self, uid: str) -> None:
         """The pod fits a node that it is offered."""

@@ -161,12 +161,12 @@ def _less_important(chosen: list[BoundPod], allowed: Sequence[BoundPod], fits: F
     """Returns as many pods, each replaced by the least important one that will do in its place."""
     kept = sorted(chosen, key=_importance, reverse=True)
     for place, pod in enumerate(kept):
-        others = kept[:place] + kept[place + 1 :]
+        others = _uids(kept) - {pod.uid}
         kept[place] = next(
             (
                 each
                 for each in allowed
-                if each not in others and (each is pod or fits(_uids([*others, each])))
+                if each.uid not in others and (each is pod or fits(others | {each.uid}))
             ),
             pod,
         )

@@ -18,7 +18,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.bound_pods import BoundPod
 from gpushare_extender.decide.disruption_budgets import Budget
 from gpushare_extender.decide.ending_pods import EndingPods
-from gpushare_extender.decide.filter import fits_some_node, passing_nodes
+from gpushare_extender.decide.filter import fitting_nodes, passing_nodes
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_events import PodEvent, preempted, preempting, refused
 from gpushare_extender.decide.preemption_queue import (
@@ -26,6 +26,7 @@ from gpushare_extender.decide.preemption_queue import (
     EvictionRate,
     PreemptionQueue,
     Preemptor,
+    Rank,
 )
 from gpushare_extender.decide.victims import Eviction, NodeWithout, evictable, find_eviction
 from gpushare_extender.ledger.hold import Hold
@@ -35,20 +36,26 @@ from gpushare_extender.preempt.eviction_call import EvictionOutcome, ProtectedEr
 from gpushare_extender.preempt.node_pods import NodePodReader
 
 LOOK_SECONDS = 0.25
+"""For so long pods are looked at without a pause, and so long the pause is."""
+NEXT_SECONDS = 1.0
+"""Until the next nodes are looked at for a pod that has nodes left."""
 LOWEST_SECONDS = 60.0
 """The lowest priority on a node is believed for so long: most pods that wait are as important as others."""
 FIRST_RETRY = 5.0
 LONGEST_RETRY = 300.0
 MOST_NODES = 16
-"""Looked at for one pod at a time; the next time the next ones."""
+"""Looked at for one pod at a time; soon after that the next ones."""
 HOLD_SECONDS = 60.0
 """A card is held for so long after the last victim is gone, or has to be."""
+UNTRIED_SECONDS = 330.0
+"""The same where kube-scheduler has not tried the pod since: it may let one that was refused often wait for
+five minutes (``podMaxBackoffSeconds``; the dedicated one does), and others are before it then."""
 ALIVE_SECONDS = 5.0
 """Between two looks at a pod that something is held for."""
 PROTECTED_SECONDS = 60.0
 """A pod that may not be evicted is not tried again for so long."""
 SAMPLED_ATTEMPTS = 5
-"""How often nothing is evicted yet where kube-scheduler may not have offered all nodes."""
+"""How often nothing is evicted yet where others have room that kube-scheduler may not have offered."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +71,8 @@ class Preemptions:
     """As the ``Binder``'s: one extender at a time evicts."""
     would_fit: Callable[[str], None]
     """Is told the UID of a pod that kube-scheduler should try again."""
+    has_seen_all: Callable[[str], bool] = lambda _: False
+    """Returns whether kube-scheduler has looked at all nodes that it will offer the pod with this UID."""
     timing: BindTiming = field(default_factory=BindTiming)
     ending: EndingPods = field(default_factory=EndingPods)
     rate: EvictionRate = field(default_factory=EvictionRate)
@@ -77,15 +86,28 @@ class Preemptions:
     """UID of a pod that something is held for -> when it was looked at."""
     _free: dict[str, float] = field(default_factory=dict, init=False)
     """UID of a pod that something is held for -> since when that is free."""
+    _untried: dict[str, float] = field(default_factory=dict, init=False)
+    """Of these, when it was seen last that kube-scheduler had not tried the pod since."""
 
     async def run(self) -> None:
         """Never returns."""
         while True:
             await self.timing.sleep(LOOK_SECONDS)
             await self._end_holds()
-            for preemptor in self.preemptors.due(now=self.timing.clock()):
-                if preemptor.is_interrupted or self.ledger.holds.of(preemptor.pod.uid) is None:
-                    await self._look_at(preemptor)
+            await self._look_at_due(until=self.timing.clock() + LOOK_SECONDS)
+
+    async def _look_at_due(self, *, until: float) -> None:
+        """After each look calls are answered, and whoever is the most important then is next."""
+        while (preemptor := self._next()) and self.timing.clock() < until:
+            await self._look_at(preemptor)
+            await self.timing.sleep(0.0)
+
+    def _next(self) -> Preemptor | None:
+        due = self.preemptors.due(now=self.timing.clock())
+        return next((each for each in due if each.is_interrupted or not self._is_held_for(each)), None)
+
+    def _is_held_for(self, preemptor: Preemptor) -> bool:
+        return self.ledger.holds.of(preemptor.pod.uid) is not None
 
     async def _look_at(self, preemptor: Preemptor) -> None:
         """The next look follows in time, whatever comes of this one."""
@@ -104,16 +126,20 @@ class Preemptions:
         elif self._may_fit_others(preemptor):
             return  # kube-scheduler is made to look at these by other means (``SampledPods``)
         elif (names := self._next_nodes(preemptor)) and await self._is_there(preemptor):
-            budgets = await self._reader.budgets()
-            evictions = await self._evictions(preemptor, names, budgets)
-            if evictions:
+            budgets, pods = await self._reader.budgets(), await self._read_nodes(names)
+            if evictions := self._evictions(preemptor, pods, budgets):
                 await self._choose(preemptor, min(evictions, key=lambda eviction: eviction.cost))
             else:
-                await self._tell_of_budgets(preemptor, names, budgets)
+                self._go_on(preemptor, names)
+                await self._tell_of_budgets(preemptor, pods, budgets)
 
     async def _choose(self, preemptor: Preemptor, best: Eviction) -> None:
         now = self.timing.clock()
-        if not _is_worth_holding(best, preemptor) or not self.rate.allows(len(best.victims), now=now):
+        if not _is_worth_holding(best, preemptor):
+            return
+        if not self.rate.allows(len(best.victims), now=now, preemptor=preemptor):
+            if self.rate.is_next(preemptor):
+                preemptor.due = now + FIRST_RETRY
             return
         if preemptor.is_stale(now=now):
             preemptor.is_woken = True
@@ -134,25 +160,29 @@ class Preemptions:
     def _may_fit_others(self, preemptor: Preemptor) -> bool:
         """Returns whether the pod may yet be offered nodes that it fits: kube-scheduler looks at some of many
         at a time."""
-        sampled = preemptor.may_be_sampled and preemptor.attempts <= SAMPLED_ATTEMPTS
-        return sampled and fits_some_node(self.ledger, preemptor.request)
+        uid, request = preemptor.pod.uid, preemptor.request
+        if not preemptor.may_be_sampled or preemptor.attempts > SAMPLED_ATTEMPTS or self.has_seen_all(uid):
+            return False
+        return bool(fitting_nodes(self.ledger, uid=uid, request=request))
 
     def _greatest(self, preemptor: Preemptor) -> Mapping[str, int]:
         """Returns the nodes that serve what the pod asks for, and the greatest amount that fits each."""
         return self.ledger.greatest[preemptor.request.resources[0].name]
 
-    async def _evictions(
-        self, preemptor: Preemptor, names: Sequence[str], budgets: Sequence[Budget]
+    def _evictions(
+        self, preemptor: Preemptor, pods: Mapping[str, Sequence[BoundPod]], budgets: Sequence[Budget]
     ) -> list[Eviction]:
+        """Returns what to evict, for each node of ``pods`` on which that helps."""
+        found = (self._find(preemptor, name, there, budgets) for name, there in pods.items())
+        return [eviction for eviction in found if eviction]
+
+    async def _read_nodes(self, names: Sequence[str]) -> dict[str, list[BoundPod]]:
         lists = await asyncio.gather(*map(self._reader.pods, names))
         self._forget_old()
         for name, pods in zip(names, lists, strict=True):
-            self._lowest[name] = (
-                self.timing.clock(),
-                min((pod.priority for pod in self._holders(name, pods)), default=None),
-            )
-        found = (self._find(preemptor, name, pods, budgets) for name, pods in zip(names, lists, strict=True))
-        return [eviction for eviction in found if eviction]
+            lowest = min((pod.priority for pod in self._holders(name, pods)), default=None)
+            self._lowest[name] = (self.timing.clock(), lowest)
+        return dict(zip(names, lists, strict=True))
 
     def _forget_old(self) -> None:
         """What is not believed any more says nothing, and its nodes and pods may be gone."""
@@ -161,26 +191,38 @@ class Preemptions:
         self._protected = {uid: until for uid, until in self._protected.items() if until > now}
 
     def _next_nodes(self, preemptor: Preemptor) -> list[str]:
-        """Returns those with the most room on a card first, others each time."""
-        greatest = self._greatest(preemptor)
-        open_nodes = [
-            name
-            for name in preemptor.nodes
-            if name in greatest and self._preempts(name) and self._has_lesser(name, preemptor.priority)
-        ]
-        open_nodes.sort(key=lambda name: -greatest[name])
-        begin = MOST_NODES * (preemptor.attempts - 1) % max(1, len(open_nodes))
-        return (open_nodes[begin:] + open_nodes[:begin])[:MOST_NODES]
+        """Returns those with the most room on a card first, each time the next ones; none where no pods of a
+        lower priority have units anywhere, as far as is known."""
+        ranked = self._ranked(preemptor)
+        left = [each for each in ranked if each > preemptor.reached] or ranked
+        return [name for _, name in sorted(left)[:MOST_NODES]]
+
+    def _ranked(self, preemptor: Preemptor) -> list[Rank]:
+        """Returns its nodes on which evicting others may help, in no particular order."""
+        greatest, useless = self._greatest(preemptor), self._without_lesser(preemptor.priority)
+        names = (name for name in preemptor.nodes if name not in useless)
+        return [(-greatest[name], name) for name in names if name in greatest and self._preempts(name)]
+
+    def _go_on(self, preemptor: Preemptor, names: Sequence[str]) -> None:
+        """Nothing helps on the nodes ``names``: others follow soon, if there are any behind them."""
+        now, last = self.timing.clock(), names[-1]
+        preemptor.reached = (-self._greatest(preemptor).get(last, 0), last)
+        has_others = any(each > preemptor.reached for each in self._ranked(preemptor))
+        if has_others and preemptor.looks_left and preemptor.left_until <= now:
+            self.preemptors.go_on(preemptor, again=now + NEXT_SECONDS)
 
     def _preempts(self, node: str) -> bool:
         share_node = self.ledger.share_node(node)
         return share_node is not None and share_node.preempts
 
-    def _has_lesser(self, node: str, priority: int) -> bool:
-        """Returns whether pods of a lower priority have units there, as far as is known."""
-        seen, lowest = self._lowest.get(node, (float("-inf"), None))
-        is_old = self.timing.clock() - seen > LOWEST_SECONDS
-        return is_old or (lowest is not None and lowest < priority)
+    def _without_lesser(self, priority: int) -> set[str]:
+        """Returns the nodes of which is known that no pods of a lower priority have units there."""
+        since = self.timing.clock() - LOWEST_SECONDS
+        return {
+            name
+            for name, (seen, lowest) in self._lowest.items()
+            if seen >= since and (lowest is None or lowest >= priority)
+        }
 
     def _holders(self, node: str, pods: Iterable[BoundPod]) -> list[BoundPod]:
         """Returns those of ``pods`` that have units of cards."""
@@ -211,12 +253,12 @@ class Preemptions:
         return [pod for pod in below if self._protected.get(pod.uid, now) <= now]
 
     async def _tell_of_budgets(
-        self, preemptor: Preemptor, names: Sequence[str], budgets: Sequence[Budget]
+        self, preemptor: Preemptor, pods: Mapping[str, Sequence[BoundPod]], budgets: Sequence[Budget]
     ) -> None:
         """Where only budgets are in the way, people are told once."""
         if preemptor.told or not budgets:
             return
-        evictions = await self._evictions(preemptor, names, [])
+        evictions = self._evictions(preemptor, pods, [])
         if victims := [pod for eviction in evictions for pod in eviction.victims]:
             preemptor.told = True
             why = "a PodDisruptionBudget protects it, and no other pods would free enough on one card"
@@ -280,7 +322,7 @@ class Preemptions:
             await self.permit()
             if self.ledger.holds.of(preemptor.pod.uid) is None:
                 return True
-            self.rate.sent(now=self.timing.clock())
+            self.rate.sent(now=self.timing.clock(), preemptor=preemptor)
             try:
                 self.attempted(await evict(self.client, victim.pod))
             except (ProtectedError, ApiError) as error:
@@ -310,7 +352,7 @@ class Preemptions:
         """Ends those whose time is over, and those of pods that are gone or bound."""
         for hold in self.ledger.holds:
             now = self.timing.clock()
-            if now >= hold.until or self._is_free_for_long(hold, now=now):
+            if self._is_over(hold, now=now):
                 _log.info("no longer held for it", extra={"pod": str(hold.holder.pod), "node": hold.node})
                 self.ledger.end_hold(hold.uid)
             elif now - self._alive.get(hold.uid, 0.0) >= ALIVE_SECONDS:
@@ -321,14 +363,23 @@ class Preemptions:
         held = {hold.uid for hold in self.ledger.holds}
         self._alive = {uid: moment for uid, moment in self._alive.items() if uid in held}
         self._free = {uid: moment for uid, moment in self._free.items() if uid in held}
+        self._untried = {uid: moment for uid, moment in self._untried.items() if uid in held}
 
-    def _is_free_for_long(self, hold: Hold, *, now: float) -> bool:
-        """Returns whether the pod could have had it for some time: something else keeps it from the node."""
+    def _is_over(self, hold: Hold, *, now: float) -> bool:
+        """Returns whether its time is over, or the pod could have had it for some time: something else keeps
+        it from the node."""
         passed = self.ledger.holds.passed(hold.node, uid=hold.uid, priority=hold.priority)
         if not self.ledger.fits(hold.node, hold.request, gone=passed):
             self._free.pop(hold.uid, None)
-            return False
-        return now - self._free.setdefault(hold.uid, now) >= HOLD_SECONDS
+            self._untried.pop(hold.uid, None)
+            return now >= hold.until
+        since = self._free.setdefault(hold.uid, now)
+        if not self.preemptors.was_tried(hold.uid, since=since):
+            self._untried[hold.uid] = now
+            return now - since >= UNTRIED_SECONDS
+        if (untried := self._untried.get(hold.uid)) is not None:
+            return now - untried >= HOLD_SECONDS
+        return now >= hold.until or now - since >= HOLD_SECONDS
 
     async def _is_waiting(self, pod: PodReference) -> bool:
         try:

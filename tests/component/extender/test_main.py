@@ -20,12 +20,21 @@ from bench.process_use import mebibytes
 from tests.fakes.api_server import LEASES, PODS, SHARE_NODES, FakeApi, fake_api
 from tests.fakes.extender_keys import PAIRS as AUTHORITIES
 from tests.fakes.extender_keys import caller_tls
-from tests.samples.extender import pod_json, pod_update, reference, share_node_json
+from tests.samples.extender import (
+    pod_json,
+    pod_request,
+    pod_update,
+    reference,
+    share_node,
+    share_node_json,
+)
 
 from gpushare_core.json_object import Json
 from gpushare_core.kube.client import KubeClient
 from gpushare_core.version import VERSION
 from gpushare_extender.cluster.watchers import WatchHealth
+from gpushare_extender.decide.filter import FilterResult
+from gpushare_extender.decide.sampled_pods import SAME_NODES
 from gpushare_extender.http.endpoints import Address
 from gpushare_extender.main import Extender, Options, spare_long_lived
 
@@ -341,6 +350,18 @@ async def test_a_pod_that_is_bound_is_no_longer_remembered_as_offered_some_nodes
         extender.api.offered.offered_some("uid-a", offered=16, now=0.0)
         extender.api.binder.bound(reference("a"), "n1")
         assert len(extender.api.offered) == 0
+
+
+async def test_preemption_is_told_of_pods_that_were_offered_all_nodes(api: FakeApi) -> None:
+    async with KubeClient(api.credentials()) as client:
+        extender = Extender.create(client, Options(listen=Address("127.0.0.1", 0)))
+        ledger, sampled, names = extender.api.ledger, extender.api.sampled, [f"n{i}" for i in range(100)]
+        ledger.replace_share_nodes([*(share_node(name, 8) for name in names), share_node("room", 16)])
+        for _ in range(SAME_NODES + 1):
+            assert not extender.preemptions.has_seen_all("uid-a")
+            result, request = FilterResult([], dict.fromkeys(names, "full")), pod_request(12)
+            sampled.searched(result, ledger=ledger, uid="uid-a", request=request, names=names, now=0.0)
+        assert extender.preemptions.has_seen_all("uid-a")
 
 
 class Ring:

@@ -24,7 +24,7 @@ from gpushare_extender.bind.deadlines import BindTiming
 from gpushare_extender.decide.pod import Pod
 from gpushare_extender.decide.preemption_queue import SAMPLE, EvictionRate, PreemptionQueue, Preemptor
 from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.preempt.preemptions import HOLD_SECONDS, LOWEST_SECONDS, Preemptions
+from gpushare_extender.preempt.preemptions import HOLD_SECONDS, LOWEST_SECONDS, UNTRIED_SECONDS, Preemptions
 
 EVICTION = "/api/v1/namespaces/default/pods/{}/eviction"
 
@@ -215,6 +215,29 @@ async def test_what_is_free_is_not_held_for_as_long_as_victims_might_have_taken(
     await world.until("its end", lambda: not world.held, seconds=10.0)
 
 
+async def test_what_is_free_is_held_until_kube_scheduler_has_tried_the_pod(world: World) -> None:
+    """It may let one that was refused often wait for five minutes: others had been evicted in vain, and were
+    again at the next refusal."""
+    world.refuse()
+    await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
+    world.remove_pod("y")
+    await world.run_for(300.0)
+    assert world.held
+    world.refuse()
+    await world.run_for(HOLD_SECONDS - 5.0)
+    assert world.held, "it may be on its way"
+    await world.until("the end: something else keeps it from the node", lambda: not world.held, seconds=10.0)
+
+
+async def test_nor_is_it_held_for_ever_for_a_pod_that_is_never_tried(world: World) -> None:
+    world.refuse()
+    await world.until("an eviction", lambda: ("Preempting", "p") in world.notes())
+    world.remove_pod("y")
+    await world.run_for(UNTRIED_SECONDS - 10.0)
+    assert world.held
+    await world.until("its end", lambda: not world.held, seconds=20.0)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -275,6 +298,26 @@ async def test_nobody_is_evicted_yet_for_a_pod_that_may_be_offered_another_node(
     assert (world.calls(), world.woken, preemptor.attempts) == ([], [], 1)
 
 
+async def test_who_was_offered_all_nodes_does_not_wait_for_others(world: World) -> None:
+    """A pod whose node selector keeps it from the room there is waited for two and a half minutes."""
+    world.ledger.set_share_node(share_node("n2"))
+    world.preemptions.has_seen_all = {"uid-p"}.__contains__
+    preemptor = Preemptor(reference("p"), requested("p", 10, 10), 10, ("n1",), SAMPLE)
+    world.preemptions.preemptors.refused(preemptor, now=world.clock())
+    await world.until("an eviction", lambda: world.calls() == ["y"], 3.0)
+
+
+async def test_what_is_held_for_a_lesser_pod_is_room_for_one_that_may_be_offered_it(world: World) -> None:
+    world.ledger.set_share_node(share_node("n2", 16))
+    world.api.put(PODS, preemptor_json("lesser", priority=2))
+    until, request = world.clock() + 60.0, requested("lesser", 16, 2)
+    world.ledger.hold(reference("lesser"), node="n2", request=request, priority=2, until=until)
+    preemptor = Preemptor(reference("p"), requested("p", 10, 10), 10, ("n1",), SAMPLE)
+    world.preemptions.preemptors.refused(preemptor, now=world.clock())
+    await world.run_for(3.0)
+    assert world.calls() == []
+
+
 async def test_kube_scheduler_is_left_alone_while_it_evicts(world: World) -> None:
     world.refuse()
     world.preemptions.preemptors.left_to_scheduler("uid-p", now=world.clock())
@@ -313,6 +356,75 @@ async def test_nodes_without_lesser_pods_are_not_read_again_and_again(world: Wor
         world.refuse(name=name, priority=1)
     await world.run_for(40.0)
     assert len(world.api.requests("GET", PODS)) == 1
+
+
+async def test_a_lesser_pod_is_found_soon_on_the_last_of_a_hundred_nodes(world: World) -> None:
+    """Looks at the next nodes had waited longer each time: minutes for 100 nodes, hours for 500."""
+    names = [f"a{number:02}" for number in range(99)]
+    for name in names:
+        world.ledger.set_share_node(share_node(name, 16))
+        world.ledger.set_pod(pod_update(f"uid-{name}", node=name, c0=9))
+        pod = holder_json(name, units=9)
+        pod["spec"].update(nodeName=name, priority=50)
+        world.api.put(PODS, pod)
+    preemptor = Preemptor(reference("p"), requested("p", 10, 10), 10, (*names, "n1"), 99)
+    world.preemptions.preemptors.refused(preemptor, now=world.clock())
+    await world.until("an eviction", lambda: world.calls() == ["y"], 15.0)
+    assert len(world.api.requests("GET", PODS)) <= 100 + 1, "each node is read once, and the chosen one again"
+
+
+class TestManyThatWait:
+    """``wake`` is told of each look, for all of them fit by now."""
+
+    async def test_others_have_their_turn_between_two_looks(self, world: World) -> None:
+        """Calls of kube-scheduler waited for seconds until a thousand pods had been looked at."""
+        turns, seen = 0, list[int]()
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        world.preemptions.would_fit = lambda _: seen.append(turns)
+        world.remove_pod("x")
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(others())
+            for number in range(10):
+                world.refuse(name=f"p{number}")
+            await world.until("all looks", lambda: len(seen) >= 10)
+            task.cancel()
+        assert len(set(seen)) == len(seen)
+
+    async def test_a_more_important_one_is_the_next(self, world: World) -> None:
+        def wake(uid: str) -> None:
+            world.woken.append(uid)
+            world.clock.now += 0.6
+            if len(world.woken) == 1:
+                world.refuse(name="important", priority=50)
+
+        world.preemptions.would_fit = wake
+        world.remove_pod("x")
+        for number in range(10):
+            world.refuse(name=f"p{number}")
+        await world.until("all looks", lambda: len(world.woken) > 10)
+        assert world.woken.index("uid-important") <= 2
+
+    async def test_what_is_held_ends_in_time(self, world: World) -> None:
+        def wake(uid: str) -> None:
+            world.woken.append(uid)
+            world.clock.now += 0.6
+
+        world.preemptions.would_fit = wake
+        world.remove_pod("x")
+        world.api.put(PODS, preemptor_json("q"))
+        until = world.clock() + 2.0
+        request = requested("q", 4, 10)
+        world.ledger.hold(reference("q"), node="n1", request=request, priority=10, until=until)
+        for number in range(50):
+            world.refuse(name=f"p{number}", units=10)
+        await world.until("the end of the hold", lambda: not world.held)
+        assert world.clock() < until + 3.0
 
 
 async def test_nodes_that_are_gone_are_forgotten(world: World) -> None:
@@ -435,6 +547,35 @@ async def test_no_more_are_evicted_than_the_rate_allows(world: World) -> None:
     assert len(world.calls()) == 1
     await world.until("the second", lambda: len(world.calls()) == 2, 60.0)
     assert sorted(uid for uid, _ in world.held) == ["uid-p", "uid-q"]
+
+
+async def test_one_that_needs_many_to_go_has_its_turn_among_those_that_need_one(world: World) -> None:
+    """p needs u and v to go; p1 to p9 have one pod in their way each, on other nodes."""
+    world.preemptions.rate = EvictionRate(most=2)
+    world.add_pod("u", priority=1, card=1, units=6)
+    world.add_pod("v", priority=1, card=1, units=6)
+    world.remove_pod("y")
+    world.add_pod("x2", priority=50, card=0, units=6)
+    world.api.put(PODS, preemptor_json(units=16))
+    for number in range(1, 10):
+        node, name = f"z{number}", f"p{number}"
+        world.ledger.set_share_node(share_node(node, 16))
+        world.ledger.set_pod(pod_update(f"uid-{node}", node=node, c0=10))
+        pod = holder_json(node, units=10)
+        pod["spec"].update(nodeName=node, priority=1)
+        world.api.put(PODS, pod)
+        world.api.put(PODS, preemptor_json(name))
+        small = Preemptor(reference(name), requested(name, 10, 10), 10, (node,), 1)
+        world.preemptions.preemptors.refused(small, now=world.clock())
+
+    def wake(uid: str) -> None:
+        known = {each.pod.uid: each for each in world.preemptions.preemptors.due(now=1e9)}
+        world.preemptions.preemptors.refused(known[uid], now=world.clock())
+
+    world.preemptions.would_fit = wake
+    world.refuse(units=16)
+    await world.until("its turn", lambda: {"u", "v"} <= {*world.calls()}, seconds=150.0)
+    assert len(world.calls()) < 9
 
 
 async def test_two_that_wait_get_a_card_each(world: World) -> None:

@@ -9,6 +9,7 @@ from gpushare_extender.decide.preemption_queue import (
     SAMPLE,
     SCHEDULER_SECONDS,
     STALE_SECONDS,
+    TURN_SECONDS,
     EvictionRate,
     PreemptionQueue,
     Preemptor,
@@ -165,6 +166,34 @@ class TestEvictionRate:
             rate.sent(now=moment)
         assert not rate.allows(1, now=59.0)
         assert rate.allows(1, now=60.0)
+
+    def test_many_for_one_pod_have_their_turn_before_those_for_lesser_and_equal_ones(self) -> None:
+        """A job that needs a whole node waited as long as others had a pod evicted every minute."""
+        rate, many, few = EvictionRate(most=2), preemptor("many", 10), preemptor("few", 10)
+        assert rate.allows(1, now=0.0, preemptor=few)
+        rate.sent(now=0.0)
+        for moment in (10.0, 20.0, 30.0, 40.0, 50.0):
+            assert not rate.allows(2, now=moment, preemptor=many)
+            assert not rate.allows(1, now=moment, preemptor=few)
+            assert rate.is_next(many)
+        assert rate.allows(2, now=60.0, preemptor=many)
+        assert not rate.allows(1, now=61.0, preemptor=few), "kube-scheduler is asked about the pod once more"
+        assert rate.allows(2, now=62.0, preemptor=many)
+        rate.sent(now=62.0, preemptor=many)
+        assert rate.allows(1, now=62.0, preemptor=few)
+
+    def test_more_important_ones_go_first_all_the_same(self) -> None:
+        rate = EvictionRate(most=2)
+        rate.sent(now=0.0)
+        assert not rate.allows(2, now=1.0, preemptor=preemptor("many", 10))
+        assert rate.allows(1, now=1.0, preemptor=preemptor("important", 11))
+
+    def test_one_that_does_not_ask_again_keeps_nobody_waiting(self) -> None:
+        rate = EvictionRate(most=2)
+        rate.sent(now=0.0)
+        assert not rate.allows(2, now=1.0, preemptor=preemptor("many", 10))
+        assert not rate.allows(1, now=TURN_SECONDS, preemptor=preemptor("few", 10))
+        assert rate.allows(1, now=1.0 + TURN_SECONDS, preemptor=preemptor("few", 10))
 
     def test_many_for_one_pod_go_alone(self) -> None:
         rate = EvictionRate(most=2)

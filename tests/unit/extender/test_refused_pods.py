@@ -65,6 +65,30 @@ def test_of_those_that_ask_for_the_same_one_stands_for_the_forgotten_ones() -> N
     assert refused.has_room(RESOURCE, 4) is False
 
 
+def test_one_that_alone_would_fit_is_known_however_many_like_it_are_refused_after_it() -> None:
+    """A card is held for it: room for it is none for the others, and nobody would wake it."""
+    refused = RefusedPods()
+    refused.refused("held for", asked(16))
+    for number in range(MOST_PODS):
+        refused.refused(f"like-it-{number}", asked(16))
+    assert refused.fits("held for") is True
+    assert refused.take_waiting() is True
+
+
+def test_whoever_is_tried_again_was_not_forgotten_and_is_not_woken_twice() -> None:
+    refused = RefusedPods(most=2)
+    for uid in ("a", "b", "c"):
+        refused.refused(uid, asked(4))
+    refused.has_room(RESOURCE, 4)
+    assert refused.take_waiting() is True
+    assert refused.fits("a") is False
+    assert refused.take_waiting() is False
+
+
+def test_one_that_was_never_refused_is_not_woken_while_all_are_known(refused: RefusedPods) -> None:
+    assert refused.fits("never refused") is False
+
+
 def test_more_room_on_any_card_is_news_to_pods_of_several_resources_alone(refused: RefusedPods) -> None:
     assert refused.card_has_room() is False
     refused.refused("pair", PodRequest((asked(4), asked(1, ResourceClass.SLICE, container="side"))))

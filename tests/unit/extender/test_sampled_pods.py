@@ -6,6 +6,7 @@ import pytest
 from tests.samples.extender import pod_request, reference, share_node
 
 from gpushare_extender.decide.filter import FilterResult, filter_nodes
+from gpushare_extender.decide.preemption_queue import SAMPLE
 from gpushare_extender.decide.sampled_pods import (
     A_SECOND,
     AT_ONCE,
@@ -85,6 +86,26 @@ def test_it_ends_soon_where_kube_scheduler_offers_the_same_nodes_each_time(ledge
     assert is_tried_again(pods, ledger, FULL[150:], now=later)
 
 
+def test_a_search_has_ended_when_another_attempt_is_of_no_use(ledger: Ledger) -> None:
+    pods = SampledPods()
+    for _ in range(SAME_NODES):
+        told(pods, ledger, FULL[:150])
+        assert not pods.has_ended("p")
+    told(pods, ledger, FULL[:150])
+    assert pods.has_ended("p")
+    told(pods, ledger, FULL[150:])
+    assert not pods.has_ended("p"), "it was offered others after all"
+    assert not pods.has_ended("nobody")
+
+
+def test_without_an_attempt_left_for_it_a_search_has_not_ended(ledger: Ledger) -> None:
+    pods = SampledPods()
+    for index in range(AT_ONCE):
+        told(pods, ledger, FULL[:150], uid=f"p{index}")
+    assert not is_tried_again(pods, ledger, FULL[:150])
+    assert not pods.has_ended("p")
+
+
 def test_the_same_nodes_by_chance_end_nothing_where_it_was_offered_others(ledger: Ledger) -> None:
     pods = SampledPods()
     samples = [FULL[150:], *([FULL[:150]] * (SAME_NODES + 2))]
@@ -122,6 +143,31 @@ def test_all_pods_together_are_tried_again_only_so_often(ledger: Ledger) -> None
     assert not is_tried_again(pods, ledger, FULL[:150], uid="one more")
     assert is_tried_again(pods, ledger, FULL[:150], uid="later", now=1.0 / A_SECOND)
     assert not is_tried_again(pods, ledger, FULL[:150], uid="as late", now=1.0 / A_SECOND)
+
+
+def test_one_for_which_a_card_is_held_needs_no_attempt_that_is_left(ledger: Ledger) -> None:
+    """Others were evicted for it: in vain, if it is not offered that node before the hold ends."""
+    ledger.hold(reference("p", uid="p"), node=ROOM, request=ASKED, priority=5, until=60.0)
+    ledger.set_share_node(share_node("more", 16))
+    pods = SampledPods()
+    for index in range(AT_ONCE):
+        assert is_tried_again(pods, ledger, FULL[:150], uid=f"p{index}")
+    assert is_tried_again(pods, ledger, FULL[:150])
+    assert not is_tried_again(pods, ledger, FULL[:150], uid="as late", now=1.0 / A_SECOND), "it is one fewer"
+
+
+def test_thousands_that_search_in_vain_leave_the_attempts_to_others(ledger: Ledger) -> None:
+    """Of more than are remembered each began anew, and all of them together took all attempts for ever."""
+    pods, names = SampledPods(), FULL[:SAMPLE]
+    plain = filter_nodes(ledger, names, uid="p", request=ASKED)
+    for number in range(SAME_NODES + 2):
+        again = [
+            pods.searched(
+                plain, ledger=ledger, uid=f"p{index}", request=ASKED, names=names, now=30.0 * number
+            )
+            for index in range(5000)
+        ]
+    assert all(each is plain for each in again)
 
 
 def test_attempts_that_find_room_do_not_count(ledger: Ledger) -> None:

@@ -45,6 +45,16 @@ def test_the_sum_that_fits_frees_no_card_but_the_least_important_pod_does() -> N
     assert victims(node(ledger, 10), bound("a", 5), bound("b", 1)) == ["b"]
 
 
+def test_hundreds_of_pods_on_a_card_are_told_apart_by_their_uids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compared field by field, all with all for each of them, 250 pods took two seconds."""
+    monkeypatch.setattr(BoundPod, "__eq__", lambda *_: pytest.fail("compared"))
+    uids = [f"p{number}" for number in range(20)]
+    ledger = ledger_with(20)
+    for uid in uids:
+        ledger.set_pod(pod_update(uid, c0=1))
+    assert victims(node(ledger, 20), *map(bound, uids)) == uids
+
+
 def test_one_pod_rather_than_two_of_the_same_priority() -> None:
     ledger = ledger_with(16, 16, a={"c0": 8}, b={"c0": 8}, c={"c1": 16})
     assert victims(node(ledger, 16), bound("a"), bound("b"), bound("c")) == ["c"]
