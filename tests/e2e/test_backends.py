@@ -1,6 +1,7 @@
 """Scheduler backends that people or Volcano share in: what the operator does, and what it leaves alone."""
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -33,6 +34,8 @@ HOSTCTL = str(python_programs()[0] / "gpushare-hostctl")
 VOLCANO_SYSTEM = "volcano-system"
 CONFIG_MAP = "volcano-scheduler-configmap"
 KEY = "volcano-scheduler.conf"
+VOLCANO_NODE = "gpu-3"
+VOLCANO_FOLDER = "/etc/kubernetes/volcano"
 MEMORY = "volcano.sh/gpu-memory"
 
 
@@ -214,9 +217,11 @@ def volcano_scheduler(cluster: LocalCluster, volcano: Volcano, volcano_system: N
         "--clusterrole=cluster-admin",
         f"--serviceaccount={account}",
     )
-    cluster.kubectl(
-        "create", "-n", VOLCANO_SYSTEM, "-f", "-", stdin=json.dumps(scheduler_pod(volcano.scheduler))
-    )
+    # Copied onto its node, which shows its own /tmp: the cache may lie in the host's.
+    folder = cluster.node_path(VOLCANO_NODE, VOLCANO_FOLDER)
+    folder.mkdir(exist_ok=True)
+    shutil.copy2(volcano.scheduler, folder / "volcano-scheduler")
+    cluster.kubectl("create", "-n", VOLCANO_SYSTEM, "-f", "-", stdin=json.dumps(scheduler_pod()))
     watch_until(
         cluster,
         PODS.format(namespace=VOLCANO_SYSTEM),
@@ -230,9 +235,10 @@ def volcano_scheduler(cluster: LocalCluster, volcano: Volcano, volcano_system: N
     cluster.kubectl("delete", "pod", "-n", VOLCANO_SYSTEM, "volcano-scheduler")
     cluster.kubectl("delete", "clusterrolebinding", "volcano")
     cluster.kubectl("delete", "-f", str(volcano.crds))
+    shutil.rmtree(folder)
 
 
-def scheduler_pod(program: Path) -> Json:
+def scheduler_pod() -> Json:
     flags = [
         f"--scheduler-conf=/volcano.scheduler/{KEY}",
         "--leader-elect=false",
@@ -241,25 +247,31 @@ def scheduler_pod(program: Path) -> Json:
         "--logtostderr",
         "-v=2",
     ]
-    mount = {"name": "config", "mountPath": "/volcano.scheduler"}
+    mounts = [
+        {"name": "config", "mountPath": "/volcano.scheduler"},
+        {"name": "program", "mountPath": "/volcano", "readOnly": True},
+    ]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "volcano-scheduler"},
         "spec": {
-            "nodeName": "gpu-3",
+            "nodeName": VOLCANO_NODE,
             "serviceAccountName": "volcano-scheduler",
             "terminationGracePeriodSeconds": 1,
             "containers": [
                 {
                     "name": "scheduler",
                     "image": "volcano:test",
-                    "command": [str(program), *flags],
+                    "command": ["/volcano/volcano-scheduler", *flags],
                     "env": [{"name": "DEBUG_SOCKET_DIR", "value": "/run/volcano"}],
-                    "volumeMounts": [mount],
+                    "volumeMounts": mounts,
                 }
             ],
-            "volumes": [{"name": "config", "configMap": {"name": CONFIG_MAP}}],
+            "volumes": [
+                {"name": "config", "configMap": {"name": CONFIG_MAP}},
+                {"name": "program", "hostPath": {"path": VOLCANO_FOLDER}},
+            ],
         },
     }
 
