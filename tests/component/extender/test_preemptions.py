@@ -1,149 +1,27 @@
 """Evictions of our own, against an API server that can be told to refuse."""
 
-import asyncio
-import contextlib
-import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 
-import msgspec
 import pytest
 from aiohttp import web
 from msgspec import structs
-from tests.fakes.api_server import DISRUPTION_BUDGETS, EVENTS, PODS, Answer, FakeApi, cut, fake_api, status
-from tests.fakes.extender_clock import FakeClock
+from tests.fakes.api_server import DISRUPTION_BUDGETS, PODS, Answer, FakeApi, cut, status
+from tests.fakes.preemption_world import World, a_world, preemptor_json, requested
 from tests.samples.extender import holder_json, pod_json, pod_update, reference, share_node
 from tests.samples.preemption import budget_json
 
-from gpushare_core.clock import utc_now
-from gpushare_core.dialects.table import RESOURCES
 from gpushare_core.json_object import Json
-from gpushare_core.kube.client import KubeClient
 from gpushare_core.kube.lease_holder import NotHeldError
-from gpushare_core.placement.requests import PodRequest
-from gpushare_extender.bind.deadlines import BindTiming
-from gpushare_extender.decide.pod import Pod
-from gpushare_extender.decide.preemption_queue import SAMPLE, EvictionRate, PreemptionQueue, Preemptor
-from gpushare_extender.ledger.ledger import Ledger
-from gpushare_extender.preempt.preemptions import HOLD_SECONDS, LOWEST_SECONDS, UNTRIED_SECONDS, Preemptions
+from gpushare_extender.decide.preemption_queue import SAMPLE, EvictionRate, Preemptor
+from gpushare_extender.preempt.preemptions import HOLD_SECONDS, LOWEST_SECONDS, UNTRIED_SECONDS
 
 EVICTION = "/api/v1/namespaces/default/pods/{}/eviction"
-
-
-def requested(name: str, units: int, priority: int) -> PodRequest:
-    """What kube-scheduler says that the pod asks for."""
-    pod = preemptor_json(name, units=units, priority=priority)
-    return msgspec.convert(pod, Pod).request(RESOURCES)
-
-
-async def permitted() -> int:
-    return 1
-
-
-@dataclasses.dataclass
-class World:
-    """n1 has two cards of 16 with a pod of 10 units on each, x (priority 5) and y (1); p (10) asks for 10."""
-
-    api: FakeApi
-    ledger: Ledger
-    preemptions: Preemptions
-    clock: FakeClock
-    woken: list[str]
-    awake: bool = True
-    """Whether kube-scheduler tries a pod again that it is woken for, and has it refused."""
-
-    def wake(self, uid: str) -> None:
-        self.woken.append(uid)
-        if self.awake:
-            self.refuse(name=uid.removeprefix("uid-"))
-
-    def add_pod(self, name: str, *, priority: int, card: int, units: int, **metadata: object) -> None:
-        pod = holder_json(name, card=card, units=units)
-        pod["spec"]["priority"] = priority
-        pod["spec"]["terminationGracePeriodSeconds"] = 5
-        pod["metadata"].update(metadata)
-        self.api.put(PODS, pod)
-        self.ledger.set_pod(pod_update(f"uid-{name}", **{f"c{card}": units}))  # type: ignore[arg-type]
-
-    def remove_pod(self, name: str) -> None:
-        self.api.delete(PODS, name, "default")
-        self.ledger.drop_pod(f"uid-{name}")
-
-    def refuse(self, units: int = 10, name: str = "p", priority: int = 10) -> None:
-        """As a filter that refuses the pod everywhere."""
-        preemptor = Preemptor(reference(name), requested(name, units, priority), priority, ("n1",), 1)
-        self.preemptions.preemptors.refused(preemptor, now=self.clock())
-
-    async def until(self, what: str, holds: Callable[[], bool], seconds: float = 30.0) -> None:
-        """Waits until ``holds``, for at most so many seconds of the clock."""
-        deadline = self.clock() + seconds
-        while not holds():
-            assert self.clock() < deadline, f"waited {seconds} s for {what}"
-            await asyncio.sleep(0.001)
-
-    async def run_for(self, seconds: float) -> None:
-        end = self.clock() + seconds
-        await self.until("the time to pass", lambda: self.clock() >= end, seconds + 1)
-
-    def evicted(self) -> list[str]:
-        pods = self.api.objects[PODS].values()
-        return [pod["metadata"]["name"] for pod in pods if pod["metadata"].get("deletionTimestamp")]
-
-    def calls(self) -> list[str]:
-        return [seen.path.split("/")[-2] for seen in self.api.seen if seen.path.endswith("/eviction")]
-
-    def notes(self) -> list[tuple[str, str]]:
-        return [(each["reason"], each["regarding"]["name"]) for each in self.api.objects[EVENTS].values()]
-
-    @property
-    def held(self) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
-        return [(hold.uid, (*hold.holder.shares.items(),)) for hold in self.ledger.holds]
-
-
-class PacedClock(FakeClock):
-    """Leaves the sockets time."""
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        await asyncio.sleep(0.001)
-
-
-@contextlib.asynccontextmanager
-async def a_world(permit: Callable[[], Awaitable[int]] = permitted) -> AsyncIterator[World]:
-    woken: list[str] = []
-    ledger = Ledger(held_is_free=woken.append)
-    ledger.set_share_node(share_node("n1"))
-    clock = PacedClock()
-    timing = BindTiming(clock=clock, now=utc_now, sleep=clock.sleep)
-    async with fake_api() as api, KubeClient(api.credentials()) as client:
-        preemptions = Preemptions(
-            client=client,
-            ledger=ledger,
-            preemptors=PreemptionQueue(),
-            permit=permit,
-            would_fit=lambda uid: made.wake(uid),
-            timing=timing,
-        )
-        made = World(api, ledger, preemptions, clock, woken)
-        made.add_pod("x", priority=5, card=0, units=10)
-        made.add_pod("y", priority=1, card=1, units=10)
-        api.put(PODS, preemptor_json())
-        running = asyncio.create_task(preemptions.run())
-        yield made
-        assert not running.done(), running
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
 
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
     async with a_world() as made:
         yield made
-
-
-def preemptor_json(name: str = "p", *, units: int = 10, priority: int = 10, **spec: object) -> Json:
-    pod = pod_json(name, units=units)
-    pod["spec"].update(priority=priority, **spec)
-    return pod
 
 
 async def test_the_least_important_pod_goes_and_the_card_is_held(world: World) -> None:
@@ -371,60 +249,6 @@ async def test_a_lesser_pod_is_found_soon_on_the_last_of_a_hundred_nodes(world: 
     world.preemptions.preemptors.refused(preemptor, now=world.clock())
     await world.until("an eviction", lambda: world.calls() == ["y"], 15.0)
     assert len(world.api.requests("GET", PODS)) <= 100 + 1, "each node is read once, and the chosen one again"
-
-
-class TestManyThatWait:
-    """``wake`` is told of each look, for all of them fit by now."""
-
-    async def test_others_have_their_turn_between_two_looks(self, world: World) -> None:
-        """Calls of kube-scheduler waited for seconds until a thousand pods had been looked at."""
-        turns, seen = 0, list[int]()
-
-        async def others() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        world.preemptions.would_fit = lambda _: seen.append(turns)
-        world.remove_pod("x")
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(others())
-            for number in range(10):
-                world.refuse(name=f"p{number}")
-            await world.until("all looks", lambda: len(seen) >= 10)
-            task.cancel()
-        assert len(set(seen)) == len(seen)
-
-    async def test_a_more_important_one_is_the_next(self, world: World) -> None:
-        def wake(uid: str) -> None:
-            world.woken.append(uid)
-            world.clock.now += 0.6
-            if len(world.woken) == 1:
-                world.refuse(name="important", priority=50)
-
-        world.preemptions.would_fit = wake
-        world.remove_pod("x")
-        for number in range(10):
-            world.refuse(name=f"p{number}")
-        await world.until("all looks", lambda: len(world.woken) > 10)
-        assert world.woken.index("uid-important") <= 2
-
-    async def test_what_is_held_ends_in_time(self, world: World) -> None:
-        def wake(uid: str) -> None:
-            world.woken.append(uid)
-            world.clock.now += 0.6
-
-        world.preemptions.would_fit = wake
-        world.remove_pod("x")
-        world.api.put(PODS, preemptor_json("q"))
-        until = world.clock() + 2.0
-        request = requested("q", 4, 10)
-        world.ledger.hold(reference("q"), node="n1", request=request, priority=10, until=until)
-        for number in range(50):
-            world.refuse(name=f"p{number}", units=10)
-        await world.until("the end of the hold", lambda: not world.held)
-        assert world.clock() < until + 3.0
 
 
 async def test_nodes_that_are_gone_are_forgotten(world: World) -> None:
